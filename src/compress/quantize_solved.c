@@ -14,6 +14,7 @@
 #include "base/heap.h"
 #include "compress/solver_private.h"
 #include "model/convert/quantize_types.h"
+#include "model/convert/rewrite.h"
 
 enum { CHUNK_DEFAULT = 512 };
 
@@ -45,7 +46,8 @@ static mnem_status solve(mnem__solver *s, const mnem_solve_options *o, const cha
     if (s->bytes == 0) return MNEM_OK;
     MNEM__TRY(mnem__solver_file_open(s, to));
     const mnem_walk_watcher watcher = mnem__solver_watcher(s);
-    return mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report);
+    MNEM__TRY(mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report));
+    return mnem__solver_output(s);
 }
 
 static mnem_status run(mnem__quantize_job *job, const char *to,
@@ -56,7 +58,8 @@ static mnem_status run(mnem__quantize_job *job, const char *to,
                       .chunk = o->walk.chunk ? o->walk.chunk : CHUNK_DEFAULT,
                       .threads = o->walk.threads,
                       .fd = -1};
-    mnem_status status = find_types(job, options, &types);
+    mnem_status status = mnem__rewrite_check(job->model, to); /* before minutes are spent */
+    if (status == MNEM_OK) status = find_types(job, options, &types);
     s.types = types;
     if (status == MNEM_OK) status = solve(&s, o, to);
     mnem__free(s.block); /* writing needs the codes only */

@@ -35,7 +35,8 @@ mnem_status mnem__solver_run(mnem__solver *s, void (*run)(const mnem_worker *, v
 /* ---- inputs ---- */
 
 /* [h][rows][square][scale][d][order], as mnem__solver_input_bytes counts them. */
-static float *lay_input(const mnem__solver *s, mnem__solver_input *input, int64_t k, float *at) {
+float *mnem__solver_lay_input(const mnem__solver *s, mnem__solver_input *input, int64_t k,
+                              float *at) {
     input->h = at;
     input->rows = input->h + k * k;
     input->square = input->rows + k * s->chunk;
@@ -58,7 +59,7 @@ static mnem_status begin(void *context, const mnem_walk_layer *layer) {
         const mnem_tensor_info *matrix = &layer->matrix[i];
         mnem__solver_input *input = &s->input[layer->same[i]];
         if (input->h || !is_solved(s, matrix)) continue;
-        at = lay_input(s, input, matrix->shape[matrix->dims - 1], at);
+        at = mnem__solver_lay_input(s, input, matrix->shape[matrix->dims - 1], at);
     }
     return MNEM_OK;
 }
@@ -81,8 +82,8 @@ static void see(void *context, const mnem_walk_input *seen, const mnem_worker *w
 
 /* ---- the end of a layer ---- */
 
-static mnem_status factor(mnem__solver *s, mnem__solver_input *input,
-                          const mnem_tensor_info *matrix) {
+mnem_status mnem__solver_factor(mnem__solver *s, mnem__solver_input *input,
+                                const mnem_tensor_info *matrix) {
     mnem__factor *f = &input->factor;
     const int64_t k = matrix->shape[matrix->dims - 1];
     double sum = 0;
@@ -103,7 +104,7 @@ static mnem_status factor(mnem__solver *s, mnem__solver_input *input,
 static mnem_status end(void *context, const mnem_walk_layer *layer) {
     mnem__solver *s = context;
     for (int32_t i = 0; i < layer->matrices; i++)
-        if (s->input[i].h) MNEM__TRY(factor(s, &s->input[i], &layer->matrix[i]));
+        if (s->input[i].h) MNEM__TRY(mnem__solver_factor(s, &s->input[i], &layer->matrix[i]));
     MNEM__TRY(mnem__solver_scale(s, layer));
     for (int32_t i = 0; i < layer->matrices; i++)
         if (is_solved(s, &layer->matrix[i])) MNEM__TRY(mnem__solver_matrix(s, layer, i));
@@ -113,13 +114,21 @@ static mnem_status end(void *context, const mnem_walk_layer *layer) {
 /* Can the walk hold what was solved? It does so in the file's own types. */
 static bool holds_solved(const mnem__solver *s) {
     mnem_tensor_info t;
-    for (uint32_t i = 0; mnem_model_tensor_get(s->model, i, &t); i++)
-        if (s->tensors[i].at && mnem_type_get(t.type)->block_elements > 1) return false;
+    const int32_t output = mnem__solver_output_tensor(s);
+    for (int32_t i = 0; mnem_model_tensor_get(s->model, (uint32_t)i, &t); i++)
+        if (i != output && s->tensors[i].at && mnem_type_get(t.type)->block_elements > 1)
+            return false;
     return true;
 }
 
 mnem_walk_watcher mnem__solver_watcher(mnem__solver *s) {
+    const int32_t output = mnem__solver_output_tensor(s);
     s->again = holds_solved(s);
-    return (mnem_walk_watcher){
-        .begin = begin, .input = see, .end = end, .context = s, .again = s->again};
+    return (mnem_walk_watcher){.begin = begin,
+                               .input = see,
+                               .end = end,
+                               .states = output >= 0 && s->tensors[output].at ? mnem__solver_states
+                                                                              : NULL,
+                               .context = s,
+                               .again = s->again};
 }

@@ -33,6 +33,7 @@ static int64_t columns_of(const mnem_tensor_info *tensor) {
 bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info) {
     int32_t layer;
     const mnem__role role = mnem__role_find(info->name, &layer);
+    if (mnem__solver_takes_output(s, tensor, info)) return true;
     if (!mnem__role_in_layer(role) || !mnem__role_is_matrix(role) || info->dims != 2) return false;
     if (s->way == MNEM__SOLVER_SPARSE) return columns_of(info) % 4 == 0;
     return s->types[tensor] != info->type && mnem__gptq_takes(s->types[tensor]);
@@ -141,6 +142,8 @@ static void measure(const mnem__solver *s, sizes *most) {
         }
         most->pool = mnem__max_u64(most->pool, pool);
     }
+    const mnem__role output = mnem__solver_output_role(s);
+    most->pool = mnem__max_u64(most->pool, add_input(s, &output, 1, -1, most));
 }
 
 static void *carve(uint8_t *base, uint64_t *at, uint64_t bytes) {

@@ -4,6 +4,7 @@
  *     solver.c         Hessians of a layer's inputs, then its matrices one after another
  *     solver_scales.c  scales of a layer's inputs, and the norms that take them
  *     solver_matrix.c  rows of one matrix
+ *     solver_output.c  the matrix that makes logits, and its input
  *     solver_file.c    what was solved, until the model is written
  *     quantize_solved.c, prune_solved.c  all of it, and writing */
 #ifndef MNEM_SRC_COMPRESS_SOLVER_PRIVATE_H
@@ -81,7 +82,7 @@ static inline bool mnem__solver_scales(const mnem__solver *s) {
 
 /* ---- solver_layout.c ---- */
 
-/* Is it a matrix of a layer that is solved? */
+/* Is it a matrix that is solved? */
 bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info);
 /* Takes the team and all memory, where anything is solved. types is borrowed. MNEM_UNSUPPORTED: a
  * model without an input that could be scaled, by AWQ. */
@@ -95,6 +96,12 @@ uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k);
 /* Its functions for a walk. */
 mnem_walk_watcher mnem__solver_watcher(mnem__solver *s);
 int32_t mnem__solver_tensor_of(const mnem__solver *s, const mnem_tensor_info *matrix);
+/* An input of k columns from `at` on, without rows yet; returns where it ends. */
+float *mnem__solver_lay_input(const mnem__solver *s, mnem__solver_input *input, int64_t k,
+                              float *at);
+/* When all rows were added; matrix: the first that has it. */
+mnem_status mnem__solver_factor(mnem__solver *s, mnem__solver_input *input,
+                                const mnem_tensor_info *matrix);
 /* Runs over s->rows by all members; s->status has what each says. */
 mnem_status mnem__solver_run(mnem__solver *s, void (*run)(const mnem_worker *, void *));
 
@@ -111,6 +118,17 @@ void mnem__solver_down(const mnem__solver *s, mnem__role role, int64_t first);
 
 /* To the file, and into the layer that is walked. */
 mnem_status mnem__solver_matrix(mnem__solver *s, const mnem_walk_layer *layer, int32_t matrix);
+
+/* ---- solver_output.c ---- */
+
+/* The output's matrix, or the embedding that is it; -1. */
+mnem__role mnem__solver_output_role(const mnem__solver *s);
+int32_t mnem__solver_output_tensor(const mnem__solver *s);
+bool mnem__solver_takes_output(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info);
+/* Of a walk's watcher. */
+mnem_status mnem__solver_states(void *solver, int64_t sequence, const float *rows);
+/* Behind the walk: to the file, if it is solved. */
+mnem_status mnem__solver_output(mnem__solver *s);
 
 /* ---- solver_file.c ---- */
 

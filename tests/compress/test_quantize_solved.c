@@ -1,6 +1,7 @@
 /* test_quantize_solved.c: a model whose codes were solved: nearer to what it was; scales that fold
  * away; the same bytes for any budget, pass and number of threads; what is refused; each failing
  * allocation leaves nothing. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,99 @@ static void each_method_is_nearer_than_nearest_rounding(void **state) {
     print_message("%.3f by gptq, %.3f by awq\n", codes, scales);
     assert_true(codes < 0.1 && scales < 0.95);
     hidden_states_free(&exact);
+}
+
+/* ---- the output ---- */
+
+/* A tensor's numbers. */
+static float *read_tensor(const char *path, const char *name, int64_t *count) {
+    mnem_model *model;
+    mnem_tensor_info t;
+    must(mnem_model_open(path, &model));
+    const int32_t at = mnem_model_tensor_find(model, name);
+    assert_true(at >= 0 && mnem_model_tensor_get(model, (uint32_t)at, &t));
+    *count = 1;
+    for (int32_t i = 0; i < t.dims; i++) *count *= t.shape[i];
+    void *raw = malloc(t.bytes);
+    float *out = malloc((size_t)*count * sizeof *out);
+    must(mnem_model_tensor_read(model, (uint32_t)at, 0, t.bytes, raw));
+    must(mnem_dequantize_row(t.type, *count, raw, out));
+    mnem_model_close(model);
+    free(raw);
+    return out;
+}
+
+/* Hidden rows become what the output is multiplied with: the root mean square's norm. */
+static void norm_rows(const hidden_states *s, int64_t k, const float *weight) {
+    for (int64_t t = 0; t < s->sequences * s->chunk; t++) {
+        float *x = s->rows + t * k;
+        double squares = 0;
+        for (int64_t i = 0; i < k; i++) squares += (double)x[i] * (double)x[i];
+        const double by = 1 / sqrt(squares / (double)k + 1e-5);
+        for (int64_t i = 0; i < k; i++) x[i] = (float)((double)(x[i] * weight[i]) * by);
+    }
+}
+
+/* Sum of squares of (a - b) X^T over that of a X^T, rows of k. */
+static double logits_distance(const hidden_states *s, int64_t k, const float *a, const float *b,
+                              int64_t count) {
+    double lost = 0, all = 0;
+    for (int64_t row = 0; row < count; row += k)
+        for (int64_t t = 0; t < s->sequences * s->chunk; t++) {
+            const float *x = s->rows + t * k;
+            float ya = 0, yb = 0;
+            for (int64_t i = 0; i < k; i++) {
+                ya += a[row + i] * x[i];
+                yb += (a[row + i] - b[row + i]) * x[i];
+            }
+            lost += (double)yb * (double)yb;
+            all += (double)ya * (double)ya;
+        }
+    return lost / all;
+}
+
+static void note_worst(void *context, const mnem_quantize_report *r) {
+    double *worst = context;
+    if (r->solved && r->output_error > *worst) *worst = r->output_error;
+}
+
+/* The embedding is the fixture's output: as such it is solved, behind the last layer. */
+static void the_output_is_solved_on_what_the_layers_give(void **state) {
+    static const char name[] = "token_embd.weight";
+    const mnem_tensor_rule rule = {"token_embd", "Q4_0"};
+    hidden_states s = {.ids = text, .chunk = CHUNK, .sequences = SEQUENCES};
+    mnem_ledger *ledger;
+    double told = 0;
+    int64_t k, count;
+    mnem_quantize_options q = {.type = "F16", .rules = &rule, .rules_count = 1, .threads = 1};
+    (void)state;
+    must(mnem_quantize_file(fixture, kit_path("nearest.gguf"), &q));
+    must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger));
+    const mnem_solve_options o = {.walk = walk_options(ledger, 2, 0),
+                                  .ids = text,
+                                  .sequences = SEQUENCES,
+                                  .method = MNEM_SOLVE_AUTO};
+    q.on_report = note_worst;
+    q.context = &told;
+    must(mnem_quantize_solved(fixture, kit_path("solved.gguf"), &q, &o));
+    must(mnem_ledger_destroy(ledger));
+    hidden_states_walk(&s, fixture);
+    float *weight = read_tensor(fixture, "output_norm.weight", &k);
+    norm_rows(&s, k, weight);
+    float *exact = read_tensor(fixture, name, &count);
+    float *nearest = read_tensor(kit_path("nearest.gguf"), name, &count);
+    float *solved = read_tensor(kit_path("solved.gguf"), name, &count);
+    const double by_nearest = logits_distance(&s, k, exact, nearest, count),
+                 by_solving = logits_distance(&s, k, exact, solved, count);
+    print_message("%.3f of nearest rounding's error of logits; told %.4f, is %.4f\n",
+                  by_solving / by_nearest, told, sqrt(by_solving));
+    assert_true(by_solving < 0.5 * by_nearest);
+    assert_true(fabs(told / sqrt(by_solving) - 1) < 0.01);
+    free(weight);
+    free(exact);
+    free(nearest);
+    free(solved);
+    hidden_states_free(&s);
 }
 
 /* ---- scales ---- */
@@ -212,6 +306,21 @@ static void a_file_in_the_codes_place_is_left_alone(void **state) {
     kit_remove(kit_path("taken.gguf.codes"));
 }
 
+/* Before anything is solved: what would be in the way of that isn't met. */
+static void the_model_that_is_read_is_refused_at_once(void **state) {
+    size_t n;
+    (void)state;
+    char *bytes = read_file(tiny, &n);
+    write_file(kit_path("same.gguf"), bytes, n);
+    write_file(kit_path("same.gguf.codes"), "mine", 4);
+    assert_int_equal(solve(kit_path("same.gguf"), kit_path("same.gguf"), "Q4_0", 0, 1, 0),
+                     MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "is the model that is read"));
+    kit_remove(kit_path("same.gguf.codes"));
+    kit_remove(kit_path("same.gguf"));
+    free(bytes);
+}
+
 static void no_failing_allocation_leaves_anything(void **state) {
     heap_sweep sweep = {.most = 5000};
     mnem_status status;
@@ -229,12 +338,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hidden_states_are_nearer_than_by_nearest_rounding),
         cmocka_unit_test(each_method_is_nearer_than_nearest_rounding),
+        cmocka_unit_test(the_output_is_solved_on_what_the_layers_give),
         cmocka_unit_test(scales_fold_away_in_each_kind_of_family),
         cmocka_unit_test(scales_want_all_that_read_an_input),
         cmocka_unit_test(bytes_are_the_same_for_any_pass_and_threads),
         cmocka_unit_test(bytes_are_the_same_for_any_budget),
         cmocka_unit_test(types_without_codes_are_rounded_as_usual),
         cmocka_unit_test(a_file_in_the_codes_place_is_left_alone),
+        cmocka_unit_test(the_model_that_is_read_is_refused_at_once),
         cmocka_unit_test(no_failing_allocation_leaves_anything),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);

@@ -285,7 +285,7 @@ static int set_test(const quantize_options *o, work *w, tool_compress_asked *ask
     c->context = o->calibration.session.context;
     c->threads = o->threads;
     c->seen = asked->test == o->calibration.text ? calibration_sees : NULL;
-    if (c->seen && !c->context) c->context = CALIBRATION_CONTEXT;
+    if (c->seen && !c->context) c->context = o->calibration.context;
     c->seen_context = &o->calibration;
     return tool_compress_check(c);
 }
@@ -298,12 +298,14 @@ static int end_test(const quantize_options *o, work *w) {
 }
 
 static int verb_quantize(const tool_args *args) {
-    const quantize_options *o = (const quantize_options *)args;
+    static quantize_options asked; /* with what follows from the model */
     static work w;
     static char pattern[TOOL_SPACES_MAX][RULE_BYTES];
     static calibration c;
     mnem_tensor_rule rule[TOOL_SPACES_MAX];
-    w.args = args;
+    memcpy(&asked, args, sizeof asked);
+    const quantize_options *o = &asked;
+    w.args = &asked.args;
     tool_compress_asked test = o->compress;
     int code = choose(o, &w);
     mnem_quantize_options options = {.type = w.type,
@@ -316,6 +318,7 @@ static int verb_quantize(const tool_args *args) {
     if (code == TOOL_OK) code = check_method(o);
     if (code == TOOL_OK) code = read_target(o->target, &options);
     if (code == TOOL_OK) code = read_rules(o, pattern, rule);
+    if (o->calibration.text) asked.calibration.context = calibration_context(args->operand[0]);
     if (code == TOOL_OK && w.out) code = set_test(o, &w, &test);
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);

@@ -44,9 +44,22 @@ static void forget_text(tool_stage *stage) {
     memset(&stage->prompt, 0, sizeof stage->prompt);
 }
 
+int32_t calibration_context(const char *path) {
+    mnem_model *model;
+    mnem_transformer t;
+    int32_t context = CALIBRATION_CONTEXT;
+    if (mnem_model_open(path, &model) != MNEM_OK) return context; /* said when it is needed */
+    if (mnem_model_transformer(model, &t) == MNEM_OK && t.context > 0 && t.context < context)
+        context = t.context;
+    mnem_model_close(model);
+    return context;
+}
+
 /* Whole sequences, of which the last fifth is kept apart. */
 static void cut_sizes(const calibration_asked *asked, int64_t tokens, cut *c) {
-    c->context = asked->session.context ? asked->session.context : CALIBRATION_CONTEXT;
+    c->context = asked->session.context ? asked->session.context
+                 : asked->context       ? asked->context
+                                        : CALIBRATION_CONTEXT;
     const int64_t all = tokens / c->context;
     c->apart = all > 1 ? (all + APART - 1) / APART : 0;
     c->sequences = all - c->apart;
@@ -238,9 +251,9 @@ const tool_option calibration_options[] = {
      .help = "with --calibrate: keep what it counted, as llama.cpp's imatrix file"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(session.context), .least = 16, .most = 1 << 20,
      .also = "ctx-size context n-ctx num-ctx",
-     .help =
-         "tokens of a sequence (--calibrate; default: 512) and of a window (--test; default: the "
-         "model's context, at most 4096)"},
+     .help = "tokens of a sequence (--calibrate; default: the model's context, at most 512) and of "
+             "a window (--test; default: the "
+             "model's context, at most 4096)"},
     {"chunks", 0, "N", TOOL_VALUE_COUNT, AT(chunks), .least = 1, .most = INT32_MAX,
      .help = "with --calibrate: sequences at the most (default: all of the text but what is kept "
              "apart)"},

@@ -14,9 +14,13 @@ typedef struct calibration_asked {
     const char *method;         /* NULL: auto */
     int32_t chunks;             /* at the most; 0: all of the text */
     tool_session_asked session; /* memory, context, pre */
+    int32_t context;            /* where session has none; 0: CALIBRATION_CONTEXT */
 } calibration_asked;
 extern const tool_option calibration_options[];
-enum { CALIBRATION_CONTEXT = 512 }; /* where none is asked for */
+enum { CALIBRATION_CONTEXT = 512 }; /* at the most, where none is asked for */
+
+/* The model's context, at most so many: what it wasn't trained for would be fitted to as well. */
+int32_t calibration_context(const char *model);
 
 /* What is cut from the text. */
 typedef struct calibration_cut {
