@@ -1,10 +1,12 @@
-/* test_tool_report.c: the lines before and after a run, what -v adds, advice, and why a run was
- * slow. */
+/* test_tool_report.c: the lines before and after a run, the screen that they need, what -v adds,
+ * advice, and why a run was slow. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "kit/kit.h"
+#include "tools/chat/chat_run.h"
 #include "tools/tool_run.h"
 
 #define PROMPT "In the beginning God created"
@@ -24,6 +26,63 @@ static void a_run_has_a_line_before_and_a_line_after(void **state) {
     assert_non_null(strstr(r.err, " of 1 GiB · all in memory · 256 tokens · "));
     assert_non_null(strstr(r.err, "8 tokens at "));
     assert_non_null(strstr(r.err, " · seed 1\n"));
+}
+
+/* Rows that a terminal of 80 columns needs for what screen holds; colours take none. */
+static int rows_of_screen(void) {
+    int rows = 0, column = 0;
+    for (const char *at = screen; *at; at++) {
+        if (*at == '\033') {
+            at += strcspn(at, "m");
+        } else if (*at == '\n') {
+            rows++;
+            column = 0;
+        } else if (((unsigned char)*at & 0xc0) != 0x80 && *at != '\r' && ++column > 80) {
+            rows++;
+            column = 1;
+        }
+    }
+    return rows;
+}
+
+/* What `./run` alone does, on a terminal: the command above it, and the shell's line below. */
+static void the_first_run_is_whole_on_a_screen(void **state) {
+    (void)state;
+    CHAT("run", tool_model, "-p", PROMPT, "--seed", "1", "-n", "64", "--no-history");
+    assert_int_equal(chat_end(), 0);
+    assert_non_null(strstr(screen, "llama 5.2M Q8_0 · "));
+    assert_non_null(strstr(screen, "64 tokens at "));
+    const int rows = rows_of_screen();
+    if (rows > 24 - 2) fail_msg("%d rows", rows);
+    assert_true(rows >= 4);
+}
+
+static void colours_are_for_terminals_that_want_them(void **state) {
+    (void)state;
+    const char *wanted = getenv("NO_COLOR");
+    unsetenv("NO_COLOR");
+    CHAT("run", "-p", PROMPT, "-n", "2", "--no-history");
+    assert_int_equal(chat_end(), 0);
+    assert_non_null(strstr(screen, "\033["));
+    setenv("NO_COLOR", "1", 1);
+    CHAT("run", "-p", PROMPT, "-n", "2", "--no-history");
+    assert_int_equal(chat_end(), 0);
+    assert_null(strstr(screen, "\033["));
+    if (!wanted) unsetenv("NO_COLOR");
+}
+
+/* A shell's 2>&1: a line after the text begins a line, as on a terminal. */
+static void a_text_and_its_messages_in_one_file_share_no_line(void **state) {
+    (void)state;
+    static char command[1024], text[4096];
+    tool_scratch();
+    snprintf(command, sizeof command, "%s run %s -p '%s' -n 8 --temp 0 2>&1", MNEM_COMMAND,
+             tool_model, PROMPT);
+    FILE *shell = popen(command, "r");
+    assert_non_null(shell);
+    text[fread(text, 1, sizeof text - 1, shell)] = 0;
+    assert_int_equal(pclose(shell), 0);
+    assert_non_null(strstr(text, "\n8 tokens at "));
 }
 
 static void verbose_shows_the_plan_and_the_ledger_as_tables(void **state) {
@@ -100,6 +159,9 @@ static void a_slow_run_says_why(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_has_a_line_before_and_a_line_after),
+        cmocka_unit_test(the_first_run_is_whole_on_a_screen),
+        cmocka_unit_test(colours_are_for_terminals_that_want_them),
+        cmocka_unit_test(a_text_and_its_messages_in_one_file_share_no_line),
         cmocka_unit_test(verbose_shows_the_plan_and_the_ledger_as_tables),
         cmocka_unit_test(a_plan_that_reads_from_disk_says_what_would_be_faster),
         cmocka_unit_test(the_memory_that_is_advised_is_enough),

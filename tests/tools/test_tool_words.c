@@ -125,6 +125,22 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
     r = RUN("perplexity", "-m", tool_model, "-f", "x.txt", "--chunks", "4");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "all of the text is measured"));
+    static const char *const ways[][3] = {
+        {"--mirostat", "2", "--top-k"},
+        {"--presence-penalty", "1", "--repeat-penalty"},
+        {"--keep", "4", "--system"},
+        {"--chat-template", "chatml", "--template FILE"},
+        {"--in-prefix", "x", "--template FILE"},
+        {"--format", "json", "--json-schema"},
+        {"--imatrix", "x", "mnem quantize"},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        r = RUN("run", "-m", tool_model, "-p", "x", ways[i][0], ways[i][1]);
+        assert_int_equal(r.code, 2);
+        if (!strstr(r.err, "mnem: no option --") || !strstr(r.err, ways[i][2]))
+            fail_msg("%s: %s", ways[i][0], r.err);
+    }
+    assert_non_null(strstr(RUN("train", "x.txt", "--epochs", "3").err, "--steps or --tokens"));
     r = RUN("quantize", tool_model, "q4_k_m");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the file to write is missing: IN OUT q4_k_m"));
@@ -148,6 +164,7 @@ static void verbs_of_other_tools_lead_to_ours(void **state) {
     assert_non_null(strstr(RUN("chat").err, "did you mean: mnem run"));
     assert_non_null(strstr(RUN("show", "x").err, "did you mean: mnem info"));
     assert_non_null(strstr(RUN("pull", "x").err, "none is fetched"));
+    assert_non_null(strstr(RUN("ps").err, "did you mean: mnem top"));
     assert_non_null(strstr(RUN("-m", "x.gguf").err, "did you mean: mnem run -m"));
     assert_non_null(strstr(RUN("llama-cli", "-m", "x").err, "did you mean: mnem run"));
     assert_non_null(strstr(RUN("llama-bench", "x").err, "did you mean: mnem bench"));

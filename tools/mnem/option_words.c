@@ -5,6 +5,7 @@
  * there is. So a command line from llama.cpp or ollama either works or says what to change. */
 #include "options.h"
 
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -65,13 +66,32 @@ static const struct {
     {"color co", MAYBE_A_SWITCH, "NO_COLOR=1 in the environment turns colours off"},
     {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "it is so anyway"},
     {"log-disable no-perf", NO_VALUE, "--quiet leaves the text alone"},
+    {"verbose-prompt nowordwrap no-context-shift context-shift", NO_VALUE,
+     "text and context are as they are: mnem tokenize shows a prompt's tokens"},
+    {"numa prio poll keepalive", MAYBE_A_SWITCH, "memory and threads are the plan's"},
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
      "mnem fetches nothing: hf download OWNER/NAME FILE.gguf --local-dir . does, and "
      "models/get_smollm2 a small model; then -m FILE.gguf"},
     {"o output", REFUSED, "results go to standard output; --json makes them JSON"},
     {"pg", REFUSED, "prompts and generation are measured apart: -p 512 -n 128"},
     {"chunks", REFUSED, "all of the text is measured; a shorter one takes less time"},
-    {"imatrix", REFUSED, "types are written without an importance matrix"},
+    {"imatrix", REFUSED, "mnem quantize and mnem prune take one"},
+    {"mirostat mirostat-lr mirostat-ent typical tfs xtc-probability xtc-threshold dry-multiplier "
+     "dynatemp-range",
+     REFUSED, "what narrows the choice is --temp, --top-k, --top-p and --min-p"},
+    {"presence-penalty frequency-penalty", REFUSED,
+     "--repeat-penalty makes recent tokens less likely"},
+    {"repeat-last-n", REFUSED, "--repeat-penalty looks at the last 64 tokens"},
+    {"keep", REFUSED, "--system text stays when old turns are dropped"},
+    {"chat-template", REFUSED,
+     "the model's own template runs; --template FILE takes another, --raw none"},
+    {"in-prefix in-suffix", REFUSED,
+     "what stands around a turn is the template's: --template FILE"},
+    {"format", REFUSED,
+     "--json-schema FILE holds an answer to a schema, and --grammar to a grammar"},
+    {"epochs num-train-epochs", REFUSED,
+     "--steps or --tokens says how long; an epoch is the "
+     "text's tokens"},
 };
 
 static bool is_switch(const char *word) {
@@ -117,7 +137,8 @@ const char *tool_foreign_verb(const char *word) {
         {"server llama-server", "did you mean: mnem serve"},
         {"embedding embeddings", "did you mean: mnem embed"},
         {"finetune fine-tune", "did you mean: mnem train --init MODEL"},
-        {"pull push list ls rm cp create ps stop",
+        {"ps", "did you mean: mnem top"},
+        {"pull push list ls rm cp create stop",
          "models are files here, and none is fetched; mnem run FILE.gguf runs one"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -137,9 +158,32 @@ static void repository(const char *name, char *out, size_t n) {
     snprintf(out, n, "%.*s", slash ? length : 0, name);
 }
 
+static bool is_there(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+/* A folder that `mnem train` made: the model is in it, or isn't there yet. */
+static int check_run_folder(const char *verb, const char *name) {
+    if (!is_there(name, "log.jsonl")) return TOOL_OK;
+    if (is_there(name, "model.gguf"))
+        return tool_usage(verb, "%s is the folder of a training; its model is %s/model.gguf", name,
+                          name);
+    if (is_there(name, "adapter.gguf"))
+        return tool_usage(verb,
+                          "%s is the folder of a training; its adapter is %s/adapter.gguf, for the "
+                          "model that it was trained on: --lora",
+                          name, name);
+    return tool_usage(verb, "%s is a training that isn't finished: mnem train --resume %s", name,
+                      name);
+}
+
 int tool_check_model(const char *verb, const char *name) {
     uint64_t bytes;
     char from[128];
+    const int code = check_run_folder(verb, name);
+    if (code != TOOL_OK) return code;
     if (access(name, F_OK) == 0 || strstr(name, ".gguf")) return TOOL_OK;
     if (*name && strchr("/.~", *name)) return TOOL_OK; /* a path: opening it says what is wrong */
     if (mnem_size_parse(name, &bytes) == MNEM_OK)

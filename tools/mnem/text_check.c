@@ -157,7 +157,10 @@ int train_text_check(const train_run *run) {
         const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0) continue;
         if (run->spooled == i + 1) path = "standard input";
-        if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
+        const bool regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+        if (regular && about.st_size == 0 && run->config.files == 1)
+            code = tool_failed("%s: is empty", path);
+        else if (regular)
             code = look_through(run, fd, path, (uint64_t)about.st_size);
         close(fd);
     }

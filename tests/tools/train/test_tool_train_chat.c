@@ -185,6 +185,19 @@ static void chat_data_says_what_it_wants(void **state) {
             "no users here", "two.jsonl, line 1");
 }
 
+/* JSON lines with other keys than those of conversations aren't learned as text unasked. */
+static void other_json_lines_are_named_by_their_key(void **state) {
+    (void)state;
+    const char *data = tool_file("other.jsonl", "{\"instruction\": \"a\", \"output\": \"b\"}\n");
+    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "\"instruction\"",
+            "\"messages\"", "--any-bytes");
+    data = tool_file("text.jsonl", "\n{\"text\": \"a\"}\n");
+    REFUSED(TRAIN("--data", data, "--out", at("other")), "\"text\"", "jq -r .text");
+    data = tool_file("cut.jsonl", "{\"messages\": [\n");
+    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/cut.jsonl: line 1: ");
+    assert_int_equal(access(at("other"), F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_answers_count),
@@ -194,6 +207,7 @@ int main(void) {
         cmocka_unit_test(the_context_fits_and_what_is_longer_is_counted),
         cmocka_unit_test(wrong_conversations_are_named_by_their_line),
         cmocka_unit_test(chat_data_says_what_it_wants),
+        cmocka_unit_test(other_json_lines_are_named_by_their_key),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);
 }

@@ -21,6 +21,8 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
     REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: at byte 0 it looks like a GGUF model", "--init",
             "--any-bytes");
+    write_file(at("nothing"), "", 0);
+    REFUSED(LOOK(at("nothing"), "-q"), "/nothing: is empty");
     write_file(at("tensors"), "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');

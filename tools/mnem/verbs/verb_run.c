@@ -5,6 +5,7 @@
  * or a chat takes is charged before the plan. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/chat/chat.h"
@@ -102,6 +103,13 @@ static void say_full(tool_stage *stage) {
                  tool_wider_text(stage, &wider, "; ", help));
 }
 
+/* Messages go where the text goes: to a terminal, or to the pipe or file of 2>&1. */
+static bool is_one_place(void) {
+    struct stat out, err;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
 /* On a terminal the text follows its prompt, which is a message, not output. */
 static void echo_prompt(const tool_args *args, const char *prompt) {
     enum { TAIL = 400 };
@@ -128,8 +136,7 @@ static int run_text(tool_generator *g) {
     tool_pace pace;
     tool_pace_begin(&pace);
     tool_end end = tool_generate(g, limit);
-    if ((!g->newline || end == TOOL_END_INTERRUPTED) && isatty(STDOUT_FILENO) &&
-        isatty(STDERR_FILENO))
+    if ((!g->newline || end == TOOL_END_INTERRUPTED) && !asked->args.json && is_one_place())
         fputc('\n', stderr);
     tool_generator_say_empty(g, end, 0);
     int code = end_code(g, end);

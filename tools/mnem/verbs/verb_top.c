@@ -60,8 +60,7 @@ static void defaults(tool_args *args) {
 
 static top_options asked;
 TOOL_VERB_WITH(
-    top, defaults, "[PID | FILE]", 0, 1,
-    "a live view of a running mnem: memory by kind and tag, steps, tokens a second",
+    top, defaults, "[PID | FILE]", 0, 1, "a live view of a running mnem: memory and speed",
     "Shows what a running program has and does: the budget and the ledger's accounts by\n"
     "kind and tag, steps, tokens a second, pages, requests. It reads the status file that\n"
     "mnem run, train and serve write about ten times a second ($XDG_RUNTIME_DIR/mnem or\n"

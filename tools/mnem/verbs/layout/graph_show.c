@@ -28,7 +28,7 @@ static char *name_text(const mnem_graph_tensor_info *t, char text[TOOL_TEXT]) {
 /* What cleaning up before placement saved. */
 static void print_saving(const char *name, const mnem_graph_saving *saving, const char *what) {
     char size[TOOL_TEXT], exact[TOOL_TEXT];
-    tool_outf("  %-12s %11s %18s  saved: %d node%s %s\n", name, tool_size(saving->bytes, size),
+    tool_outf("  %-12s %11s %14s  %d node%s %s\n", name, tool_size(saving->bytes, size),
               tool_exact(saving->bytes, exact), saving->nodes, tool_s((uint64_t)saving->nodes),
               what);
 }
@@ -37,25 +37,25 @@ static void print_sizes(const graph_program *p) {
     const mnem_graph_sizes *s = &p->sizes;
     const uint64_t saved = s->total_bytes > s->block_bytes ? s->total_bytes - s->block_bytes : 0;
     char size[TOOL_TEXT], exact[TOOL_TEXT];
-    print_saving("constants", &s->folded, "that read constants only run once");
-    print_saving("merged", &s->merged, "did the same as an earlier one");
+    print_saving("constants", &s->folded, "of constants only run once");
+    print_saving("merged", &s->merged, "repeated an earlier one");
     print_saving("dropped", &s->dropped, "wrote what nobody reads");
     print_saving("in place", &s->in_place, "write over an input");
-    tool_outf("  no reuse     %11s %18s\n", tool_size(s->total_bytes, size),
+    tool_outf("  no reuse     %11s %14s\n", tool_size(s->total_bytes, size),
               tool_exact(s->total_bytes, exact));
-    tool_outf("  block        %11s %18s  ", tool_size(s->block_bytes, size),
+    tool_outf("  block        %11s %14s  ", tool_size(s->block_bytes, size),
               tool_exact(s->block_bytes, exact));
     tool_outf("reuse saves %s (%.1f %%)\n", tool_size(saved, size),
               s->total_bytes ? 100.0 * (double)saved / (double)s->total_bytes : 0.0);
-    tool_outf("  lower bound  %11s %18s  ", tool_size(s->lower_bound_bytes, size),
+    tool_outf("  lower bound  %11s %14s  ", tool_size(s->lower_bound_bytes, size),
               tool_exact(s->lower_bound_bytes, exact));
     if (s->block_bytes == s->lower_bound_bytes)
-        tool_outf("the block is at it: no placement takes less\n");
+        tool_outf("the block is at it: least possible\n");
     else
         tool_outf("the block is %.2f %% above it\n",
                   100.0 * (double)(s->block_bytes - s->lower_bound_bytes) /
                       (double)s->lower_bound_bytes);
-    tool_outf("  workspace    %11s %18s\n", tool_size(s->workspace_bytes, size),
+    tool_outf("  workspace    %11s %14s\n", tool_size(s->workspace_bytes, size),
               tool_exact(s->workspace_bytes, exact));
 }
 

@@ -14,22 +14,60 @@ bool train_is_chat(const train_run *run) {
     return !strcmp(run->config.data, "chat");
 }
 
-/* Only whole lines are JSON lines; a text may begin with a brace, too. */
-static bool looks_like_chat(const char *path) {
+static const char blanks[] = " \t\r\n";
+
+/* The object that the first line is; NULL, and why: none. Only whole lines are JSON lines; a text
+ * may begin with a brace, too. */
+static json_t *first_object(const char *path, json_error_t *why) {
     char *line = NULL;
     size_t room = 0;
-    bool found = false, blank = true;
+    json_t *object = NULL;
+    bool blank = true;
     FILE *file = fopen(path, "r");
+    *why = (json_error_t){0};
     while (file && blank && getline(&line, &room, file) > 0) {
-        blank = line[strspn(line, " \t\r\n")] == 0;
-        json_t *object = line[strspn(line, " \t\r\n")] == '{' ? json_loads(line, 0, NULL) : NULL;
-        found = json_object_get(object, "messages") ||
-                (json_object_get(object, "prompt") && json_object_get(object, "completion"));
-        json_decref(object);
+        const char *text = line + strspn(line, blanks);
+        blank = !*text;
+        object = *text == '{' ? json_loads(text, 0, why) : NULL;
     }
     free(line);
     if (file) fclose(file);
+    return object;
+}
+
+static bool is_chat(const json_t *object) {
+    return json_object_get(object, "messages") ||
+           (json_object_get(object, "prompt") && json_object_get(object, "completion"));
+}
+
+static bool looks_like_chat(const char *path) {
+    json_error_t why;
+    json_t *object = first_object(path, &why);
+    const bool found = is_chat(object);
+    json_decref(object);
     return found;
+}
+
+/* JSON lines of something else would be learned with their braces, which nobody wants who has
+ * them: {"text": ...}, {"instruction": ..., "output": ...}, and those that are cut off. */
+static int check_lines(const char *path) {
+    static const char end[] = ".jsonl";
+    const size_t n = strlen(path);
+    json_error_t why;
+    json_t *object = first_object(path, &why);
+    const bool named = n > strlen(end) && !strcmp(path + n - strlen(end), end);
+    const char *key = json_object_iter_key(json_object_iter(object));
+    int code = TOOL_OK;
+    if (key)
+        code = tool_failed("%s: JSON lines whose first has \"%.40s\": conversations have "
+                           "\"messages\", or \"prompt\" and \"completion\"; text is learned from "
+                           "plain files (jq -r .text), and --any-bytes takes the lines as they are",
+                           path, key);
+    else if (named && *why.text)
+        code =
+            tool_failed("%s: line 1: %s; --any-bytes takes the lines as they are", path, why.text);
+    json_decref(object);
+    return code;
 }
 
 static int check_chat(const train_run *run) {
@@ -59,6 +97,10 @@ int train_data_kind(train_run *run) {
                            c->file[0]);
     if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : "text");
     if (train_is_chat(run)) return check_chat(run);
+    for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++) {
+        const int code = check_lines(c->file[i]);
+        if (code != TOOL_OK) return code;
+    }
     if (run->asked->template.file || run->asked->template.arguments)
         return tool_usage("train", "--template is for chat data (JSON lines of messages), and this "
                                    "is text");
