@@ -192,7 +192,7 @@ static mnem_status leaks(mnem_pool *pool) {
 }
 
 /* To who records, that a live block ends. */
-static void tell_end(const mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
+static void tell_end(mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
     const mnem_pool_block was = {
         .id = id,
         .memory = {.bytes = mnem__pool_bytes_of(pool, id),
