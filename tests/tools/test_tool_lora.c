@@ -103,7 +103,7 @@ static void an_adapter_is_learned_and_merged(void **state) {
     free(before);
     tool_result r = LORA(at("whole"), "--json");
     succeed(r);
-    json_t *root = json_loads(strrchr(r.out, '{'), 0, NULL);
+    json_t *root = tool_last_object(r);
     assert_string_equal(json_string_value(json_object_get(root, "adapter")),
                         at("whole/adapter.gguf"));
     assert_true(json_integer_value(json_object_get(root, "bytes_peak")) <=
@@ -211,7 +211,7 @@ static void a_budget_holds(void **state) {
             at("base.gguf"), "--lora", "4", "--batch", "16", "--steps", "5", "--data", new_text(),
             "--out", at("small"));
     succeed(r);
-    json_t *root = json_loads(strrchr(r.out, '{'), 0, NULL);
+    json_t *root = tool_last_object(r);
     const json_int_t peak = json_integer_value(json_object_get(root, "bytes_peak"));
     print_message("least %s, peak %lld bytes\n", memory, (long long)peak);
     assert_true(peak <= json_integer_value(json_object_get(root, "budget_bytes")));

@@ -178,3 +178,13 @@ void tool_golden(const char *name, const char *text) {
     if (strcmp(golden, text) != 0)
         fail_msg("%s differs (MNEM_GOLDEN_UPDATE=1 writes it anew); got:\n%s", name, text);
 }
+
+json_t *tool_last_object(tool_result r) {
+    if (r.code) fail_msg("exit code %d: %s", r.code, r.err);
+    char *end = r.out + r.out_bytes;
+    while (end > r.out && end[-1] == '\n') *--end = 0;
+    const char *line = strrchr(r.out, '\n');
+    json_t *object = json_loads(line ? line + 1 : r.out, 0, NULL);
+    if (!object) fail_msg("%s", r.out);
+    return object;
+}

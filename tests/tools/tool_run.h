@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
 #include <sys/types.h>
 
 enum { TOOL_RUN_BYTES = 512 * 1024 };
@@ -22,6 +23,9 @@ typedef struct tool_result {
 tool_result tool_run(const char *input, const char *const *args);
 #define RUN(...)             tool_run(NULL, (const char *const[]){__VA_ARGS__, NULL})
 #define RUN_INPUT(text, ...) tool_run(text, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The object on the last line of what a run that went well printed. */
+json_t *tool_last_object(tool_result r);
 
 /* Starts it without waiting; *out and *err are the ends to read from. */
 pid_t tool_start(const char *const *args, int *out, int *err);

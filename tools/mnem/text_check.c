@@ -1,8 +1,8 @@
-/* text_check.c: does a file look like text? Asked before a model learns from it.
+/* text_check.c: does a file look like text? Asked before a model learns from it, or is rounded by it.
  *
  * The idea: binary files nearly always say so: by their first bytes, by bytes of zero, by control
  * characters; text in another encoding than UTF-8 has neither, but bytes that aren't UTF-8. The
- * first kind is refused, the second is learned as it is, with a word about it; where most bytes
+ * first kind is refused, the second is taken as it is, with a word about it; where most bytes
  * aren't UTF-8, nobody can tell, and it is refused too.
  * Cost: at most 512 pieces of 16 KiB, spread evenly over the file; all of a file up to 8 MiB. */
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/train/train_tool.h"
+#include "tool.h"
 
 enum { PIECE = 1 << 14, PIECES = 512 };
 /* Shares of what was looked at: above them it isn't text. */
@@ -21,7 +21,7 @@ static const struct {
     uint64_t n, at;
     const char *what;
 } kinds[] = {
-    {"GGUF", 4, 0, "a GGUF model (--init starts from a model)"},
+    {"GGUF", 4, 0, "a GGUF model"},
     {"{\"", 2, 8, "a safetensors file"},
     {"PK\3\4", 4, 0, "a zip archive (as PyTorch writes, too)"},
     {"\x1f\x8b", 2, 0, "a gzip archive: unpack it first"},
@@ -42,7 +42,7 @@ typedef struct look {
     uint64_t first_zero, first_control, first_invalid; /* their offsets in the file */
 } look;
 
-size_t train_utf8_length(const unsigned char *s, size_t n) {
+size_t tool_utf8_length(const unsigned char *s, size_t n) {
     static const unsigned char least[] = {0, 0, 0x80, 0xa0, 0x90}; /* of the second byte */
     const size_t length = s[0] < 0x80   ? 1
                           : s[0] < 0xc2 ? 0
@@ -73,7 +73,7 @@ static void look_at(look *l, const unsigned char *s, size_t n, uint64_t at) {
     size_t i = 0;
     while (at > 0 && i < n && i < 3 && (s[i] & 0xc0u) == 0x80) i++; /* of a character before */
     for (size_t length; i < n; i += length) {
-        length = train_utf8_length(s + i, n - i);
+        length = tool_utf8_length(s + i, n - i);
         if (length > n - i) return; /* the rest is in the next piece */
         if (!length) {
             note(&l->invalid, &l->first_invalid, at + i);
@@ -121,12 +121,12 @@ static const char *verdict(const look *l, uint64_t *at) {
                : NULL;
 }
 
-static int refuse(const char *path, uint64_t at, const char *what) {
-    return tool_failed("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is",
-                       path, (unsigned long long)at, what);
+static int refuse(const tool_text *t, uint64_t at, const char *what) {
+    return tool_failed("%s: at byte %llu it looks like %s%s%s", t->name, (unsigned long long)at,
+                       what, t->way_out ? "; " : "", t->way_out ? t->way_out : "");
 }
 
-static int look_through(const train_run *run, int fd, const char *path, uint64_t bytes) {
+static int look_through(const tool_text *t, int fd, uint64_t bytes) {
     unsigned char piece[PIECE];
     look l = {.seen = 0};
     uint64_t at = 0;
@@ -136,33 +136,28 @@ static int look_through(const train_run *run, int fd, const char *path, uint64_t
         const ssize_t n = pread(fd, piece, sizeof piece, (off_t)place);
         if (n <= 0) break; /* whoever reads it all says why */
         const char *kind = place == 0 ? kind_of(piece, (size_t)n, &at) : NULL;
-        if (kind) return refuse(path, at, kind);
+        if (kind) return refuse(t, at, kind);
         look_at(&l, piece, (size_t)n, place);
     }
     const char *what = verdict(&l, &at);
-    if (what) return refuse(path, at, what);
-    if (l.invalid && !run->args->quiet)
+    if (what) return refuse(t, at, what);
+    if (l.invalid && !t->quiet)
         tool_message("%s: byte %llu isn't UTF-8, as if in another encoding (Latin-1?); bytes are "
-                     "learned as they are",
-                     path, (unsigned long long)at);
+                     "taken as they are",
+                     t->name, (unsigned long long)at);
     return TOOL_OK;
 }
 
-int train_text_check(const train_run *run) {
+int tool_text_check(const tool_text *t) {
+    struct stat about;
+    const int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return TOOL_OK;
     int code = TOOL_OK;
-    if (run->asked->any_bytes) return code;
-    for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++) {
-        struct stat about;
-        const char *path = run->config.file[i];
-        const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0) continue;
-        if (run->spooled == i + 1) path = "standard input";
-        const bool regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-        if (regular && about.st_size == 0 && run->config.files == 1)
-            code = tool_failed("%s: is empty", path);
-        else if (regular)
-            code = look_through(run, fd, path, (uint64_t)about.st_size);
-        close(fd);
-    }
+    const bool regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    if (regular && about.st_size == 0 && t->alone)
+        code = tool_failed("%s: is empty", t->name);
+    else if (regular)
+        code = look_through(t, fd, (uint64_t)about.st_size);
+    close(fd);
     return code;
 }

@@ -218,6 +218,19 @@ uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger);
 json_t *tool_ledger_json(const mnem_ledger *ledger);
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes);
 
+/* ---- text_check.c ---- */
+typedef struct tool_text {
+    const char *path, *name; /* the file, and what messages call it */
+    const char *way_out;     /* behind a refusal; NULL: nothing */
+    bool alone, quiet;       /* nothing else is read, so it mustn't be empty; no warning */
+} tool_text;
+/* Refuses a file that doesn't look like text, with the byte and what it looks like; bytes that
+ * aren't UTF-8 are told. What can't be opened or isn't a file passes. An exit code. */
+int tool_text_check(const tool_text *text);
+/* Bytes of the UTF-8 character that begins at s (n > 0 bytes are there); more than n when it is cut
+ * off; 0: none does. */
+size_t tool_utf8_length(const unsigned char *s, size_t n);
+
 /* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----
  */
 typedef struct tool_progress {

@@ -117,6 +117,9 @@ static void what_can_not_be_is_refused(void **state) {
     assert_non_null(strstr(r.err, "budget is 10 MiB"));
     r = RUN("quantize", tool_model, at("no.gguf"), "Q4_0", "--calibrate", at("nowhere.txt"));
     assert_int_equal(r.code, 1);
+    r = RUN("quantize", tool_model, at("no.gguf"), "Q4_0", "--calibrate", tool_model);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "at byte 0 it looks like a GGUF model"));
     assert_false(is_there(at("no.gguf")));
 }
 

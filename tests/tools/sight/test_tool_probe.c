@@ -52,7 +52,7 @@ static void the_tables_have_every_level(void **state) {
     assert_non_null(strstr(r.out, "FLOP a byte at the ridge"));
     assert_non_null(strstr(r.out, "\nf32 "));
     assert_non_null(strstr(r.out, "\nint8 "));
-    assert_non_null(strstr(r.out, "weights, pages of keys and values"));
+    assert_non_null(strstr(r.out, "weights, keys and values"));
 }
 
 static void too_little_is_refused_with_the_bytes(void **state) {

@@ -120,25 +120,14 @@ static void compare(const char *path, const json_t *ledger) {
     report_agrees(path, &s);
 }
 
-/* The last line, which is an object. */
-static json_t *last_line(tool_result r) {
-    if (r.code) fail_msg("%d: %s", r.code, r.err);
-    char *end = r.out + r.out_bytes;
-    while (end > r.out && end[-1] == '\n') *--end = 0;
-    const char *line = strrchr(r.out, '\n');
-    json_t *object = json_loads(line ? line + 1 : r.out, 0, NULL);
-    if (!object) fail_msg("%s", r.out);
-    return object;
-}
-
 /* ---- run ---- */
 
 static json_t *run_traced(const char *path) {
-    return last_line(RUN("run", tool_model, "-q", "--json", "--trace", path, "-p",
-                         PICK("And God said", "In the", "Now these are the names of"), "-n",
-                         PICK("1", "7", "40"), "--ctx", PICK("64", "128", "256"), "--kv",
-                         PICK("f16", "q8_0", "f32"), "--threads", PICK("1", "2", "3"), "--memory",
-                         MNEM_RELEASE ? PICK("24M", "32M", "1G") : "2G"));
+    return tool_last_object(RUN("run", tool_model, "-q", "--json", "--trace", path, "-p",
+                                PICK("And God said", "In the", "Now these are the names of"), "-n",
+                                PICK("1", "7", "40"), "--ctx", PICK("64", "128", "256"), "--kv",
+                                PICK("f16", "q8_0", "f32"), "--threads", PICK("1", "2", "3"),
+                                "--memory", MNEM_RELEASE ? PICK("24M", "32M", "1G") : "2G"));
 }
 
 static void runs_are_told_to_the_byte(void **state) {
@@ -174,10 +163,10 @@ static void training_is_told_to_the_byte(void **state) {
     for (int i = 0; i < rounds; i++) {
         char path[256];
         snprintf(path, sizeof path, "%s", at(PICK("train.pftrace", "train.json")));
-        json_t *o =
-            last_line(RUN("train", "--memory", MEMORY, "-q", "--json", "--data", at("text.txt"),
-                          "--config", at("config.json"), "--out", folder("trained"), "--trace",
-                          path, "--threads", PICK("1", "2", "3"), "--batch", PICK("1", "2", "4")));
+        json_t *o = tool_last_object(RUN("train", "--memory", MEMORY, "-q", "--json", "--data",
+                                         at("text.txt"), "--config", at("config.json"), "--out",
+                                         folder("trained"), "--trace", path, "--threads",
+                                         PICK("1", "2", "3"), "--batch", PICK("1", "2", "4")));
         compare(path, json_object_get(o, "ledger"));
         json_decref(o);
     }

@@ -26,25 +26,14 @@ static uint64_t number(const json_t *object, const char *key) {
     return (uint64_t)json_integer_value(n);
 }
 
-/* The last line, which is an object. */
-static json_t *last_line(tool_result r) {
-    assert_int_equal(r.code, 0);
-    char *end = r.out + r.out_bytes;
-    while (end > r.out && end[-1] == '\n') *--end = 0;
-    const char *line = strrchr(r.out, '\n');
-    json_t *object = json_loads(line ? line + 1 : r.out, 0, NULL);
-    if (!object) fail_msg("%s", r.out);
-    return object;
-}
-
 static void bytes_of_run_have_names(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip();
     static const char *const rows[][2] = {
         {"--threads", "1"}, {"--memory", "24M"}, {"--kv", "q8_0"}, {"--ctx", "64"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        json_t *o = last_line(RUN("run", tool_model, "-p", "And God said", "-n", "24", "-q",
-                                  "--json", rows[i][0], rows[i][1]));
+        json_t *o = tool_last_object(RUN("run", tool_model, "-p", "And God said", "-n", "24", "-q",
+                                         "--json", rows[i][0], rows[i][1]));
         check(rows[i][0], number(json_object_get(o, "ledger"), "bytes_unaccounted"),
               number(json_object_get(o, "stats"), "vmhwm"));
         json_decref(o);
@@ -56,9 +45,9 @@ static void bytes_of_train_have_names(void **state) {
     if (!MNEM_RELEASE) skip();
     static const char *const rows[][2] = {{"--threads", "1"}, {"--threads", "3"}, {"--batch", "2"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        json_t *o = last_line(RUN("train", "--memory", "64M", "-q", "--json", "--data",
-                                  at("text.txt"), "--config", at("config.json"), "--out",
-                                  folder("trained"), rows[i][0], rows[i][1]));
+        json_t *o = tool_last_object(RUN("train", "--memory", "64M", "-q", "--json", "--data",
+                                         at("text.txt"), "--config", at("config.json"), "--out",
+                                         folder("trained"), rows[i][0], rows[i][1]));
         check(rows[i][0], number(o, "bytes_unaccounted"), number(o, "bytes_peak"));
         json_decref(o);
     }

@@ -79,7 +79,7 @@ static void it_learns_beside_a_teacher_inside_the_budget(void **state) {
     tool_result r = LEARN(at("taught"), "--init", MASKED, "--distill", at("dense/model.gguf"),
                           "--distill-weight", "0.75", "--json");
     succeed(r);
-    json_t *end = json_loads(strrchr(r.out, '{'), 0, NULL);
+    json_t *end = tool_last_object(r);
     assert_true(json_integer_value(json_object_get(end, "bytes_peak")) <=
                 json_integer_value(json_object_get(end, "budget_bytes")));
     json_decref(end);

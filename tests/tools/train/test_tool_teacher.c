@@ -70,7 +70,7 @@ static void a_streamed_teacher_says_the_same_inside_the_budget(void **state) {
         LEARN(at("streamed"), "--memory", less_memory(), "--distill", large, "--json", "--verbose");
     succeed(r);
     assert_non_null(strstr(r.err, "streamed"));
-    json_t *end = json_loads(strrchr(r.out, '{'), 0, NULL);
+    json_t *end = tool_last_object(r);
     const json_int_t peak = json_integer_value(json_object_get(end, "bytes_peak"));
     const json_int_t budget = json_integer_value(json_object_get(end, "budget_bytes"));
     json_decref(end);

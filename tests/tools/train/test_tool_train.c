@@ -65,9 +65,7 @@ static void a_budget_holds_and_changes_nothing(void **state) {
     assert_int_equal(sscanf(least, "the least is --memory %15s", memory), 1);
     r = RUN("train", "-q", "--json", "--memory", memory, "--threads", "1", "--data", text_file(),
             "--config", config_file(), "--out", out);
-    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
-    json_t *result = json_loads(strrchr(r.out, '{'), 0, NULL);
-    assert_non_null(result);
+    json_t *result = tool_last_object(r);
     const json_int_t peak = json_integer_value(json_object_get(result, "bytes_peak"));
     assert_true(peak <= json_integer_value(json_object_get(result, "budget_bytes")));
     json_decref(result);

@@ -231,9 +231,7 @@ static void the_predicted_peak_counts_learning_the_vocabulary(void **state) {
     r = TRAIN("-q", "--json", "--data", at("many"), "--config", at("config.json"), "--steps", "3",
               "--out", at("learned again"));
     succeed(r);
-    const char *end = strrchr(r.out, '{');
-    json_t *last = json_loads(end, 0, NULL);
-    assert_non_null(last);
+    json_t *last = tool_last_object(r);
     print_message("predicted %llu, with --json %lld, VmHWM %lld\n", (unsigned long long)predicted,
                   (long long)number(last, "predicted_bytes"),
                   (long long)number(last, "bytes_peak"));

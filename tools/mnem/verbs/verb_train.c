@@ -151,11 +151,25 @@ static void cancel(void *context) {
     mnem_trainer_cancel(context);
 }
 
+/* Refuses files that don't look like text, unless --any-bytes. */
+static int check_text(const train_run *run) {
+    int code = TOOL_OK;
+    if (run->asked->any_bytes) return code;
+    for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++)
+        code = tool_text_check(&(tool_text){
+            .path = run->config.file[i],
+            .name = run->spooled == i + 1 ? "standard input" : run->config.file[i],
+            .way_out = "--init starts from a model, --any-bytes learns from anything as it is",
+            .alone = run->config.files == 1,
+            .quiet = run->args->quiet});
+    return code;
+}
+
 static int read_text(train_run *run) {
     if (run->asked->resume) return TOOL_OK;
     int code = train_folder_spool(run);
     if (code == TOOL_OK) code = train_data_kind(run);
-    return code == TOOL_OK ? train_text_check(run) : code;
+    return code == TOOL_OK ? check_text(run) : code;
 }
 
 /* A change of the trainer goes by its checkpoint, which doesn't have what is frozen. */

@@ -75,7 +75,9 @@ int64_t calibration_sees(const void *asked, int64_t tokens) {
 static int make_cut(tool_stage *stage, const calibration_asked *asked, cut *c) {
     const int32_t *ids;
     size_t count;
-    int code = tool_stage_read(stage, asked->text);
+    int code = tool_text_check(&(tool_text){
+        .path = asked->text, .name = asked->text, .alone = true, .quiet = stage->args->quiet});
+    if (code == TOOL_OK) code = tool_stage_read(stage, asked->text);
     if (code != TOOL_OK) return code;
     const mnem_status status = mnem_tokenizer_encode(
         stage->tokenizer, stage->prompt.text, stage->prompt.bytes, MNEM_ENCODE_PLAIN, &ids, &count);

@@ -26,7 +26,7 @@ static void escape(FILE *file, unsigned char c) {
 static void print_text(FILE *file, const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
     for (size_t i = 0, length; i < n; i += length) {
-        const size_t found = train_utf8_length(s + i, n - i);
+        const size_t found = tool_utf8_length(s + i, n - i);
         const bool whole = found > 0 && found <= n - i;
         const bool c1 = found == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0;
         length = whole ? found : 1;

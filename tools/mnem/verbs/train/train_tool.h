@@ -232,13 +232,6 @@ void train_teacher_options(train_run *run);
 mnem_status train_teacher_load(train_run *run); /* and closes it, unless it is streamed */
 void train_teacher_close(train_run *run);
 
-/* ---- text_check.c ---- */
-/* Refuses files that don't look like text, unless --any-bytes; an exit code. */
-int train_text_check(const train_run *run);
-/* Bytes of the UTF-8 character that begins at s (n > 0 bytes are there); more than n when it is cut
- * off; 0: none does. */
-size_t train_utf8_length(const unsigned char *s, size_t n);
-
 /* ---- train_sample.c ---- */
 /* A line on standard error, unless --quiet. */
 mnem_status train_sample(train_run *run);
