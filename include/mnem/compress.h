@@ -133,11 +133,12 @@ typedef struct mnem_solve_options {
 } mnem_solve_options;
 
 /* As mnem_quantize_file, and the layers' matrices are solved on the inputs that they have in the
- * text; but for AWQ the output's, too, or the embedding that is it. Takes Q2_K to Q8_0, IQ4_NL and IQ4_XS; tensors of other types are rounded as usual. Scales
- * are folded into norms and into the matrices before, so that the file is an ordinary one: where an
- * input comes from neither (attention's queries and keys aside), or where what makes it or reads it
- * isn't solved, there are none. What was solved waits in a file without a name beside `to`. As
- * mnem_quantize_file and mnem_walk; MNEM_UNSUPPORTED: AWQ where nothing can be scaled. */
+ * text; but for AWQ the output's, too, or the embedding that is it. Takes Q2_K to Q8_0, IQ4_NL and
+ * IQ4_XS; tensors of other types are rounded as usual. Scales are folded into norms and into the
+ * matrices before, so that the file is an ordinary one: where an input comes from neither
+ * (attention's queries and keys aside), or where what makes it or reads it isn't solved, there are
+ * none. What was solved waits in a file without a name beside `to`. As mnem_quantize_file and
+ * mnem_walk; MNEM_UNSUPPORTED: AWQ where nothing can be scaled. */
 mnem_status mnem_quantize_solved(const char *from, const char *to,
                                  const mnem_quantize_options *options,
                                  const mnem_solve_options *solve);

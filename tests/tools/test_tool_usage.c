@@ -7,6 +7,8 @@
 #include "kit/kit.h"
 #include "tools/tool_run.h"
 
+enum { OPTIONS_MOST = 200 };
+
 /* All verbs that there are, in the order of `mnem help`. */
 static char verbs[40][16];
 static int verb_count;
@@ -61,31 +63,48 @@ static void no_line_of_help_is_wider_than_80(void **state) {
     for (int i = 0; i < verb_count; i++) assert_narrow(RUN("help", verbs[i]).out);
 }
 
-/* One spelling, and one meaning of a letter, in every verb: its line of help says both. */
+typedef struct spelled {
+    char name[40], letter[4];
+    const char *verb;
+} spelled;
+
+/* The option that a line of help is of; false: of none. */
+static bool option_of(const char *line, spelled *option) {
+    option->letter[0] = option->name[0] = 0;
+    if (line[0] == ' ' && line[2] == '-' && line[4] == ',')
+        sscanf(line, " %2[-a-z], --%39[a-z0-9-]", option->letter, option->name);
+    else if (strncmp(line, "      --", 8) == 0)
+        sscanf(line, " --%39[a-z0-9-]", option->name);
+    return option->name[0] != 0;
+}
+
+/* Among those seen, or behind them; another letter than there fails. */
+static int note_option(spelled *seen, int count, const spelled *option) {
+    for (int i = 0; i < count; i++) {
+        if (strcmp(seen[i].name, option->name) != 0) continue;
+        if (strcmp(seen[i].letter, option->letter) != 0)
+            fail_msg("--%s is \"%s\" in %s and \"%s\" in %s", option->name, seen[i].letter,
+                     seen[i].verb, option->letter, option->verb);
+        return count;
+    }
+    assert_true(count < OPTIONS_MOST);
+    seen[count] = *option;
+    return count + 1;
+}
+
+/* One spelling of an option in every verb: its line of help says it. */
 static void an_option_has_one_letter_in_every_verb(void **state) {
     (void)state;
-    static struct { char name[40], letter[4], verb[16]; } seen[200];
+    static spelled seen[OPTIONS_MOST];
     int count = 0;
     for (int v = 0; v < verb_count; v++) {
         const char *line = RUN("help", verbs[v]).out;
         for (; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != 0)) {
-            char letter[4] = "", name[40] = "";
-            if (line[0] == ' ' && line[2] == '-' && line[4] == ',')
-                sscanf(line, " %2[-a-z], --%39[a-z0-9-]", letter, name);
-            else if (strncmp(line, "      --", 8) == 0)
-                sscanf(line, " --%39[a-z0-9-]", name);
-            const bool run_length = !strcmp(verbs[v], "train") && !strcmp(name, "tokens");
-            if (!*name || run_length) continue; /* train -n is refused: of the run, or a sample? */
-            int i = 0;
-            while (i < count && strcmp(seen[i].name, name) != 0) i++;
-            if (i == count) {
-                strcpy(seen[i].name, name);
-                strcpy(seen[i].letter, letter);
-                strcpy(seen[count++].verb, verbs[v]);
-            } else if (strcmp(seen[i].letter, letter) != 0) {
-                fail_msg("--%s is \"%s\" in %s and \"%s\" in %s", name, seen[i].letter,
-                         seen[i].verb, letter, verbs[v]);
-            }
+            spelled option = {.verb = verbs[v]};
+            if (!option_of(line, &option)) continue;
+            /* train -n is refused: of the run, or a sample? */
+            if (strcmp(option.verb, "train") == 0 && strcmp(option.name, "tokens") == 0) continue;
+            count = note_option(seen, count, &option);
         }
     }
     assert_true(count > 60);
