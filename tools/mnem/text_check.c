@@ -1,4 +1,5 @@
-/* text_check.c: does a file look like text? Asked before a model learns from it, or is rounded by it.
+/* text_check.c: does a file look like text? Asked before a model learns from it, or is rounded by
+ * what it uses.
  *
  * The idea: binary files nearly always say so: by their first bytes, by bytes of zero, by control
  * characters; text in another encoding than UTF-8 has neither, but bytes that aren't UTF-8. The
