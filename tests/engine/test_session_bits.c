@@ -221,8 +221,8 @@ static void the_plan_knows_what_2_4_gains(void **state) {
     static const mnem_machine_profile slow_macs = {1e15, 1e9, 1e9}, slow_memory = {1e9, 1e9, 1e15};
     const char *path = thinned(MODEL_Q8_0);
     if (mnem__cpu_level_get() == MNEM__CPU_PLAIN) return;
-    mnem_engine_plan dense = plan_of(MODEL_Q8_0, &slow_macs, MNEM__CPU_BEST);
-    mnem_engine_plan sparse = plan_of(path, &slow_macs, MNEM__CPU_BEST);
+    mnem_engine_plan dense = plan_of(MODEL_Q8_0, &slow_macs, MNEM__CPU_AVX2);
+    mnem_engine_plan sparse = plan_of(path, &slow_macs, MNEM__CPU_AVX2);
     assert_true(sparse.predicted_prompt > 1.1 * dense.predicted_prompt);
     sparse = plan_of(path, &slow_macs, MNEM__CPU_PLAIN);
     assert_true(fabs(sparse.predicted_prompt / dense.predicted_prompt - 1) < 1e-9);
