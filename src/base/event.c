@@ -111,8 +111,8 @@ static mnem__event_slot *slot_take(void) {
         if (!slots[i].taken) slot = &slots[i];
     if (slot) {
         slot->taken = true;
-        slot->shares =
-            0; /* generation stays: a sink that ends may be about to put its events away */
+        /* Its generation stays: a sink that ends may be about to put its events away. */
+        slot->shares = 0;
         slot->dropped = 0;
     }
     pthread_mutex_unlock(&slots_lock);
