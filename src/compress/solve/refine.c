@@ -4,11 +4,14 @@
  *                            q_j + G_j / H_jj, whatever the others lose
  *     panel [128, k]         rows of H for the columns at hand, put together by all members: the
  *                            factor keeps H below N's diagonal and on it
+ *     corner [128, 128]      what of them is theirs
+ *     changes [rows, 128]    of the errors of the columns at hand
  *
- * A change of column j by c takes c H[j, ] from G, so what doesn't change costs nothing. The scale
- * of a block is a column, too: its direction is what its weights would be with a scale of 1.
- * Invariant: G = E H at all times; rows don't know of each other. Cost: rows k^2 multiply-adds for
- * the first G, then k for each change, k^2 numbers of H read for each 256 rows and turn. */
+ * A change of column j by c adds c H[j, ] to G: to the columns at hand at once, by the corner, to
+ * all by a product when the panel is through. The scale of a block is a column, too: its direction
+ * is what its weights would be with a scale of 1. Invariant: G = E H between panels; rows don't
+ * know of each other. Cost: rows k^2 multiply-adds in products for the first G and for each turn,
+ * 128 for each change. */
 #include "compress/solve/refine.h"
 
 #include <math.h>
@@ -19,52 +22,60 @@
 #include "compress/solve/type_codes.h"
 #include "ops/gemm/gemm.h"
 
-enum { PANEL = 128, BLOCK = 32 };
+enum { PANEL = 128, BLOCK = 32, LINE = 16 };
 
 typedef struct job {
     const mnem__refine *r;
     const mnem__pack_form *form;
     uint64_t row_bytes;
-    float *g;     /* [rows, k] */
-    float *panel; /* [PANEL, k] */
-    uint32_t *at; /* [k]: where a column of the matrix is in the factor's order */
+    float *g;       /* [rows, k] */
+    float *panel;   /* [PANEL, k] */
+    float *corner;  /* [PANEL, PANEL] */
+    float *changes; /* [rows, PANEL] */
+    uint32_t *at;   /* [k]: where a column of the matrix is in the factor's order */
     void *gemm;
 } job;
 
-static mnem__gemm product(const job *j, int64_t begin, int64_t n) {
+/* G += a panel, a [rows, n], a_stride floats from row to row. */
+static mnem__gemm product(const job *j, const float *a, int64_t a_stride, int64_t n) {
     const mnem__gemm_kernels *kernels = MNEM__AT_BEST_LEVEL(mnem__gemm);
     const int64_t k = j->r->factor->k, stride = k * (int64_t)sizeof(float);
-    const float *errors = j->r->errors ? j->r->errors + begin : NULL;
-    return (mnem__gemm){
-        .m = j->r->rows,
-        .n = k,
-        .k = n,
-        .k_block = kernels->k_most,
-        .a = {.type = MNEM_TYPE_F32, .data = (const char *)errors, .stride = stride},
-        .b = {.type = MNEM_TYPE_F32,
-              .data = (const char *)j->panel,
-              .stride = stride,
-              .across = true},
-        .out = (char *)j->g,
-        .out_type = MNEM_TYPE_F32,
-        .out_stride = stride,
-        .accumulate = true};
+    return (mnem__gemm){.m = j->r->rows,
+                        .n = k,
+                        .k = n,
+                        .k_block = kernels->k_most,
+                        .a = {.type = MNEM_TYPE_F32,
+                              .data = (const char *)a,
+                              .stride = a_stride * (int64_t)sizeof(float)},
+                        .b = {.type = MNEM_TYPE_F32,
+                              .data = (const char *)j->panel,
+                              .stride = stride,
+                              .across = true},
+                        .out = (char *)j->g,
+                        .out_type = MNEM_TYPE_F32,
+                        .out_stride = stride,
+                        .accumulate = true};
 }
 
 /* Measures with a NULL base. */
 static uint64_t carve(job *j, int workers, char *base) {
-    const int64_t k = j->r->factor->k;
-    const uint64_t g = mnem__align_up((uint64_t)(j->r->rows * k) * sizeof(float), 64),
+    const int64_t k = j->r->factor->k, rows = j->r->rows;
+    const uint64_t g = mnem__align_up((uint64_t)(rows * k) * sizeof(float), 64),
                    panel = mnem__align_up((uint64_t)(PANEL * k) * sizeof(float), 64),
+                   corner = PANEL * PANEL * sizeof(float),
+                   changes = (uint64_t)(rows * PANEL) * sizeof(float),
                    at = mnem__align_up((uint64_t)k * sizeof(uint32_t), 64);
     if (base) {
         j->g = (void *)base;
         j->panel = (void *)(base + g);
-        j->at = (void *)(base + g + panel);
-        j->gemm = base + g + panel + at;
+        j->corner = (void *)(base + g + panel);
+        j->changes = (void *)(base + g + panel + corner);
+        j->at = (void *)(base + g + panel + corner + changes);
+        j->gemm = base + g + panel + corner + changes + at;
     }
-    const mnem__gemm largest = product(j, 0, PANEL);
-    return g + panel + at + mnem__gemm_bytes(MNEM__AT_BEST_LEVEL(mnem__gemm), &largest, workers);
+    const mnem__gemm largest = product(j, NULL, k, PANEL);
+    return g + panel + corner + changes + at +
+           mnem__gemm_bytes(MNEM__AT_BEST_LEVEL(mnem__gemm), &largest, workers);
 }
 
 uint64_t mnem__refine_bytes(int64_t k, int64_t rows, int workers) {
@@ -76,20 +87,45 @@ uint64_t mnem__refine_bytes(int64_t k, int64_t rows, int workers) {
 
 /* ---- H ---- */
 
-/* Row `of` of H, in the factor's order. */
-static void read_h(const mnem__factor *f, int64_t of, float *row) {
-    memcpy(row, f->h + of * f->k, (size_t)(of + 1) * sizeof(float));
-    for (int64_t i = of + 1; i < f->k; i++) row[i] = f->h[i * f->k + of];
+/* Where a column of the panel is in the factor's order. */
+static int64_t place_of(const job *j, int64_t column, bool matrix) {
+    return matrix ? (int64_t)j->at[column] : column;
 }
 
-/* Rows of H into the panel: of the factor's columns from begin on, or of the matrix's. */
+/* Rows of H into the panel: of the factor's columns from begin on, or of the matrix's. What is behind
+ * the diagonal stands in columns, of which each member reads some rows, a line of numbers each. */
 static void fill_panel(const job *j, const mnem_worker *worker, int64_t begin, int64_t n,
                        bool matrix) {
     const mnem__factor *f = j->r->factor;
     int64_t first, last;
+    mnem_team_split(worker, f->k, LINE, &first, &last);
+    for (int64_t from = first; from < last; from += LINE) {
+        const int64_t to = mnem__min_i64(from + LINE, last);
+        for (int64_t c = 0; c < n; c++) {
+            const int64_t of = place_of(j, begin + c, matrix);
+            float *row = j->panel + c * f->k;
+            for (int64_t i = from; i < to; i++)
+                row[i] = i <= of ? f->h[of * f->k + i] : f->h[i * f->k + of];
+        }
+    }
+}
+
+/* What of the panel, of columns [begin, begin + n) of the matrix, is theirs. */
+static void fill_corner(const job *j, const mnem_worker *worker, int64_t begin, int64_t n) {
+    int64_t first, last;
     mnem_team_split(worker, n, 1, &first, &last);
     for (int64_t i = first; i < last; i++)
-        read_h(f, matrix ? j->at[begin + i] : begin + i, j->panel + i * f->k);
+        for (int64_t c = 0; c < n; c++)
+            j->corner[i * PANEL + c] = j->panel[i * j->r->factor->k + j->at[begin + c]];
+}
+
+/* G grows by what errors of the columns in the panel, a [rows, n], bring. */
+static void add_product(const job *j, const mnem_worker *worker, const float *a, int64_t a_stride,
+                        int64_t n) {
+    const mnem__gemm g = product(j, a, a_stride, n);
+    mnem_team_barrier(worker);
+    mnem__gemm_run(MNEM__AT_BEST_LEVEL(mnem__gemm), &g, j->gemm, worker);
+    mnem_team_barrier(worker);
 }
 
 static void make_gradient(const job *j, const mnem_worker *worker) {
@@ -97,10 +133,7 @@ static void make_gradient(const job *j, const mnem_worker *worker) {
     for (int64_t begin = 0; begin < k; begin += PANEL) {
         const int64_t n = mnem__min_i64(PANEL, k - begin);
         fill_panel(j, worker, begin, n, false);
-        mnem_team_barrier(worker);
-        const mnem__gemm g = product(j, begin, n);
-        mnem__gemm_run(MNEM__AT_BEST_LEVEL(mnem__gemm), &g, j->gemm, worker);
-        mnem_team_barrier(worker);
+        add_product(j, worker, j->r->errors + begin, k, n);
     }
 }
 
@@ -108,27 +141,30 @@ static void make_gradient(const job *j, const mnem_worker *worker) {
 
 typedef struct block {
     const job *j;
-    const float *h;     /* [BLOCK, k] of its columns */
+    int64_t column, number;
+    int of;             /* its first column in the panel */
+    int n;              /* columns of the panel */
+    const float *h;     /* [BLOCK, PANEL] of the corner */
     const uint32_t *at; /* [BLOCK] */
-    float *g, *e, *q;   /* of the row; q of the block */
+    float *g, *changes; /* [PANEL] of the row */
+    float *e, *q;       /* of the row; q of the block */
     float times[BLOCK];
     uint8_t *raw; /* of the row */
-    int64_t column, number;
 } block;
 
 static void change(const block *b, int i, float by) {
-    const int64_t k = b->j->r->factor->k;
-    const float *h = b->h + i * k;
+    const float *h = b->h + (int64_t)i * PANEL;
     b->q[i] += by;
     b->e[b->at[i]] -= by;
-    for (int64_t c = 0; c < k; c++) b->g[c] -= by * h[c];
+    b->changes[b->of + i] -= by;
+    for (int c = 0; c < b->n; c++) b->g[c] -= by * h[c];
 }
 
 static void choose_codes(const block *b) {
     mnem__code_scale scale[2];
     mnem__codes_block(b->j->form, b->raw, b->number, scale);
     for (int i = 0; i < BLOCK; i++) {
-        const float want = b->q[i] + b->g[b->at[i]] / b->h[i * b->j->r->factor->k + b->at[i]];
+        const float want = b->q[i] + b->g[b->of + i] / b->h[i * PANEL + b->of + i];
         const float now =
             mnem__codes_put(b->j->form, scale[i / 16], b->raw, b->column + i, want * b->times[i]) /
             b->times[i];
@@ -138,13 +174,12 @@ static void choose_codes(const block *b) {
 
 /* By how much weights should go along a direction. */
 static double step_along(const block *b, const float *direction) {
-    const int64_t k = b->j->r->factor->k;
     double gain = 0, curve = 0;
     for (int i = 0; i < BLOCK; i++) {
         double sum = 0;
         for (int s = 0; s < BLOCK; s++)
-            sum += (double)b->h[i * k + b->at[s]] * (double)direction[s];
-        gain += (double)b->g[b->at[i]] * (double)direction[i];
+            sum += (double)b->h[i * PANEL + b->of + s] * (double)direction[s];
+        gain += (double)b->g[b->of + i] * (double)direction[i];
         curve += sum * (double)direction[i];
     }
     return curve > 0 ? gain / curve : 0;
@@ -184,18 +219,22 @@ static void choose_scale(const block *b, bool minimum) {
 
 /* ---- turns ---- */
 
-static void refine_block(const job *j, int64_t row, int64_t column, const float *h) {
+/* Block `of` of the panel [begin, begin + n); g [PANEL] of the row. */
+static void refine_block(const job *j, int64_t row, int64_t begin, int64_t n, int of, float *g) {
     const mnem__refine *r = j->r;
-    const int64_t k = r->factor->k;
+    const int64_t k = r->factor->k, column = begin + of;
     block b = {.j = j,
-               .h = h,
+               .column = column,
+               .number = column / BLOCK,
+               .of = of,
+               .n = (int)n,
+               .h = j->corner + (int64_t)of * PANEL,
                .at = j->at + column,
-               .g = j->g + row * k,
+               .g = g,
+               .changes = j->changes + row * PANEL,
                .e = r->errors + row * k,
                .q = r->chosen + row * k + column,
-               .raw = r->raw + (uint64_t)row * j->row_bytes,
-               .column = column,
-               .number = column / BLOCK};
+               .raw = r->raw + (uint64_t)row * j->row_bytes};
     for (int i = 0; i < BLOCK; i++)
         b.times[i] = (r->across ? r->across[column + i] : 1) * (r->down ? r->down[row] : 1);
     choose_codes(&b);
@@ -203,6 +242,14 @@ static void refine_block(const job *j, int64_t row, int64_t column, const float 
     choose_scale(&b, false);
     if (mnem__codes_have_min(j->form)) choose_scale(&b, true);
     choose_codes(&b);
+}
+
+/* The columns of the panel, in one row. */
+static void refine_row(const job *j, int64_t row, int64_t begin, int64_t n) {
+    float g[PANEL];
+    for (int64_t c = 0; c < n; c++) g[c] = j->g[row * j->r->factor->k + j->at[begin + c]];
+    memset(j->changes + row * PANEL, 0, PANEL * sizeof(float));
+    for (int of = 0; of < n; of += BLOCK) refine_block(j, row, begin, n, of, g);
 }
 
 static void take_turn(const job *j, const mnem_worker *worker) {
@@ -213,10 +260,10 @@ static void take_turn(const job *j, const mnem_worker *worker) {
         const int64_t n = mnem__min_i64(PANEL, k - begin);
         fill_panel(j, worker, begin, n, true);
         mnem_team_barrier(worker);
-        for (int64_t row = first; row < last; row++)
-            for (int64_t i = 0; i < n; i += BLOCK)
-                refine_block(j, row, begin + i, j->panel + i * k);
+        fill_corner(j, worker, begin, n);
         mnem_team_barrier(worker);
+        for (int64_t row = first; row < last; row++) refine_row(j, row, begin, n);
+        add_product(j, worker, j->changes, PANEL, n);
     }
 }
 
