@@ -53,6 +53,15 @@ const char *mnem_last_error(void);
 
 const char *mnem_version(void);
 
+/* The vector instructions that kernels use: "plain" (C only), "avx2" (with FMA and F16C), "avx512"
+ * (F, BW, DQ, VL, VNNI) or "avx512_bf16" (where pairs of bf16 are multiplied faster). The best of
+ * this machine, or the limit. Static storage. */
+const char *mnem_cpu_level(void);
+/* Kernels use no more than this from now on, to measure or to give the bits of another machine.
+ * Before anything is packed or prepared, which was made for a level. A level above the machine's
+ * changes nothing. INVALID: no such level; the error names all. */
+mnem_status mnem_cpu_limit(const char *level);
+
 /* Where long work tells how far it is: what it does at the moment ("tokenizing"), done of total in
  * the unit that the function says (total 0: not known). false ends it with MNEM_CANCELLED. Called
  * now and then, by the thread that called the function. Zero: nobody is told. */

@@ -3,6 +3,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "mnem/base.h"
 
 #if defined __x86_64__
 #include <cpuid.h>
@@ -61,4 +65,21 @@ mnem__cpu_level mnem__cpu_level_get(void) {
 
 void mnem__cpu_level_set(mnem__cpu_level level) {
     atomic_store_explicit(&level_limit, (int)level, memory_order_relaxed);
+}
+
+static const char *const names[] = {"plain", "avx2", "avx512", "avx512_bf16"};
+_Static_assert(sizeof names / sizeof names[0] == MNEM__CPU_BEST + 1, "a name for each level");
+
+const char *mnem_cpu_level(void) {
+    return names[mnem__cpu_level_get()];
+}
+
+mnem_status mnem_cpu_limit(const char *level) {
+    for (int i = 0; i <= MNEM__CPU_BEST; i++)
+        if (level && strcmp(level, names[i]) == 0) {
+            mnem__cpu_level_set((mnem__cpu_level)i);
+            return MNEM_OK;
+        }
+    return mnem__fail(MNEM_INVALID, "\"%s\" is no level of the processor: %s, %s, %s or %s",
+                      level ? level : "", names[0], names[1], names[2], names[3]);
 }

@@ -13,7 +13,7 @@ typedef enum mnem__cpu_level {
 
 /* The best level of this machine, or the lower one that was set. */
 mnem__cpu_level mnem__cpu_level_get(void);
-/* Lowers the level (tests, --cpu); asking for more than the machine has gives what it has. */
+/* Lowers the level (tests, mnem_cpu_limit); asking for more than the machine has gives what it has. */
 void mnem__cpu_level_set(mnem__cpu_level level);
 
 #endif

@@ -17,6 +17,12 @@ static bool secure_streams(void) {
     return true;
 }
 
+static int limit_cpu(void) {
+    const char *level = tool_env("MNEM_CPU");
+    if (!level || mnem_cpu_limit(level) == MNEM_OK) return TOOL_OK;
+    return tool_failed("MNEM_CPU: %s", mnem_last_error());
+}
+
 int main(int argc, char **argv) {
     if (!secure_streams()) return TOOL_FAILED; /* there may be nowhere to say so */
     /* Both streams have buffers that don't come from the heap, so that they are in the process's
@@ -34,7 +40,8 @@ int main(int argc, char **argv) {
         tool_help_verb(stdout, args->verb);
         return tool_out_end();
     }
-    code = tool_new_check(args);
+    code = limit_cpu();
+    if (code == TOOL_OK) code = tool_new_check(args);
     if (code == TOOL_OK) code = args->verb->entry(args);
     tool_error_json(args, code);
     return code == TOOL_INTERRUPTED ? tool_interrupt_code() : code;

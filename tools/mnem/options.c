@@ -21,6 +21,8 @@ const tool_verb *const tool_verbs[] = {TOOL_VERB_LIST(TOOL_VERB_ADDRESS) NULL};
 const tool_variable tool_variables[] = {
     {"MNEM_MODEL", "the model that ships with mnem", "the model to use when none is named"},
     {"MNEM_MEMORY", "85 % of what is available", "the budget when --memory isn't given"},
+    {"MNEM_CPU", "the best there is",
+     "kernels use no more than this: plain, avx2, avx512 or avx512_bf16"},
     {"XDG_CACHE_HOME", "$HOME/.cache", "the machine profile is mnem/profile.json in it"},
     {"MNEM_HISTORY", "on", "off: keep no line about runs in mnem/history.jsonl"},
     {"XDG_STATE_HOME", "$HOME/.local/state",
