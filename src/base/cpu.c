@@ -2,7 +2,6 @@
 #include "base/cpu.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -23,13 +22,17 @@ static unsigned saved_state(void) {
     return low;
 }
 
+static bool is_amd(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx;
+}
+
 /* AVX512_BF16 where it pays: AMD's multiply pairs at twice FMA's rate (Zen 4, Zen 5), Intel's
  * (Sapphire Rapids) at half of it. subleaves: of leaf 7. */
 static bool bf16_pays(unsigned subleaves) {
     unsigned a, b, c, d;
     const unsigned bf16 = 1u << 5;
-    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx) return false;
-    return subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bf16);
+    return is_amd() && subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bf16);
 }
 
 static mnem__cpu_level detect(void) {
@@ -46,6 +49,10 @@ static mnem__cpu_level detect(void) {
 
 #else
 
+static bool is_amd(void) {
+    return false;
+}
+
 static mnem__cpu_level detect(void) {
     return MNEM__CPU_PLAIN;
 }
@@ -61,6 +68,16 @@ mnem__cpu_level mnem__cpu_level_get(void) {
     }
     int limit = atomic_load_explicit(&level_limit, memory_order_relaxed);
     return (mnem__cpu_level)(level < limit ? level : limit);
+}
+
+bool mnem__cpu_fetches_late(void) {
+    static atomic_int late = -1;
+    int known = atomic_load_explicit(&late, memory_order_relaxed);
+    if (known < 0) {
+        known = !is_amd();
+        atomic_store_explicit(&late, known, memory_order_relaxed);
+    }
+    return known;
 }
 
 void mnem__cpu_level_set(mnem__cpu_level level) {

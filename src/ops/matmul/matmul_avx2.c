@@ -11,7 +11,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { TILE = 4, FETCH_AHEAD = 8192 };
+enum { TILE = 4, FETCH_AHEAD = 8192, FETCH_NEAR = 2048 };
 
 /* What a unit's header becomes: two vectors per block. */
 typedef struct scales {
@@ -303,6 +303,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const int64_t blocks = job->k / 32, unit_bytes = mnem__pack_unit_bytes(form);
     const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
     const char *input = (const char *)job->input + token * job->input_stride;
+    const int ahead = mnem__cpu_fetches_late() ? FETCH_NEAR : FETCH_AHEAD;
     mnem__grid_lanes lanes;
     __m256 acc[TILE][2];
     MNEM__UNROLL
@@ -316,7 +317,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
         for (int i = 0; i < count; i++, block += form->block_bytes) {
             for (int line = 0; line < form->block_bytes; line += 64)
-                _mm_prefetch((const char *)block + FETCH_AHEAD + line, _MM_HINT_T0);
+                _mm_prefetch((const char *)block + ahead + line, _MM_HINT_T0);
             if (mnem__form_is_grid(form)) block = grid_block(form, unit, tail, i, &lanes, &s);
             const mnem__a8_block *a[TILE];
             MNEM__UNROLL

@@ -14,7 +14,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { TILE = 4, LIFTS_FROM = 4, FETCH_AHEAD = 8192 };
+enum { TILE = 4, LIFTS_FROM = 4, FETCH_AHEAD = 8192, FETCH_NEAR = 2048 };
 
 INLINE __m256i load(const void *p) {
     return _mm256_load_si256(p);
@@ -83,15 +83,16 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *unit = job->weights + group * job->group_bytes;
     const int64_t unit_bytes = mnem__pack_unit_bytes(form);
     const uint8_t *input = job->input + token * job->input_stride;
+    const int ahead = mnem__cpu_fetches_late() ? FETCH_NEAR : FETCH_AHEAD;
+    const int half = (mnem__pack_unit_bytes(form) + 64) / 128 * 64; /* a unit's lines, of a block */
     __m256 acc[TILE][2];
     MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < job->k / 32; b++, input += sizeof(mnem__a8_block)) {
         const int i = (int)(b % 2);
         MNEM__UNROLL
-        for (int line = 0; line < form->block_bytes; line += 64)
-            _mm_prefetch((const char *)unit + FETCH_AHEAD + i * form->block_bytes + line,
-                         _MM_HINT_T0);
+        for (int line = 0; line < half; line += 64)
+            _mm_prefetch((const char *)unit + ahead + i * half + line, _MM_HINT_T0);
         MNEM__UNROLL
         for (int part = 0; part < 2; part++) {
             const block weights = unpack(form, unit, i, part);

@@ -22,6 +22,7 @@ enum {
     TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
     LIFTS_FROM = 4,
     FETCH_AHEAD = 8192,
+    FETCH_NEAR = 2048,
 };
 
 INLINE __m512i load(const void *p) {
@@ -138,10 +139,20 @@ INLINE void add_blocks(const mnem__pack_form *form, const block *b, const bool l
     }
 }
 
-/* One or two tokens come faster by what the processor fetches by itself. */
-INLINE void fetch_ahead(const uint8_t *at, const int bytes) {
-    MNEM__UNROLL
-    for (int line = 0; line < bytes; line += 64) _mm_prefetch(at + FETCH_AHEAD + line, _MM_HINT_T0);
+/* One or two tokens come faster by what AMD's processors fetch by themselves; others are asked for a
+ * unit's lines, half of them with each of its blocks. */
+INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *unit, int i, const int tokens,
+                        bool late) {
+    if (tokens > 2) {
+        MNEM__UNROLL
+        for (int line = 0; line < form->block_bytes; line += 64)
+            _mm_prefetch(unit + i * form->block_bytes + FETCH_AHEAD + line, _MM_HINT_T0);
+    } else if (late) {
+        const int half = (mnem__pack_unit_bytes(form) + 64) / 128 * 64;
+        MNEM__UNROLL
+        for (int line = 0; line < half; line += 64)
+            _mm_prefetch(unit + i * half + FETCH_NEAR + line, _MM_HINT_T0);
+    }
 }
 
 /* tokens (a constant, up to TILE) of one group. */
@@ -150,6 +161,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *unit = job->weights + group * job->group_bytes;
     const int64_t blocks = job->k / 32, unit_bytes = mnem__pack_unit_bytes(form);
     const uint8_t *input[(TILE + 3) / 4];
+    const bool late = tokens <= 2 && mnem__cpu_fetches_late();
     int64_t stride = job->input_stride;
     const int together = tokens % TOGETHER == 0 ? TOGETHER : 4;
     __m512 acc[TILE];
@@ -159,7 +171,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
     for (int64_t b = 0; b < blocks; b++) {
         const int i = (int)(b % 2);
-        if (tokens > 2) fetch_ahead(unit + i * form->block_bytes, form->block_bytes);
+        fetch_ahead(form, unit, i, tokens, late);
         const block weights = unpack(form, unit, i, lifted);
         MNEM__UNROLL
         for (int t = 0; t < tokens; t += together) {
