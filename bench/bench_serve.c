@@ -1,10 +1,12 @@
 /* bench_serve.c: many clients against one, a beginning that all share, and a long prompt that comes
  * while others generate, in one process.
  *
- * bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB]]]]]   128 128 1024 4000; 0: leave that out
- *
+ * bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB [PAIRS]]]]]]     128 128 1024 4000
+ *                                                                      0: leave that out
  * MIB: a budget, of which weights and pages are planned as `mnem serve` does; weights that don't
- * fit are read past the page cache. Without it all is in memory.
+ * fit are read past the page cache. 0: all is in memory.
+ * PAIRS: only 1 client and 8 in turn, so many times (a disk isn't as fast now as a minute ago), and
+ * the median of how many times the tokens a second those have.
  *
  * Prompts are numbers of a generator, the same each time; greedy; tokens that end a turn don't.
  * Each line is one run: the rate of all tokens chosen, by the clock and by the processor's time (on
@@ -17,7 +19,11 @@
 #include "base/clock.h"
 #include "mnem/mnem.h"
 
-enum { CLIENTS = 8, GAPS = 1 << 16 };
+enum { CLIENTS = 8, GAPS = 1 << 16, PAIRS = 99 };
+
+typedef struct rate {
+    double clock, work; /* tokens a second */
+} rate;
 
 typedef struct client {
     mnem_request request;
@@ -97,10 +103,12 @@ static void finish(void) {
     for (bool more = true; more;) must(mnem_scheduler_step(scheduler, &more));
 }
 
-/* Everybody at once. Returns the rate by work. */
-static double run(const char *name, int count, int32_t prompt, int32_t shared, int32_t tokens) {
+/* Everybody at once. */
+static rate run(const char *name, int count, int32_t prompt, int32_t shared, int32_t tokens) {
     const double start = mnem__seconds();
     const clock_t used = clock();
+    mnem_engine_stats before, after;
+    mnem_engine_stats_get(engine, &before);
     gap_count = 0;
     for (int i = 0; i < count; i++) submit(i, prompt, shared, tokens);
     finish();
@@ -114,8 +122,39 @@ static double run(const char *name, int count, int32_t prompt, int32_t shared, i
            1e3 * quantile(firsts, count, 0.5), 1e3 * quantile(firsts, count, 0.99),
            1e3 * quantile(gaps, gap_count, 0.5), 1e3 * quantile(gaps, gap_count, 0.99),
            1e3 * quantile(gaps, gap_count, 1));
+    mnem_engine_stats_get(engine, &after);
+    if (after.bytes_streamed > before.bytes_streamed)
+        printf("%-22s %.0f MiB read, %.2f s of steps, in which %.2f s waited for the disk\n", "",
+               (double)(after.bytes_streamed - before.bytes_streamed) / (1 << 20),
+               after.seconds_eval - before.seconds_eval,
+               after.seconds_waiting - before.seconds_waiting);
     fflush(stdout);
-    return count * tokens / work;
+    return (rate){count * tokens / seconds, count * tokens / work};
+}
+
+static void run_pairs(int32_t count, int32_t prompt, int32_t tokens) {
+    static double ratio[PAIRS];
+    const int n = count < PAIRS ? count : PAIRS;
+    for (int i = 0; i < n; i++) {
+        const rate first = run(i % 2 ? "8 clients" : "1 client", i % 2 ? 8 : 1, prompt, 0, tokens);
+        const rate then = run(i % 2 ? "1 client" : "8 clients", i % 2 ? 1 : 8, prompt, 0, tokens);
+        ratio[i] = i % 2 ? first.clock / then.clock : then.clock / first.clock;
+    }
+    const double median = quantile(ratio, n, 0.5);
+    printf("8 clients have %.2f times the tokens a second of one (median of %d pairs: %.2f to "
+           "%.2f)\n",
+           median, n, quantile(ratio, n, 0), quantile(ratio, n, 1));
+}
+
+static void run_all(int32_t prompt, int32_t tokens) {
+    double one = 0;
+    for (int n = 1; n <= CLIENTS; n *= 2) {
+        char name[32];
+        snprintf(name, sizeof name, "%d client%s", n, n > 1 ? "s" : "");
+        const double work = run(name, n, prompt, 0, tokens).work;
+        if (n == 1) one = work;
+        if (n == CLIENTS) printf("%-22s %.2f times one, by work\n", "", work / one);
+    }
 }
 
 /* Seven that generate, and then a long prompt. */
@@ -175,26 +214,23 @@ static int32_t argument(int argc, char **argv, int i, int32_t unset) {
 int main(int argc, char **argv) {
     const int32_t tokens = argument(argc, argv, 2, 128), prompt = argument(argc, argv, 3, 128);
     const int32_t shared = argument(argc, argv, 4, 1024), longest = argument(argc, argv, 5, 4000);
+    const int32_t pairs = argument(argc, argv, 7, 0);
     if (argc < 2) {
-        fprintf(stderr, "bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB]]]]]\n");
+        fprintf(stderr, "bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB [PAIRS]]]]]]\n");
         return 2;
     }
     open_all(argv[1], (longest > shared + prompt ? longest : shared + prompt) + 4 * tokens,
              argument(argc, argv, 6, 0));
     run("warm", 1, prompt, 0, 16);
-    double one = 0;
-    for (int n = 1; n <= CLIENTS; n *= 2) {
-        char name[32];
-        snprintf(name, sizeof name, "%d client%s", n, n > 1 ? "s" : "");
-        const double rate = run(name, n, prompt, 0, tokens);
-        if (n == 1) one = rate;
-        if (n == CLIENTS) printf("%-22s %.2f times one, by work\n", "", rate / one);
-    }
-    if (shared > 0) {
+    if (pairs > 0)
+        run_pairs(pairs, prompt, tokens);
+    else
+        run_all(prompt, tokens);
+    if (shared > 0 && pairs == 0) {
         run("8, nothing shared", CLIENTS, shared + prompt, 0, tokens);
         run("8, a shared beginning", CLIENTS, shared + prompt, shared, tokens);
     }
-    if (longest > 0) run_long(tokens, prompt, longest);
+    if (longest > 0 && pairs == 0) run_long(tokens, prompt, longest);
     mnem_scheduler_destroy(scheduler);
     mnem_engine_destroy(engine);
     mnem_close(&opened);

@@ -40,7 +40,7 @@ typedef struct mnem_scheduler_options {
                                   less, the others keep beginnings meanwhile */
     int32_t queue_requests;    /* that may wait (64) */
     uint64_t queue_bytes;      /* of what waits, and biases of what runs (1 MiB) */
-    int32_t step_milliseconds; /* of a step while anyone generates (150) */
+    int32_t step_milliseconds; /* of a step while anyone generates, at most (150) */
     int32_t age_milliseconds;  /* of waiting, after which nobody passes any more (5,000) */
     int32_t reserve; /* tokens behind its prompt that a request begins with pages for (64) */
     bool no_sharing; /* prompts share no pages */

@@ -138,11 +138,13 @@ static bool streams(const mnem_scheduler *s) {
 
 static int32_t prompt_tokens(const mnem_scheduler *s, const crowd *c) {
     const int32_t room = mnem__max_i32(s->chunk - c->generating, 1);
-    const double seconds = s->options.step_milliseconds * 1e-3 * PLANNED;
-    if (streams(s) && (c->generating == 0 || s->cost.step > seconds)) return room;
-    const double most = c->generating > 0 ? seconds : ALONE * seconds;
+    const double most = s->options.step_milliseconds * 1e-3 * PLANNED;
+    const bool streamed = streams(s);
+    if (streamed && (c->generating == 0 || s->cost.step > most)) return room;
+    const double seconds =
+        c->generating > 0 ? mnem__step_cost_bound(&s->cost, most, streamed) : ALONE * most;
     return mnem__min_i32(
-        room, mnem__step_cost_tokens(&s->cost, c->position, most, MNEM__SERVE_PROMPT_LEAST));
+        room, mnem__step_cost_tokens(&s->cost, c->position, seconds, MNEM__SERVE_PROMPT_LEAST));
 }
 
 static void deal_tokens(mnem_scheduler *s, const crowd *c) {

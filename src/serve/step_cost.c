@@ -8,6 +8,8 @@
 
 /* Beginning, and how much of what was measured is believed. */
 enum { BEGIN = 32, NEWEST = 4 };
+/* Sixteen tokens a second: faster than one reads. */
+#define UNNOTICED 0.060
 
 static int place_of(int32_t position) {
     int place = 0;
@@ -37,6 +39,11 @@ void mnem__step_cost_learn(mnem__step_cost *cost, int32_t rows, int32_t prompt, 
     const double least = seconds / 10;
     mix(&cost->token[place_of(position)], (rest > least ? rest : least) / prompt);
     cost->last = prompt;
+}
+
+double mnem__step_cost_bound(const mnem__step_cost *cost, double most, bool streamed) {
+    const double twice = 2 * cost->step, seconds = twice > UNNOTICED ? twice : UNNOTICED;
+    return streamed || seconds < most ? seconds : most;
 }
 
 int32_t mnem__step_cost_tokens(const mnem__step_cost *cost, int32_t position, double seconds,

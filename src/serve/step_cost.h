@@ -6,6 +6,7 @@
 #ifndef MNEM_SRC_SERVE_STEP_COST_H
 #define MNEM_SRC_SERVE_STEP_COST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { MNEM__COST_PLACES = 24 };
@@ -20,6 +21,11 @@ typedef struct mnem__step_cost {
  * `position` others. */
 void mnem__step_cost_learn(mnem__step_cost *cost, int32_t rows, int32_t prompt, int32_t position,
                            double seconds);
+/* Seconds that a step with prompts is planned to take while others generate, of at most `most`:
+ * twice those of a step without, so that nobody who generates comes to a halt, but no less than
+ * what nobody notices. Where weights are streamed twice a step is never too much: so much computing
+ * hides behind the reading. */
+double mnem__step_cost_bound(const mnem__step_cost *cost, double most, bool streamed);
 /* Tokens of prompts, standing behind position, that a step of so many seconds has room for; at
  * least `least`. More than twice what there was last time is never believed. */
 int32_t mnem__step_cost_tokens(const mnem__step_cost *cost, int32_t position, double seconds,

@@ -33,6 +33,30 @@ static void a_prompt_goes_on_where_a_step_alone_takes_too_long(void **state) {
     assert_in_range(mnem__step_cost_tokens(&cost, 0, 0.100, 16), 90, 110); /* half a step's worth */
 }
 
+static void prompts_at_most_double_the_time_of_those_who_generate(void **state) {
+    (void)state;
+    mnem__step_cost cost = {0};
+    assert_true(mnem__step_cost_bound(&cost, 0.100, false) < 0.061); /* nothing is known yet */
+    mnem__step_cost_learn(&cost, 4, 0, 0, 0.005);
+    assert_true(mnem__step_cost_bound(&cost, 0.100, false) > 0.059); /* what nobody notices */
+    assert_true(mnem__step_cost_bound(&cost, 0.040, false) < 0.041); /* never beyond the bound */
+    for (int i = 0; i < 40; i++) mnem__step_cost_learn(&cost, 4, 0, 0, 0.040);
+    const double bound = mnem__step_cost_bound(&cost, 0.100, false);
+    assert_true(bound > 0.079 && bound < 0.081);
+}
+
+/* A step that reads for 90 ms of 100 would leave prompts 10 ms. */
+static void reading_leaves_prompts_as_long_as_it_takes(void **state) {
+    (void)state;
+    mnem__step_cost cost = {0};
+    mnem__step_cost_learn(&cost, 4, 0, 0, 0.090);
+    const double streamed = mnem__step_cost_bound(&cost, 0.100, true);
+    assert_true(mnem__step_cost_bound(&cost, 0.100, false) < 0.101);
+    assert_true(streamed > 0.179 && streamed < 0.181);
+    mnem__step_cost_learn(&cost, 0, 64, 0, 0.064);
+    assert_in_range(mnem__step_cost_tokens(&cost, 0, streamed, 16), 85, 95);
+}
+
 static void a_fast_step_among_slow_ones_makes_no_token_free(void **state) {
     (void)state;
     mnem__step_cost cost = {0};
@@ -57,6 +81,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_stays_within_its_time_as_soon_as_costs_are_known),
         cmocka_unit_test(a_prompt_goes_on_where_a_step_alone_takes_too_long),
+        cmocka_unit_test(prompts_at_most_double_the_time_of_those_who_generate),
+        cmocka_unit_test(reading_leaves_prompts_as_long_as_it_takes),
         cmocka_unit_test(a_fast_step_among_slow_ones_makes_no_token_free),
         cmocka_unit_test(what_nobody_measured_costs_what_the_nearest_did),
     };

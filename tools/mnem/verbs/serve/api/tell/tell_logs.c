@@ -21,10 +21,15 @@ void tell_logs_cut(tell_choice *c, uint64_t from) {
     }
 }
 
-static bool take(tell_choice *c, tell_log *log) {
-    if (c->logs.length < sizeof *log) return false;
-    memcpy(log, c->logs.bytes, sizeof *log);
-    api_drop(&c->logs, sizeof *log);
+/* The entry at *at, which moves behind it. Behind the last one all of them go, at once: an answer
+ * has thousands. */
+static bool take(tell_choice *c, size_t *at, tell_log *log) {
+    if (*at == c->logs.length) {
+        c->logs.length = 0;
+        return false;
+    }
+    memcpy(log, c->logs.bytes + *at, sizeof *log);
+    *at += sizeof *log;
     return true;
 }
 
@@ -69,7 +74,7 @@ static void put_entry(const tell *t, mnem_token_logprob entry, api_text *out) {
 
 void tell_logs_chat(tell_choice *c, api_text *out) {
     tell_log log;
-    while (take(c, &log)) {
+    for (size_t at = 0; take(c, &at, &log);) {
         put_comma(out);
         put_entry(c->tell, log.chosen, out);
         api_say(out, ",\"top_logprobs\":[");
@@ -87,7 +92,7 @@ void tell_logs_chat(tell_choice *c, api_text *out) {
 void tell_logs_text(tell_choice *c, api_text lists[4]) {
     const tell *t = c->tell;
     tell_log log;
-    while (take(c, &log)) {
+    for (size_t at = 0; take(c, &at, &log);) {
         for (int k = 0; k < 4; k++)
             if (lists[k].length) api_say(&lists[k], ",");
         put_token(t, log.chosen.id, &lists[0]);
