@@ -1,7 +1,8 @@
 /* bench_trace.c: what recording costs: nanoseconds an event, by one thread and by two, with nobody
  * who listens, and the bytes that are kept of one.
  *
- *     bench_trace [--file FILE] [--rounds N] [TRACE...]     (N: 25 by default, at most 999)
+ *     bench_trace [--file FILE] [--rounds N] [--only ROW] [TRACE...]
+ *                                                     (N: 25 by default, at most 999)
  *
  * A row is a loop of calls that tell events, run by turns with and without a recording: "off" and
  * "on" are nanoseconds an event of the best round of each, "costs" is the median of the rounds' own
@@ -196,7 +197,7 @@ static double median(double *v, int n) {
 }
 
 typedef struct bench {
-    const char *file;
+    const char *file, *only; /* only: rows of this name, or NULL */
     int rounds;
     part parts[THREADS];
 } bench;
@@ -204,6 +205,7 @@ typedef struct bench {
 static void measure(bench *b, const char *name, int threads, long (*work)(part *)) {
     double off = 1e300, on = 1e300, bytes = 0, costs[ROUNDS_MOST];
     uint64_t dropped = 0;
+    if (b->only && strcmp(b->only, name) != 0) return;
     for (int i = 0; i < threads; i++) b->parts[i].work = work;
     run(b->parts, threads);
     for (int i = 0; i < b->rounds; i++) {
@@ -310,6 +312,7 @@ int main(int argc, char **argv) {
     for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
         if (!strcmp(argv[at], "--file")) b.file = argv[at + 1];
         if (!strcmp(argv[at], "--rounds")) b.rounds = atoi(argv[at + 1]);
+        if (!strcmp(argv[at], "--only")) b.only = argv[at + 1];
     }
     if (b.rounds < 1 || b.rounds > ROUNDS_MOST) b.rounds = 25;
     char path[sizeof temporary + 16];

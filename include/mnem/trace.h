@@ -50,7 +50,7 @@ typedef struct mnem_trace_options {
     const char *path;    /* of the file to be; its ending says the format */
     mnem_ledger *ledger; /* its accounts and its budget stand at the beginning (default: none) */
     uint32_t threads;    /* that have buffers of their own; others share one (default 16) */
-    uint32_t events;     /* in a buffer (default 1023) */
+    uint32_t events;     /* in a buffer (default 2048: 48 KiB) */
     uint32_t names;      /* of accounts, sites, operators and spans (default 4096) */
     uint64_t bytes_most; /* of the file without a name; what comes later is dropped (default: as
                             much as the disk takes) */

@@ -37,7 +37,8 @@ static pthread_key_t key;
 static bool key_there;
 static uint32_t generations;
 static _Atomic uint32_t owners;
-static _Thread_local mnem__event_slot *mine __attribute__((tls_model("initial-exec")));
+_Thread_local mnem__event_slot *mnem__event_mine;
+static _Thread_local bool slotless; /* it asked and got none: it shares the first one */
 
 uint32_t mnem__event_owner(void) {
     return atomic_fetch_add_explicit(&owners, 1, memory_order_relaxed) + 1;
@@ -51,9 +52,6 @@ static bool counter_is_steady(void) {
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
-static inline uint64_t counter(void) {
-    return __rdtsc();
-}
 static inline void fence(void) {
     _mm_lfence();
 }
@@ -61,14 +59,11 @@ static inline void fence(void) {
 static bool counter_is_steady(void) {
     return false;
 }
-static inline uint64_t counter(void) {
-    return 0;
-}
 static inline void fence(void) {}
 #endif
 
 static inline uint64_t ticks(const mnem__event_sink *sink) {
-    return __builtin_expect(sink->clocked, 0) ? mnem__nanoseconds() : counter();
+    return __builtin_expect(sink->clocked, 0) ? mnem__nanoseconds() : mnem__event_counter();
 }
 
 uint64_t mnem__event_ticks(const mnem__event_sink *sink) {
@@ -92,7 +87,7 @@ static void thread_ends(void *p) {
     mnem__event_sink *sink = atomic_load(&mnem__event_sink_now);
     if (sink && slot->generation == sink->generation) sink->leave(sink, slot);
     depart(slot);
-    mine = NULL;
+    mnem__event_mine = NULL;
     pthread_mutex_lock(&slots_lock);
     slot->taken = false;
     pthread_mutex_unlock(&slots_lock);
@@ -102,7 +97,7 @@ static void key_make(void) {
     key_there = pthread_key_create(&key, thread_ends) == 0;
 }
 
-/* A slot of this thread's own, or the first one. */
+/* A slot of this thread's own; NULL: there is none. */
 static mnem__event_slot *slot_take(void) {
     pthread_once(&key_once, key_make);
     mnem__event_slot *slot = NULL;
@@ -118,30 +113,29 @@ static mnem__event_slot *slot_take(void) {
     pthread_mutex_unlock(&slots_lock);
     if (slot && pthread_setspecific(key, slot) != 0) slot = NULL; /* stays taken: it has no end */
     fence(); /* whoever had it before told of nothing later */
-    return mine = slot ? slot : &slots[0];
+    return slot;
 }
 
-/* ---- putting ---- */
+/* ---- telling ---- */
 
-static void shared_leave(mnem__event_slot *slot) {
-    if (__builtin_expect(slot == &slots[0], 0)) pthread_mutex_unlock(&shared_lock);
-}
-
-mnem__event_sink *mnem__event_enter_now(void) {
-    mnem__event_slot *slot = mine ? mine : slot_take();
-    if (__builtin_expect(slot == &slots[0], 0)) pthread_mutex_lock(&shared_lock);
+/* A thread without a slot of its own has the shared one from here to the end of its put. */
+mnem__event_sink *mnem__event_enter_slowly(void) {
+    if (!slotless) mnem__event_mine = slot_take();
+    slotless = !mnem__event_mine;
+    mnem__event_slot *slot = slotless ? &slots[0] : mnem__event_mine;
+    if (slotless) pthread_mutex_lock(&shared_lock);
     enter(slot);
     mnem__event_sink *sink = atomic_load_explicit(&mnem__event_sink_now, memory_order_acquire);
     if (sink) return sink;
     depart(slot);
-    shared_leave(slot);
+    if (slotless) pthread_mutex_unlock(&shared_lock);
     return NULL;
 }
 
 /* A thread that the sink had no room for shares the first slot to the end, also when another gives
  * its own back: so what it begins and ends is told of one thread. */
-static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__event_slot *slot,
-                                                 const mnem__event *event) {
+static void put_elsewhere(mnem__event_sink *sink, mnem__event_slot *slot,
+                          const mnem__event *event) {
     if (slot->shares != sink->generation && sink->room(sink, slot)) {
         *slot->next++ = *event;
         return;
@@ -158,43 +152,19 @@ static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__e
     pthread_mutex_unlock(&shared_lock);
 }
 
-/* Whatever isn't the usual case; in a function of its own, so that that keeps no registers. */
-static __attribute__((noinline)) void put_unusual(mnem__event_sink *sink, uint64_t when,
-                                                  uint32_t name, uint32_t small, uint64_t value) {
-    mnem__event_slot *slot = mine;
+void mnem__event_put_slowly(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                            uint32_t small, uint64_t value) {
+    mnem__event_slot *slot = mnem__event_mine ? mnem__event_mine : &slots[0];
+    const uint64_t when = (ticks(sink) - sink->start) << 8 | what;
     const mnem__event event = {.when = when, .name = name, .small = small, .value = value};
     if (name == MNEM__NAME_NONE)
         atomic_fetch_add_explicit(&sink->nameless, 1, memory_order_relaxed);
     else if (slot->generation == sink->generation && slot->next < slot->end)
         *slot->next++ = event;
     else
-        put_slowly(sink, slot, &event);
+        put_elsewhere(sink, slot, &event);
     depart(slot);
-    shared_leave(slot);
-}
-
-static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
-                       uint64_t value) {
-    mnem__event_slot *slot = mine;
-    const uint64_t when = (ticks(sink) - sink->start) << 8 | what;
-    mnem__event *to = slot->next;
-    if (__builtin_expect(slot->generation != sink->generation || to >= slot->end ||
-                             name == MNEM__NAME_NONE || slot == &slots[0],
-                         0)) {
-        put_unusual(sink, when, name, small, value);
-        return;
-    }
-    slot->next = to + 1;
-    to->when = when;
-    to->name = name;
-    to->small = small;
-    to->value = value;
-    depart(slot);
-}
-
-void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
-                     uint64_t value) {
-    put(sink, what, name, small, value);
+    if (slot == &slots[0]) pthread_mutex_unlock(&shared_lock);
 }
 
 /* Whether this thread told all of it. Who comes second says so before it reads its counter, and the
@@ -202,7 +172,7 @@ void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t nam
  * first slot look like one. */
 static bool told_alone(mnem__event_tellers *tellers) {
     enum { MANY = 1 };
-    const uintptr_t me = mine == &slots[0] ? MANY : (uintptr_t)mine;
+    const uintptr_t me = mnem__event_mine ? (uintptr_t)mnem__event_mine : MANY;
     uintptr_t told = atomic_load_explicit(tellers, memory_order_relaxed);
     if (told == MANY) return false;
     if (told == me || (!told && atomic_compare_exchange_strong(tellers, &told, me)))
@@ -213,10 +183,8 @@ static bool told_alone(mnem__event_tellers *tellers) {
 
 /* A counter may be read before what stands before it, such as taking a lock, is done: hence the
  * fence. Of one thread its counter's own order is enough. */
-void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
-                             mnem__event_what what, uint32_t name, uint32_t small, uint64_t value) {
+void mnem__event_order(mnem__event_tellers *tellers) {
     if (!told_alone(tellers)) fence();
-    put(sink, what, name, small, value);
 }
 
 /* Two threads may both ask: they get the same name. */
@@ -255,7 +223,7 @@ static uint64_t resident_bytes(void) {
 void mnem__event_sample(void) {
     static _Atomic uint64_t last, looked;
     if (!mnem__event_told()) return;
-    const uint64_t tick = counter();
+    const uint64_t tick = mnem__event_counter();
     if (tick && tick - atomic_load_explicit(&looked, memory_order_relaxed) < LOOK_TICKS) return;
     atomic_store_explicit(&looked, tick, memory_order_relaxed);
     const uint64_t now = mnem__nanoseconds();

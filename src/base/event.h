@@ -7,6 +7,8 @@
  *     mnem__event_sink *sink = mnem__event_enter();
  *     if (sink) mnem__event_put(sink, MNEM__EVENT_COUNTER, name_of(sink), 0, value);
  *
+ * The usual case is inline: a call costs a tenth of an event, and a pool's would make four.
+ *
  * A sink may go away while others emit (mnem__event_stop): a thread says that it is busy before it
  * looks at the sink for the second time; the one that stops takes the sink away, lets every
  * processor see that (membarrier), and waits for those that are busy. */
@@ -97,32 +99,79 @@ struct mnem__event_sink {
 };
 
 extern _Atomic(mnem__event_sink *) mnem__event_sink_now;
+/* This thread's slot. NULL: not asked for yet, or it shares the first one. */
+extern _Thread_local mnem__event_slot *mnem__event_mine __attribute__((tls_model("initial-exec")));
 
-mnem__event_sink *mnem__event_enter_now(void);
-
-/* The sink, which stays until this thread's mnem__event_put; NULL: none, nothing follows. From any
- * thread, under any lock. Between the two: names and nothing else. */
-static inline mnem__event_sink *mnem__event_enter(void) {
-    if (__builtin_expect(!atomic_load_explicit(&mnem__event_sink_now, memory_order_relaxed), 1))
-        return NULL;
-    return mnem__event_enter_now();
+static inline uint64_t mnem__event_counter(void) {
+#if defined __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
 }
-/* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. */
-void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
-                     uint64_t value);
-/* Who told of something so far; zero: nobody. */
-typedef _Atomic uintptr_t mnem__event_tellers;
-/* The same of what several threads may use (a ledger, a pool), which has the tellers: between
- * events that its lock orders, times then say the same order. The fence that this takes is left
- * out as long as one thread told all. */
-void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
-                             mnem__event_what what, uint32_t name, uint32_t small, uint64_t value);
+
+/* ---- what isn't the usual case (event.c) ---- */
+
+mnem__event_sink *mnem__event_enter_slowly(void);
+void mnem__event_put_slowly(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                            uint32_t small, uint64_t value);
+
+/* ---- telling ---- */
 
 /* Whether anybody listens: for what costs something before it is said. */
 static inline bool mnem__event_told(void) {
     return __builtin_expect(
         atomic_load_explicit(&mnem__event_sink_now, memory_order_relaxed) != NULL, 0);
 }
+
+/* The sink, which stays until this thread's mnem__event_put; NULL: none, nothing follows. From any
+ * thread, under any lock. Between the two: names and nothing else. */
+static inline mnem__event_sink *mnem__event_enter(void) {
+    if (!mnem__event_told()) return NULL;
+    mnem__event_slot *slot = mnem__event_mine;
+    if (__builtin_expect(!slot, 0)) return mnem__event_enter_slowly();
+    atomic_store_explicit(&slot->busy, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the stopper's membarrier does the rest */
+    mnem__event_sink *sink = atomic_load_explicit(&mnem__event_sink_now, memory_order_acquire);
+    if (__builtin_expect(!sink, 0)) atomic_store_explicit(&slot->busy, 0, memory_order_release);
+    return sink;
+}
+
+/* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. */
+static inline void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                                   uint32_t small, uint64_t value) {
+    mnem__event_slot *slot = mnem__event_mine;
+    if (__builtin_expect(!slot || slot->generation != sink->generation || slot->next >= slot->end ||
+                             name == MNEM__NAME_NONE || sink->clocked,
+                         0)) {
+        mnem__event_put_slowly(sink, what, name, small, value);
+        return;
+    }
+    mnem__event *to = slot->next++;
+    to->when = (mnem__event_counter() - sink->start) << 8 | what;
+    to->name = name;
+    to->small = small;
+    to->value = value;
+    atomic_store_explicit(&slot->busy, 0, memory_order_release);
+}
+
+/* Who told of something so far; zero: nobody. */
+typedef _Atomic uintptr_t mnem__event_tellers;
+/* Unless this thread told all so far: waits until what stands before is done. */
+void mnem__event_order(mnem__event_tellers *tellers);
+
+/* The same of what several threads may use (a ledger, a pool), which has the tellers: between
+ * events that its lock orders, times then say the same order. The fence that this takes is left
+ * out as long as one thread told all. */
+static inline void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
+                                           mnem__event_what what, uint32_t name, uint32_t small,
+                                           uint64_t value) {
+    const mnem__event_slot *slot = mnem__event_mine;
+    const uintptr_t told = atomic_load_explicit(tellers, memory_order_relaxed);
+    if (__builtin_expect(!slot || told != (uintptr_t)slot, 0)) mnem__event_order(tellers);
+    mnem__event_put(sink, what, name, small, value);
+}
+
 /* An event whose name is the text, of a thing that owner numbers; more: see the key. Without a sink
  * nothing. */
 void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uint32_t small,

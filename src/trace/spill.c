@@ -1,6 +1,6 @@
 /* spill.c: buffers of threads, and the file without a name that they go to when they are full.
  *
- * A thread that has filled its buffer writes it itself: 24 KiB into the page cache take a few
+ * A thread that has filled its buffer writes it itself: 48 KiB into the page cache take some
  * microseconds, no other thread is needed, and nothing has to be dropped while the disk has room.
  * When it has none, the buffer's events are given up and the next ones begin with their number.
  *
@@ -15,10 +15,6 @@
 
 #include "base/error.h"
 #include "trace/trace_private.h"
-
-static mnem__event *first_event(const mnem__trace_buffer *b) {
-    return (mnem__event *)(void *)b->chunk + 1;
-}
 
 static mnem__trace_buffer *buffer_of(mnem_trace *trace, const mnem__event_slot *slot) {
     return &trace->buffers[slot->thread];
@@ -74,24 +70,32 @@ static uint64_t place_take(mnem_trace *trace) {
 
 /* How many events are lost with the first `count`: one that tells of lost ones stands for those. */
 static uint64_t lost_with(const mnem__trace_buffer *b, uint32_t count) {
-    const mnem__event *first = first_event(b);
+    const mnem__event *first = b->chunk;
     const bool told = (first->when & 0xff) == MNEM__EVENT_DROPPED;
     return told ? first->value + count - 1 : count;
+}
+
+/* A short chunk gets rows that are no events. Returns its bytes. */
+static size_t describe(mnem__event *rows, uint64_t next, uint32_t count) {
+    const mnem__trace_chunk chunk = {.next = next, .count = count};
+    for (uint32_t i = count; i < MNEM__CHUNK_ROWS; i++) rows[i] = (mnem__event){0};
+    mnem__trace_chunk_say(rows, &chunk);
+    return (count < MNEM__CHUNK_ROWS ? MNEM__CHUNK_ROWS : count) * sizeof *rows;
 }
 
 /* Writes what the buffer has; false: it is given up. */
 static bool put_away(mnem_trace *trace, mnem__trace_buffer *b, uint32_t count) {
     const uint64_t place = b->next;
-    const bool told = (first_event(b)->when & 0xff) == MNEM__EVENT_DROPPED;
+    const bool told = (b->chunk->when & 0xff) == MNEM__EVENT_DROPPED;
     bool whole = place < trace->places_most;
     const uint64_t next = whole ? place_take(trace) : place;
-    *b->chunk = (mnem__trace_chunk){.thread = b->thread, .count = count, .next = next};
-    whole = whole && write_at(trace->fd, b->chunk, (count + 1) * sizeof(mnem__event),
-                              place * mnem__trace_chunk_bytes(trace));
+    const size_t bytes = describe(b->chunk, next, count);
+    whole = whole && write_at(trace->fd, b->chunk, bytes, place * mnem__trace_chunk_bytes(trace));
     pthread_mutex_lock(&trace->lock);
     if (whole) {
         trace->threads[b->thread].chunks++;
         trace->kept += count;
+        trace->bytes_written += bytes;
         b->next = next;
     } else {
         trace->dropped += count - told;
@@ -103,7 +107,7 @@ static bool put_away(mnem_trace *trace, mnem__trace_buffer *b, uint32_t count) {
 /* when: of the last event that was lost; the next one may have been made already. */
 static void begin_again(mnem_trace *trace, mnem__event_slot *slot, uint64_t lost, uint64_t when) {
     mnem__trace_buffer *b = buffer_of(trace, slot);
-    slot->next = first_event(b);
+    slot->next = b->chunk;
     slot->end = slot->next + trace->events;
     if (!lost) return;
     *slot->next++ =
@@ -112,7 +116,7 @@ static void begin_again(mnem_trace *trace, mnem__event_slot *slot, uint64_t lost
 
 static void put_away_full(mnem_trace *trace, mnem__event_slot *slot) {
     mnem__trace_buffer *b = buffer_of(trace, slot);
-    const uint32_t count = (uint32_t)(slot->next - first_event(b));
+    const uint32_t count = (uint32_t)(slot->next - b->chunk);
     const bool whole = put_away(trace, b, count);
     begin_again(trace, slot, whole ? 0 : lost_with(b, count), slot->next[-1].when);
 }
@@ -164,7 +168,7 @@ bool mnem__trace_room(mnem__event_sink *sink, mnem__event_slot *slot) {
 void mnem__trace_leave(mnem__event_sink *sink, mnem__event_slot *slot) {
     mnem_trace *trace = (mnem_trace *)sink;
     mnem__trace_buffer *b = buffer_of(trace, slot);
-    const uint32_t count = (uint32_t)(slot->next - first_event(b));
+    const uint32_t count = (uint32_t)(slot->next - b->chunk);
     if (count && !put_away(trace, b, count)) trace->threads[b->thread].lost = lost_with(b, count);
     slot->generation = 0;
     pthread_mutex_lock(&trace->lock);

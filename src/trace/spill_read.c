@@ -13,7 +13,8 @@
 #include "trace/trace_source.h"
 
 typedef struct cursor {
-    uint64_t place, left; /* the chunk; chunks from this one on */
+    uint64_t place, next; /* the chunk; the one after it */
+    uint64_t left;        /* chunks from this one on */
     uint32_t in, count;   /* events of the chunk that were read; all of it */
     uint32_t at, have;    /* of the part that is in memory */
     uint32_t upper;       /* of a size, until its event */
@@ -43,24 +44,31 @@ static mnem_status read_at(mnem_trace *trace, void *to, size_t n, uint64_t offse
     return MNEM_OK;
 }
 
+static mnem_status chunk_read(recorded *r, uint64_t place, mnem__trace_chunk *chunk) {
+    mnem__event rows[MNEM__CHUNK_ROWS];
+    MNEM__TRY(read_at(r->trace, rows, sizeof rows, place * mnem__trace_chunk_bytes(r->trace)));
+    *chunk = mnem__trace_chunk_of(rows);
+    return MNEM_OK;
+}
+
 /* The next part of the chunk, or the next chunk's first. */
 static mnem_status refill(recorded *r, cursor *c) {
-    const uint64_t size = mnem__trace_chunk_bytes(r->trace);
-    mnem__trace_chunk head;
+    mnem__trace_chunk chunk;
     while (c->in == c->count && c->left) {
-        if (c->count || c->in) {
-            MNEM__TRY(read_at(r->trace, &head, sizeof head, c->place * size));
-            c->place = head.next;
+        if (c->count) {
+            c->place = c->next;
             c->in = c->count = 0;
             if (--c->left == 0) break;
         }
-        MNEM__TRY(read_at(r->trace, &head, sizeof head, c->place * size));
-        c->count = head.count;
+        MNEM__TRY(chunk_read(r, c->place, &chunk));
+        c->count = chunk.count;
+        c->next = chunk.next;
     }
     c->at = 0;
     c->have = c->count - c->in < r->part ? c->count - c->in : r->part;
     if (!c->have) return MNEM_OK;
-    const uint64_t from = c->place * size + (1 + (uint64_t)c->in) * sizeof(mnem__event);
+    const uint64_t from =
+        c->place * mnem__trace_chunk_bytes(r->trace) + (uint64_t)c->in * sizeof(mnem__event);
     c->in += c->have;
     return read_at(r->trace, c->events, c->have * sizeof(mnem__event), from);
 }
@@ -144,7 +152,8 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     for (;;) {
         cursor *c = earliest(r);
         if (!c) return next_lost(r, out);
-        const mnem__event e = c->events[c->at++];
+        mnem__event e = c->events[c->at++];
+        e.name &= MNEM__NAME_NONE;
         if (c->at == c->have && refill(r, c) != MNEM_OK) return -1;
         if ((e.when & 0xff) == MNEM__EVENT_LARGE) {
             c->upper = e.small;
@@ -195,11 +204,11 @@ static mnem_status tables_fill(mnem_trace_reader *reader, const mnem_trace *trac
 /* Each cursor's part is a piece of the memory of all buffers. */
 static mnem_status recorded_create(mnem_trace *trace, recorded **out) {
     const uint32_t n = trace->thread_count;
-    const size_t all = trace->buffer_count * (trace->events + 1);
+    const size_t all = trace->buffer_count * trace->events;
     recorded *r = mnem__calloc("trace", 1, sizeof *r + n * sizeof(cursor));
     if (!r) return mnem__heap_status();
     *r = (recorded){.trace = trace, .count = n, .part = (uint32_t)(all / n)};
-    mnem__event *memory = (mnem__event *)(void *)trace->buffers[0].chunk;
+    mnem__event *memory = trace->buffers[0].chunk;
     for (uint32_t i = 0; i < n; i++) r->cursors[i].events = memory + (size_t)i * r->part;
     *out = r;
     return MNEM_OK;

@@ -14,9 +14,9 @@
 
 enum {
     THREADS_DEFAULT = 16,
-    EVENTS_DEFAULT = 1023, /* with the header whole pages, which a file takes sooner */
+    EVENTS_DEFAULT = 2048, /* whole pages, which a file takes sooner */
     NAMES_DEFAULT = 4096,
-    EVENTS_LEAST = 16, /* a cursor needs some (spill_read.c) */
+    EVENTS_LEAST = 16, /* MNEM__CHUNK_ROWS; a cursor needs some (spill_read.c) */
     THREADS_MOST = MNEM__TRACE_THREADS - 1,
     EVENTS_MOST = 1 << 20,
     NAMES_MOST = MNEM__NAME_NONE - 1,
@@ -42,7 +42,7 @@ static sizes sizes_of(const mnem_trace_options *options) {
     s.names_at = (sizeof(mnem_trace) + 63) & ~(size_t)63;
     s.buffers_at = (s.names_at + mnem__trace_names_bytes(s.names) + 63) & ~(size_t)63;
     s.chunks_at = s.buffers_at + s.buffers * sizeof(mnem__trace_buffer);
-    s.bytes = s.chunks_at + (size_t)s.buffers * (s.events + 1) * sizeof(mnem__event);
+    s.bytes = s.chunks_at + (size_t)s.buffers * s.events * sizeof(mnem__event);
     return s;
 }
 
@@ -71,11 +71,10 @@ static void parts_init(mnem_trace *trace, const sizes *s) {
     trace->buffers = (mnem__trace_buffer *)(void *)(memory + s->buffers_at);
     for (uint32_t i = 0; i < s->buffers; i++)
         trace->buffers[i] = (mnem__trace_buffer){
-            .chunk = (mnem__trace_chunk *)(void *)(memory + s->chunks_at +
-                                                   i * mnem__trace_chunk_bytes(trace)),
+            .chunk = (mnem__event *)(void *)(memory + s->chunks_at) + (size_t)i * s->events,
             .thread = MNEM__TRACE_NONE};
-    trace->thread_count = 1;                                /* the first is those who share */
-    trace->threads_most = s->buffers * (s->events + 1) / 4; /* a cursor's part is 4 events */
+    trace->thread_count = 1;                          /* the first is those who share */
+    trace->threads_most = s->buffers * s->events / 4; /* a cursor's part is 4 events */
     if (trace->threads_most > MNEM__TRACE_THREADS) trace->threads_most = MNEM__TRACE_THREADS;
     trace->sink.room = mnem__trace_room;
     trace->sink.leave = mnem__trace_leave;
@@ -161,8 +160,8 @@ mnem_status mnem_trace_write(mnem_trace *trace) {
 static void put_named(mnem__event_what what, const char *name, uint64_t value) {
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;
-    const mnem__event_key key = {.sort = MNEM__NAME_PLAIN, .text = name};
-    mnem__event_put(sink, what, name_of(sink, &key), MNEM__SPAN_PLAIN, value);
+    const uint32_t number = mnem__trace_name_plain(&((mnem_trace *)sink)->names, name);
+    mnem__event_put(sink, what, number, MNEM__SPAN_PLAIN, value);
 }
 
 void mnem_trace_begin(const char *name) {
@@ -208,7 +207,7 @@ void mnem_trace_info_get(const mnem_trace *trace, mnem_trace_info *info) {
     pthread_mutex_lock(lock);
     *info = (mnem_trace_info){.events = trace->kept,
                               .dropped = trace->dropped,
-                              .bytes_spilled = trace->places * mnem__trace_chunk_bytes(trace),
+                              .bytes_spilled = trace->bytes_written,
                               .threads = trace->thread_count - 1,
                               .names = trace->names.count};
     pthread_mutex_unlock(lock);

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum { TEXT_EACH = 40 }; /* bytes of text for each name, on average */
 
 static uint32_t hash_bits(uint32_t room) {
@@ -125,6 +129,35 @@ uint32_t mnem__trace_name_of(mnem__trace_names *n, const mnem__event_key *key) {
     const wanted w = want((uint8_t)key->sort, key->owner, key->kind, whole);
     const uint32_t name = find_or_add(n, &w, 0);
     return name == MNEM__NAME_NONE && key->sort == MNEM__NAME_PLAIN ? 0 : name;
+}
+
+#if defined __SSE2__
+/* strcmp's call takes longer than all else here. 16 bytes that begin 16 before a page's end can be
+ * read whatever the text's length; texts that are kept have as many behind them. */
+static __attribute__((no_sanitize("address"))) bool same_text(const char *kept, const char *text) {
+    if (((uintptr_t)text & 4095) > 4096 - 16) return !strcmp(kept, text);
+    const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)kept);
+    const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)text);
+    const uint32_t differs = ~(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(a, b)) & 0xffff;
+    const uint32_t ends = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(a, _mm_setzero_si128()));
+    if (ends) return !(differs & (ends ^ (ends - 1))); /* up to the end, with it */
+    return !differs && !strcmp(kept + 16, text + 16);
+}
+#else
+static bool same_text(const char *kept, const char *text) {
+    return !strcmp(kept, text);
+}
+#endif
+
+uint32_t mnem__trace_name_plain(mnem__trace_names *n, const char *text) {
+    const uint64_t at = (uint64_t)(uintptr_t)text * UINT64_C(0x9E3779B97F4A7C15) >> 56;
+    const uint32_t recent = atomic_load_explicit(&n->recent[at], memory_order_acquire);
+    if (__builtin_expect(recent && same_text(mnem__trace_name_text(n, recent), text), 1))
+        return recent;
+    const mnem__event_key key = {.sort = MNEM__NAME_PLAIN, .text = text};
+    const uint32_t name = mnem__trace_name_of(n, &key);
+    atomic_store_explicit(&n->recent[at], name, memory_order_release);
+    return name;
 }
 
 void mnem__trace_names_init(mnem__trace_names *n, uint32_t room, void *memory) {

@@ -11,7 +11,7 @@
 #include "base/event.h"
 
 /* Beside mnem__event_sort: an account of a pool. */
-enum { MNEM__NAME_POOL = MNEM__NAME_SITE + 1, MNEM__NAME_TEXT = 200 };
+enum { MNEM__NAME_POOL = MNEM__NAME_SITE + 1, MNEM__NAME_TEXT = 200, MNEM__NAMES_RECENT = 256 };
 
 typedef struct mnem__trace_name {
     uint32_t text;    /* in the texts */
@@ -30,6 +30,7 @@ typedef struct mnem__trace_names {
     char *texts;
     uint32_t room, count, account_count, hash_bits;
     uint32_t text_room, text_used;
+    _Atomic uint32_t recent[MNEM__NAMES_RECENT]; /* plain ones, by the address of the asked text */
 } mnem__trace_names;
 
 size_t mnem__trace_names_bytes(uint32_t room);
@@ -39,6 +40,10 @@ void mnem__trace_names_fini(mnem__trace_names *names);
 
 /* The number of a key's name, made when it is new. */
 uint32_t mnem__trace_name_of(mnem__trace_names *names, const mnem__event_key *key);
+
+/* The same of a plain text, which most programs have at one place: compared with what was asked for
+ * there the last time, and looked up when it isn't that. */
+uint32_t mnem__trace_name_plain(mnem__trace_names *names, const char *text);
 
 static inline const char *mnem__trace_name_text(const mnem__trace_names *names, uint32_t name) {
     return names->texts + names->entry[name].text;

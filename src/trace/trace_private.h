@@ -7,8 +7,9 @@
  *
  *     mnem_trace | entries of names | their hash | their text | buffers
  *
- * A buffer is a chunk: a header the size of an event, then events. A thread's chunks are a chain:
- * the place of the next one is taken when this one is written. */
+ * A buffer is a chunk: events. A thread's chunks are a chain: the place of the next one is taken
+ * when this one is written. What is said of a chunk lies in bits that its events leave free, 12
+ * above each name, so that a chunk of 2048 is twelve pages and nothing else is kept. */
 #ifndef MNEM_SRC_TRACE_TRACE_PRIVATE_H
 #define MNEM_SRC_TRACE_TRACE_PRIVATE_H
 
@@ -25,12 +26,19 @@ enum {
     MNEM__TRACE_NONE = UINT32_MAX,
 };
 
+/* What a chunk's first events say of it. */
 typedef struct mnem__trace_chunk {
-    uint32_t thread, count;
     uint64_t next; /* chunk of this thread, by its place in the file */
-    uint64_t reserved;
+    uint32_t count;
 } mnem__trace_chunk;
-_Static_assert(sizeof(mnem__trace_chunk) == sizeof(mnem__event), "in an event's place");
+
+enum {
+    MNEM__NAME_BITS = 20,
+    MNEM__CHUNK_BITS = 32 - MNEM__NAME_BITS, /* in each event */
+    MNEM__CHUNK_NEXT = 5,                    /* rows of next, then those of count */
+    MNEM__CHUNK_ROWS = MNEM__CHUNK_NEXT + 3, /* a chunk has at least as many */
+};
+_Static_assert(MNEM__NAME_NONE == (1 << MNEM__NAME_BITS) - 1, "a name, and nothing above it");
 
 typedef struct mnem__trace_thread {
     uint32_t tid;
@@ -41,7 +49,7 @@ typedef struct mnem__trace_thread {
 
 /* Who has a buffer; next: the place of its next chunk. */
 typedef struct mnem__trace_buffer {
-    mnem__trace_chunk *chunk; /* then events */
+    mnem__event *chunk;
     uint64_t next;
     uint32_t thread; /* MNEM__TRACE_NONE: nobody's */
 } mnem__trace_buffer;
@@ -54,7 +62,7 @@ struct mnem_trace {
     mnem__trace_buffer *buffers; /* [buffer_count]; the first is the shared slot's */
     int fd;                      /* of the file without a name */
     uint64_t places, places_most;
-    uint64_t kept, dropped;
+    uint64_t kept, dropped, bytes_written;
     uint64_t began_ns; /* of mnem__nanoseconds */
     uint64_t ended_ns; /* since then */
     double ns_per_tick;
@@ -74,8 +82,30 @@ void mnem__trace_leave(mnem__event_sink *sink, mnem__event_slot *slot);
 /* Opens the file without a name beside path. */
 mnem_status mnem__trace_spill_open(mnem_trace *trace);
 
+/* Says it, in MNEM__CHUNK_ROWS events. */
+static inline void mnem__trace_chunk_say(mnem__event *rows, const mnem__trace_chunk *chunk) {
+    const uint32_t mask = (1u << MNEM__CHUNK_BITS) - 1;
+    for (int i = 0; i < MNEM__CHUNK_ROWS; i++) {
+        const uint64_t bits = i < MNEM__CHUNK_NEXT
+                                  ? chunk->next >> i * MNEM__CHUNK_BITS
+                                  : chunk->count >> (i - MNEM__CHUNK_NEXT) * MNEM__CHUNK_BITS;
+        rows[i].name |= ((uint32_t)bits & mask) << MNEM__NAME_BITS;
+    }
+}
+static inline mnem__trace_chunk mnem__trace_chunk_of(const mnem__event *rows) {
+    mnem__trace_chunk chunk = {0};
+    for (int i = 0; i < MNEM__CHUNK_ROWS; i++) {
+        const uint64_t bits = rows[i].name >> MNEM__NAME_BITS;
+        if (i < MNEM__CHUNK_NEXT)
+            chunk.next |= bits << i * MNEM__CHUNK_BITS;
+        else
+            chunk.count |= (uint32_t)(bits << (i - MNEM__CHUNK_NEXT) * MNEM__CHUNK_BITS);
+    }
+    return chunk;
+}
+
 static inline size_t mnem__trace_chunk_bytes(const mnem_trace *trace) {
-    return (trace->events + 1) * sizeof(mnem__event);
+    return trace->events * sizeof(mnem__event);
 }
 
 #endif

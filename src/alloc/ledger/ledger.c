@@ -123,16 +123,20 @@ static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t b
     return false;
 }
 
-/* An account's name in the recording. */
-static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const account *a) {
-    const uint32_t number = (uint32_t)(a - ledger->accounts);
-    const uint32_t known = mnem__event_name_known(sink, ledger->owner, number);
-    if (known) return known;
+static __attribute__((noinline)) uint32_t name_make(mnem__event_sink *sink,
+                                                    const mnem_ledger *ledger, const account *a) {
     const mnem__event_key key = {.sort = MNEM__NAME_ACCOUNT,
                                  .owner = ledger->owner,
                                  .kind = (uint32_t)a->info.kind,
                                  .text = a->info.tag};
-    return mnem__event_name(sink, ledger->owner, number, &key);
+    return mnem__event_name(sink, ledger->owner, (uint32_t)(a - ledger->accounts), &key);
+}
+
+/* An account's name in the recording. */
+static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const account *a) {
+    const uint32_t known =
+        mnem__event_name_known(sink, ledger->owner, (uint32_t)(a - ledger->accounts));
+    return __builtin_expect(known != 0, 1) ? known : name_make(sink, ledger, a);
 }
 
 /* The lock is held, so that live bytes are told in their order. */

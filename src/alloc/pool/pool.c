@@ -306,8 +306,9 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
     const mnem_status status = alloc_any(pool, file, line, request, block);
     if (mnem__event_told()) {
-        if (status == MNEM_OK)
-            mnem__pool_tell(pool, MNEM__EVENT_ALLOC, block);
+        if (__builtin_expect(status == MNEM_OK, 1))
+            mnem__pool_tell_at(pool, MNEM__EVENT_ALLOC, mnem__record_at(&pool->track, block->id),
+                               block);
         else
             mnem__pool_tell_refused(pool, request, file, line, status);
     }
@@ -432,14 +433,15 @@ INLINE mnem_status free_any(mnem_pool *pool, const char *file, int line, mnem_po
     return status;
 }
 
+/* What can't be freed keeps its block. */
 static __attribute__((noinline)) mnem_status free_told(mnem_pool *pool, const char *file, int line,
                                                        mnem_pool_block *block,
                                                        mnem_stream *stream) {
-    const mnem_pool_block was = *block;
-    const bool live = mnem__track_is(&pool->track, was.id, was.generation);
-    if (live) mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
+    const bool live = mnem__track_is(&pool->track, block->id, block->generation);
+    if (live)
+        mnem__pool_tell_at(pool, MNEM__EVENT_FREE, mnem__record_at(&pool->track, block->id), block);
     const mnem_status status = free_any(pool, file, line, block, stream);
-    if (live && block->generation) mnem__pool_tell(pool, MNEM__EVENT_ALLOC, &was); /* it stays */
+    if (live && block->generation) mnem__pool_tell(pool, MNEM__EVENT_ALLOC, block); /* it stays */
     return status;
 }
 

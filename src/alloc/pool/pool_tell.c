@@ -10,10 +10,7 @@ static const char *last_part(const char *file) {
     return slash ? slash + 1 : file;
 }
 
-static uint32_t name_of(mnem__event_sink *sink, const mnem_pool *pool, uint32_t site) {
-    const uint32_t row = mnem__site_row(site);
-    const uint32_t known = mnem__event_name_known(sink, pool->number, row);
-    if (known) return known;
+uint32_t mnem__pool_tell_name(mnem__event_sink *sink, const mnem_pool *pool, uint32_t site) {
     const mnem__site *s = mnem__site_at(&pool->track.sites, site);
     const mnem__tag *tag = mnem__tag_at(&pool->track.sites, s->tag);
     const mnem__event_key key = {.sort = MNEM__NAME_SITE,
@@ -22,20 +19,16 @@ static uint32_t name_of(mnem__event_sink *sink, const mnem_pool *pool, uint32_t 
                                  .line = s->line,
                                  .text = tag->text,
                                  .more = last_part(s->name)};
-    return mnem__event_name(sink, pool->number, row, &key);
+    return mnem__event_name(sink, pool->number, mnem__site_row(site), &key);
+}
+
+void mnem__pool_tell_upper(uint64_t bytes) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink) mnem__event_put(sink, MNEM__EVENT_LARGE, 0, (uint32_t)(bytes >> 32), 0);
 }
 
 void mnem__pool_tell(mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block) {
-    const mnem__record *r = mnem__record_at(&pool->track, block->id);
-    const uint64_t bytes = block->memory.bytes;
-    const uint64_t where =
-        (uint64_t)r->stream << 56 | (block->memory.address & ((UINT64_C(1) << 56) - 1));
-    mnem__event_sink *sink;
-    if (bytes >> 32 && (sink = mnem__event_enter()))
-        mnem__event_put(sink, MNEM__EVENT_LARGE, 0, (uint32_t)(bytes >> 32), 0);
-    if ((sink = mnem__event_enter()))
-        mnem__event_put_ordered(sink, &pool->tellers, what, name_of(sink, pool, r->site),
-                                (uint32_t)bytes, where);
+    mnem__pool_tell_at(pool, what, mnem__record_at(&pool->track, block->id), block);
 }
 
 /* Fragmentation: as much is free, but not in one piece. */
