@@ -145,7 +145,14 @@ void mnem__event_sampler_forget(const void *context);
 
 /* Owner of the names that have numbers here. */
 enum { MNEM__OWNER_FIXED = 0xffffff };
-enum { MNEM__FIXED_STEP = 1, MNEM__FIXED_TRAIN, MNEM__FIXED_RSS, MNEM__FIXED_STREAM };
+enum {
+    MNEM__FIXED_STEP = 1,
+    MNEM__FIXED_TRAIN,
+    MNEM__FIXED_RSS,
+    MNEM__FIXED_COPIED, /* marks of a stream: bytes copied; handed over where they are */
+    MNEM__FIXED_HANDED,
+    MNEM__FIXED_WORKSPACE /* a counter: bytes that a run of an operator, or of a graph, uses */
+};
 
 /* A number for who has names (a ledger, a pool, a program), from 1. */
 uint32_t mnem__event_owner(void);
