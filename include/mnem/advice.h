@@ -73,6 +73,7 @@ extern "C" {
     X(HUGE_PAGES, "huge_pages") /* the machine gives them to who asks */                           \
     X(TLB_GAIN, "huge_pages_gain")                                                                 \
     X(BF16_GAIN, "bf16_gain")                                                                      \
+    X(THREADS_GAIN, "threads_gain") /* arithmetic of all processors over one's */                  \
     X(SECONDS, "seconds")                                                                          \
     X(CPU_SECONDS, "cpu_seconds")                                                                  \
     X(WAITING, "seconds_waiting")                                                                  \
@@ -115,8 +116,6 @@ extern "C" {
     X(HIT_RATE, "hit_rate")                                                                        \
     X(SEGMENT, "segment_bytes")                                                                    \
     X(UPSTREAM_CALLS, "upstream_calls")                                                            \
-    X(LATENCY_P99, "latency_p99_seconds")                                                          \
-    X(RESERVED_AHEAD, "reserved_ahead")                                                            \
     X(ZERO_COPY, "zero_copy_part")                                                                 \
     X(HANDED_OVER, "handed_over_bytes")                                                            \
     X(TRY_POLICY_CAPACITY, "try_policy_capacity_bytes")                                            \
@@ -125,7 +124,6 @@ extern "C" {
     X(TRY_GRANULES, "try_granules_capacity_bytes")                                                 \
     X(TRY_SEGMENT, "try_segment_bytes")                                                            \
     X(TRY_SEGMENT_CALLS, "try_segment_calls")                                                      \
-    X(TRY_AHEAD_CALLS, "try_ahead_calls")                                                          \
     X(GROWING_BLOCKS, "growing_blocks") /* by which live blocks grew in each of three parts */     \
     X(GROWING_BYTES, "growing_bytes")                                                              \
     X(END_BLOCKS, "end_blocks")                                                                    \
@@ -172,6 +170,10 @@ void mnem_facts_history(const mnem_history_run *run, mnem_facts *facts);
  * others. Statuses of mnem_replay_run. */
 mnem_status mnem_facts_workload(const mnem_workload *workload, const char *policy,
                                 const mnem_replay_settings *settings, mnem_facts *facts);
+/* Of a trace that a program recorded with the library (trace_read.h): what was refused, what is
+ * left, how much of its workspaces operators used, what was handed to a device with and without a
+ * copy. MNEM_UNSUPPORTED: another file (mnem_facts_workload). */
+mnem_status mnem_facts_trace(const char *path, mnem_facts *facts);
 /* Of this machine: processors, bytes that are available, huge pages; and of its profile. */
 void mnem_facts_machine(const mnem_machine_profile *profile, mnem_facts *facts);
 
@@ -188,7 +190,7 @@ const char *mnem_sure_text(mnem_sure sure);
 typedef struct mnem_gain {
     double before, after;
     const char *unit; /* "bytes", "seconds", "tokens", "calls", ... NULL: there is no number */
-    const char *by;   /* "plan", "replay", "history", "probe", "types" */
+    const char *by;   /* "plan", "replay", "trace", "history", "probe", "types" */
 } mnem_gain;
 
 enum { MNEM_ADVICE_MOST = 64, MNEM_ADVICE_FACTS = 8 };

@@ -116,7 +116,9 @@ typedef struct mnem_report_facts {
     bool unaccounted_known;
     int64_t unaccounted_bytes; /* VmRSS less what was live then: the most of all samples. Below 0:
                                   what is live wasn't touched yet, or isn't memory */
-    uint64_t predicted_bytes;  /* the plan's peak; 0: not recorded */
+    uint64_t samples, samples_equal; /* of a ledger's own sums, by kind and in all; those that
+                                        the events so far came to, to the byte */
+    uint64_t predicted_bytes;        /* the plan's peak; 0: not recorded */
     mnem_report_level live, granted, reserved;
     bool hole_known;
     uint64_t hole_at_peak; /* H */
@@ -171,6 +173,7 @@ mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
     X(GROWING, "growing", "owners whose leaks began in every quarter of the record", "")           \
     X(ALLOCATIONS, "allocations", "allocations", "")                                               \
     X(DROPPED, "dropped", "events that were lost", "")                                             \
+    X(SAMPLES_OFF, "samples_off", "samples of the ledger's sums that the events don't make", "")   \
     X(DURATION, "duration", "first to last event", "time")
 
 typedef enum mnem_report_metric {

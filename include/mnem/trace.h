@@ -48,7 +48,8 @@ mnem_status mnem_trace_format_of(const char *path, mnem_trace_format *format);
 /* Zero means default, but for path. */
 typedef struct mnem_trace_options {
     const char *path;    /* of the file to be; its ending says the format */
-    mnem_ledger *ledger; /* its accounts and its budget stand at the beginning (default: none) */
+    mnem_ledger *ledger; /* its accounts and its budget stand at the beginning, and samples of its
+                            sums between them ("ledger N total"; default: none) */
     uint32_t threads;    /* that have buffers of their own; others share one (default 16) */
     uint32_t events;     /* in a buffer (default 2048: 48 KiB) */
     uint32_t names;      /* of accounts, sites, operators and spans (default 4096) */

@@ -220,6 +220,42 @@ static uint64_t resident_bytes(void) {
     return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static struct {
+    pthread_mutex_t lock;
+    mnem__event_sampler *tell;
+    void *context;
+} sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void mnem__event_sampler_set(mnem__event_sampler *tell, void *context) {
+    pthread_mutex_lock(&sampler.lock);
+    sampler.tell = tell;
+    sampler.context = context;
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+static void sampler_tell(void) {
+    pthread_mutex_lock(&sampler.lock);
+    if (sampler.tell) sampler.tell(sampler.context, false);
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+static void sampler_end(const void *context, bool told) {
+    pthread_mutex_lock(&sampler.lock);
+    if (sampler.tell && sampler.context == context) {
+        if (told) sampler.tell(sampler.context, true);
+        sampler.tell = NULL;
+    }
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+void mnem__event_sampler_last(const void *context) {
+    sampler_end(context, true);
+}
+
+void mnem__event_sampler_forget(const void *context) {
+    sampler_end(context, false);
+}
+
 void mnem__event_sample(void) {
     static _Atomic uint64_t last, looked;
     if (!mnem__event_told()) return;
@@ -229,6 +265,7 @@ void mnem__event_sample(void) {
     const uint64_t now = mnem__nanoseconds();
     uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
     if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;
+    sampler_tell();
     const uint64_t bytes = resident_bytes();
     if (bytes)
         mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_RSS, 0, "VmRSS", NULL,

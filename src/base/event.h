@@ -184,9 +184,24 @@ static inline void mnem__event_request(uint32_t phase, uint64_t number) {
 /* Says VmRSS when 10 ms have passed since it was said. Cheap else; for who works in steps. */
 void mnem__event_sample(void);
 
+/* Who says sums of its own whenever VmRSS is said, such as a ledger: one at a time. tell is called
+ * with no lock but its own turn's; last: it won't be again. */
+typedef void mnem__event_sampler(void *context, bool last);
+void mnem__event_sampler_set(mnem__event_sampler *tell, void *context);
+/* If it is context's turn still: told for the last time, or not at all (it goes away). */
+void mnem__event_sampler_last(const void *context);
+void mnem__event_sampler_forget(const void *context);
+
 /* Owner of the names that have numbers here. */
 enum { MNEM__OWNER_FIXED = 0xffffff };
-enum { MNEM__FIXED_STEP = 1, MNEM__FIXED_TRAIN, MNEM__FIXED_RSS, MNEM__FIXED_STREAM };
+enum {
+    MNEM__FIXED_STEP = 1,
+    MNEM__FIXED_TRAIN,
+    MNEM__FIXED_RSS,
+    MNEM__FIXED_COPIED, /* marks of a stream: bytes copied; handed over where they are */
+    MNEM__FIXED_HANDED,
+    MNEM__FIXED_WORKSPACE /* a counter: bytes that a run of an operator, or of a graph, uses */
+};
 
 /* A number for who has names (a ledger, a pool, a program), from 1. */
 uint32_t mnem__event_owner(void);

@@ -9,6 +9,7 @@
  *
  * Cost: zero-copy a counter; staged a copy of the bytes. */
 #include "base/checked.h"
+#include "base/event.h"
 #include "device/backend/backend.h"
 
 static bool shares_memory(const mnem_device *device) {
@@ -58,6 +59,8 @@ static mnem_status hand_over(const mnem_buffer *b, mnem_stream *stream, const mn
         return mnem__fail(MNEM_INVALID, "buffer: the stream is of another device");
     if (b->zero_copy) {
         atomic_fetch_add(&device->bytes_zero_copy, bytes);
+        mnem__event_say(MNEM__EVENT_MARK, MNEM__OWNER_FIXED, MNEM__FIXED_HANDED, MNEM__SPAN_STREAM,
+                        "handed over", NULL, bytes);
         return MNEM_OK;
     }
     mnem_status status = mnem_stream_copy(device, stream, to, offset, from, offset, bytes);

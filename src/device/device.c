@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/event.h"
 #include "base/fail_point.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -241,11 +242,16 @@ mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mne
         return mnem__fail(MNEM_UNSUPPORTED, "stream: %s can't copy between %s and %s",
                           device->backend->name, from->device->backend->name,
                           to->device->backend->name);
-    return submit(device, stream,
-                  &(mnem__work){.kind = MNEM__WORK_COPY,
-                                .to = to->address + to_offset,
-                                .from = from->address + from_offset,
-                                .bytes = bytes});
+    const mnem_status status = submit(device, stream,
+                                      &(mnem__work){.kind = MNEM__WORK_COPY,
+                                                    .to = to->address + to_offset,
+                                                    .from = from->address + from_offset,
+                                                    .bytes = bytes});
+    /* Between spaces: from one side to the other. Within one it's the device's own. */
+    if (status == MNEM_OK && (to->space != from->space || to->device != from->device))
+        mnem__event_say(MNEM__EVENT_MARK, MNEM__OWNER_FIXED, MNEM__FIXED_COPIED, MNEM__SPAN_STREAM,
+                        "copied over", NULL, bytes);
+    return status;
 }
 
 mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mnem_block *block,

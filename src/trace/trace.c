@@ -102,7 +102,8 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
     if (!mnem__event_start(&trace->sink))
         return mnem__fail(MNEM_BUSY, "trace: another trace records");
     trace->recording = true;
-    if (options->ledger) trace->budget = mnem__ledger_tell_all(options->ledger);
+    trace->ledger = options->ledger;
+    if (trace->ledger) trace->budget = mnem__ledger_tell_begin(options->ledger);
     return MNEM_OK;
 }
 
@@ -124,6 +125,7 @@ mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **ou
 static void end(mnem_trace *trace) {
     if (!trace->recording) return;
     trace->recording = false;
+    if (trace->ledger) mnem__ledger_tell_end(trace->ledger);
     const uint64_t ticks = mnem__event_ticks(&trace->sink);
     const uint64_t ns = mnem__nanoseconds() - trace->began_ns;
     trace->ns_per_tick = ticks ? (double)ns / (double)ticks : 1;

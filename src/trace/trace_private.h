@@ -67,6 +67,7 @@ struct mnem_trace {
     uint64_t ended_ns; /* since then */
     double ns_per_tick;
     uint64_t budget;
+    const mnem_ledger *ledger; /* whose sums are sampled; it may have gone */
     bool recording;
     void *reserve; /* what writing takes of the heap, held until then */
     mnem_trace_format format;

@@ -134,6 +134,29 @@ static void streamed_weights_stay_after(void **state) {
     fail_msg("weights-streamed never ends");
 }
 
+static void missing_experts_are_there_after(void **state) {
+    (void)state;
+    planned p;
+    mnem_advice a;
+    static const char shape[] = "--arch olmoe --context 64 --experts 32 --layers 4";
+    const mnem_engine_options o = {.context = 64};
+    assert_int_equal(make(&p, shape, 1 << 10, o, 0), MNEM_OVER_BUDGET);
+    const uint64_t least = p.plan.needed_bytes;
+    drop(&p);
+    must(make(&p, shape, least + least / 4, o, 0));
+    assert_true(p.plan.expert_slots > 0);
+    advice_need(&p.facts, "experts-missing", &a);
+    drop(&p);
+    for (int steps = 0; steps < 200; steps++) { /* rung by rung, until it has nothing to say */
+        must(make(&p, shape, advice_option_bytes(&a, "--memory"), o, 0));
+        advice_keeps(&a, p.plan.expert_slots ? p.plan.expert_hit_rate : 1);
+        const bool more = advice_find(&p.facts, "experts-missing", &a);
+        drop(&p);
+        if (!more) return;
+    }
+    fail_msg("experts-missing never ends");
+}
+
 static void kv_takes_less_after(void **state) {
     (void)state;
     planned p;
@@ -350,6 +373,7 @@ int main(void) {
         cmocka_unit_test(budget_tight_has_room_after),
         cmocka_unit_test(what_the_machine_lacks_isnt_planned_after),
         cmocka_unit_test(streamed_weights_stay_after),
+        cmocka_unit_test(missing_experts_are_there_after),
         cmocka_unit_test(kv_takes_less_after),
         cmocka_unit_test(unused_context_is_gone_after),
         cmocka_unit_test(context_beyond_the_model_is_gone_after),

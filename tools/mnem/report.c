@@ -71,7 +71,8 @@ static void plan_experts(FILE *file, const mnem_engine_plan *p) {
 static void plan_speed(FILE *file, const mnem_engine_plan *p) {
     char text[160];
     if (p->predicted_generate <= 0)
-        snprintf(text, sizeof text, "not known: `mnem bench` measures this machine once");
+        snprintf(text, sizeof text,
+                 "not known: how fast this machine's kernels are, `mnem bench` measures once");
     else
         snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s",
                  p->predicted_generate < 100, p->predicted_generate, p->predicted_prompt < 100,

@@ -11,21 +11,20 @@
  * allocated. */
 #include "mnem/ledger.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "alloc/ledger/ledger_events.h"
+#include "alloc/ledger/ledger_private.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/event.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 
 enum {
-    ACCOUNTS_MAX = 128,
     TEXT_MAX = 600,
+    SAMPLE_EVENTS = 128, /* between two samples of a recording, where no time asks for one */
 #ifdef __SANITIZE_ADDRESS__
     ROOM_MOST = 256 << 20, /* its shadow and the code that it adds take 64 MiB by themselves */
 #else
@@ -34,29 +33,6 @@ enum {
 };
 #define SOFT_DEFAULT 0.85
 #define BUDGET_PART  0.85 /* of what could be taken, when no budget is given */
-#define NO_LIMIT     UINT64_MAX
-
-typedef struct account {
-    mnem_account_info info; /* limit_bytes 0: none */
-    uint64_t library_live;  /* of bytes_live: the watched heap, and the process itself */
-} account;
-
-struct mnem_ledger {
-    pthread_mutex_t lock;
-    uint64_t budget, soft; /* NO_LIMIT: none */
-    double soft_fraction;
-    void (*on_soft)(void *context, uint64_t bytes_over);
-    void *context;
-    uint32_t room; /* beyond the budget while a run is prepared; 0: it is held to it */
-    bool in_soft;  /* on_soft is running: charges made by it don't call it again */
-    uint64_t live, peak, refusals, refused;
-    uint64_t kind_live[MNEM_KIND_COUNT], kind_limit[MNEM_KIND_COUNT];
-    account accounts[ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
-    unsigned count;
-    uint32_t owner; /* of its accounts' names (base/event.h) */
-    mnem__event_tellers tellers;
-    mnem__heap_watcher watcher;
-};
 
 /* The ledger that watches the heap. */
 static pthread_mutex_t watching_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,9 +73,10 @@ static bool account_is(const account *a, mnem_kind kind, const char *tag) {
 static account *account_of(mnem_ledger *ledger, mnem_kind kind, const char *tag) {
     for (unsigned i = 0; i < ledger->count; i++)
         if (account_is(&ledger->accounts[i], kind, tag)) return &ledger->accounts[i];
-    bool full = ledger->count == ACCOUNTS_MAX;
-    account *a = &ledger->accounts[full ? ACCOUNTS_MAX + (unsigned)kind : ledger->count++];
+    bool full = ledger->count == MNEM__ACCOUNTS_MAX;
+    account *a = &ledger->accounts[full ? MNEM__ACCOUNTS_MAX + (unsigned)kind : ledger->count++];
     a->info.kind = kind;
+    ledger->kinds |= 1u << kind;
     snprintf(a->info.tag, sizeof a->info.tag, "%s", full ? "others" : tag);
     return a;
 }
@@ -142,9 +119,10 @@ static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const
 /* The lock is held, so that live bytes are told in their order. */
 static inline void tell_live(mnem_ledger *ledger, const account *a) {
     mnem__event_sink *sink = mnem__event_enter();
-    if (sink)
-        mnem__event_put_ordered(sink, &ledger->tellers, MNEM__EVENT_LIVE, name_of(sink, ledger, a),
-                                ledger->owner, a->info.bytes_live);
+    if (!sink) return;
+    mnem__event_put_ordered(sink, &ledger->tellers, MNEM__EVENT_LIVE, name_of(sink, ledger, a),
+                            ledger->owner, a->info.bytes_live);
+    if (ledger->sampled && ++ledger->told % SAMPLE_EVENTS == 0) mnem__ledger_tell_sums(ledger);
 }
 
 static void tell_refused(mnem_ledger *ledger, const account *a, uint64_t bytes, uint32_t why) {
@@ -154,12 +132,15 @@ static void tell_refused(mnem_ledger *ledger, const account *a, uint64_t bytes, 
                                 name_of(sink, ledger, a), why, bytes);
 }
 
-uint64_t mnem__ledger_tell_all(mnem_ledger *ledger) {
+uint64_t mnem__ledger_tell_begin(mnem_ledger *ledger) {
     pthread_mutex_lock(&ledger->lock);
-    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT; i++)
+    for (unsigned i = 0; i < MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT; i++)
         if (ledger->accounts[i].info.bytes_live) tell_live(ledger, &ledger->accounts[i]);
+    mnem__ledger_tell_sums(ledger);
+    ledger->sampled = true;
     const uint64_t budget = ledger->budget;
     pthread_mutex_unlock(&ledger->lock);
+    mnem__event_sampler_set(mnem__ledger_tell_sample, ledger);
     return budget == NO_LIMIT ? 0 : budget;
 }
 
@@ -278,7 +259,7 @@ static void heap_release(void *context, const char *tag, uint64_t bytes) {
 /* Takes back what the library's heap was charged for. */
 static void heap_forget(mnem_ledger *ledger) {
     pthread_mutex_lock(&ledger->lock);
-    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT; i++) {
+    for (unsigned i = 0; i < MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT; i++) {
         account *a = &ledger->accounts[i];
         if (a->info.kind != MNEM_KIND_HOST) continue;
         release_locked(ledger, a, a->library_live);
@@ -384,7 +365,7 @@ mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_
 static void live_list(const mnem_ledger *ledger, char *out, size_t n) {
     size_t used = 0;
     *out = 0;
-    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT && used < n; i++) {
+    for (unsigned i = 0; i < MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT && used < n; i++) {
         const account *a = &ledger->accounts[i];
         if (a->info.bytes_live == a->library_live) continue;
         used += (size_t)snprintf(out + used, n - used, "%s%s %s %llu", used ? ", " : "",
@@ -401,6 +382,7 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
     pthread_mutex_lock(&watching_lock);
     if (watching == ledger) unwatch_locked();
     pthread_mutex_unlock(&watching_lock);
+    mnem__event_sampler_forget(ledger);
     pthread_mutex_destroy(&ledger->lock);
     mnem__free(ledger);
     return MNEM_OK;
@@ -469,7 +451,7 @@ void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info) {
                                .accounts = ledger->count,
                                .preparing = ledger->room > 0};
     for (unsigned kind = 0; kind < MNEM_KIND_COUNT; kind++)
-        info->accounts += in_use(&ledger->accounts[ACCOUNTS_MAX + kind]);
+        info->accounts += in_use(&ledger->accounts[MNEM__ACCOUNTS_MAX + kind]);
     pthread_mutex_unlock(lock);
 }
 
@@ -478,7 +460,7 @@ bool mnem_ledger_account_get(const mnem_ledger *ledger, unsigned index, mnem_acc
     bool found = false;
     pthread_mutex_lock(lock);
     for (unsigned kind = 0; kind < MNEM_KIND_COUNT && !found; kind++) {
-        for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT && !found; i++) {
+        for (unsigned i = 0; i < MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT && !found; i++) {
             const account *a = &ledger->accounts[i];
             if (!in_use(a) || a->info.kind != (mnem_kind)kind || index--) continue;
             *info = a->info;

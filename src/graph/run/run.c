@@ -310,6 +310,9 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
                           graph->folded);
     const mnem_status status = check_weights(&r);
     if (status != MNEM_OK) return status;
+    if (mnem__event_told() && graph->sizes.workspace_bytes)
+        mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_WORKSPACE, 0,
+                        "workspace used", NULL, graph->sizes.workspace_bytes);
     run_walks(&r, team);
     give_back(&r);
     if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");

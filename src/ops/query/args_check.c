@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/event.h"
 #include "mnem/op_query.h"
 #include "ops/query/in_place.h"
 #include "ops/query/op_extent.h"
@@ -166,5 +167,9 @@ mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t w
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
         return fail(op, "workspace", "is missing, or not aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));
-    return check_others(op, args);
+    MNEM__TRY(check_others(op, args));
+    if (op->workspace_bytes)
+        mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_WORKSPACE, 0,
+                        "workspace used", NULL, op->workspace_bytes);
+    return MNEM_OK;
 }

@@ -64,19 +64,6 @@ static bool reuse(const mnem__checking *c) {
                           "replay");
 }
 
-static bool latency(const mnem__checking *c) {
-    if (V(LATENCY_P99) <= 10e-6 || V(RESERVED_AHEAD) || V(TRY_AHEAD_CALLS) >= V(UPSTREAM_CALLS))
-        return false;
-    c->out->severe = V(LATENCY_P99) > 50e-6;
-    mnem__say_evidence(c,
-                       "one of a hundred allocations takes %.1f us or more; the device is asked "
-                       "%.0f times",
-                       1e6 * V(LATENCY_P99), V(UPSTREAM_CALLS));
-    mnem__say_command(c, "take it ahead: bytes_expected = %.0f of mnem_pool_options", V(LIVE_PEAK));
-    return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(UPSTREAM_CALLS), V(TRY_AHEAD_CALLS), "calls",
-                          "replay");
-}
-
 static bool zero_copy(const mnem__checking *c) {
     char a[MNEM__SIZE];
     const double copied = V(HANDED_OVER) * (1 - V(ZERO_COPY));
@@ -85,7 +72,7 @@ static bool zero_copy(const mnem__checking *c) {
     mnem__say_evidence(c, "%.0f %% of %s were handed over without a copy", 100 * V(ZERO_COPY),
                        mnem__size(V(HANDED_OVER), a));
     mnem__say_command(c, "make these bytes in host buffers (mnem_buffer_alloc of device.h)");
-    return mnem__say_gain(c, MNEM_SURE_LIKELY, copied, 0, "bytes", "history");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, copied, 0, "bytes", "trace");
 }
 
 static bool growing(const mnem__checking *c) {
@@ -143,8 +130,7 @@ static bool workspace_large(const mnem__checking *c) {
     mnem__say_evidence(c, "a workspace of %s, of which %s were used", mnem__size(V(WORKSPACE), a),
                        mnem__size(V(WORKSPACE_USED), b));
     mnem__say_command(c, "ask for %s (the largest of any operator)", b);
-    return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(WORKSPACE), V(WORKSPACE_USED), "bytes",
-                          "replay");
+    return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(WORKSPACE), V(WORKSPACE_USED), "bytes", "trace");
 }
 
 static bool workspace_over(const mnem__checking *c) {
@@ -153,9 +139,12 @@ static bool workspace_over(const mnem__checking *c) {
     c->out->severe = true;
     mnem__say_evidence(c, "%s of a workspace of %s were used: it was overrun",
                        mnem__size(V(WORKSPACE_USED), a), mnem__size(V(WORKSPACE), b));
-    mnem__say_command(c, "find who writes there: debug = true of mnem_pool_options");
+    mnem__say_command(c,
+                      "take at least %.0f (workspace_bytes of each mnem_op), and find who was "
+                      "overwritten: debug = true of mnem_pool_options",
+                      V(WORKSPACE_USED));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(WORKSPACE_USED) - V(WORKSPACE), 0, "bytes",
-                          "replay");
+                          "trace");
 }
 
 #define F(name) MNEM_FACT_##name
@@ -169,8 +158,6 @@ const mnem__check mnem__checks_memory[] = {
                 F(LIVE_PEAK), F(TRY_GRANULES)),
     MNEM__CHECK(reuse, "hit-rate", "below 90 % (70 %) served without the device", F(HIT_RATE),
                 F(SEGMENT), F(UPSTREAM_CALLS), F(TRY_SEGMENT), F(TRY_SEGMENT_CALLS)),
-    MNEM__CHECK(latency, "latency", "the 99th percentile above 10 us (50 us)", F(LATENCY_P99),
-                F(RESERVED_AHEAD), F(UPSTREAM_CALLS), F(TRY_AHEAD_CALLS), F(LIVE_PEAK)),
     MNEM__CHECK(zero_copy, "zero-copy", "below 80 % (50 %) handed over without a copy",
                 F(ZERO_COPY), F(HANDED_OVER)),
     MNEM__CHECK(growing, "live-blocks-grow", "live blocks grow through all parts of the trace",

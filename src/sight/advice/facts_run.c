@@ -19,7 +19,7 @@ static void set_work(const mnem_history_phase *p, mnem_facts *facts) {
     double bytes = 0, macs = 0;
     for (int32_t i = 0; i < p->works; i++) {
         macs += p->work[i].macs;
-        if (strcmp(p->work[i].level, "disk") != 0) bytes += p->work[i].bytes;
+        if (strcmp(p->work[i].level, "memory") == 0) bytes += p->work[i].bytes; /* not of a cache */
     }
     SET_KNOWN(TOKENS, p->tokens);
     SET_KNOWN(TOKENS_SECONDS, p->seconds);
@@ -29,7 +29,17 @@ static void set_work(const mnem_history_phase *p, mnem_facts *facts) {
     SET(MACS, macs);
 }
 
+/* As `mnem train --adapt` reckons it: what a step was expected to take, by the machine's own
+ * products, over what its threads took. */
+static void set_efficiency(const mnem_history_run *run, mnem_facts *facts) {
+    const mnem_history_phase *p = &run->phase[MNEM_PHASE_STEPS];
+    const double own = run->threads > 0 ? p->cpu_seconds / run->threads : 0;
+    const double took = own > 0 && own < p->seconds ? own : p->seconds;
+    if (p->predicted_seconds > 0 && took > 0) SET(EFFICIENCY, p->predicted_seconds / took);
+}
+
 static void set_train(const mnem_history_run *run, mnem_facts *facts) {
+    set_efficiency(run, facts);
     SET(BATCH, run->batch);
     SET(MICRO_BATCH, run->micro_batch);
     SET(OPTIMIZER, run->optimizer_bytes);

@@ -55,10 +55,9 @@ static uint64_t granted_peak(const trying *t, uint64_t alignment) {
 
 static mnem_status set_policy(const trying *t) {
     mnem_replay_result r;
-    const mnem_status status = try_policy(
-        t, t->policy, t->settings, MNEM_REPLAY_FIT | MNEM_REPLAY_GROWTH | MNEM_REPLAY_TIME, &r);
+    const mnem_status status =
+        try_policy(t, t->policy, t->settings, MNEM_REPLAY_FIT | MNEM_REPLAY_GROWTH, &r);
     if (status != MNEM_OK) return status;
-    SET(LATENCY_P99, 1e-9 * r.ns_p99);
     snprintf(t->facts->policy_now, sizeof t->facts->policy_now, "%s", t->policy);
     SET(LIVE_PEAK, t->info.bytes_peak);
     SET(RESERVED_PEAK, r.bytes_reserved_peak);
@@ -148,8 +147,6 @@ static mnem_status try_segments(const trying *t) {
     }
     SET(TRY_SEGMENT, best);
     SET(TRY_SEGMENT_CALLS, fewest);
-    SET(TRY_AHEAD_CALLS, 1);
-    SET(RESERVED_AHEAD, 0);
     return MNEM_OK;
 }
 

@@ -125,6 +125,20 @@ static void reside(mnem__count *c, const mnem__report_event *e) {
     c->sampled = true;
 }
 
+/* What the ledger said that it had beside what its accounts come to here. */
+static void compare(mnem__count *c, const mnem__report_event *e) {
+    uint64_t bytes = 0;
+    if (!c->source || !c->source->within) return;
+    for (uint32_t i = 0; i < c->accounts.count; i++)
+        if (c->source->within(c->source, c->accounts.of[i].account, e->id, e->why))
+            bytes += c->accounts.of[i].bytes;
+    c->sample_differs = c->sample_differs || bytes != e->bytes;
+    if (e->why >= 0) return;
+    c->samples++;
+    c->samples_equal += !c->sample_differs;
+    c->sample_differs = false;
+}
+
 mnem_status mnem__count_span(mnem__count *c, const mnem__report_event *e, bool *ended,
                              mnem__span *span) {
     MNEM__TRY(mnem__spans_tell(&c->spans, e, ended, span));
@@ -153,6 +167,7 @@ mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *e) {
     case MNEM__REPORT_BEGIN:
     case MNEM__REPORT_END: return mnem__count_span(c, e, &ended, &span);
     case MNEM__REPORT_RESIDENT: reside(c, e); return MNEM_OK;
+    case MNEM__REPORT_SAMPLE: compare(c, e); return MNEM_OK;
     case MNEM__REPORT_TICK: return MNEM_OK;
     }
     return MNEM_OK;

@@ -56,6 +56,8 @@ static void fill_facts(mnem_report *r) {
                              .resident_at_peak = c->resident_at_peak,
                              .unaccounted_known = c->sampled,
                              .unaccounted_bytes = c->unaccounted,
+                             .samples = c->samples,
+                             .samples_equal = c->samples_equal,
                              .predicted_bytes = a->predicted_bytes,
                              .live = level_of(r, &c->live, true),
                              .granted = level_of(r, &c->granted, a->places),
@@ -73,6 +75,7 @@ static mnem_status make(mnem_report *r, const char *path) {
     if (status == MNEM_UNSUPPORTED)
         status = mnem__report_open_workload(path, &r->options, &r->source);
     if (status != MNEM_OK) return status;
+    r->count.source = r->source;
     MNEM__TRY(count_all(r));
     r->source->about(r->source, &r->about);
     fill_facts(r);

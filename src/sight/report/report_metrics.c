@@ -87,6 +87,8 @@ bool mnem_report_measure(const mnem_report_facts *f, mnem_report_metric metric, 
     case MNEM_REPORT_METRIC_ALLOCATIONS:
         return number(f->events > 0, (double)f->allocations, value);
     case MNEM_REPORT_METRIC_DROPPED: return number(f->events > 0, (double)f->dropped, value);
+    case MNEM_REPORT_METRIC_SAMPLES_OFF:
+        return number(f->samples, (double)(f->samples - f->samples_equal), value);
     case MNEM_REPORT_METRIC_DURATION: return number(true, (double)f->duration, value);
     case MNEM_REPORT_METRIC_FRAGMENTATION:
     case MNEM_REPORT_METRIC_INTERNAL:

@@ -57,6 +57,8 @@ typedef struct mnem__count {
     uint64_t resident, resident_most, resident_at_peak;
     int64_t unaccounted; /* the most of a sample */
     bool sampled;
+    uint64_t samples, samples_equal; /* of ledgers' sums */
+    bool sample_differs;             /* a kind of the one that is being told */
     uint64_t disk_bytes, disk_ns, disk_reads;
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
     bool charged; /* there are charges: they are what is live, and blocks lie within */

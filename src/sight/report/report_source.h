@@ -18,7 +18,8 @@ typedef enum mnem__report_what {
     MNEM__REPORT_BEGIN,   /* a span of a thread: name; why: mnem_span; bytes, or 0 */
     MNEM__REPORT_END,
     MNEM__REPORT_RESIDENT, /* bytes: VmRSS */
-    MNEM__REPORT_TICK      /* nothing but a moment */
+    MNEM__REPORT_SAMPLE, /* ledger id's own sum of a kind (why), or of all (-1), which comes last */
+    MNEM__REPORT_TICK    /* nothing but a moment */
 } mnem__report_what;
 
 typedef struct mnem__report_event {
@@ -47,6 +48,8 @@ struct mnem__report_source {
     mnem_status (*rewind)(mnem__report_source *self);
     void (*account)(mnem__report_source *self, int32_t account, const char **kind,
                     const char **tag);
+    /* Whether it is of that ledger, and of that kind (-1: any). NULL: nothing is sampled. */
+    bool (*within)(mnem__report_source *self, int32_t account, uint64_t ledger, int32_t kind);
     const char *(*site)(mnem__report_source *self, uint32_t site);
     const char *(*name)(mnem__report_source *self, uint32_t name);
     void (*about)(mnem__report_source *self, mnem__report_about *about); /* final at the end */

@@ -22,6 +22,28 @@ static bool is_resident(const trace_source *s, uint32_t name) {
     return strcmp(mnem_trace_reader_name(s->reader, name), "VmRSS") == 0;
 }
 
+/* Of a counter "ledger N KIND" or "ledger N total": N, and the kind or -1. */
+static bool is_sum(const trace_source *s, uint32_t name, uint64_t *ledger, int32_t *kind) {
+    unsigned owner;
+    int n = 0;
+    const char *text = mnem_trace_reader_name(s->reader, name);
+    if (sscanf(text, "ledger %u %n", &owner, &n) != 1 || !n) return false;
+    *ledger = owner;
+    *kind = -1;
+    if (strcmp(text + n, "total") == 0) return true;
+    for (*kind = 0; *kind < MNEM_KIND_COUNT; ++*kind)
+        if (strcmp(text + n, mnem_kind_text((mnem_kind)*kind)) == 0) return true;
+    return false;
+}
+
+static bool trace_within(mnem__report_source *self, int32_t account, uint64_t ledger,
+                         int32_t kind) {
+    mnem_trace_account a;
+    return account >= 0 &&
+           mnem_trace_reader_account(((trace_source *)self)->reader, (uint32_t)account, &a) &&
+           !a.pool && a.owner == ledger && (kind < 0 || (int32_t)a.kind == kind);
+}
+
 static uint64_t block_of(const trace_source *s, const mnem_trace_event *from) {
     mnem_trace_account account = {0};
     if (from->account >= 0) mnem_trace_reader_account(s->reader, (uint32_t)from->account, &account);
@@ -54,6 +76,8 @@ static mnem_status trace_next(mnem__report_source *self, mnem__report_event *e) 
                               .thread = from.thread,
                               .at = from.ns,
                               .bytes = from.bytes};
+    if (from.what == MNEM_TRACE_COUNTER && is_sum(s, from.name, &e->id, &e->why))
+        e->what = MNEM__REPORT_SAMPLE;
     if (e->what == MNEM__REPORT_REFUSE) e->why = (int32_t)from.detail;
     if (e->what == MNEM__REPORT_BEGIN) e->why = (int32_t)from.detail;
     if (e->what == MNEM__REPORT_ALLOC || e->what == MNEM__REPORT_FREE) e->id = block_of(s, &from);
@@ -138,8 +162,8 @@ mnem_status mnem__report_open_trace(const char *path, mnem__report_source **sour
         return mnem__heap_status();
     }
     s->reader = reader;
-    s->base = (mnem__report_source){trace_next, trace_rewind, trace_account, trace_site,
-                                    trace_name, trace_about,  trace_close};
+    s->base = (mnem__report_source){trace_next, trace_rewind, trace_account, trace_within,
+                                    trace_site, trace_name,   trace_about,   trace_close};
     *source = &s->base;
     return MNEM_OK;
 }

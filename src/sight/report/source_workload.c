@@ -200,8 +200,9 @@ mnem_status mnem__report_open_workload(const char *path, const mnem_report_optio
     s->facts = s->w->facts;
     for (size_t i = s->info.prelude; is_timed(s) && i < s->info.count && !s->us_first; i++)
         s->us_first = us_of(s, i);
-    s->base = (mnem__report_source){workload_next, workload_rewind, workload_account, workload_site,
-                                    workload_name, workload_about,  workload_close};
+    s->base =
+        (mnem__report_source){workload_next, workload_rewind, workload_account, NULL,
+                              workload_site, workload_name,   workload_about,   workload_close};
     const mnem_status united = unite_sites(s);
     if (united == MNEM_OK)
         *source = &s->base;

@@ -1,7 +1,8 @@
 /* test_tool_traced.c: what a trace says of run, train and serve is what their ledgers say, to the
  * byte: the peak of every account, the peak of all, and never more than the budget; and a report's
- * sums are those, with next to nothing unaccounted and nothing left behind. Runs are drawn at
- * random; `test_tool_traced 100` draws so many of each. */
+ * sums are those, at every moment at which the ledger was sampled, with next to nothing unaccounted
+ * and nothing left behind. A file that lost some events doesn't agree, and says so. Runs are drawn
+ * at random; `test_tool_traced 100` draws so many of each, and tells what was seen. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@
 enum { ACCOUNTS = 200 };
 
 static int rounds = 3;
+
+/* Of all reports so far. */
+static struct {
+    uint64_t reports, samples, least, above;
+    double unaccounted, share; /* the most: MiB, and % of what was resident */
+} seen = {.least = UINT64_MAX};
 
 static const char *pick(const char *const *words, uint64_t n) {
     return words[random_below(n)];
@@ -75,6 +82,18 @@ static uint64_t most_of(const char *path, const sums *s, const char *kind, const
     return most;
 }
 
+static void tally(const mnem_report_facts *f) {
+    const double beyond = (double)f->unaccounted_bytes;
+    seen.reports++;
+    seen.samples += f->samples;
+    if (f->samples < seen.least) seen.least = f->samples;
+    if (!f->unaccounted_known || beyond <= 0) return;
+    seen.above++;
+    if (beyond / MIB > seen.unaccounted) seen.unaccounted = beyond / MIB;
+    if (100 * beyond / (double)f->resident_most > seen.share)
+        seen.share = 100 * beyond / (double)f->resident_most;
+}
+
 /* The report of the trace: the same sums, whoever adds them. */
 static void report_agrees(const char *path, const sums *s) {
     mnem_report *report;
@@ -91,6 +110,9 @@ static void report_agrees(const char *path, const sums *s) {
     assert_int_equal(end, s->total);
     assert_int_equal(f->dropped, 0);
     assert_int_equal(f->leaked_blocks, 0);
+    assert_in_range(f->samples, 2, SIZE_MAX); /* the first and the last moment at least */
+    assert_int_equal(f->samples_equal, f->samples);
+    tally(f);
     const uint64_t percent = f->resident_most / 50;
     if (MNEM_RELEASE && f->unaccounted_known)
         assert_true(f->unaccounted_bytes <= (int64_t)(percent > 4 * MIB ? percent : 4 * MIB));
@@ -154,6 +176,43 @@ static void a_runs_snapshot_replays_to_its_peak(void **state) {
         mnem_workload_close(w);
         json_decref(o);
     }
+}
+
+/* Writes `to` without the lines of `from` that have a text; how many there were. */
+static int lines_left_out(const char *from, const char *to, const char *text) {
+    char line[1 << 14];
+    int n = 0;
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    assert_non_null(in);
+    assert_non_null(out);
+    while (fgets(line, sizeof line, in)) {
+        if (strstr(line, text))
+            n++;
+        else
+            fputs(line, out);
+    }
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+    return n;
+}
+
+static void events_that_are_missing_are_told(void **state) {
+    (void)state;
+    json_decref(run_traced(at("whole.json")));
+    assert_true(lines_left_out(at("whole.json"), at("holed.json"), "{\"matrices\":") > 0);
+    mnem_report *report;
+    must(mnem_report_create(at("holed.json"), NULL, &report));
+    const mnem_report_facts *f = mnem_report_facts_get(report);
+    double off;
+    assert_true(f->samples_equal < f->samples);
+    assert_true(mnem_report_measure(f, MNEM_REPORT_METRIC_SAMPLES_OFF, &off));
+    assert_int_equal((uint64_t)off, f->samples - f->samples_equal);
+    mnem_report_destroy(report);
+    tool_result r = RUN("report", at("holed.json"), "--fail-on", "samples_off>0");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "samples of the ledger"));
+    r = RUN("report", at("whole.json"), "--fail-on", "samples_off>0");
+    assert_int_equal(r.code, 0);
 }
 
 /* ---- train ---- */
@@ -260,10 +319,17 @@ int main(int count, char **words_given) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_told_to_the_byte),
         cmocka_unit_test(a_runs_snapshot_replays_to_its_peak),
+        cmocka_unit_test(events_that_are_missing_are_told),
         cmocka_unit_test(training_is_told_to_the_byte),
         cmocka_unit_test(serving_is_told_to_the_byte),
     };
     if (count > 1) rounds = atoi(words_given[1]);
     random_seed_chosen();
-    return cmocka_run_group_tests(tests, make_files, NULL);
+    const int failed = cmocka_run_group_tests(tests, make_files, NULL);
+    printf("%llu reports, %llu samples (%llu in the least); in %llu of them something was resident "
+           "beyond the ledger, %.2f MiB and %.2f %% at the most\n",
+           (unsigned long long)seen.reports, (unsigned long long)seen.samples,
+           (unsigned long long)seen.least, (unsigned long long)seen.above, seen.unaccounted,
+           seen.share);
+    return failed;
 }

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/probe_file.h"
+#include "verbs/train/train_advise.h"
 
 typedef struct advise_options {
     tool_args args;
@@ -109,10 +111,33 @@ static int print(const tool_args *args, const char *of, const mnem_facts *facts)
 
 static mnem_facts facts;
 
+/* What `mnem bench` didn't measure is known where `mnem probe` did. */
+static void set_probe(const mnem_machine_profile *profile) {
+    static mnem_probe probe;
+    double age;
+    if (!tool_probe_load(&probe, &age)) return;
+    const double f32 = mnem_probe_peak_of(&probe, "f32"), bf16 = mnem_probe_peak_of(&probe, "bf16");
+    if (f32 > 0 && bf16 > 0) mnem_facts_set(&facts, MNEM_FACT_BF16_GAIN, bf16 / f32);
+    for (int i = 0; i < probe.peaks; i++)
+        if (probe.peak[i].used && strcmp(probe.peak[i].type, "int8") == 0 &&
+            probe.peak[i].rate[0].best > 0)
+            mnem_facts_set(&facts, MNEM_FACT_THREADS_GAIN,
+                           probe.peak[i].rate[1].best / probe.peak[i].rate[0].best);
+    if (profile->read_bytes_per_s <= 0 && tool_probe_memory_rate(&probe) > 0)
+        mnem_facts_set(&facts, MNEM_FACT_READ_RATE, tool_probe_memory_rate(&probe));
+    if (profile->disk_bytes_per_s <= 0 && probe.disk.passes)
+        mnem_facts_set(&facts, MNEM_FACT_DISK_RATE, probe.disk.best);
+    const mnem_probe_level *memory = probe.levels ? &probe.level[probe.levels - 1] : NULL;
+    if (memory && memory->latency.best > 0 && memory->latency_small.best > 0)
+        mnem_facts_set(&facts, MNEM_FACT_TLB_GAIN,
+                       memory->latency_small.best / memory->latency.best);
+}
+
 static void set_machine(void) {
     mnem_machine_profile profile;
     tool_profile_load(&profile);
     mnem_facts_machine(&profile, &facts);
+    set_probe(&profile);
 }
 
 /* The plan, or its refusal, with its neighbours. */
@@ -162,16 +187,22 @@ static int plan_again(const advise_options *o, const mnem_history_run *run) {
     return code == TOOL_OK ? add_plan() : code;
 }
 
+/* What was counted stands before what is planned, but the neighbours are of the plan's peak. */
+static void set_run_over(const mnem_history_run *run, uint64_t peak) {
+    mnem_facts_history(run, &facts);
+    if (peak) mnem_facts_set(&facts, MNEM_FACT_PEAK, (double)peak);
+}
+
 static int advise_run(const advise_options *o, const mnem_history_run *run) {
     char of[64];
+    uint64_t peak = 0;
     set_machine();
     mnem_facts_history(run, &facts);
+    if (*run->folder && train_facts(&o->args, run, &facts, &peak)) set_run_over(run, peak);
     if (o->args.operand[1]) {
         const int code = plan_again(o, run);
         if (code != TOOL_OK) return code;
-        mnem_facts_history(run, &facts); /* what was counted stands before what is planned */
-        if (stage.plan.peak_bytes)       /* but the neighbours are this plan's */
-            mnem_facts_set(&facts, MNEM_FACT_PEAK, (double)stage.plan.peak_bytes);
+        set_run_over(run, stage.plan.peak_bytes);
     }
     snprintf(of, sizeof of, "run %llu (%.15s)", (unsigned long long)run->run, run->verb);
     return print(&o->args, of, &facts);
@@ -211,13 +242,16 @@ static int advise_folder(const advise_options *o, const char *folder) {
                        folder);
 }
 
+/* A trace of ours has what a program did; recorded allocations are replayed. */
 static int advise_trace(const advise_options *o, const char *path) {
     mnem_workload *w;
-    mnem_status status = mnem_workload_open(path, NULL, &w);
+    snprintf(facts.model, sizeof facts.model, "%s", path);
+    mnem_status status = mnem_facts_trace(path, &facts);
+    if (status == MNEM_OK) return print(&o->args, tool_file_name(path), &facts);
+    if (status == MNEM_UNSUPPORTED) status = mnem_workload_open(path, NULL, &w);
     if (status != MNEM_OK) return tool_fail(status);
     const mnem_replay_settings settings = {.alignment = o->align, .segment_bytes = o->segment};
     set_machine();
-    snprintf(facts.model, sizeof facts.model, "%s", path);
     status = mnem_facts_workload(w, o->policy, &settings, &facts);
     mnem_workload_close(w);
     return status == MNEM_OK ? print(&o->args, tool_file_name(path), &facts) : tool_fail(status);

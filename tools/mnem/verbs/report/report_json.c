@@ -131,6 +131,8 @@ json_t *report_json(const mnem_report_facts *f) {
     json_object_set_new(root, "live", level_json(&f->live));
     json_object_set_new(root, "granted", level_json(&f->granted));
     json_object_set_new(root, "reserved", level_json(&f->reserved));
+    json_object_set_new(root, "samples", tool_json_count(f->samples, f->samples));
+    json_object_set_new(root, "samples_equal", tool_json_count(f->samples, f->samples_equal));
     json_object_set_new(root, "hole_at_peak", tool_json_count(f->hole_known, f->hole_at_peak));
     json_object_set_new(root, "refusals", refusals_json(f));
     json_object_set_new(root, "tags", owners_json(f, f->account, f->accounts));

@@ -153,6 +153,9 @@ static void verdict_leaks(const mnem_report_facts *f, char *line) {
         add(line, "; most: %s",
             report_owner_text(f->leak[0].kind, f->leak[0].tag, f->leak[0].site, SITE_ROOM, who));
     }
+    if (f->samples_equal < f->samples)
+        add(line, "; of %s samples of the ledger %s don't agree with these sums",
+            tool_exact(f->samples, a), tool_exact(f->samples - f->samples_equal, b));
     if (f->dropped)
         add(line, "; %s event%s lost", tool_exact(f->dropped, a),
             f->dropped == 1 ? " was" : "s were");
@@ -208,7 +211,7 @@ static void print_levels(const mnem_report_facts *f) {
 }
 
 static void print_shares(const mnem_report_facts *f) {
-    char a[TOOL_TEXT];
+    char a[TOOL_TEXT], b[TOOL_TEXT];
     bool any = false;
     for (int i = MNEM_REPORT_METRIC_RESIDENT; i <= MNEM_REPORT_METRIC_PREDICTION_ERROR; i++) {
         const mnem_report_metric_info m = mnem_report_metric_get((mnem_report_metric)i);
@@ -218,6 +221,9 @@ static void print_shares(const mnem_report_facts *f) {
         any = true;
         tool_outf("  %-17s %8s  %s\n", m.key, report_value(f, (mnem_report_metric)i, a), m.text);
     }
+    if (f->samples)
+        tool_outf("  %-17s %8s  of %s samples of the ledger's own sums, to the byte\n", "equal",
+                  tool_exact(f->samples_equal, a), tool_exact(f->samples, b));
 }
 
 static void print_owners(const mnem_report_facts *f, const char *title, const mnem_report_owner *o,

@@ -80,6 +80,11 @@ static void set_compute(train_run *run) {
                                                        : MNEM_TYPE_F32;
 }
 
+void train_plan_options(train_run *run) {
+    set_options(run);
+    set_compute(run);
+}
+
 /* ---- the plan ---- */
 
 /* auto: f32 where it fits, else bf16; what was chosen stays for --resume. */

@@ -256,6 +256,8 @@ void train_text_close(train_run *run);
 uint64_t train_budget(const train_run *run); /* 0: nobody gave one */
 mnem_schedule train_schedule(const train_config *config);
 uint64_t train_file_bytes(const train_run *run);
+/* options, from the config alone. */
+void train_plan_options(train_run *run);
 /* Before the text is read, and with it; exit codes. */
 int train_plan_early(train_run *run);
 int train_plan(train_run *run);

@@ -1,0 +1,47 @@
+/* ledger_private.h: what a ledger is inside, and the sums that a recording samples. */
+#ifndef MNEM_SRC_ALLOC_LEDGER_LEDGER_PRIVATE_H
+#define MNEM_SRC_ALLOC_LEDGER_LEDGER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/event.h"
+#include "base/heap.h"
+#include "mnem/ledger.h"
+
+enum { MNEM__ACCOUNTS_MAX = 128 };
+#define NO_LIMIT UINT64_MAX
+
+typedef struct account {
+    mnem_account_info info; /* limit_bytes 0: none */
+    uint64_t library_live;  /* of bytes_live: the watched heap, and the process itself */
+} account;
+
+struct mnem_ledger {
+    pthread_mutex_t lock;
+    uint64_t budget, soft; /* NO_LIMIT: none */
+    double soft_fraction;
+    void (*on_soft)(void *context, uint64_t bytes_over);
+    void *context;
+    uint32_t room; /* beyond the budget while a run is prepared; 0: it is held to it */
+    bool in_soft;  /* on_soft is running: charges made by it don't call it again */
+    uint64_t live, peak, refusals, refused;
+    uint64_t kind_live[MNEM_KIND_COUNT], kind_limit[MNEM_KIND_COUNT];
+    account
+        accounts[MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
+    unsigned count;
+    uint32_t owner; /* of its accounts' names (base/event.h) */
+    mnem__event_tellers tellers;
+    bool sampled;   /* a recording has all of its accounts, so its sums are told, too */
+    uint32_t told;  /* charges and releases of those */
+    uint32_t kinds; /* that were ever charged, a bit each */
+    mnem__heap_watcher watcher;
+};
+
+/* A sample: what the ledger has at this moment by its own sums, which are kept apart from the
+ * accounts': who adds up the accounts that were told must come to the same. The lock is held, so
+ * that nothing is told between. */
+void mnem__ledger_tell_sums(mnem_ledger *ledger);
+/* The same, a mnem__event_sampler: takes the lock. */
+void mnem__ledger_tell_sample(void *ledger, bool last);
+
+#endif
