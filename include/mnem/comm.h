@@ -1,8 +1,8 @@
 /* mnem/comm.h: ranks, and what they send each other.
  *
  * A rank is one of `size` parts of a program: itself alone (self), a thread (for tests and
- * sanitizers), a process under MPI (libmnem-mpi, a library of its own). Messages go from one rank to
- * another on a channel, in order, each into memory that the receiver has posted for it: a sender
+ * sanitizers), a process under MPI (libmnem-mpi, a library of its own). Messages go from one rank
+ * to another on a channel, in order, each into memory that the receiver has posted for it: a sender
  * waits until there is some (its credit), so that nothing piles up at a receiver that is slow.
  * Not here: sums. Who adds, adds in the order of the ranks, with code of its own, so that the bits
  * don't depend on who came first.

@@ -1,8 +1,9 @@
 /* collective.c: what all ranks do together, of messages between two.
  *
- * barrier is the dissemination of Hensgen, Finkel and Manber (1988): in round k a rank tells the one
- * 2^k behind it and hears of the one 2^k before it. gather sends a rank's part to every other rank
- * at once: N - 1 messages each, and one latency. All receives are posted before anything is sent. */
+ * barrier is the dissemination of Hensgen, Finkel and Manber (1988): in round k a rank tells the
+ * one 2^k behind it and hears of the one 2^k before it. gather sends a rank's part to every other
+ * rank at once: N - 1 messages each, and one latency. Receives are posted before anything is sent.
+ */
 #include <stdio.h>
 #include <string.h>
 
