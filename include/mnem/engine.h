@@ -252,10 +252,10 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
 
 /* Plans for all ranks of options->comm at once, each with its own ledger: where the layers are cut,
  * so that the fullest rank has the most room, a context and a chunk that all hold, and what each
- * rank takes of its budget for its layers. Every rank calls it, with the same options but for
- * ledger, profile and threads, and the same file: what differs is refused by name on every rank
- * (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one hasn't the room; the text names it.
- * MNEM_UNSUPPORTED: encoders, models that convolve, adapters. */
+ * rank takes of its budget for its layers. Every rank calls it with its own ledger, profile and
+ * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
+ * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
+ * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, adapters. */
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
                                    mnem_engine_plan *plan);
 /* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;

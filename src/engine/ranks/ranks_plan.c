@@ -40,6 +40,40 @@ typedef struct ranks {
     answer *answers; /* [size] */
 } ranks;
 
+/* ---- told to all ---- */
+
+/* Each rank's row of bytes of a table. */
+static mnem_status gather_rows(ranks *x, void *table, size_t bytes) {
+    for (int32_t i = 0; i <= x->size; i++) x->begin[i] = (size_t)i * bytes;
+    return mnem_comm_gather(x->comm, table, x->begin);
+}
+
+/* Rank 0's bytes, on all. */
+static mnem_status share(ranks *x, void *data, size_t bytes) {
+    x->begin[0] = 0;
+    for (int32_t i = 1; i <= x->size; i++) x->begin[i] = bytes;
+    return mnem_comm_gather(x->comm, data, x->begin);
+}
+
+/* Rank 0 knows what is asked for; others may not: a prompt, a text. */
+static mnem_status share_options(ranks *x) {
+    mnem_engine_options *o = &x->options;
+    int32_t asked[] = {o->context,    o->context_wanted, o->context_needed,
+                       o->chunk,      o->sequences,      o->pages_tokens,
+                       o->pages_fill, o->logits_rows,    (int32_t)o->kv};
+    MNEM__TRY(share(x, asked, sizeof asked));
+    o->context = asked[0];
+    o->context_wanted = asked[1];
+    o->context_needed = asked[2];
+    o->chunk = asked[3];
+    o->sequences = asked[4];
+    o->pages_tokens = asked[5];
+    o->pages_fill = asked[6] != 0;
+    o->logits_rows = asked[7];
+    o->kv = (mnem_kv_choice)asked[8];
+    return MNEM_OK;
+}
+
 /* ---- what must be the same ---- */
 
 static mnem_status refuse_model(const ranks *x) {
@@ -56,7 +90,6 @@ static mnem_status refuse_model(const ranks *x) {
 }
 
 static mnem_status agree(ranks *x) {
-    const mnem_engine_options *o = &x->options;
     uint64_t identity;
     bool bf16 = false;
     char text[MNEM_COMM_TEXT_MAX];
@@ -73,28 +106,10 @@ static mnem_status agree(ranks *x) {
                               pairs  ? "pairs"
                               : bf16 ? "f32"
                                      : "not at all"));
-    snprintf(text, sizeof text,
-             "context %d (%d to %d), chunk %d, kv %d, sequences %d, pages of %d tokens%s, rows of "
-             "logits %d",
-             o->context, o->context_needed, o->context_wanted, o->chunk, (int)o->kv, o->sequences,
-             o->pages_tokens, o->pages_fill ? " or more" : "", o->logits_rows);
-    return mnem_comm_agree(x->comm, "what is asked for", text);
+    return share_options(x);
 }
 
 /* ---- where it is cut ---- */
-
-/* Each rank's row of bytes of a table. */
-static mnem_status gather_rows(ranks *x, void *table, size_t bytes) {
-    for (int32_t i = 0; i <= x->size; i++) x->begin[i] = (size_t)i * bytes;
-    return mnem_comm_gather(x->comm, table, x->begin);
-}
-
-/* Rank 0's bytes, on all. */
-static mnem_status share(ranks *x, void *data, size_t bytes) {
-    x->begin[0] = 0;
-    for (int32_t i = 1; i <= x->size; i++) x->begin[i] = bytes;
-    return mnem_comm_gather(x->comm, data, x->begin);
-}
 
 static mnem_status gather_room(ranks *x) {
     mnem_ledger_info info;

@@ -76,8 +76,8 @@ typedef struct mnem__transformer_graph_options {
 } mnem__transformer_graph_options;
 
 /* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head where there is
- * none: of an encoder, or of a part that ends before it. The body of a part that doesn't begin with the
- * embedding goes on from the hidden rows. */
+ * none: of an encoder, or of a part that ends before it. The body of a part that doesn't begin with
+ * the embedding goes on from the hidden rows. */
 mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
