@@ -213,6 +213,8 @@ int tool_ranks_begin(int argc, char **argv) {
 int tool_ranks_check(const tool_args *args) {
     const char *verb = args->verb->name;
     if (!ranks.comm || args->help) return TOOL_OK;
-    if (strcmp(verb, "run") == 0 || strcmp(verb, "perplexity") == 0) return TOOL_OK;
-    return tool_usage(verb, "%s doesn't run on several ranks yet; run and perplexity do", verb);
+    if (!strcmp(verb, "run") || !strcmp(verb, "perplexity") || !strcmp(verb, "bench"))
+        return TOOL_OK;
+    return tool_usage(verb, "%s doesn't run on several ranks yet; run, perplexity and bench do",
+                      verb);
 }
