@@ -8,6 +8,11 @@ install(TARGETS mnem_shared mnem_static mnem_track EXPORT mnem LIBRARY DESTINATI
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/mnem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
+if(TARGET mnem-mpi)
+  install(TARGETS mnem-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS mnem_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 # find_package(mnem) gives mnem::mnem, mnem::mnem_static and mnem::track.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mnem)
 install(EXPORT mnem NAMESPACE mnem:: FILE mnem-targets.cmake DESTINATION ${package_dir})

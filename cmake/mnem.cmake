@@ -130,6 +130,20 @@ function(mnem_library)
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
 endfunction()
 
+# libmnem-mpi, beside libmnem, which links no MPI.
+function(mnem_mpi_library)
+  if(NOT TARGET mnem_comm_mpi)
+    return()
+  endif()
+  add_library(mnem_mpi SHARED $<TARGET_OBJECTS:mnem_comm_mpi>)
+  set_target_properties(mnem_mpi PROPERTIES OUTPUT_NAME mnem-mpi EXPORT_NAME mpi)
+  get_target_property(soversion mnem_shared SOVERSION)
+  set_target_properties(mnem_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
+  target_link_libraries(mnem_mpi PUBLIC mnem_shared MPI::MPI_C)
+  target_link_options(mnem_mpi PRIVATE
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
+endfunction()
+
 # mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers
 # and of the kit (tests/kit).
 function(mnem_test name)

@@ -24,6 +24,7 @@
 #ifndef MNEM_ENGINE_H
 #define MNEM_ENGINE_H
 
+#include "mnem/comm.h"
 #include "mnem/graph.h"
 #include "mnem/ledger.h"
 #include "mnem/model.h"
@@ -71,6 +72,10 @@ typedef struct mnem_engine_options {
     const mnem_adapter *adapters; /* [adapter_count]; all of them count, one after another */
     int32_t adapter_count;
     mnem_progress progress; /* of loading: bytes */
+    /* Ranks that run one model together (below); default: this one alone. Then also the layers that
+     * are this rank's, which mnem_engine_plan_ranks sets in the plan; 0, 0: all. */
+    mnem_comm *comm;
+    int32_t layer_begin, layer_end;
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
@@ -88,6 +93,7 @@ typedef struct mnem_engine_plan {
     bool streamed;       /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
+    int32_t layer_begin, layer_end;  /* of a part of the model: those that are here; 0, 0: all */
     int32_t matrices, matrices_resident;
     uint64_t weight_bytes; /* all matrices, packed */
     uint64_t weight_bytes_resident;
@@ -241,6 +247,23 @@ typedef bool mnem_on_step_logits(void *context, int32_t part, int32_t index, con
  * an error while running, every sequence ends before the pass that was stopped. */
 mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context);
+
+/* ---- one model over several ranks ---- */
+
+/* Plans for all ranks of options->comm at once, each with its own ledger: where the layers are cut,
+ * so that the fullest rank has the most room, a context and a chunk that all hold, and what each
+ * rank takes of its budget for its layers. Every rank calls it with its own ledger, profile and
+ * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
+ * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
+ * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
+ * adapters. */
+mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
+                                   mnem_engine_plan *plan);
+/* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;
+ * states of files and embeddings are MNEM_UNSUPPORTED. Every other rank calls this after create:
+ * it does what rank 0 says, and returns MNEM_OK when that destroys its engine. MNEM_IO: a rank
+ * ended or failed, which the text names. A failure of this rank's own is told to all others. */
+mnem_status mnem_engine_follow(mnem_engine *engine);
 
 /* ---- pages ---- */
 

@@ -50,7 +50,11 @@ typedef struct mnem_ledger_options {
      * at most half of what the machine has. So the plan, which keeps to the budget, can say what
      * would be enough. Where no budget is given none is needed. */
     bool preparing;
-    double soft_fraction; /* of the budget, where on_soft is called (default 0.85) */
+    /* Of what a process has when mnem_ledger_create_process charges it, so much is another
+     * library's, measured by the caller: its own line of kind runtime (default: none). */
+    uint64_t other_bytes;
+    const char *other_tag; /* static storage */
+    double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
     /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
      * release. Not called for bytes placed by a plan (mnem_ledger_alloc,
      * mnem_ledger_charge_planned). No lock is held. */

@@ -147,6 +147,8 @@ typedef struct mnem_transformer {
     int32_t key_dim, value_dim;     /* of a head */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
+    /* Of a part of it, such as a rank's: the layers that are here. 0, 0: all. */
+    int32_t part_begin, part_end;
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; the encoders bert and nomic-bert; with

@@ -27,6 +27,7 @@ enum {
     STACK_STEP = 64 * 1024,
     BSS_MAX = 4 << 20,      /* zero data behind a program's own; a larger one is something else */
     TABLE_MAX = 512 * 1024, /* a file that is read whole; C.UTF-8's characters take 348 KiB */
+    DATA_MAX = 8 << 20,     /* of a library, only read; larger ones aren't all read by anybody */
     MAP_LINE_MAX = 4096,
 };
 
@@ -71,7 +72,7 @@ mnem_status mnem_process_usage_get(mnem_process_usage *usage) {
 
 typedef struct mapping {
     uint64_t begin, end, offset, inode;
-    bool readable, writable, file, vdso, stack;
+    bool readable, writable, executable, file, vdso, stack;
 } mapping;
 
 /* What the walk remembers of the mappings before this one. */
@@ -89,6 +90,7 @@ static bool mapping_parse(const char *line, mapping *m) {
     if (*p != ' ' || strlen(p) < 6) return false;
     m->readable = p[1] == 'r';
     m->writable = p[2] == 'w';
+    m->executable = p[3] == 'x';
     m->offset = strtoull(p + 5, &p, 16);
     strtoull(p, &p, 16); /* device: major:minor */
     if (*p == ':') strtoull(p + 1, &p, 16);
@@ -161,13 +163,18 @@ static void stack_touch(const mapping *stack) {
     if (own) pages_rewrite(low, stack->end);
 }
 
+/* Nobody reads all of such a table: that of ICU, 30 MiB, comes with MPI and reads XML for it. */
+static bool is_data_of_a_library(const mapping *m) {
+    return !m->writable && !m->executable && m->end - m->begin > DATA_MAX;
+}
+
 static void mapping_settle(settle_walk *walk, const mapping *m) {
     if (!m->readable) return;
     if (m->stack) stack_touch(m);
     if (m->file && m->offset == 0 && !memcmp((const void *)m->begin, "\177ELF", 4))
         walk->program_inode = m->inode;
     if (m->vdso || (m->file && m->inode == walk->program_inode)) {
-        pages_read(m->begin, m->end);
+        if (!is_data_of_a_library(m)) pages_read(m->begin, m->end);
         walk->program_end = m->end;
     } else if (!m->inode && m->writable && m->begin == walk->program_end &&
                m->end - m->begin <= BSS_MAX) {

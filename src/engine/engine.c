@@ -114,15 +114,17 @@ static void bind(mnem_engine *e) {
     e->pages[MNEM__KV_WINDOW].base =
         e->pages[MNEM__KV_FULL].base + e->tables.kind[MNEM__KV_FULL].need.page_bytes *
                                            (uint64_t)e->tables.kind[MNEM__KV_FULL].count;
-    mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
-    e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
+    if (embedding >= 0) {
+        mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
+        e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
+    }
     e->external[MNEM__SLOT_HIDDEN] = part_host(e, MNEM__PART_ACTIVATIONS);
     e->external[MNEM__SLOT_VECTORS] = part_host(e, MNEM__PART_VECTORS);
     e->external[MNEM__SLOT_LOGITS] = part_host(e, MNEM__PART_LOGITS);
-    e->external[MNEM__SLOT_EMBEDDING] =
-        e->choice.embedding_packed
-            ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
-            : part_host(e, MNEM__PART_ROWS);
+    e->external[MNEM__SLOT_EMBEDDING] = part_host(e, MNEM__PART_ROWS);
+    if (embedding >= 0 && e->choice.embedding_packed)
+        e->external[MNEM__SLOT_EMBEDDING] =
+            (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding);
     e->source = (mnem_graph_weights){.resident = source_resident,
                                      .acquire = source_acquire,
                                      .release = source_release,
@@ -154,7 +156,9 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
-    return MNEM_OK;
+    const mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
+    return mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
+                             e->tables.requests);
 }
 
 /* Its sequences, none of them open, and the books of its pages, all of them free. */
@@ -182,7 +186,7 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
 static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__choice choice = choice_of(plan);
     mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
-    choice.embedding_packed = setup->flags[setup->map->embedding];
+    choice.embedding_packed = mnem__embedding_packed(setup);
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     mnem__weights_sizes weights;
     MNEM__TRY(mnem__weights_measure(&options, &weights));
@@ -222,8 +226,11 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
                                const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__setup setup;
     mnem_engine *e = NULL;
+    mnem_engine_options here = *options;
+    here.layer_begin = plan->layer_begin;
+    here.layer_end = plan->layer_end;
     *engine = NULL;
-    MNEM__TRY(mnem__setup_init(&setup, model, options));
+    MNEM__TRY(mnem__setup_init(&setup, model, &here));
     setup.threads = plan->threads;
     setup.logits_rows = plan->logits_rows;
     setup.sequences = plan->sequences;
@@ -244,6 +251,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     }
     mnem__setup_fini(&setup);
     if (status != MNEM_OK) {
+        if (options->comm) mnem_comm_abort(options->comm, mnem_last_error());
         mnem_engine_destroy(e);
         return status;
     }
@@ -254,6 +262,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
 void mnem_engine_destroy(mnem_engine *e) {
     if (!e) return;
     const mnem__taker taker = taker_of(e);
+    if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
     mnem__parts_give(&taker);

@@ -52,7 +52,9 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
     mnem_status status = check_options(options);
-    if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
+    if (status == MNEM_OK)
+        status = mnem__transformer_map_part(model, options->layer_begin, options->layer_end,
+                                            &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
     if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
@@ -131,8 +133,10 @@ int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, ui
     const uint32_t walk = (uint32_t)1 << bits, head = head_first ? walk : 2 * walk;
     for (;;) {
         const uint32_t r = (*at)++;
-        if (r == head) return map->body_count;
-        if (r > GROUPS * walk) return map->body_count + (int32_t)(r - GROUPS * walk);
+        if (r == head && (map->head_count || map->shape.encoder)) return map->body_count;
+        if (r == head) continue; /* another rank has it */
+        if (r > GROUPS * walk)
+            return map->body_count + map->head_count + (int32_t)(r - GROUPS * walk) - 1;
         const uint32_t step = r - (r > head);
         const int32_t i = (int32_t)reverse_bits(step % walk, bits);
         if (i < map->body_count && group_of(map, i) == (group)(step / walk)) return i;
@@ -179,8 +183,7 @@ static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                              .kv = mnem__engine_kv(setup, choice->kv_type),
                                              .context = choice->context,
                                              .guess_experts = true,
-                                             .embedding_packed =
-                                                 setup->flags[setup->map->embedding]};
+                                             .embedding_packed = mnem__embedding_packed(setup)};
 }
 
 mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
@@ -249,6 +252,20 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
     parts->ring = idle;
 }
 
+mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choice *choice) {
+    const mnem_comm *comm = setup->options->comm;
+    return (mnem__relay_shape){.rank = comm ? mnem_comm_rank(comm) : 0,
+                               .size = comm ? mnem_comm_size(comm) : 1,
+                               .sequences = setup->sequences,
+                               .chunk = choice->chunk,
+                               .embd = setup->map->shape.embd};
+}
+
+/* The rank that makes them, and rank 0, which gets them. */
+static bool has_logits(const mnem__setup *setup) {
+    return mnem__embedding_here(&setup->map->shape) || mnem__head_here(&setup->map->shape);
+}
+
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
                           const mnem__weights_sizes *weights, mnem__parts *parts) {
@@ -271,14 +288,19 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] =
-        t->encoder ? 0 : (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
+        t->encoder || !has_logits(setup)
+            ? 0
+            : (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
     bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
     bytes[MNEM__PART_RING] = weights->ring_bytes;
-    mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
-                          &embedding);
-    if (!choice->embedding_packed)
+    if (!choice->embedding_packed) {
+        mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
+                              &embedding);
         bytes[MNEM__PART_ROWS] =
             (uint64_t)choice->chunk * mnem_type_row_bytes(embedding.type, t->embd);
+    }
+    const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
+    bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
     measure_host(setup, choice, weights, parts);
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
     bytes[MNEM__PART_READER] = weights->stack_bytes;

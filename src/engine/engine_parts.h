@@ -7,6 +7,7 @@
 
 #include "base/minmax.h"
 #include "engine/pages/kv_pages.h"
+#include "engine/relay/relay.h"
 #include "mnem/session.h"
 #include "model/architecture/adapter_set.h"
 #include "model/weights/weights.h"
@@ -24,6 +25,7 @@
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
     X(RING, IO, "ring", BLOCK)                                                                     \
     X(ROWS, IO, "embedding rows", BLOCK)                                                           \
+    X(RELAY, IO, "states of ranks", BLOCK)                                                         \
     X(HOST_SESSION, HOST, "session", HEAP)                                                         \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
@@ -113,6 +115,12 @@ typedef struct mnem__parts {
     uint64_t idle_bytes;       /* of that block, as a pass needs it */
     uint64_t ring_extra_bytes; /* that the ring made it larger */
 } mnem__parts;
+/* What the messages between ranks are made for. */
+mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choice *choice);
+/* No rows of an embedding are read: it is resident, or another rank's. */
+static inline bool mnem__embedding_packed(const mnem__setup *setup) {
+    return setup->map->embedding < 0 || setup->flags[setup->map->embedding];
+}
 /* The bytes of every part from the measured graphs and weights. */
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,

@@ -250,7 +250,9 @@ static void count_sparse(const mnem_tensor_info *info, mnem_engine_plan *plan) {
 static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__transformer_map *map = p->setup.map;
     mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
-    plan->layers = map->shape.layers;
+    plan->layers = mnem__layers_end(&map->shape) - map->shape.part_begin;
+    plan->layer_begin = map->shape.part_begin;
+    plan->layer_end = map->shape.part_end;
     plan->matrices = p->setup.matrices;
     plan->matrices_resident = way->residency->resident;
     plan->embedding_resident = way->residency->embedding_packed;
@@ -262,7 +264,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
         count_sparse(&info, plan);
         if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
     }
-    for (int32_t layer = 0; layer < plan->layers; layer++) {
+    for (int32_t layer = map->shape.part_begin; layer < mnem__layers_end(&map->shape); layer++) {
         bool whole = true;
         for (int32_t i = map->layer_first[layer]; i < map->layer_first[layer + 1]; i++)
             whole = whole && p->setup.flags[i];

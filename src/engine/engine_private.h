@@ -42,12 +42,14 @@ typedef struct mnem__segment {
 
 /* The engine's tables, in one allocation with it. */
 typedef struct mnem__engine_tables {
-    bool *resident;           /* [matrices] */
-    int32_t *ids;             /* [chunk] */
-    int32_t *positions;       /* [chunk] */
-    mnem_kv_sequence *kv;     /* [layers][segments of the pass] */
-    mnem__segment *segments;  /* [sequences] */
-    mnem_sequence *sequences; /* [sequences] */
+    bool *resident;              /* [matrices] */
+    int32_t *ids;                /* [chunk] */
+    int32_t *positions;          /* [chunk] */
+    mnem_kv_sequence *kv;        /* [layers][segments of the pass] */
+    mnem__segment *segments;     /* [sequences] */
+    mnem_sequence *sequences;    /* [sequences] */
+    mnem_comm_request *requests; /* of the relay, where there are ranks; */
+    mnem_step_part *parts;       /* [sequences], of those that follow */
     struct {
         int32_t *pages;       /* [sequences][table_pages] */
         int32_t *free_pages;  /* [count] */
@@ -74,6 +76,9 @@ void mnem__sequence_doubt(mnem_sequence *sequence);
 /* MNEM_UNSUPPORTED: an encoder has no next token. */
 mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t);
 
+/* MNEM_UNSUPPORTED: several ranks can't do that. */
+mnem_status mnem__engine_refuse_ranks(const mnem_engine *engine, const char *what);
+
 /* A step whose hidden rows are wanted, all of them: told for each pass and part, tokens at and
  * behind it, in order. Rows are as the body leaves them; they may be changed. */
 typedef mnem_status mnem__on_hidden(void *context, int32_t part, int32_t at, int32_t n,
@@ -99,6 +104,7 @@ struct mnem_engine {
     bool taken[MNEM__PARTS];
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
+    mnem__relay relay;
     uint64_t row_bytes; /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;

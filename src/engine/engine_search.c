@@ -88,7 +88,7 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     if (status != MNEM_OK) return status;
     search->setup->flags[index] = true;
     p->resident++;
-    p->embedding_packed = search->setup->flags[search->setup->map->embedding];
+    p->embedding_packed = mnem__embedding_packed(search->setup);
     p->resident_bytes += after.resident_bytes;
     p->streamed_bytes_body -= before.streamed_bytes_body;
     p->streamed_bytes_head -= before.streamed_bytes_head;

@@ -45,6 +45,9 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     t.kv = carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
     t.segments = carve(base, &at, sequences, sizeof(mnem__segment));
     t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
+    const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
+    t.requests = carve(base, &at, mnem__relay_requests(&relay), sizeof(mnem_comm_request));
+    t.parts = carve(base, &at, relay.size > 1 ? sequences : 0, sizeof(mnem_step_part));
     for (int k = 0; k < MNEM__KV_KINDS; k++) lay_out_kind(setup, choice, k, base, &at, &t);
     if (tables) *tables = t;
     return at;

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "engine/engine_private.h"
 
-mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
+static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
     *sequence = NULL;
     for (int32_t i = 0; i < e->sequences && !*sequence; i++)
         if (!e->tables.sequences[i].open) *sequence = &e->tables.sequences[i];
@@ -27,6 +27,16 @@ mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
                           e->sequences);
     (*sequence)->open = true;
     return MNEM_OK;
+}
+
+/* The same on every rank. */
+static mnem_status tell(const mnem_sequence *s, mnem__relay_op op, int32_t n) {
+    return mnem__relay_tell(&s->engine->relay, op, (int32_t)(s - s->engine->tables.sequences), n);
+}
+
+mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
+    MNEM__TRY(open_sequence(e, sequence));
+    return tell(*sequence, MNEM__RELAY_CREATE, 0);
 }
 
 /* The first position that pages of windows still have. */
@@ -55,7 +65,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     if (n < 0 || n > of->length)
         return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be shared", n, of->length);
     MNEM__TRY(check_windows(of, n));
-    MNEM__TRY(mnem_sequence_create(e, sequence));
+    MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
     s->length = n;
     s->ready = mnem__sequence_ready(of, n);
@@ -63,7 +73,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
         if (e->pages[k].count)
             mnem__kv_pages_share(&e->pages[k], &of->table[k],
                                  mnem__kv_pages_for(&e->pages[k].layout, n), &s->table[k]);
-    return MNEM_OK;
+    return tell(of, MNEM__RELAY_FORK, n);
 }
 
 int32_t mnem__sequence_ready(const mnem_sequence *s, int32_t n) {
@@ -92,7 +102,7 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
         if (pages->count)
             mnem__kv_pages_cut(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));
     }
-    return MNEM_OK;
+    return tell(s, MNEM__RELAY_TRUNCATE, n);
 }
 
 /* Adds a table's pages of one kind, by whether others have them too. */
@@ -114,4 +124,5 @@ void mnem_sequence_destroy(mnem_sequence *s) {
     if (!s) return;
     mnem_sequence_truncate(s, 0);
     s->open = false;
+    (void)tell(s, MNEM__RELAY_DESTROY, 0);
 }

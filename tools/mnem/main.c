@@ -5,6 +5,7 @@
 
 #include "options.h"
 #include "output_file.h"
+#include "ranks/ranks.h"
 #include "tool.h"
 
 /* A standard stream that is closed would be the next file that is opened: a report would go into a
@@ -23,18 +24,10 @@ static int limit_cpu(void) {
     return tool_failed("MNEM_CPU: %s", mnem_last_error());
 }
 
-int main(int argc, char **argv) {
-    if (!secure_streams()) return TOOL_FAILED; /* there may be nowhere to say so */
-    /* Both streams have buffers that don't come from the heap, so that they are in the process's
-     * size before the plan is made. */
-    static char out[8192], err[4096];
-    setvbuf(stdout, out, _IOFBF, sizeof out);
-    setvbuf(stderr, err, _IOLBF, sizeof err);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
-    signal(SIGXFSZ, SIG_IGN); /* a limit on files is, too, and is a full disk */
-
+static int run(int argc, char **argv) {
     const tool_args *args;
     int code = tool_parse(argc, argv, &args);
+    if (code == TOOL_OK) code = tool_ranks_check(args);
     if (code != TOOL_OK) return code;
     if (args->help) {
         tool_help_verb(stdout, args->verb);
@@ -45,4 +38,18 @@ int main(int argc, char **argv) {
     if (code == TOOL_OK) code = args->verb->entry(args);
     tool_error_json(args, code);
     return code == TOOL_INTERRUPTED ? tool_interrupt_code() : code;
+}
+
+int main(int argc, char **argv) {
+    if (!secure_streams()) return TOOL_FAILED; /* there may be nowhere to say so */
+    /* Both streams have buffers that don't come from the heap, so that they are in the process's
+     * size before the plan is made. */
+    static char out[8192], err[4096];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    setvbuf(stderr, err, _IOLBF, sizeof err);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on files is, too, and is a full disk */
+
+    int code = tool_ranks_begin(argc, argv);
+    return code == TOOL_OK ? tool_ranks_end(run(argc, argv)) : code;
 }

@@ -7,8 +7,10 @@
 
 const tool_option tool_memory_options[] = {
     {"memory", 0, "SIZE", TOOL_VALUE_BUDGET, 0, .also = "budget memory-limit",
-     .help = "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
-             "each, 64MB is 10^6), or 50% of what is available (default: 85 %)"},
+     .help =
+         "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
+         "each, 64MB is 10^6), or 50% of what is available (default: 85 %); under mpirun of each "
+         "rank, or SIZE,SIZE,..."},
     {0},
 };
 
@@ -83,6 +85,13 @@ const tool_option tool_pre_options[] = {
     {"pretokenizer", 0, "NAME", TOOL_VALUE_TEXT, 0,
      .help = "cut text into words as NAME does (gpt-2, qwen2, tekken, ...; a wrong one shows all), "
              "not as the file says"},
+    {0},
+};
+
+const tool_option tool_cut_options[] = {
+    {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
+     .help = "under mpirun: what each rank holds of the model, layers in a row or rows of every "
+             "matrix (default: layers; rows aren't built yet)"},
     {0},
 };
 

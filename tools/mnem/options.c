@@ -5,6 +5,7 @@
  * goes. What isn't known is answered with the nearest name that is.
  * Cost: each look at a row walks the tables from their start; a command line is short. */
 #include "options.h"
+#include "ranks/ranks.h"
 
 #include <errno.h>
 #include <math.h>
@@ -219,7 +220,24 @@ static int set_share(const char *verb, const tool_option *o, const char *text, u
     return TOOL_OK;
 }
 
+/* This rank's of a list with commas between; the last one is that of all behind it. */
+static int set_rank_budget(const char *verb, const tool_option *o, const char *text,
+                           uint64_t *out) {
+    char word[32];
+    if (!tool_ranks())
+        return tool_usage(verb, "--%s takes a list (%s) where there are ranks: mpirun -n N mnem %s",
+                          o->name, text, verb);
+    for (int32_t i = mnem_comm_rank(tool_ranks()); i > 0 && strchr(text, ','); i--)
+        text = strchr(text, ',') + 1;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ","), text);
+    if (strchr(word, '%')) return set_share(verb, o, word, out);
+    if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
+    return tool_usage(verb, "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is none",
+                      o->name, word);
+}
+
 static int set_budget(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
+    if (strchr(text, ',')) return set_rank_budget(verb, o, text, out);
     if (strchr(text, '%')) return set_share(verb, o, text, out);
     if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
     return tool_usage(verb,

@@ -95,6 +95,7 @@ typedef struct tool_session_asked {
     const char *pre;    /* the pre-tokenizer's name */
     const char *device; /* "host", "null" */
     uint64_t capacity;  /* of the null device */
+    int32_t cut;        /* of ranks: 0: layers, 1: rows */
 } tool_session_asked;
 extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
@@ -103,6 +104,7 @@ extern const tool_option tool_model_options[];  /* tool_args.model */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
 extern const tool_option tool_page_cache_options[], tool_lora_options[];
 extern const tool_option tool_pre_options[]; /* a const char * */
+extern const tool_option tool_cut_options[]; /* cut */
 
 /* Of a chat template; NULL: not given. */
 typedef struct tool_template_asked {

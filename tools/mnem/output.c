@@ -144,6 +144,10 @@ int tool_fail(mnem_status status) {
     return tool_fail_with(status, over ? ": a larger --memory would do" : "");
 }
 
+void tool_failure_said(char *text, size_t n) {
+    snprintf(text, n, "%s", failure.text);
+}
+
 void tool_failure_bytes(const char *key, uint64_t bytes) {
     if (!failure.more) failure.more = json_object();
     json_object_set_new(failure.more, key, json_integer((json_int_t)bytes));

@@ -115,6 +115,12 @@ void tool_interrupt_leave(void (*function)(void)) {
     interrupt_leave = function;
 }
 
+void tool_interrupt_stop(void) {
+    interrupt = SIGTERM;
+    void *context = interrupt_context;
+    if (context) interrupt_function(context);
+}
+
 bool tool_interrupted(void) {
     return interrupt != 0;
 }

@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/monitor_file.h"
 
 /* ---- the model's path ---- */
@@ -86,6 +88,7 @@ static void set_options(tool_stage *stage) {
     o->chunk = asked->chunk;
     o->kv = (mnem_kv_choice)asked->kv;
     o->page_cache = asked->page_cache;
+    o->comm = tool_ranks();
     if (tool_profile_load(&stage->profile)) o->profile = &stage->profile;
 }
 
@@ -151,6 +154,23 @@ static mnem_status open_adapters(tool_stage *stage) {
     return status;
 }
 
+/* Ranks of one machine share it, so that each one's budget must be said. */
+static int check_ranks(const tool_stage *stage) {
+    const tool_session_asked *asked = stage->asked;
+    const char *verb = stage->args->verb->name;
+    if (!tool_ranks()) {
+        if (tool_given(stage->args, "cut"))
+            return tool_usage(verb, "--cut is of several ranks: mpirun -n N mnem %s", verb);
+        return TOOL_OK;
+    }
+    if (asked->cut == 1) return tool_usage(verb, "--cut rows isn't built yet; --cut layers is");
+    if (!asked->memory)
+        return tool_usage(verb, "several ranks may share a machine: say with --memory what each "
+                                "may take");
+    if (asked->trace) return tool_usage(verb, "--trace isn't made of several ranks yet");
+    return TOOL_OK;
+}
+
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage) {
     *stage = (tool_stage){.args = args, .asked = asked};
     tool_progress_quiet(args->quiet);
@@ -161,8 +181,15 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     const char *path = tool_model_path(args);
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
-    const mnem_ledger_options ledger = {.budget_bytes = budget, .preparing = true};
-    if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
+    if (code == TOOL_OK) code = check_ranks(stage);
+    if (code != TOOL_OK) return code;
+    const mnem_ledger_options ledger = {.budget_bytes = budget,
+                                        .preparing = true,
+                                        .other_bytes = tool_ranks_bytes(),
+                                        .other_tag = "MPI"};
+    if (tool_ranks_follows()) {
+        /* rank 0 shows what all do */
+    } else if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
         tool_monitor_begin(args, path);
     mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
@@ -284,9 +311,13 @@ static void say_beyond(const tool_stage *stage) {
 
 int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
-    const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
+    const mnem_status status =
+        stage->options.comm ? mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan)
+                            : mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
     tool_stage_end(stage, "plan");
     if (status == MNEM_OK) say_beyond(stage);
+    if (status == MNEM_OK)
+        tool_ranks_planned(&stage->plan, stage->args->quiet || stage->args->json);
     if (status == MNEM_OK) return TOOL_OK;
     const uint64_t needed = stage->plan.needed_bytes, budget = tool_budget_bytes(stage->ledger);
     if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->asked->memory)
@@ -308,6 +339,21 @@ int tool_stage_create(tool_stage *stage) {
     if (status != MNEM_OK) return tool_fail(status);
     tool_interrupt_watch(stage->session);
     return TOOL_OK;
+}
+
+int tool_stage_follow(tool_stage *stage) {
+    mnem_engine *engine;
+    signal(SIGINT, SIG_IGN); /* rank 0 ends this one, in order */
+    signal(SIGTERM, SIG_IGN);
+    mnem_status status = mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan);
+    if (status == MNEM_OK) tool_ranks_planned(&stage->plan, true);
+    if (status == MNEM_OK)
+        status = mnem_engine_create(stage->model, &stage->options, &stage->plan, &engine);
+    if (status == MNEM_OK) {
+        status = mnem_engine_follow(engine);
+        mnem_engine_destroy(engine);
+    }
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static void tell_monitor(const tool_stage *stage, const char *phase) {

@@ -53,6 +53,8 @@ int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_say_waiting(void);
 /* With --json a verb that failed ends with an object that says so: what the messages said. */
 void tool_error_json(const tool_args *args, int code);
+/* The same text, for other ranks; "" where nothing was said. */
+void tool_failure_said(char *text, size_t n);
 /* One more number or text in it. */
 void tool_failure_bytes(const char *key, uint64_t bytes);
 void tool_failure_text(const char *key, const char *text);
@@ -259,6 +261,8 @@ void tool_interrupt_call(void (*function)(void *context), void *context);
 /* Called where a second signal leaves at once; what a signal handler may do. */
 void tool_interrupt_leave(void (*function)(void));
 bool tool_interrupted(void);
+/* As a signal to end does; from any thread. */
+void tool_interrupt_stop(void);
 /* By another one than Ctrl-C: also what goes on after that ends. */
 bool tool_interrupt_ends(void);
 /* 128 + the signal's number; Ctrl-C's where it was cleared. */

@@ -310,6 +310,8 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     ledger->budget = options->budget_bytes ? options->budget_bytes : NO_LIMIT;
     ledger->room = room_of(options);
     ledger->soft_fraction = fraction;
+    ledger->other_bytes = options->other_bytes;
+    ledger->other_tag = options->other_tag;
     ledger->soft = soft_of(ledger->budget, fraction);
     ledger->on_soft = options->on_soft;
     ledger->context = options->context;
@@ -348,7 +350,11 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_heap_usage_get(&heap);
     uint64_t own =
         heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
-    mnem_status status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
+    const uint64_t other = ledger->other_bytes < own ? ledger->other_bytes : own;
+    mnem_status status =
+        charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own - other, BY_LIBRARY);
+    if (status == MNEM_OK && other > 0)
+        status = charge(ledger, MNEM_KIND_RUNTIME, ledger->other_tag, other, BY_LIBRARY);
     return status == MNEM_OK ? mnem_ledger_watch_heap(ledger) : status;
 }
 

@@ -20,6 +20,8 @@ struct mnem_ledger {
     pthread_mutex_t lock;
     uint64_t budget, soft; /* NO_LIMIT: none */
     double soft_fraction;
+    uint64_t other_bytes; /* of what the process has, another library's; */
+    const char *other_tag;
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
     uint32_t room; /* beyond the budget while a run is prepared; 0: it is held to it */

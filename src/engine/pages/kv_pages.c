@@ -17,7 +17,7 @@ int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
 /* ---- what layers need ---- */
 
 int32_t mnem__kv_layers(const mnem_transformer *t) {
-    return t->encoder ? 1 : t->layers;
+    return t->encoder ? 1 : mnem__layers_end(t) - t->part_begin;
 }
 
 mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *t, int32_t layer) {
@@ -39,10 +39,10 @@ static int32_t pages_touched(const mnem_kv_layout *layout, int64_t positions) {
 mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *layout,
                                mnem__kv_kind kind, int32_t context, int32_t chunk) {
     mnem__kv_need need = {0};
-    for (int32_t layer = 0; layer < mnem__kv_layers(t); layer++) {
+    for (int32_t layer = 0; layer < (t->encoder ? 1 : t->layers); layer++) {
         if (mnem__kv_kind_of(t, layer) != kind) continue;
         need.layers++;
-        need.page_bytes += mnem__kv_layer_bytes(t, layout, layer);
+        if (mnem__layer_here(t, layer)) need.page_bytes += mnem__kv_layer_bytes(t, layout, layer);
     }
     if (need.layers == 0) return need;
     need.pages = mnem__kv_pages_for(layout, context);

@@ -28,7 +28,7 @@
 
 typedef enum mnem__kv_kind { MNEM__KV_FULL, MNEM__KV_WINDOW, MNEM__KV_KINDS } mnem__kv_kind;
 
-/* How many layers have pages of their own: those of an encoder share one's. */
+/* How many layers that are here have pages of their own: those of an encoder share one's. */
 int32_t mnem__kv_layers(const mnem_transformer *transformer);
 mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *transformer, int32_t layer);
 /* Of one layer in one page: keys and values, or what a convolution keeps. */
@@ -37,9 +37,9 @@ uint64_t mnem__kv_layer_bytes(const mnem_transformer *transformer, const mnem_kv
 
 /* What the layers of one kind need of each sequence. */
 typedef struct mnem__kv_need {
-    int32_t layers;      /* 0: there are none of this kind, and no pages */
-    int32_t pages;       /* that one sequence has at the most */
-    uint64_t page_bytes; /* of all of them */
+    int32_t layers;      /* also elsewhere; 0: there are none of this kind, and no pages */
+    int32_t pages;       /* that one sequence has at the most, the same on every rank */
+    uint64_t page_bytes; /* of all that are here */
 } mnem__kv_need;
 /* Of passes of up to chunk tokens: a window's layers hold that window before each of them. */
 mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,

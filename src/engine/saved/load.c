@@ -65,6 +65,7 @@ static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
 }
 
 mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
+    MNEM__TRY(mnem__engine_refuse_ranks(e, "a sequence from a file"));
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     if (!e->can_run || e->map->shape.encoder)

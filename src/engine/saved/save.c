@@ -51,6 +51,7 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
 
 mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32_t from, int fd,
                                uint64_t offset) {
+    MNEM__TRY(mnem__engine_refuse_ranks(s->engine, "a sequence in a file"));
     const size_t ids_bytes = (size_t)s->length * sizeof *ids;
     mnem__saved_pages pages[MNEM__KV_KINDS];
     uint64_t bytes;

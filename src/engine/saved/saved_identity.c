@@ -81,6 +81,14 @@ static mnem_status add_adapters(mnem__checksum *sum, const mnem__adapter_set *se
     return MNEM_OK;
 }
 
+mnem_status mnem__saved_model_identity(const mnem_model *model, bool *bf16, uint64_t *identity) {
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    MNEM__TRY(add_model(&sum, model, bf16));
+    *identity = mnem__checksum_get(&sum);
+    return MNEM_OK;
+}
+
 static mnem_status make(const mnem_engine *e, uint64_t *identity) {
     mnem__checksum sum;
     bool bf16 = false;

@@ -56,6 +56,8 @@ static inline bool mnem__saved_joins(const mnem_engine *engine) {
 /* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of
  * its weights, and of its adapters. Asked for first it reads the sample. */
 mnem_status mnem__saved_identity(const mnem_engine *engine, uint64_t *identity);
+/* Of a model alone, and whether it has weights of BF16. */
+mnem_status mnem__saved_model_identity(const mnem_model *model, bool *bf16, uint64_t *identity);
 
 /* All n bytes at an offset. MNEM_IO; MNEM_BAD_FILE: the file ends before. */
 mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n);

@@ -43,6 +43,20 @@ typedef enum mnem__layers {
 static inline bool mnem__layer_convolves(const mnem_transformer *transformer, int32_t layer) {
     return transformer->conv_layers[layer / 8] >> layer % 8 & 1;
 }
+/* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
+static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
+    return transformer->part_end == 0 ||
+           (layer >= transformer->part_begin && layer < transformer->part_end);
+}
+static inline int32_t mnem__layers_end(const mnem_transformer *transformer) {
+    return transformer->part_end ? transformer->part_end : transformer->layers;
+}
+static inline bool mnem__embedding_here(const mnem_transformer *transformer) {
+    return transformer->part_begin == 0;
+}
+static inline bool mnem__head_here(const mnem_transformer *transformer) {
+    return !transformer->encoder && mnem__layers_end(transformer) == transformer->layers;
+}
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 
 typedef struct mnem__tensor_use {

@@ -51,6 +51,12 @@ static inline int32_t layer_bias(builder *b, mnem__role role) {
     return layer_vector(b, mnem__role_get(role)->bias);
 }
 
+/* The layers of an encoder have their keys and values in the same place, one after another, and so
+ * have those that are programs by themselves. */
+static inline int32_t layer_pages(const builder *b) {
+    return b->t->encoder || b->alone ? 0 : b->layer - b->t->part_begin;
+}
+
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
     mnem_tensor_info info = {0};
     mnem_model_tensor_get(b->o->map->model, (uint32_t)b->o->map->matrices[handle], &info);

@@ -66,8 +66,9 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t
 
 uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
     const mnem_transformer *t = &options->map->shape;
-    const mnem_graph_options body = room(options, t->layers), head = room(options, 0);
-    return mnem_graph_host_bytes(&body) + (t->encoder ? 0 : mnem_graph_host_bytes(&head));
+    const mnem_graph_options body = room(options, mnem__layers_end(t) - t->part_begin);
+    const mnem_graph_options head = room(options, 0);
+    return mnem_graph_host_bytes(&body) + (mnem__head_here(t) ? mnem_graph_host_bytes(&head) : 0);
 }
 
 uint64_t mnem__transformer_part_bytes(const mnem__transformer_graph_options *options) {
@@ -186,12 +187,6 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     return in;
 }
 
-/* The layers of an encoder have their keys and values in the same place, one after another, and so
- * have those that are programs by themselves. */
-static int32_t pages_of(const builder *b) {
-    return b->t->encoder || b->alone ? 0 : b->layer;
-}
-
 /* [T, H D], in the type that what is behind it reads. */
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
@@ -200,7 +195,7 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
     add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
-                             .layer = pages_of(b)});
+                             .layer = layer_pages(b)});
     b->tail = b->layer + 1 == t->layers;
     add_head_norm(b, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
@@ -219,7 +214,7 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                       .temperature_every = t->rope.original_context},
                              .in = {in.q, layer_vector(b, part->sinks)},
                              .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
-                             .layer = pages_of(b)});
+                             .layer = layer_pages(b)});
     return made_in(type, flat);
 }
 
@@ -257,7 +252,7 @@ static inputs add_short_conv(builder *b, const mnem__layer_part *part) {
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SHORT_CONV, .kv = b->o->kv},
                              .in = {in[0], weight},
                              .out = out,
-                             .layer = pages_of(b)});
+                             .layer = layer_pages(b)});
     b->tail = b->layer + 1 == b->t->layers;
     return made_in(MNEM_TYPE_F32, out);
 }
@@ -367,7 +362,7 @@ static void add_tables(builder *b) {
                                   : beyond                  ? &map->rope_long
                                                             : &map->rope_short;
     bool used[2] = {false, false};
-    for (int32_t layer = 0; layer < b->t->layers; layer++)
+    for (int32_t layer = b->t->part_begin; layer < mnem__layers_end(b->t); layer++)
         used[mnem__layer_has_window(b->t, layer)] = true;
     const bool differ = b->t->window_rope_base > 0;
     if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
@@ -406,10 +401,12 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes) {
     builder b;
     *graph = NULL;
-    MNEM__TRY(start(&b, options, options->map->shape.layers));
-    add_stream_begin(&b);
+    const mnem_transformer *t = &options->map->shape;
+    const int32_t end = mnem__layers_end(t);
+    MNEM__TRY(start(&b, options, end - t->part_begin));
+    if (mnem__embedding_here(t)) add_stream_begin(&b);
     if (b.architecture->turn) add_tables(&b);
-    for (b.layer = 0; b.layer < b.t->layers; b.layer++) add_layer(&b);
+    for (b.layer = t->part_begin; b.layer < end; b.layer++) add_layer(&b);
     return finish(&b, graph, sizes);
 }
 
@@ -434,7 +431,7 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     builder b;
     *graph = NULL;
     *sizes = (mnem_graph_sizes){0};
-    if (options->map->shape.encoder) return MNEM_OK;
+    if (!mnem__head_here(&options->map->shape)) return MNEM_OK;
     MNEM__TRY(start(&b, options, 0));
     const int32_t handle = options->map->body_count;
     b.layer = -1;

@@ -20,7 +20,7 @@ typedef struct mnem__transformer_map {
     const mnem_model *model;
     mnem_transformer shape;
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
-    int32_t embedding;     /* handle of the embedding matrix: of the head when tied */
+    int32_t embedding;     /* handle of the embedding matrix: of the head when tied; -1: not here */
     int32_t *matrices;     /* tensor indices */
     int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
@@ -33,6 +33,10 @@ typedef struct mnem__transformer_map {
 /* Checks the model (mnem_model_transformer) and finds everything. One heap allocation of
  * mnem__transformer_map_bytes, tag "session". */
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map);
+/* The same of layers begin to end - 1 (0, 0: of all), with the embedding where they begin with the
+ * first, the output matrix where they end with the last. */
+mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, int32_t end,
+                                       mnem__transformer_map **map);
 void mnem__transformer_map_destroy(mnem__transformer_map *map);
 /* The handle of a layer's matrix, which the layer has. */
 int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer);
@@ -71,7 +75,9 @@ typedef struct mnem__transformer_graph_options {
     bool keep_inputs;      /* f32 rows that a matrix's input is quantized from, for a tap */
 } mnem__transformer_graph_options;
 
-/* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head of an encoder. */
+/* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head where there is
+ * none: of an encoder, or of a part that ends before it. The body of a part that doesn't begin with
+ * the embedding goes on from the hidden rows. */
 mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,

@@ -50,7 +50,7 @@ static void add_keys(builder *b, const mnem__layer_part *part, int32_t keys, int
     add_turn(b, part_of(b, keys, 1, t->head_dim, t->latent, t->rope.dims), angles);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {key, key},
-                             .layer = b->layer});
+                             .layer = layer_pages(b)});
 }
 
 /* Queries of a normed latent: [T, H key_dim]. */
@@ -102,7 +102,7 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
                                       .max_positions = b->o->context},
                              .in = {queries},
                              .out = part_of(b, out, heads, t->head_dim, 0, t->head_dim),
-                             .layer = b->layer});
+                             .layer = layer_pages(b)});
     add_heads_matmul(b, part->v_b, part_of(b, out, heads, t->head_dim, 0, t->latent),
                      part_of(b, made, heads, t->value_dim, 0, t->value_dim));
     return made;

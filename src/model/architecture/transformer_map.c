@@ -65,12 +65,15 @@ int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role ro
 static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
     map->layer_first[layer] = map->body_count;
     for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers))
+        if (mnem__layer_here(&map->shape, layer) && is_layer_matrix(use->role) &&
+            mnem__layer_is(&map->shape, layer, use->layers))
             map->matrices[map->body_count++] = mnem__role_tensor(map->model, use->role, layer);
     mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
         const mnem__role role = (mnem__role)(MNEM__LAYER_VECTOR_FIRST + i);
-        vectors[i] = add_vector(map, mnem__role_tensor(map->model, role, layer));
+        vectors[i] = (mnem__vector){.tensor = -1};
+        if (mnem__layer_here(&map->shape, layer))
+            vectors[i] = add_vector(map, mnem__role_tensor(map->model, role, layer));
     }
 }
 
@@ -95,31 +98,43 @@ static void find_vectors(mnem__transformer_map *map) {
     map->token_type = find_token_type(map);
     map->embed_norm = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM) : none;
     map->embed_norm_bias = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM_BIAS) : none;
-    map->output_norm = find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM);
-    map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
+    const bool head = encoder || mnem__head_here(&map->shape);
+    map->output_norm = head ? find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM) : none;
+    map->output_norm_bias = head ? find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS) : none;
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
     map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
-    map->positions = add_positions(map);
+    map->positions = mnem__embedding_here(&map->shape) ? add_positions(map) : none;
 }
 
 static void find_ends(mnem__transformer_map *map) {
     const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
     const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
-    map->head_count = !map->shape.encoder;
-    map->extra_count = map->shape.encoder;
-    map->matrices[map->body_count] = output < 0 ? embedding : output;
-    map->embedding = map->body_count;
-    if (output < 0) return;
-    map->extra_count = 1;
-    map->embedding = map->body_count + 1;
-    map->matrices[map->embedding] = embedding;
+    const bool first = mnem__embedding_here(&map->shape);
+    map->head_count = mnem__head_here(&map->shape);
+    map->extra_count = first && (output >= 0 || !map->head_count);
+    map->embedding = first ? map->body_count : -1;
+    if (map->head_count) map->matrices[map->body_count] = output < 0 ? embedding : output;
+    if (map->extra_count) {
+        map->embedding = map->body_count + map->head_count;
+        map->matrices[map->embedding] = embedding;
+    }
 }
 
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map) {
+    return mnem__transformer_map_part(model, 0, 0, map);
+}
+
+mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, int32_t end,
+                                       mnem__transformer_map **map) {
     *map = NULL;
     mnem_transformer shape;
     MNEM__TRY(mnem_model_transformer(model, &shape));
+    if (end != 0 && (begin < 0 || begin >= end || end > shape.layers || shape.encoder))
+        return mnem__fail(MNEM_INVALID, "model: layers %d to %d of %d are no part of it", begin,
+                          end - 1, shape.layers);
+    shape.part_begin = begin;
+    shape.part_end = end;
     uint8_t *base = mnem__calloc("session", 1, lay_out(shape.layers, NULL));
     if (!base) return mnem__heap_status();
     lay_out(shape.layers, base);

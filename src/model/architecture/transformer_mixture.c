@@ -32,7 +32,7 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
 
 /* What the next layer's router would choose now; 0: nobody asks. */
 static int32_t add_guess(builder *b, const mnem__layer_part *part) {
-    if (!b->o->guess_experts || b->layer + 1 >= b->t->layers) return 0;
+    if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
     b->layer++;
     const int32_t router = layer_handle(b, part->router);
     const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),

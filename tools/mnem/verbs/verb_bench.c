@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/roofline.h"
 #include "verbs/measure/speed.h"
@@ -414,6 +415,11 @@ static int verb_bench(const tool_args *args) {
     bench b = {.asked = (const bench_options *)args, .stage = &stage};
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &b.asked->session, &stage);
+    if (code == TOOL_OK && tool_ranks_follows()) {
+        code = tool_stage_follow(&stage);
+        tool_stage_close(&stage);
+        return code;
+    }
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = run_bench(&b);
     code = tool_stage_end_trace(&stage, code);
@@ -427,6 +433,7 @@ static int verb_bench(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_cut_options, AT(session)),
     {"pp", 'p', "N,...", TOOL_VALUE_TEXT, AT(prompt_tokens), .also = "n-prompt prompt",
      .help = "length of the prompt that is measured, or several; 0: none (default: 512)"},
     {"tg", 'n', "N,...", TOOL_VALUE_TEXT, AT(tokens), .also = "n-gen tokens n-predict",

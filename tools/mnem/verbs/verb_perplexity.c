@@ -2,6 +2,7 @@
  * predictions are from those of another (its F16 file, mostly).
  *
  * The method is in windows.h; what is compared of two predictions in divergence.h. */
+#include "ranks/ranks.h"
 #include "verbs/measure/windows.h"
 
 typedef struct perplexity_options {
@@ -78,8 +79,15 @@ static int verb_perplexity(const tool_args *args) {
     if (!path) return tool_usage("perplexity", "the text is missing: MODEL FILE");
     if (o->file && args->operand[1])
         return tool_usage("perplexity", "\"%s\" is one too many beside --file", args->operand[1]);
+    if (o->kl && tool_ranks())
+        return tool_usage("perplexity", "--kl isn't made of several ranks yet");
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK && tool_ranks_follows()) {
+        code = tool_stage_follow(&stage);
+        tool_stage_close(&stage);
+        return code;
+    }
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK && o->kl) code = tool_reference_open(&reference, &stage, o->kl);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
@@ -106,6 +114,7 @@ static const tool_option options[] = {
              "divergence of each prediction from that model's (Kullback-Leibler, in nats), and how "
              "often both have the same likeliest token"},
     TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),

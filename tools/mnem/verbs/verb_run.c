@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "verbs/chat/chat.h"
 #include "verbs/chat/line_editor.h"
 #include "verbs/run/generate.h"
@@ -95,6 +96,10 @@ static int end_code(const tool_generator *g, tool_end end) {
 /* The last thing: what would hold more is planned in the place of the session. */
 static void say_full(tool_stage *stage) {
     char help[TOOL_WIDER_TEXT];
+    if (stage->options.comm) {
+        tool_message("stopped: the context of %d tokens is full", stage->plan.context);
+        return;
+    }
     tool_interrupt_watch(NULL);
     mnem_session_destroy(stage->session);
     stage->session = NULL;
@@ -184,6 +189,9 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt-cache is of one text; several prompts run together");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
         return tool_usage("run", "--prompt-cache-ro only reads the file of --prompt-cache");
+    if (tool_ranks() && (tool_prompts_asked(asked) || asked->prompt_cache))
+        return tool_usage("run", "several ranks run one prompt, or a chat, and keep no "
+                                 "--prompt-cache yet");
     const int code = tool_prompt_check("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
@@ -198,8 +206,13 @@ static int verb_run(const tool_args *args) {
     const bool several = tool_prompts_asked(o), chat = !several && !tool_prompt_source(o);
     tool_interrupt_watch(NULL);
     const tool_editor_options editor = tool_chat_editor(o);
-    if (chat) tool_editor_open(&editor);
+    if (chat && !tool_ranks_follows()) tool_editor_open(&editor);
     code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK && tool_ranks_follows()) {
+        code = tool_stage_follow(&stage);
+        tool_stage_close(&stage);
+        return code;
+    }
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK)
@@ -238,6 +251,7 @@ const tool_option tool_run_options[] = {
      .help = "generate at most N tokens; -1: to the text's end or the context's (default: 256; "
              "answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
+    TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,

@@ -11,7 +11,7 @@ tool_wider tool_wider_find(const tool_stage *stage, uint64_t text_bytes, int32_t
     tool_wider wider = {0};
     mnem_engine_options options = stage->options;
     mnem_engine_plan plan;
-    if (context >= most) return wider;
+    if (context >= most || stage->options.comm) return wider;
     wider.context = context > most / 2 ? most : 2 * context;
     options.context = wider.context;
     options.context_wanted = options.context_needed = 0;

@@ -1,0 +1,43 @@
+/* comm_private.h: a handle, and what is below the checks of its users. */
+#ifndef MNEM_SRC_COMM_COMM_PRIVATE_H
+#define MNEM_SRC_COMM_COMM_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "mnem/comm.h"
+
+/* Channels of barrier and gather, and of agree; slow's stamps have the upper half. */
+enum { MNEM__COMM_TOGETHER = MNEM_COMM_CHANNELS, MNEM__COMM_STAMPS = MNEM_COMM_CHANNELS + 2 };
+
+/* Both texts that differ, and a sentence around them. */
+enum { MNEM__COMM_VERDICT = 2 * MNEM_COMM_TEXT_MAX + 120 };
+
+typedef struct mnem__comm_peer {
+    uint8_t posted[MNEM_COMM_CHANNELS_ALL]; /* receives, open */
+} mnem__comm_peer;
+
+struct mnem_comm {
+    const mnem_comm_ops *ops;
+    void *self;
+    const mnem_comm *inner; /* of one that is around another */
+    int32_t rank, size;
+    mnem_comm_stats stats;
+    /* 0: fine, 1: somebody writes the text, 2: it is there. */
+    atomic_int failed;
+    char failure[512];
+    atomic_bool aborted;
+    /* Of barrier, gather and agree; here, not on a stack, since a rank that fails leaves them. */
+    mnem_comm_request *requests; /* [2 * size] */
+    char in, out, mine[MNEM_COMM_TEXT_MAX], theirs[MNEM_COMM_TEXT_MAX];
+    char verdict[MNEM__COMM_VERDICT];
+    mnem__comm_peer peers[]; /* [size] */
+};
+
+/* As the public ones, on any channel, uncounted. */
+mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void *data,
+                            size_t bytes, mnem_comm_request *request);
+mnem_status mnem__comm_send(mnem_comm *comm, int32_t peer, int32_t channel, const void *data,
+                            size_t bytes, mnem_comm_request *request);
+
+#endif

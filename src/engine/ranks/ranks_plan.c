@@ -1,0 +1,264 @@
+/* ranks_plan.c: a plan for all ranks at once.
+ *
+ * Idea: rank 0 cuts the layers by what each rank has room for (engine_split.c), or where that isn't
+ * enough by the share that each has of all; then each plans its part as an engine alone does. What
+ * must be the same (context, chunk, type of keys, pages) is the least of what they chose, and each
+ * plans once more with it: bytes never grow where these shrink.
+ * Cost: two plans of a part; three messages between each two ranks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "engine/engine_private.h"
+#include "engine/saved/saved_private.h"
+#include "model/architecture/architecture.h"
+#include "plan/plan_budget.h"
+
+/* What an engine takes beside what a split counts: reserve, stacks, tables, a ring to load by. */
+enum { BESIDE = 3 << 20, CONTEXT_MODEST = 1024 };
+
+/* What each rank tells of its plan. */
+typedef struct answer {
+    int32_t status;
+    int32_t context, chunk, kv_type, pages;
+    uint64_t needed_bytes, budget_bytes;
+    mnem_knob knob;
+    char text[200];
+} answer;
+
+typedef struct ranks {
+    const mnem_model *model;
+    mnem_engine_options options; /* of this rank */
+    mnem_comm *comm;
+    int32_t rank, size, layers;
+    size_t *begin;   /* [size + 1], of what is gathered */
+    uint64_t *room;  /* [size] */
+    int32_t *cut;    /* [size + 1]: layers */
+    answer *answers; /* [size] */
+} ranks;
+
+/* ---- told to all ---- */
+
+/* Each rank's row of bytes of a table. */
+static mnem_status gather_rows(ranks *x, void *table, size_t bytes) {
+    for (int32_t i = 0; i <= x->size; i++) x->begin[i] = (size_t)i * bytes;
+    return mnem_comm_gather(x->comm, table, x->begin);
+}
+
+/* Rank 0's bytes, on all. */
+static mnem_status share(ranks *x, void *data, size_t bytes) {
+    x->begin[0] = 0;
+    for (int32_t i = 1; i <= x->size; i++) x->begin[i] = bytes;
+    return mnem_comm_gather(x->comm, data, x->begin);
+}
+
+/* Rank 0 knows what is asked for; others may not: a prompt, a text. */
+static mnem_status share_options(ranks *x) {
+    mnem_engine_options *o = &x->options;
+    int32_t asked[] = {o->context,    o->context_wanted, o->context_needed,
+                       o->chunk,      o->sequences,      o->pages_tokens,
+                       o->pages_fill, o->logits_rows,    (int32_t)o->kv};
+    MNEM__TRY(share(x, asked, sizeof asked));
+    o->context = asked[0];
+    o->context_wanted = asked[1];
+    o->context_needed = asked[2];
+    o->chunk = asked[3];
+    o->sequences = asked[4];
+    o->pages_tokens = asked[5];
+    o->pages_fill = asked[6] != 0;
+    o->logits_rows = asked[7];
+    o->kv = (mnem_kv_choice)asked[8];
+    return MNEM_OK;
+}
+
+/* ---- what must be the same ---- */
+
+static mnem_status refuse_model(const ranks *x) {
+    mnem_transformer t;
+    MNEM__TRY(mnem_model_transformer(x->model, &t));
+    const char *why = t.encoder                  ? "an encoder"
+                      : t.conv_length > 0        ? "a model that convolves"
+                      : x->options.adapter_count ? "a model with adapters"
+                                                 : NULL;
+    if (why) return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s doesn't run on several yet", why);
+    if (t.layers >= x->size) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "ranks: %d of them, and %d layers; %d ranks at most", x->size,
+                      t.layers, t.layers);
+}
+
+static mnem_status agree(ranks *x) {
+    uint64_t identity;
+    bool bf16 = false;
+    char text[MNEM_COMM_TEXT_MAX];
+    mnem_status status = mnem__saved_model_identity(x->model, &bf16, &identity);
+    if (status != MNEM_OK) {
+        mnem_comm_abort(x->comm, mnem_last_error());
+        return status;
+    }
+    MNEM__TRY(mnem_comm_agree(x->comm, "the version of mnem", MNEM_VERSION));
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
+    MNEM__TRY(mnem_comm_agree(x->comm, "the model's file", text));
+    const bool pairs = bf16 && mnem__cpu_level_get() == MNEM__CPU_AVX512_BF16;
+    MNEM__TRY(mnem_comm_agree(x->comm, "how the processor multiplies BF16",
+                              pairs  ? "pairs"
+                              : bf16 ? "f32"
+                                     : "not at all"));
+    return share_options(x);
+}
+
+/* ---- where it is cut ---- */
+
+static mnem_status gather_room(ranks *x) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(x->options.ledger, &info);
+    const uint64_t budget = mnem__min_u64(mnem__plan_budget(x->options.ledger), UINT64_C(1) << 50);
+    const uint64_t taken = info.bytes_live + BESIDE;
+    x->room[x->rank] = budget > taken ? budget - taken : 1;
+    return gather_rows(x, x->room, sizeof *x->room);
+}
+
+/* By each rank's share of all room, in layers of equal size; each gets one at least. */
+static void cut_by_share(ranks *x) {
+    double total = 0, before = 0;
+    for (int32_t i = 0; i < x->size; i++) total += (double)x->room[i];
+    x->cut[0] = 0;
+    for (int32_t i = 0; i < x->size; i++) {
+        before += (double)x->room[i];
+        const int32_t end = (int32_t)((double)x->layers * before / total + 0.5);
+        const int32_t least = x->cut[i] + 1, most = x->layers - (x->size - 1 - i);
+        x->cut[i + 1] =
+            i == x->size - 1 ? x->layers : mnem__min_i32(mnem__max_i32(end, least), most);
+    }
+}
+
+/* With all resident, where that fits and gives each rank a layer. */
+static bool cut_by_split(ranks *x) {
+    mnem_engine_options o = x->options;
+    mnem_engine_split split;
+    mnem_transformer t;
+    o.comm = NULL;
+    if (mnem_model_transformer(x->model, &t) != MNEM_OK) return false;
+    if (!o.context)
+        o.context = mnem__min_i32(t.context, o.context_wanted ? o.context_wanted : CONTEXT_MODEST);
+    mnem_engine_device *devices = mnem__calloc("plan", (size_t)x->size, sizeof *devices);
+    if (!devices) return false;
+    for (int32_t i = 0; i < x->size; i++) devices[i].capacity_bytes = x->room[i];
+    bool whole = mnem_engine_split_make(x->model, &o, devices, x->size, &split) == MNEM_OK;
+    for (int32_t i = 0; i < x->size && whole; i++) {
+        whole = devices[i].layers > 0;
+        x->cut[i] = devices[i].layer_begin;
+    }
+    x->cut[0] = 0;
+    x->cut[x->size] = x->layers;
+    mnem__free(devices);
+    return whole;
+}
+
+static mnem_status cut(ranks *x) {
+    if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x);
+    MNEM__TRY(share(x, x->cut, ((size_t)x->size + 1) * sizeof *x->cut));
+    x->options.layer_begin = x->cut[x->rank];
+    x->options.layer_end = x->cut[x->rank + 1];
+    return MNEM_OK;
+}
+
+/* ---- plans of parts ---- */
+
+static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
+    answer *mine = &x->answers[x->rank];
+    const mnem_status status = mnem_engine_plan_make(x->model, &x->options, plan);
+    *mine = (answer){.status = (int32_t)status,
+                     .context = plan->context,
+                     .chunk = plan->chunk,
+                     .kv_type = (int32_t)plan->kv_type,
+                     .pages = plan->pages,
+                     .needed_bytes = plan->needed_bytes,
+                     .budget_bytes = plan->budget_bytes,
+                     .knob = plan->knob};
+    if (status != MNEM_OK) snprintf(mine->text, sizeof mine->text, "%s", mnem_last_error());
+    return gather_rows(x, x->answers, sizeof *x->answers);
+}
+
+/* The first rank that refuses speaks for all. */
+static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
+    for (int32_t i = 0; i < x->size; i++) {
+        const answer *a = &x->answers[i];
+        if (a->status == MNEM_OK) continue;
+        plan->needed_bytes = a->needed_bytes;
+        plan->budget_bytes = a->budget_bytes;
+        plan->knob = a->knob;
+        return mnem__fail((mnem_status)a->status, "rank %d of %d (layers %d to %d): %s", i, x->size,
+                          x->cut[i], x->cut[i + 1] - 1, a->text);
+    }
+    return MNEM_OK;
+}
+
+/* What all can do. */
+static void settle(ranks *x, const mnem_engine_plan *plan) {
+    mnem_engine_options *o = &x->options;
+    int32_t pages = plan->pages;
+    bool q8 = false;
+    o->context = plan->context;
+    o->chunk = plan->chunk;
+    for (int32_t i = 0; i < x->size; i++) {
+        const answer *a = &x->answers[i];
+        o->context = mnem__min_i32(o->context, a->context);
+        o->chunk = mnem__min_i32(o->chunk, a->chunk);
+        pages = mnem__min_i32(pages, a->pages);
+        q8 = q8 || a->kv_type == MNEM_TYPE_Q8_0;
+    }
+    if (o->kv == MNEM_KV_AUTO) o->kv = q8 ? MNEM_KV_Q8_0 : MNEM_KV_F16;
+    if (o->pages_tokens || o->pages_fill) {
+        o->pages_tokens = pages * plan->page_tokens;
+        o->pages_fill = false;
+    }
+}
+
+static mnem_status run(ranks *x, mnem_engine_plan *plan) {
+    MNEM__TRY(agree(x));
+    MNEM__TRY(gather_room(x));
+    MNEM__TRY(cut(x));
+    MNEM__TRY(plan_part(x, plan));
+    MNEM__TRY(check_answers(x, plan));
+    const uint64_t wanted = plan->wanted_bytes;
+    settle(x, plan);
+    MNEM__TRY(plan_part(x, plan));
+    plan->wanted_bytes = wanted;
+    return check_answers(x, plan);
+}
+
+mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
+                                   mnem_engine_plan *plan) {
+    *plan = (mnem_engine_plan){0};
+    if (!options->comm || mnem_comm_size(options->comm) == 1)
+        return mnem_engine_plan_make(model, options, plan);
+    ranks x = {.model = model,
+               .options = *options,
+               .comm = options->comm,
+               .rank = mnem_comm_rank(options->comm),
+               .size = mnem_comm_size(options->comm)};
+    mnem_transformer t;
+    mnem_status status = refuse_model(&x);
+    if (status == MNEM_OK) status = mnem_model_transformer(model, &t);
+    if (status != MNEM_OK) { /* another rank may have another file, and wait */
+        mnem_comm_abort(x.comm, mnem_last_error());
+        return status;
+    }
+    x.layers = t.layers;
+    const size_t n = (size_t)x.size;
+    x.begin = mnem__calloc("plan", n + 1, sizeof *x.begin);
+    x.room = mnem__calloc("plan", n, sizeof *x.room);
+    x.cut = mnem__calloc("plan", n + 1, sizeof *x.cut);
+    x.answers = mnem__calloc("plan", n, sizeof *x.answers);
+    const bool whole = x.begin && x.room && x.cut && x.answers;
+    status = whole ? run(&x, plan) : mnem__heap_status();
+    if (!whole) mnem_comm_abort(x.comm, mnem_last_error());
+    mnem__free(x.begin);
+    mnem__free(x.room);
+    mnem__free(x.cut);
+    mnem__free(x.answers);
+    return status;
+}

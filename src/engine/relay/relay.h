@@ -1,0 +1,104 @@
+/* relay.h: what the ranks that run one model tell each other while it runs.
+ *
+ *     rank 0    order ──────────┬───────────────┐            orders: what runs, the same for all
+ *               embedding, 0..k │               │
+ *                 states ──► rank 1, k..m       │            states: hidden rows, to the next rank
+ *                                 states ──► rank 2, m..L
+ *               logits ◄──────────────────── head            logits: to rank 0
+ *
+ * Rank 0 decides: it steps as an engine alone does, and tells each pass, and what is done to
+ * sequences, to the others before it does its own part. They do the same to sequences and pages of
+ * their own, in the same order, so that all books are the same on every rank.
+ * States are received into memory of their own while the pass before them runs, so that ranks work
+ * on several chunks of a prompt at once; nothing else waits for more than it needs. Two orders are
+ * under way at the most.
+ * Nothing here knows an engine; nothing is allocated. */
+#ifndef MNEM_SRC_ENGINE_RELAY_RELAY_H
+#define MNEM_SRC_ENGINE_RELAY_RELAY_H
+
+#include "mnem/comm.h"
+
+/* An order is op, a, b, c; a pass has segments and ids behind them. */
+typedef enum mnem__relay_op {
+    MNEM__RELAY_PASS = 1, /* a: segments, b: rows */
+    MNEM__RELAY_CREATE,   /* the first sequence that isn't open */
+    MNEM__RELAY_FORK,     /* the first n of one: a: sequence, b: n */
+    MNEM__RELAY_TRUNCATE, /* a: sequence, b: n */
+    MNEM__RELAY_DESTROY,  /* a: sequence */
+    MNEM__RELAY_END
+} mnem__relay_op;
+enum { MNEM__RELAY_HEAD = 4 };
+
+/* A segment of a pass: so many rows of one sequence, logits wanted of the last ones. */
+typedef struct mnem__relay_segment {
+    int32_t sequence, rows, wanted;
+} mnem__relay_segment;
+
+enum { MNEM__RELAY_ORDERS = 2 };
+typedef struct mnem__relay {
+    mnem_comm *comm; /* NULL: the engine is alone, and nothing below is */
+    int32_t rank, size;
+    size_t order_bytes; /* room of one */
+    int32_t *order[MNEM__RELAY_ORDERS];
+    float *states;               /* those of the next pass; rank 0: NULL */
+    size_t states_bytes;         /* room of them */
+    mnem_comm_request *requests; /* [ORDERS][size]; others than rank 0 use the first of each */
+    mnem_comm_request in, out, logits;
+    int at;                        /* the order that is next */
+    bool open[MNEM__RELAY_ORDERS]; /* under way */
+    bool out_open, logits_open;
+} mnem__relay;
+
+typedef struct mnem__relay_shape {
+    int32_t rank, size, sequences, chunk, embd;
+} mnem__relay_shape;
+/* Of the block that it works in, and of the requests. */
+uint64_t mnem__relay_block_bytes(const mnem__relay_shape *shape);
+uint64_t mnem__relay_requests(const mnem__relay_shape *shape);
+/* Takes comm, block (64-byte aligned) and requests; posts what a rank receives first. */
+mnem_status mnem__relay_start(mnem__relay *relay, mnem_comm *comm, const mnem__relay_shape *shape,
+                              void *block, mnem_comm_request *requests);
+static inline bool mnem__relay_leads(const mnem__relay *relay) {
+    return relay->comm && relay->rank == 0;
+}
+static inline bool mnem__relay_first(const mnem__relay *relay) {
+    return !relay->comm || relay->rank == 0;
+}
+static inline bool mnem__relay_last(const mnem__relay *relay) {
+    return !relay->comm || relay->rank == relay->size - 1;
+}
+
+/* ---- orders ---- */
+
+/* Of rank 0, to all others; nothing on another rank, or alone. */
+mnem_status mnem__relay_tell(mnem__relay *relay, mnem__relay_op op, int32_t a, int32_t b);
+/* A pass: where its segments are written, [sequences]; then it is told, with ids [rows]. */
+mnem_status mnem__relay_segments(mnem__relay *relay, mnem__relay_segment **segments);
+mnem_status mnem__relay_tell_pass(mnem__relay *relay, int32_t count, const int32_t *ids,
+                                  int32_t rows);
+/* Tells that nothing follows, on rank 0; on others: was told so. Nothing is under way then. */
+mnem_status mnem__relay_end(mnem__relay *relay);
+/* Of the others: the next order, until mnem__relay_done. */
+mnem_status mnem__relay_next(mnem__relay *relay, const int32_t **order);
+mnem_status mnem__relay_done(mnem__relay *relay);
+static inline const mnem__relay_segment *mnem__relay_order_segments(const int32_t *order) {
+    return (const mnem__relay_segment *)(const void *)(order + MNEM__RELAY_HEAD);
+}
+static inline const int32_t *mnem__relay_order_ids(const int32_t *order) {
+    return order + MNEM__RELAY_HEAD + order[1] * (int32_t)(sizeof(mnem__relay_segment) / 4);
+}
+
+/* ---- a pass ---- */
+
+/* Hidden rows [rows, embd] from the rank before; *stopped: it ended the pass, there are none. */
+mnem_status mnem__relay_receive(mnem__relay *relay, float *hidden, int32_t rows, int32_t embd,
+                                bool *stopped);
+/* To the next rank; hidden stays as it is until mnem__relay_sent. rows 0: the pass was stopped. */
+mnem_status mnem__relay_send(mnem__relay *relay, const float *hidden, int32_t rows, int32_t embd);
+mnem_status mnem__relay_sent(mnem__relay *relay);
+/* From the last rank to rank 0; stays as it is until mnem__relay_logits_sent. */
+mnem_status mnem__relay_logits_send(mnem__relay *relay, const float *logits, size_t bytes);
+mnem_status mnem__relay_logits_sent(mnem__relay *relay);
+mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits, size_t bytes);
+
+#endif

@@ -1,0 +1,48 @@
+/* step_private.h: a step under way, for what deals its passes and what runs them. */
+#ifndef MNEM_SRC_ENGINE_STEP_PRIVATE_H
+#define MNEM_SRC_ENGINE_STEP_PRIVATE_H
+
+#include "base/minmax.h"
+#include "engine/engine_private.h"
+
+/* Where in the parts the next pass begins; at below 0: tokens of the sequence run again, whose
+ * states are gone (sequence.c). */
+typedef struct mnem__step_cursor {
+    int32_t part, at;
+} mnem__step_cursor;
+
+typedef struct mnem__step {
+    mnem_engine *e;
+    const mnem_step_part *parts;
+    int32_t count;
+    mnem_on_step_logits *on_logits;
+    mnem__on_hidden *on_hidden; /* NULL: logits are wanted */
+    void *context;
+    mnem__step_cursor next; /* pass to run */
+    /* Passes told to the reader run ahead of those run. */
+    mnem__step_cursor told; /* pass to tell */
+    int32_t heads;          /* head passes of the last told body still to be told */
+    int32_t ahead;          /* told and not run */
+    /* The pass that runs. */
+    int32_t segments, rows; /* segments: in the engine's table */
+} mnem__step;
+
+/* How many of the segment's rows have logits that are wanted: its last ones. */
+static inline int32_t mnem__step_wanted(const mnem__step *x, const mnem__segment *g) {
+    const int32_t wanted = g->at + g->n - x->parts[g->part].first_logits;
+    return x->on_logits ? mnem__min_i32(mnem__max_i32(wanted, 0), g->n) : 0;
+}
+
+/* The segments of the pass at c, which moves behind it; into out unless that is NULL. Returns their
+ * number; *wanted: rows whose logits are. */
+int32_t mnem__step_deal(const mnem__step *x, mnem__step_cursor *c, mnem__segment *out,
+                        int32_t *wanted);
+/* What a sequence needs of one kind for its next n tokens. */
+mnem__kv_room mnem__step_room(const mnem_sequence *s, int kind, int32_t ready, int32_t n);
+/* Tells the reader the passes behind the one that runs next. */
+mnem_status mnem__step_tell_ahead(mnem__step *x);
+/* The next pass: its segments, the body, the logits that are wanted; its tokens are the sequences'
+ * then. */
+mnem_status mnem__step_run_pass(mnem__step *x);
+
+#endif

@@ -1,0 +1,331 @@
+/* test_ranks.c: a model over several ranks gives the logits that one rank gives, to the bit.
+ *
+ * test_ranks [CASES]     60 by default, 450 under the label slow
+ *
+ * Ranks are threads. What each stream of ids gives is computed once for each model and type of
+ * keys, alone, all resident, by one thread. A case takes a model, ranks, budgets (of which some
+ * stream, and some are too small), sequences, a chunk and threads at random, and lets sequences
+ * follow streams on rank 0: steps of random parts, forks, cuts, steps that are stopped. Every row
+ * of logits is compared. The seed of a failing case is in its message. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_case.h"
+#include "kit/kit.h"
+#include "kit/kit_model.h"
+#include "kit/kit_random.h"
+
+enum { STREAMS = 4, LENGTH = 120, CONTEXT = 128, RANKS_MAX = 5, SEQUENCES = 6, STEPS = 10 };
+
+static struct {
+    const char *arguments; /* of make_model; NULL: path is there */
+    char path[256];
+    int32_t layers;
+} models[] = {
+    {"--arch llama --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 5 --ff 2048", "", 5},
+    {"--arch llama --heads 2 --kv-heads 1 --type BF16 --tied --layers 3 --ff 1024", "", 3},
+    {"--arch gpt2 --heads 2 --kv-heads 2 --type F16 --layers 4 --ff 1024", "", 4},
+    {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
+     "", 5},
+    {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
+     "", 3},
+    {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 3},
+    {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 0},
+    /* windows of 24 tokens, in some layers or in all */
+    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf", 0},
+    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf", 0},
+};
+enum { MODELS = sizeof models / sizeof models[0], KINDS = 2, VOCAB_LEAST = 96 };
+
+static mnem_kv_choice kv_type(int model, int kind) {
+    if (kind == 0) return MNEM_KV_F16;
+    return strstr(models[model].path, "/architectures/") ? MNEM_KV_F32 : MNEM_KV_Q8_0;
+}
+
+static int32_t streams[STREAMS][LENGTH];
+static float *alone[MODELS][KINDS]; /* [STREAMS][LENGTH][vocab] */
+static int cases = 60, refused, streamed;
+
+static int32_t least(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t below(uint64_t *random, uint64_t n) {
+    return next_random(random) % n;
+}
+
+/* From low to high. */
+static int32_t pick(uint64_t *random, int32_t low, int32_t high) {
+    return low + (int32_t)below(random, (uint64_t)(high - low + 1));
+}
+
+/* ---- alone ---- */
+
+typedef struct kept {
+    float *logits;
+    int32_t vocab;
+} kept;
+
+static bool keep(void *context, int32_t part, int32_t index, const float *logits) {
+    const kept *k = context;
+    (void)part;
+    memcpy(k->logits + (int64_t)index * k->vocab, logits, (size_t)k->vocab * sizeof *logits);
+    return true;
+}
+
+static void compute_alone(int model, int kind) {
+    engine_case c = {0};
+    const mnem_engine_options o = {.context = CONTEXT,
+                                   .kv = kv_type(model, kind),
+                                   .threads = 1,
+                                   .logits_rows = 16,
+                                   .chunk = 64};
+    if (alone[model][kind]) return;
+    engine_case_open(&c, models[model].path, 0, &o);
+    const size_t each = (size_t)LENGTH * (size_t)c.vocab;
+    alone[model][kind] = malloc(STREAMS * each * sizeof(float));
+    assert_non_null(alone[model][kind]);
+    mnem_sequence *s;
+    must(mnem_sequence_create(c.engine, &s));
+    for (int i = 0; i < STREAMS; i++) {
+        kept k = {alone[model][kind] + (size_t)i * each, c.vocab};
+        const mnem_step_part part = {s, streams[i], LENGTH, 0};
+        must(mnem_sequence_truncate(s, 0));
+        must(mnem_engine_step(c.engine, &part, 1, keep, &k));
+    }
+    engine_case_close(&c);
+}
+
+/* ---- a rank ---- */
+
+typedef struct rank {
+    pthread_t id;
+    mnem_comm *comm;
+    int model, kind;
+    uint64_t budget, seed;
+    mnem_engine_options options;
+    mnem_engine_plan plan;
+    mnem_status status; /* of the plan */
+    int wrong;
+    char text[400];
+} rank;
+
+/* A sequence of rank 0, and the stream that it follows. */
+typedef struct runner {
+    mnem_sequence *sequence; /* NULL: not open */
+    int32_t stream;
+} runner;
+
+typedef struct walk {
+    rank *rank;
+    uint64_t random;
+    mnem_engine *engine;
+    int32_t vocab;
+    runner runners[SEQUENCES];
+    mnem_step_part parts[SEQUENCES];
+    int32_t of[SEQUENCES]; /* which runner a part is of */
+    int32_t base[SEQUENCES];
+    int32_t stop_after; /* rows of logits; below 0: never */
+} walk;
+
+static void say_wrong(rank *r, const char *what) {
+    if (r->wrong++ == 0) snprintf(r->text, sizeof r->text, "%s: %s", what, mnem_last_error());
+}
+
+static bool compare(void *context, int32_t part, int32_t index, const float *logits) {
+    walk *w = context;
+    const runner *f = &w->runners[w->of[part]];
+    const size_t row = (size_t)f->stream * LENGTH + (size_t)(w->base[part] + index);
+    const float *right = alone[w->rank->model][w->rank->kind] + row * (size_t)w->vocab;
+    if (memcmp(right, logits, (size_t)w->vocab * sizeof *logits) != 0) {
+        if (w->rank->wrong++ == 0)
+            snprintf(w->rank->text, sizeof w->rank->text, "stream %d, token %d", f->stream,
+                     w->base[part] + index);
+    }
+    return w->stop_after < 0 || w->stop_after-- > 0;
+}
+
+static void step(walk *w) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < w->rank->options.sequences; i++) {
+        const runner *f = &w->runners[i];
+        if (!f->sequence || below(&w->random, 4) == 0) continue;
+        const int32_t at = mnem_sequence_length(f->sequence);
+        const int32_t n = least(pick(&w->random, 0, below(&w->random, 2) ? 1 : 60), LENGTH - at);
+        w->of[count] = i;
+        w->base[count] = at;
+        w->parts[count++] =
+            (mnem_step_part){f->sequence, streams[f->stream] + at, n, pick(&w->random, 0, n)};
+    }
+    w->stop_after = below(&w->random, 6) == 0 ? pick(&w->random, 0, 3) : -1;
+    const mnem_status status = mnem_engine_step(w->engine, w->parts, count, compare, w);
+    if (status != MNEM_OK && status != MNEM_CANCELLED) say_wrong(w->rank, "step");
+}
+
+static void change(walk *w) {
+    const int32_t open = w->rank->options.sequences;
+    runner *f = &w->runners[pick(&w->random, 0, open - 1)];
+    const runner *of = &w->runners[pick(&w->random, 0, open - 1)];
+    if (!f->sequence && of->sequence && below(&w->random, 2) == 0) {
+        const int32_t n = pick(&w->random, 0, mnem_sequence_length(of->sequence));
+        const mnem_status status = mnem_sequence_fork(of->sequence, n, &f->sequence);
+        if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "fork");
+        f->stream = of->stream;
+    } else if (!f->sequence) {
+        if (mnem_sequence_create(w->engine, &f->sequence) != MNEM_OK) say_wrong(w->rank, "create");
+        f->stream = pick(&w->random, 0, STREAMS - 1);
+    } else if (below(&w->random, 3) == 0) {
+        mnem_sequence_destroy(f->sequence);
+        f->sequence = NULL;
+    } else {
+        const int32_t n = pick(&w->random, 0, mnem_sequence_length(f->sequence));
+        const mnem_status status = mnem_sequence_truncate(f->sequence, n);
+        if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "truncate");
+    }
+}
+
+static void lead(rank *r, mnem_engine *engine, int32_t vocab) {
+    walk w = {.rank = r, .random = r->seed, .engine = engine, .vocab = vocab};
+    for (int i = 0; i < STEPS && !r->wrong; i++) {
+        for (int k = 0; k < 3 && !r->wrong; k++) change(&w);
+        if (!r->wrong) step(&w);
+    }
+}
+
+static void run_engine(rank *r, const mnem_model *model) {
+    mnem_engine *engine;
+    mnem_transformer t;
+    if (mnem_model_transformer(model, &t) != MNEM_OK ||
+        mnem_engine_create(model, &r->options, &r->plan, &engine) != MNEM_OK) {
+        say_wrong(r, "create");
+        return;
+    }
+    if (mnem_comm_rank(r->comm) == 0)
+        lead(r, engine, t.vocab);
+    else if (mnem_engine_follow(engine) != MNEM_OK)
+        say_wrong(r, "follow");
+    mnem_ledger_info info;
+    mnem_ledger_info_get(r->options.ledger, &info);
+    if (info.bytes_peak > r->plan.peak_bytes) say_wrong(r, "more than planned");
+    mnem_engine_destroy(engine);
+}
+
+static void *run_rank(void *context) {
+    rank *r = context;
+    mnem_ledger *ledger = NULL;
+    mnem_model *model = NULL;
+    const mnem_ledger_options budget = {.budget_bytes = r->budget};
+    if (mnem_ledger_create(&budget, &ledger) != MNEM_OK ||
+        mnem_model_open(models[r->model].path, &model) != MNEM_OK)
+        say_wrong(r, "open");
+    r->options.ledger = ledger;
+    r->options.comm = r->comm;
+    r->status = mnem_engine_plan_ranks(model, &r->options, &r->plan);
+    if (r->status == MNEM_OK)
+        run_engine(r, model);
+    else if (r->status != MNEM_OVER_BUDGET)
+        say_wrong(r, "plan");
+    if (mnem_comm_barrier(r->comm) != MNEM_OK && !r->wrong) say_wrong(r, "barrier");
+    mnem_comm_destroy(r->comm);
+    mnem_model_close(model);
+    mnem_ledger_destroy(ledger);
+    return NULL;
+}
+
+/* With budgets of some part of what each took, where peaks aren't NULL. */
+static void run_ranks(rank *ranks, int32_t size, const mnem_comm_link *link) {
+    mnem_comm *comms[RANKS_MAX];
+    must(mnem_comm_thread_create(size, comms));
+    for (int32_t i = 0; i < size; i++) {
+        if (link) must(mnem_comm_slow_create(comms[i], link, &comms[i]));
+        ranks[i].comm = comms[i];
+        ranks[i].wrong = 0;
+    }
+    for (int32_t i = 0; i < size; i++)
+        assert_int_equal(pthread_create(&ranks[i].id, NULL, run_rank, &ranks[i]), 0);
+    for (int32_t i = 0; i < size; i++) pthread_join(ranks[i].id, NULL);
+}
+
+static int32_t layers_of(int model) {
+    mnem_model *file;
+    mnem_transformer t;
+    must(mnem_model_open(models[model].path, &file));
+    must(mnem_model_transformer(file, &t));
+    mnem_model_close(file);
+    return t.layers;
+}
+
+static void check_ranks(const rank *ranks, int32_t size, uint64_t seed) {
+    for (int32_t i = 0; i < size; i++) {
+        if (ranks[i].wrong)
+            fail_msg("case %llu: %s: rank %d of %d: %d wrong: %s", (unsigned long long)seed,
+                     models[ranks[i].model].path, i, size, ranks[i].wrong, ranks[i].text);
+        assert_int_equal(ranks[i].status, ranks[0].status); /* all refuse, or none */
+    }
+}
+
+static void run_case(uint64_t seed) {
+    uint64_t random = 1000003 * seed;
+    rank ranks[RANKS_MAX] = {0};
+    const int model = pick(&random, 0, MODELS - 1), kind = pick(&random, 0, KINDS - 1);
+    const int32_t most = least(models[model].layers, RANKS_MAX);
+    const int32_t size = pick(&random, 2, most);
+    const mnem_comm_link link = {.seconds = 5e-5, .bytes_per_second = 1e9};
+    const mnem_engine_options o = {.context = CONTEXT,
+                                   .chunk = (int32_t[]){0, 1, 7, 32, 64}[below(&random, 5)],
+                                   .kv = kv_type(model, kind),
+                                   .sequences = pick(&random, 1, SEQUENCES),
+                                   .logits_rows = pick(&random, 0, 5),
+                                   .page_cache = true};
+    compute_alone(model, kind);
+    for (int32_t i = 0; i < size; i++) {
+        ranks[i] = (rank){.model = model, .kind = kind, .options = o, .seed = seed};
+        ranks[i].options.threads = pick(&random, 1, 2);
+    }
+    const bool slow = below(&random, 4) == 0;
+    run_ranks(ranks, size, slow ? &link : NULL);
+    check_ranks(ranks, size, seed);
+    for (int32_t i = 0; i < size; i++) { /* less than that, on some */
+        const mnem_engine_plan *had = &ranks[i].plan;
+        const uint64_t less = had->weight_bytes_resident * below(&random, 80) / 100;
+        ranks[i].budget = had->peak_bytes + below(&random, 2) * (16 << 10) - less;
+        ranks[i].plan = (mnem_engine_plan){0};
+    }
+    run_ranks(ranks, size, NULL);
+    check_ranks(ranks, size, seed);
+    for (int32_t i = 0; i < size; i++) {
+        refused += ranks[i].status != MNEM_OK;
+        streamed += ranks[i].plan.streamed;
+        assert_true(ranks[i].status != MNEM_OK || ranks[i].plan.peak_bytes <= ranks[i].budget);
+    }
+}
+
+static void ranks_give_the_bits_of_one(void **state) {
+    (void)state;
+    for (int i = 1; i <= cases; i++) run_case((uint64_t)i);
+    print_message("%d ranks refused, %d streamed\n", refused, streamed);
+    assert_true(streamed > cases / 20); /* else budgets don't mean what they meant */
+}
+
+int main(int argc, char **argv) {
+    uint64_t random = 11;
+    if (argc > 1) cases = atoi(argv[1]);
+    for (int i = 0; i < STREAMS; i++)
+        for (int k = 0; k < LENGTH; k++) streams[i][k] = pick(&random, 0, VOCAB_LEAST - 1);
+    for (int m = 0; m < MODELS; m++) {
+        if (models[m].arguments) {
+            snprintf(models[m].path, sizeof models[m].path, "ranks_%d.gguf", m);
+            make_model(models[m].path, models[m].arguments);
+        }
+        models[m].layers = layers_of(m);
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_give_the_bits_of_one)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int m = 0; m < MODELS; m++) {
+        if (models[m].arguments) remove(models[m].path);
+        for (int k = 0; k < KINDS; k++) free(alone[m][k]);
+    }
+    return failed;
+}

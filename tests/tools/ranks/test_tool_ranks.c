@@ -1,0 +1,256 @@
+/* test_tool_ranks.c: the command as several ranks under mpirun: the text and the perplexity of one
+ * process, each rank inside its budget, and ends that name who ended. Without an MPI only what
+ * `mnem` says then. */
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit/kit.h"
+#include "kit/kit_random.h"
+#include "tools/tool_run.h"
+
+/* What a shell's command left in out and err of the scratch folder. */
+typedef struct said {
+    int code;
+    char out[64 * 1024], err[64 * 1024];
+} said;
+
+static void read_file(const char *path, char *text, size_t n) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, n - 1, file)] = 0;
+    fclose(file);
+}
+
+/* Runs it and keeps what it says; a run that takes over five minutes is killed. */
+static const said *shell(const char *format, ...) {
+    static said s;
+    char words[2048], line[4096];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    snprintf(line, sizeof line,
+             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >out 2>err",
+             tool_scratch(), words);
+    const int status = system(line);
+    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    read_file(at("out"), s.out, sizeof s.out);
+    read_file(at("err"), s.err, sizeof s.err);
+    return &s;
+}
+
+static void a_launcher_without_mnem_mpi_is_told_so(void **state) {
+    (void)state;
+    const said *s = shell("cp %s alone && OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 ./alone "
+                          "run -p hi",
+                          MNEM_COMMAND);
+    assert_int_equal(s->code, 1);
+    assert_non_null(strstr(s->err, "/mnem-mpi"));
+    assert_non_null(strstr(s->err, "can't be executed: No such file or directory"));
+    s = shell("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 ./alone run -p hi");
+    assert_int_equal(s->code, 1);
+    assert_string_equal(s->err, ""); /* once, not twice */
+}
+
+static void a_cut_or_a_list_of_budgets_needs_ranks(void **state) {
+    (void)state;
+    const said *s = shell("%s run -p hi --cut layers", MNEM_COMMAND);
+    assert_int_equal(s->code, 2);
+    assert_non_null(strstr(s->err, "mpirun -n N mnem run"));
+    s = shell("%s run -p hi --memory 1G,2G", MNEM_COMMAND);
+    assert_int_equal(s->code, 2);
+    assert_non_null(strstr(s->err, "mpirun -n N mnem run"));
+}
+
+#ifdef MNEM_MPIRUN
+
+#define MPIRUN                                                                                     \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                   \
+    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
+
+static uint64_t bytes_of(const char *number, const char *unit) {
+    char text[64];
+    uint64_t bytes = 0;
+    snprintf(text, sizeof text, "%s%s", number, unit);
+    must(mnem_size_parse(text, &bytes));
+    return bytes;
+}
+
+/* Every rank's line of the table: its peak is within its budget. */
+static void check_table(const char *err, int ranks) {
+    const char *line = strstr(err, "  rank ");
+    assert_non_null(line);
+    for (int i = 0; i < ranks; i++) {
+        int rank, begin, end, resident;
+        char number[3][16], unit[3][8];
+        line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%d %d to %d %d %15s %7s %15s %7s %15s %7s", &rank, &begin,
+                                &end, &resident, number[0], unit[0], number[1], unit[1], number[2],
+                                unit[2]),
+                         10);
+        assert_int_equal(rank, i);
+        const uint64_t peak = bytes_of(number[0], unit[0]);
+        assert_true(peak <= bytes_of(number[2], unit[2]));
+    }
+}
+
+static void the_text_is_that_of_one_process(void **state) {
+    (void)state;
+    static const char *const kv[] = {"f16", "q8_0", "f32"};
+    static char alone[64 * 1024];
+    uint64_t random = 5;
+    for (int i = 0; i < 12; i++) {
+        const int ranks = 2 + (int)(next_random(&random) % 3),
+                  chunk = 1 << next_random(&random) % 6;
+        const char *type = kv[next_random(&random) % 3];
+        const int first = 33 + (int)(next_random(&random) % 20);
+        const int other = 33 + (int)(next_random(&random) % 20);
+        char words[400];
+        snprintf(words, sizeof words,
+                 "run %s --raw -p \"And it came to pass, that in the days of\" --temp 0.9 --seed "
+                 "%d -n 40 --ctx 128 --kv %s --chunk %d",
+                 tool_model, i + 1, type, chunk);
+        const said *s = shell("%s %s -q", MNEM_COMMAND, words);
+        assert_int_equal(s->code, 0);
+        memcpy(alone, s->out, sizeof alone);
+        s = shell(MPIRUN "%s --memory %dM,%dM", ranks, words, first, other);
+        if (s->code != 0) fail_msg("case %d: %d ranks: %s", i, ranks, s->err);
+        assert_string_equal(s->out, alone);
+        check_table(s->err, ranks);
+    }
+}
+
+static void the_perplexity_is_that_of_one_process(void **state) {
+    (void)state;
+    char words[400], alone[400];
+    snprintf(words, sizeof words, "perplexity %s %s/LICENSE --ctx 128", tool_model, MNEM_SOURCE);
+    snprintf(alone, sizeof alone, "%.300s", shell("%s %s -q", MNEM_COMMAND, words)->out);
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        const said *s = shell(MPIRUN "%s --memory 60M", ranks, words);
+        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
+        assert_string_equal(s->out, alone);
+    }
+}
+
+static void what_does_not_run_is_refused_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *words, *text;
+        int code;
+    } refused[] = {
+        {"run -p hi --memory 100M,18M", "rank 1 of 2 (layers ", 3},
+        {"run -p hi", "several ranks may share a machine", 2},
+        {"run -p hi --cut rows --memory 100M", "--cut rows isn't built yet", 2},
+        {"train", "train doesn", 2},
+        {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const said *s = shell(MPIRUN "%s", 2, refused[i].words);
+        const char *first = strstr(s->err, "mnem: ");
+        assert_int_equal(s->code, refused[i].code);
+        assert_non_null(first);
+        assert_non_null(strstr(s->err, refused[i].text));
+        assert_null(strstr(first + 1, "mnem: "));
+    }
+}
+
+static void ranks_that_differ_are_named(void **state) {
+    (void)state;
+    const said *s = shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " MNEM_MPIRUN
+                          " --oversubscribe -n 1 %s run -p hi --memory 60M : -n 1 %s run -p ho "
+                          "--memory 60M",
+                          MNEM_COMMAND, MNEM_COMMAND);
+    assert_int_not_equal(s->code, 0);
+    assert_non_null(strstr(s->err, "the command line differs between ranks: rank 0 has "));
+    assert_non_null(strstr(s->err, "rank 1 has run -p ho"));
+}
+
+/* The process of this rank of the run that has the mark in its environment; 0: not there. */
+static pid_t find_rank(const char *mark, int rank) {
+    char which[40];
+    DIR *all = opendir("/proc");
+    pid_t found = 0;
+    snprintf(which, sizeof which, "OMPI_COMM_WORLD_RANK=%d", rank);
+    assert_non_null(all);
+    for (struct dirent *d; (d = readdir(all)) && !found;) {
+        char path[300], text[32 * 1024];
+        bool marked = false, ranked = false;
+        snprintf(path, sizeof path, "/proc/%s/environ", d->d_name);
+        FILE *file = isdigit((unsigned char)d->d_name[0]) ? fopen(path, "rb") : NULL;
+        if (!file) continue;
+        const size_t n = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        text[n] = 0;
+        for (size_t at_ = 0; at_ < n; at_ += strlen(text + at_) + 1) {
+            marked = marked || strcmp(text + at_, mark) == 0;
+            ranked = ranked || strcmp(text + at_, which) == 0;
+        }
+        if (marked && ranked) found = (pid_t)atoi(d->d_name);
+    }
+    closedir(all);
+    return found;
+}
+
+/* While 3 ranks generate, one gets a signal; all end by themselves, and say who it was. */
+static void end_one(int rank, int number, const char *text) {
+    char mark[64], line[4096], named[80];
+    snprintf(mark, sizeof mark, "MNEM_TEST_RANKS=%d_%d_%d", (int)getpid(), rank, number);
+    snprintf(
+        line, sizeof line,
+        "cd %s && rm -f out && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
+        "run %s --raw -p And -n -1 --temp 2 --seed 1 --ctx 65536 --memory 200M' </dev/null >out "
+        "2>err",
+        tool_scratch(), mark, 3, tool_model);
+    FILE *run = popen(line, "r");
+    assert_non_null(run);
+    char out[4096] = "";
+    pid_t pid = 0;
+    while (!*out || !pid) { /* it generates */
+        usleep(20000);
+        if (access(at("out"), R_OK) == 0) read_file(at("out"), out, sizeof out);
+        pid = find_rank(mark, rank);
+    }
+    assert_int_equal(kill(pid, number), 0);
+    assert_int_not_equal(pclose(run), 0);
+    kill(pid, SIGKILL);
+    static char err[64 * 1024];
+    read_file(at("err"), err, sizeof err);
+    snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)pid);
+    if (!strstr(err, named) || !strstr(err, text)) fail_msg("rank %d: %s", rank, err);
+}
+
+static void a_rank_that_dies_is_named(void **state) {
+    (void)state;
+    end_one(1, SIGKILL, ") ended");
+    end_one(2, SIGKILL, ") ended");
+    end_one(0, SIGKILL, ") ended");
+}
+
+static void a_rank_that_hangs_is_named(void **state) {
+    (void)state;
+    end_one(2, SIGSTOP, ") hasn't been heard of for ");
+}
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launcher_without_mnem_mpi_is_told_so),
+        cmocka_unit_test(a_cut_or_a_list_of_budgets_needs_ranks),
+#ifdef MNEM_MPIRUN
+        cmocka_unit_test(the_text_is_that_of_one_process),
+        cmocka_unit_test(the_perplexity_is_that_of_one_process),
+        cmocka_unit_test(what_does_not_run_is_refused_once),
+        cmocka_unit_test(ranks_that_differ_are_named),
+        cmocka_unit_test(a_rank_that_dies_is_named),
+        cmocka_unit_test(a_rank_that_hangs_is_named),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

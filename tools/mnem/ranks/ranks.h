@@ -1,0 +1,33 @@
+/* ranks.h: one command line that a launcher started several times.
+ *
+ * `mnem` is linked statically, and MPI isn't to be had so: started by a launcher as one of several
+ * it executes `mnem-mpi` beside it (ranks_alone.c), the same objects with MPI (ranks_mpi.c). Rank 0
+ * reads, prints and decides; the others are silent, and what goes wrong on one of them is told to
+ * rank 0, which says it. */
+#ifndef MNEM_TOOLS_MNEM_RANKS_RANKS_H
+#define MNEM_TOOLS_MNEM_RANKS_RANKS_H
+
+#include "tool.h"
+
+/* Before anything else of the command line is looked at. TOOL_OK: go on. */
+int tool_ranks_begin(int argc, char **argv);
+/* The last thing: the others learn of a failure. Returns the code. */
+int tool_ranks_end(int code);
+
+/* NULL: this process is alone. */
+mnem_comm *tool_ranks(void);
+/* What MPI takes of this process, measured. */
+uint64_t tool_ranks_bytes(void);
+/* What this rank planned, for the table of all ranks that rank 0 shows at the end. */
+void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet);
+/* Is this one of the ranks that do what rank 0 says? */
+bool tool_ranks_follows(void);
+/* Where there are ranks and the verb is none that runs on several: says so. */
+int tool_ranks_check(const tool_args *args);
+
+/* ---- launchers (launcher.c) ---- */
+
+/* How many were started with this one; 1: it is alone. *rank: which it is. */
+int tool_launcher_size(int *rank);
+
+#endif

@@ -1,0 +1,220 @@
+/* ranks_mpi.c: the command as one of several ranks under MPI.
+ *
+ * MPI is initialized before the ledger is made, so that what it takes is measured: what the process
+ * has then, all pages of all libraries mapped in, less what it had before.
+ * A failure anywhere ends all: who fails tells the others, rank 0 says it (the next one where rank
+ * 0 is what is lost), and MPI_Abort follows. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mnem/mpi.h"
+#include "ranks/ranks.h"
+
+static struct {
+    mnem_comm *comm;
+    uint64_t bytes;
+    int err; /* standard error of a rank that is silent; -1: it isn't */
+} ranks = {.err = -1};
+
+mnem_comm *tool_ranks(void) {
+    return ranks.comm;
+}
+uint64_t tool_ranks_bytes(void) {
+    return ranks.bytes;
+}
+bool tool_ranks_follows(void) {
+    return ranks.comm && mnem_comm_rank(ranks.comm) > 0;
+}
+
+static void pause_for(double seconds) {
+    nanosleep(
+        &(struct timespec){(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))},
+        NULL);
+}
+
+/* ---- what each rank has ---- */
+
+typedef struct row {
+    int32_t layer_begin, layer_end, resident, layers;
+    uint64_t budget, predicted, peak, sent;
+    double waited; /* seconds */
+} row;
+static row mine;
+static bool quiet;
+
+void tool_ranks_planned(const mnem_engine_plan *plan, bool is_quiet) {
+    mine = (row){.layer_begin = plan->layer_begin,
+                 .layer_end = plan->layer_end,
+                 .layers = plan->layers,
+                 .resident = plan->layers_resident,
+                 .budget = plan->budget_bytes,
+                 .predicted = plan->peak_bytes};
+    quiet = is_quiet;
+}
+
+/* A line for each rank. */
+static void show_rows(const row *rows, int32_t count) {
+    char size[4][TOOL_TEXT];
+    fprintf(stderr, "  rank      layers  resident       peak  predicted     budget       sent  "
+                    "waited\n");
+    for (int32_t i = 0; i < count; i++) {
+        const row *r = &rows[i];
+        fprintf(stderr, "  %4d  %4d to %3d  %8d %10s %10s %10s %10s  %5.1f s\n", i, r->layer_begin,
+                r->layer_end - 1, r->resident, tool_size(r->peak, size[0]),
+                tool_size(r->predicted, size[1]), tool_size(r->budget, size[2]),
+                tool_size(r->sent, size[3]), r->waited);
+    }
+}
+
+static mnem_status tell_rows(void) {
+    static row rows[MNEM_COMM_RANKS_MAX];
+    static size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    const int32_t size = mnem_comm_size(ranks.comm), me = mnem_comm_rank(ranks.comm);
+    mnem_comm_stats stats;
+    mnem_comm_stats_get(ranks.comm, &stats);
+    mine.peak = tool_peak_bytes();
+    mine.sent = stats.bytes_sent;
+    mine.waited = stats.seconds_waiting;
+    rows[me] = mine;
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *rows;
+    const mnem_status status = mnem_comm_gather(ranks.comm, rows, begin);
+    if (status == MNEM_OK && me == 0 && mine.layer_end > 0 && !quiet) show_rows(rows, size);
+    return status;
+}
+
+/* ---- the end ---- */
+
+/* "comm: rank 0 ": of a text that names a lost rank. */
+static bool says_lost(const char *text, int rank) {
+    char begin[40];
+    snprintf(begin, sizeof begin, "comm: rank %d (", rank);
+    return text && strncmp(text, begin, strlen(begin)) == 0;
+}
+
+static void say(const char *text) {
+    if (ranks.err >= 0) {
+        fflush(stderr);
+        dup2(ranks.err, STDERR_FILENO);
+    }
+    tool_message("%s", text);
+    fflush(stderr);
+}
+
+/* A rank was lost while this one computes: the step that runs is stopped. If it doesn't end in
+ * time, this thread ends the process. */
+static void on_lost(void *context, const char *text) {
+    (void)context;
+    enum { PATIENCE = 2 };
+    const int me = mnem_comm_rank(ranks.comm);
+    tool_interrupt_stop();
+    pause_for(PATIENCE);
+    if (me == 0 || (me == 1 && says_lost(text, 0))) say(text);
+    MPI_Abort(MPI_COMM_WORLD, TOOL_FAILED);
+    _exit(TOOL_FAILED);
+}
+
+static int end_failed(int code) {
+    enum { PATIENCE = 3 };
+    if (mnem_comm_rank(ranks.comm) > 0 && !mnem_comm_failure(ranks.comm))
+        pause_for(1); /* what all refuse rank 0 says in its own words */
+    const char *text = mnem_comm_failure(ranks.comm);
+    const int me = mnem_comm_rank(ranks.comm);
+    static char said[1024];
+    tool_failure_said(said, sizeof said);
+    if (text && ((me == 0 && !strstr(said, text)) || (me == 1 && says_lost(text, 0)))) {
+        say(text);
+        code = TOOL_FAILED;
+    }
+    mnem_comm_abort(ranks.comm, *said ? said : "failed");
+    fflush(stdout);
+    fflush(stderr);
+    pause_for(me == 0 ? 0.1 : PATIENCE); /* rank 0 has the first word */
+    MPI_Abort(MPI_COMM_WORLD, code);
+    return code;
+}
+
+int tool_ranks_end(int code) {
+    if (!ranks.comm) return code;
+    if (code != TOOL_OK && code <= 128) return end_failed(code); /* above: by a signal */
+    if (mnem_comm_failure(ranks.comm) || tell_rows() != MNEM_OK) return end_failed(TOOL_FAILED);
+    mnem_comm_destroy(ranks.comm);
+    ranks.comm = NULL;
+    MPI_Finalize();
+    return code;
+}
+
+/* ---- the begin ---- */
+
+static uint64_t resident(void) {
+    mnem_process_usage usage = {0};
+    mnem_process_settle();
+    (void)mnem_process_usage_get(&usage);
+    return usage.bytes_resident;
+}
+
+/* What they would say rank 0 says. */
+static void fall_silent(void) {
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ranks.err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (null < 0) return;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    close(null);
+}
+
+/* The same words on all ranks; what of them doesn't fit is in a sum. */
+static int agree_on_words(int argc, char **argv) {
+    char text[MNEM_COMM_TEXT_MAX] = "";
+    uint64_t sum = 14695981039346656037u; /* FNV-1a (Fowler, Noll, Vo) */
+    size_t used = 0;
+    for (int i = 1; i < argc; i++) {
+        for (const char *c = argv[i]; *c; c++) sum = (sum ^ (uint8_t)*c) * 1099511628211u;
+        sum = (sum ^ ' ') * 1099511628211u;
+        if (used + 24 < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - 24 - used, "%s ", argv[i]);
+    }
+    const size_t at = strlen(text) < sizeof text - 24 ? strlen(text) : sizeof text - 24;
+    snprintf(text + at, sizeof text - at, "(%016llx)", (unsigned long long)sum);
+    if (mnem_comm_agree(ranks.comm, "the version of mnem", MNEM_VERSION) != MNEM_OK ||
+        mnem_comm_agree(ranks.comm, "the command line", text) != MNEM_OK)
+        return tool_fail(MNEM_IO);
+    return TOOL_OK;
+}
+
+int tool_ranks_begin(int argc, char **argv) {
+    int provided = 0, rank = 0, size = 1;
+    const uint64_t before = resident();
+    if (MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
+        return tool_failed("MPI can't be initialized");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) {
+        ranks.bytes = resident() - before;
+        return TOOL_OK;
+    }
+    if (rank > 0) fall_silent();
+    const mnem_comm_mpi_options options = {.on_lost = on_lost};
+    const mnem_status status = mnem_comm_mpi_create(MPI_COMM_WORLD, &options, &ranks.comm);
+    if (status != MNEM_OK) {
+        const int code = tool_fail(status);
+        MPI_Abort(MPI_COMM_WORLD, code);
+        return code;
+    }
+    const uint64_t after = resident();
+    ranks.bytes = after > before ? after - before : 0;
+    const int code = agree_on_words(argc, argv);
+    return code == TOOL_OK ? code : tool_ranks_end(code);
+}
+
+int tool_ranks_check(const tool_args *args) {
+    const char *verb = args->verb->name;
+    if (!ranks.comm || args->help) return TOOL_OK;
+    if (!strcmp(verb, "run") || !strcmp(verb, "perplexity") || !strcmp(verb, "bench"))
+        return TOOL_OK;
+    return tool_usage(verb, "%s doesn't run on several ranks yet; run, perplexity and bench do",
+                      verb);
+}
