@@ -15,11 +15,11 @@ typedef enum mnem__cpu_level {
 
 /* The best level of this machine, or the lower one that was set. */
 mnem__cpu_level mnem__cpu_level_get(void);
-/* Do products of few tokens come faster where lines of weights are asked for 2 KiB ahead? What is not
- * AMD's: Intel's by 10 to 14 % (bench_sparse, mnem bench). AMD's fetch early enough by themselves,
- * and lose 12 to 20 % by it. */
+/* Do products of few tokens come faster where lines of weights are asked for 2 KiB ahead? Those of
+ * processors that aren't AMD's: Intel's by 10 to 36 % (docs/performance.md). AMD's fetch early
+ * enough by themselves, and lose 12 to 20 % by it. */
 bool mnem__cpu_fetches_late(void);
-/* Lowers the level (tests, mnem_cpu_limit); asking for more than the machine has gives what it has. */
+/* Lowers the level (tests, mnem_cpu_limit); asking for more than there is gives what there is. */
 void mnem__cpu_level_set(mnem__cpu_level level);
 
 #endif

@@ -92,8 +92,9 @@ static int64_t place_of(const job *j, int64_t column, bool matrix) {
     return matrix ? (int64_t)j->at[column] : column;
 }
 
-/* Rows of H into the panel: of the factor's columns from begin on, or of the matrix's. What is behind
- * the diagonal stands in columns, of which each member reads some rows, a line of numbers each. */
+/* Rows of H into the panel: of the factor's columns from begin on, or of the matrix's. What is
+ * behind the diagonal stands in columns, of which each member reads some rows, a line of numbers
+ * each. */
 static void fill_panel(const job *j, const mnem_worker *worker, int64_t begin, int64_t n,
                        bool matrix) {
     const mnem__factor *f = j->r->factor;

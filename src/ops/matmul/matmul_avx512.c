@@ -276,9 +276,9 @@ INLINE void finish(const mnem__matmul_job *job, int64_t group, int64_t token, __
     _mm512_mask_storeu_ps(out, lanes, acc);
 }
 
-/* One or two tokens come faster by what AMD's processors fetch by themselves (Zen 4: by 12 to 20 %),
- * but for scales of halves, which take more work for fewer bytes. Where the processor fetches late
- * all come faster by lines that are near. */
+/* One or two tokens come faster by what AMD's processors fetch by themselves (Zen 4: by 12 to
+ * 20 %), but for scales of halves, which take more work for fewer bytes. Where the processor
+ * fetches late all come faster by lines that are near. */
 INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block, const int tokens,
                         bool late) {
     if (tokens <= 2 && !mnem__form_has_halves(form) && !late) return;

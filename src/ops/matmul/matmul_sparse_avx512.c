@@ -139,8 +139,8 @@ INLINE void add_blocks(const mnem__pack_form *form, const block *b, const bool l
     }
 }
 
-/* One or two tokens come faster by what AMD's processors fetch by themselves; others are asked for a
- * unit's lines, half of them with each of its blocks. */
+/* One or two tokens come faster by what AMD's processors fetch by themselves; others are asked for
+ * a unit's lines, half of them with each of its blocks. */
 INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *unit, int i, const int tokens,
                         bool late) {
     if (tokens > 2) {
