@@ -11,7 +11,12 @@
 #include <cpuid.h>
 #endif
 
-static atomic_int level_limit = MNEM__CPU_BEST;
+/* To compare as on a lesser machine: -DMNEM_CPU_MOST=MNEM__CPU_AVX2. */
+#ifndef MNEM_CPU_MOST
+#define MNEM_CPU_MOST MNEM__CPU_BEST
+#endif
+
+static atomic_int level_limit = MNEM_CPU_MOST;
 
 #if defined __x86_64__
 

@@ -8,8 +8,8 @@
 
 /* Beginning, and how much of what was measured is believed. */
 enum { BEGIN = 32, NEWEST = 4 };
-/* Sixteen tokens a second: faster than one reads. */
-#define UNNOTICED 0.060
+/* Twenty-five tokens a second: faster than one reads. */
+#define UNNOTICED 0.040
 
 static int place_of(int32_t position) {
     int place = 0;

@@ -36,10 +36,10 @@ static void a_prompt_goes_on_where_a_step_alone_takes_too_long(void **state) {
 static void prompts_at_most_double_the_time_of_those_who_generate(void **state) {
     (void)state;
     mnem__step_cost cost = {0};
-    assert_true(mnem__step_cost_bound(&cost, 0.100, false) < 0.061); /* nothing is known yet */
+    assert_true(mnem__step_cost_bound(&cost, 0.100, false) < 0.041); /* nothing is known yet */
     mnem__step_cost_learn(&cost, 4, 0, 0, 0.005);
-    assert_true(mnem__step_cost_bound(&cost, 0.100, false) > 0.059); /* what nobody notices */
-    assert_true(mnem__step_cost_bound(&cost, 0.040, false) < 0.041); /* never beyond the bound */
+    assert_true(mnem__step_cost_bound(&cost, 0.100, false) > 0.039); /* what nobody notices */
+    assert_true(mnem__step_cost_bound(&cost, 0.030, false) < 0.031); /* never beyond the bound */
     for (int i = 0; i < 40; i++) mnem__step_cost_learn(&cost, 4, 0, 0, 0.040);
     const double bound = mnem__step_cost_bound(&cost, 0.100, false);
     assert_true(bound > 0.079 && bound < 0.081);
