@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """compare_prediction.py MNEM MODEL... [--runs N] [--fresh N]: predicted beside measured, run by run.
 
-Before each run `mnem plan --json` says what it expects of it from the runs before (a history of this
+Before each run `mnem plan --json` with its own options says what it expects from the runs before (a history of this
 program's own); then the run is made and its own line of the history is compared: tokens per second by
 the processors' clock (all threads' over their number), by the wall's, and the peak. The first eight
 runs only teach. Lengths, contexts and models are drawn from a fixed seed; --fresh runs more of
@@ -21,12 +21,12 @@ PROMPT = "In the beginning God created the heaven and the earth. " * 40
 def run(mnem, model, ctx, tokens, threads, state):
     env = dict(os.environ, XDG_STATE_HOME=state)
     env.pop("MNEM_HISTORY", None)
-    options = ["--ctx", str(ctx), "-t", str(threads)]
+    words = " ".join(PROMPT.split()[: max(4, ctx // 4)])
+    options = ["--ctx", str(ctx), "-t", str(threads), "--raw", "-p", words, "-n", str(tokens)]
     plan = json.loads(subprocess.run([mnem, "plan", model, "--json", *options], env=env, check=True,
                                      capture_output=True).stdout)
-    words = " ".join(PROMPT.split()[: max(4, ctx // 4)])
-    subprocess.run([mnem, "run", model, "--raw", "-p", words, "-n", str(tokens), "--temp", "0", "-q",
-                    *options], env=env, check=True, capture_output=True)
+    subprocess.run([mnem, "run", model, "--temp", "0", "-q", *options], env=env, check=True,
+                   capture_output=True)
     with open(os.path.join(state, "mnem", "history.jsonl"), encoding="utf-8") as lines:
         did = json.loads(lines.readlines()[-1])
     return plan["history"] or {}, did
@@ -78,7 +78,9 @@ def main():
             noise = statistics.median(abs(r["cpu"] / r["wall"] - 1) for r in of)
             print(f"{phase:7} {'new shapes' if fresh else 'seen':11} {len(of):3} runs: median error "
                   f"{100 * statistics.median(r['error'] for r in of):.1f} %, inside the band "
-                  f"{100 * sum(r['inside'] for r in of) / len(of):.0f} %; wall's clock off by "
+                  f"{100 * sum(r['inside'] for r in of) / len(of):.0f} % ("
+                  f"{100 * statistics.median(r['high'] / r['expected'] - 1 for r in of):.1f} % up in "
+                  f"the median); wall's clock off by "
                   f"{100 * noise:.0f} % in the median")
     peaks = [r["peak"] for r in rows if r["peak"] is not None]
     if peaks:

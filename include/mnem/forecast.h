@@ -4,9 +4,10 @@
  * Work is split into classes: what kind of operator, on which type, from which level. A class's
  * time is the larger of its multiply-adds and its bytes at the machine's rates, times a factor that
  * is learned from finished runs of this machine; a class that wasn't seen has the mean factor of
- * those that were. The band holds 95 of 100 runs: by ranks of what each run would have been
- * predicted without itself (conformal; Vovk, Gammerman and Shafer, 2005) from 19 runs on, by
- * Student's t of the same from 8 on, and below that it is the plan's time and a fifth.
+ * those that were. The band holds 95 of 100 runs: by ranks of how far off each run was from what
+ * the runs before it said (conformal; Vovk, Gammerman and Shafer, 2005; of the first eight from
+ * what all others say) from 19 runs on, by Student's t of the same from 8 on, and below that it is
+ * the plan's time and a fifth.
  * Times are the processors' (all threads' over their number) where that is known, so that what else
  * a machine runs isn't learned; runs that wait for a disk count by the wall's clock.
  * Threads: a forecaster belongs to one thread at a time.
@@ -52,7 +53,7 @@ typedef struct mnem_forecast {
     double seconds, low, high;
     mnem_forecast_band band;
     int32_t runs; /* of this phase that it is learned from */
-    double error; /* median of |measured / predicted - 1| over them, each without itself */
+    double error; /* median of |measured / predicted - 1| over them, each as the band's */
 } mnem_forecast;
 
 enum { MNEM_FORECAST_RUNS = 96, MNEM_FORECAST_CLASSES = 32 }; /* the newest; the first seen */

@@ -209,7 +209,9 @@ void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uin
 
 /* ---- what is resident ---- */
 
-enum { SAMPLE_NS = 10000000, LOOK_TICKS = 1 << 20 }; /* the clock takes twice a counter's time */
+enum { SAMPLE_NS = 10000000 };
+
+_Atomic uint64_t mnem__event_looked;
 
 /* The second number of statm, in pages. */
 static uint64_t resident_bytes(void) {
@@ -257,11 +259,11 @@ void mnem__event_sampler_forget(const void *context) {
 }
 
 void mnem__event_sample(void) {
-    static _Atomic uint64_t last, looked;
+    static _Atomic uint64_t last;
     if (!mnem__event_told()) return;
-    const uint64_t tick = mnem__event_counter();
-    if (tick && tick - atomic_load_explicit(&looked, memory_order_relaxed) < LOOK_TICKS) return;
-    atomic_store_explicit(&looked, tick, memory_order_relaxed);
+    const uint64_t counter = mnem__event_counter();
+    if (!mnem__event_sample_due(counter)) return;
+    atomic_store_explicit(&mnem__event_looked, counter, memory_order_relaxed);
     const uint64_t now = mnem__nanoseconds();
     uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
     if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;

@@ -33,6 +33,9 @@ typedef enum mnem__event_what {
     MNEM__EVENT_COUNTER, /* value */
     MNEM__EVENT_REQUEST, /* small: the phase; value: the request's number */
     MNEM__EVENT_DROPPED, /* value: so many of this thread's weren't kept */
+    /* Ends the operator that this thread is in, if it is, and begins the named one: one event for
+     * each of a program. Its bytes and its multiply-adds: mnem__event_operator. */
+    MNEM__EVENT_OPERATOR,
 } mnem__event_what;
 
 /* Classes of refusals, sorts of spans, phases of requests: mnem/trace_read.h has the same. */
@@ -137,9 +140,11 @@ static inline mnem__event_sink *mnem__event_enter(void) {
     return sink;
 }
 
-/* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. */
-static inline void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
-                                   uint32_t small, uint64_t value) {
+/* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. At:
+ * what mnem__event_counter said since the sink was entered. */
+static inline void mnem__event_put_at(mnem__event_sink *sink, uint64_t counter,
+                                      mnem__event_what what, uint32_t name, uint32_t small,
+                                      uint64_t value) {
     mnem__event_slot *slot = mnem__event_mine;
     if (__builtin_expect(!slot || slot->generation != sink->generation || slot->next >= slot->end ||
                              name == MNEM__NAME_NONE || sink->clocked,
@@ -148,11 +153,15 @@ static inline void mnem__event_put(mnem__event_sink *sink, mnem__event_what what
         return;
     }
     mnem__event *to = slot->next++;
-    to->when = (mnem__event_counter() - sink->start) << 8 | what;
+    to->when = (counter - sink->start) << 8 | what;
     to->name = name;
     to->small = small;
     to->value = value;
     atomic_store_explicit(&slot->busy, 0, memory_order_release);
+}
+static inline void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                                   uint32_t small, uint64_t value) {
+    mnem__event_put_at(sink, mnem__event_counter(), what, name, small, value);
 }
 
 /* Who told of something so far; zero: nobody. */
@@ -183,6 +192,22 @@ static inline void mnem__event_request(uint32_t phase, uint64_t number) {
 }
 /* Says VmRSS when 10 ms have passed since it was said. Cheap else; for who works in steps. */
 void mnem__event_sample(void);
+/* Whether that is worth asking: not when it was within the last million ticks. */
+extern _Atomic uint64_t mnem__event_looked;
+static inline bool mnem__event_sample_due(uint64_t counter) {
+    enum { LOOK_TICKS = 1 << 20 }; /* the clock takes twice a counter's time */
+    return !counter ||
+           counter - atomic_load_explicit(&mnem__event_looked, memory_order_relaxed) >= LOOK_TICKS;
+}
+
+/* An operator's bytes and multiply-adds as small and value: 48 bits each, the most if more. */
+static inline uint32_t mnem__event_operator(uint64_t bytes, uint64_t products, uint64_t *value) {
+    const uint64_t most = (UINT64_C(1) << 48) - 1;
+    if (__builtin_expect(bytes > most, 0)) bytes = most;
+    if (__builtin_expect(products > most, 0)) products = most;
+    *value = bytes << 16 | products >> 32;
+    return (uint32_t)products;
+}
 
 /* Who says sums of its own whenever VmRSS is said, such as a ledger: one at a time. tell is called
  * with no lock but its own turn's; last: it won't be again. */

@@ -19,6 +19,9 @@ typedef struct cursor {
     uint32_t at, have;    /* of the part that is in memory */
     uint32_t upper;       /* of a size, until its event */
     bool lost;            /* what was lost at the end is yet to be told */
+    bool within;          /* an operator that began, and its next one ends: */
+    uint32_t within_name;
+    uint64_t within_products;
     mnem__event *events;
 } cursor;
 
@@ -113,6 +116,7 @@ static void tell(const recorded *r, cursor *c, const mnem__event *e, mnem_trace_
         [MNEM__EVENT_BEGIN] = MNEM_TRACE_BEGIN,     [MNEM__EVENT_END] = MNEM_TRACE_END,
         [MNEM__EVENT_MARK] = MNEM_TRACE_MARK,       [MNEM__EVENT_COUNTER] = MNEM_TRACE_COUNTER,
         [MNEM__EVENT_REQUEST] = MNEM_TRACE_REQUEST, [MNEM__EVENT_DROPPED] = MNEM_TRACE_DROPPED,
+        [MNEM__EVENT_OPERATOR] = MNEM_TRACE_BEGIN,
     };
     const mnem__event_what what = (mnem__event_what)(e->when & 0xff);
     const mnem__trace_name *name = &r->trace->names.entry[e->name];
@@ -129,6 +133,30 @@ static void tell(const recorded *r, cursor *c, const mnem__event *e, mnem_trace_
         out->id = e->value;
         out->bytes = 0;
     }
+}
+
+/* One event is an operator's end and the next one's begin. Returns the end, where there is one; the
+ * event is yet to be taken then. */
+static bool split(cursor *c, mnem__event *e) {
+    const mnem__event_what what = (mnem__event_what)(e->when & 0xff);
+    const uint64_t products = (e->value & 0xffff) << 32 | e->small;
+    if (what == MNEM__EVENT_DROPPED || (what == MNEM__EVENT_END && e->small == MNEM__SPAN_OPERATOR))
+        c->within = false;
+    if (what != MNEM__EVENT_OPERATOR) return false;
+    if (c->within) {
+        *e = (mnem__event){.when = (e->when & ~(uint64_t)0xff) | MNEM__EVENT_END,
+                           .name = c->within_name,
+                           .small = MNEM__SPAN_OPERATOR,
+                           .value = c->within_products};
+        c->within = false;
+        return true;
+    }
+    c->within = true;
+    c->within_name = e->name;
+    c->within_products = products;
+    e->small = MNEM__SPAN_OPERATOR;
+    e->value >>= 16;
+    return false;
 }
 
 /* Threads whose last events were lost say so at the end. */
@@ -152,8 +180,10 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     for (;;) {
         cursor *c = earliest(r);
         if (!c) return next_lost(r, out);
-        mnem__event e = c->events[c->at++];
+        mnem__event e = c->events[c->at];
         e.name &= MNEM__NAME_NONE;
+        const bool again = split(c, &e);
+        c->at += !again;
         if (c->at == c->have && refill(r, c) != MNEM_OK) return -1;
         if ((e.when & 0xff) == MNEM__EVENT_LARGE) {
             c->upper = e.small;

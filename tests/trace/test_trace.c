@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/heap.h"
@@ -10,54 +9,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
-#include "mnem/trace.h"
-#include "mnem/trace_read.h"
-
-static const char *const formats[] = {"t.pftrace", "t.json"};
-
-typedef struct recording {
-    mnem_ledger *ledger;
-    mnem_trace *trace;
-    char path[256];
-} recording;
-
-static void begin(recording *r, const char *name, mnem_trace_options options, uint64_t budget) {
-    snprintf(r->path, sizeof r->path, "%s", kit_path(name));
-    options.path = r->path;
-    must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &r->ledger));
-    options.ledger = r->ledger;
-    must(mnem_trace_create(&options, &r->trace));
-}
-
-static mnem_trace_reader *written(recording *r) {
-    mnem_trace_reader *reader;
-    must(mnem_trace_write(r->trace));
-    mnem_trace_destroy(r->trace);
-    must(mnem_trace_reader_open(r->path, NULL, &reader));
-    return reader;
-}
-
-/* One of the ledger's own sums. */
-static bool is_sum(const mnem_trace_reader *reader, const mnem_trace_event *e) {
-    return e->what == MNEM_TRACE_COUNTER &&
-           strncmp(mnem_trace_reader_name(reader, e->name), "ledger ", 7) == 0;
-}
-
-/* The next one that isn't. */
-static int next_told(mnem_trace_reader *reader, mnem_trace_event *e) {
-    int more;
-    do more = mnem_trace_reader_next(reader, e);
-    while (more == 1 && is_sum(reader, e));
-    return more;
-}
-
-static mnem_trace_event take(mnem_trace_reader *reader, mnem_trace_what what) {
-    mnem_trace_event e;
-    const int more = next_told(reader, &e);
-    if (more != 1) fail_msg("%d: %s", more, mnem_last_error());
-    assert_string_equal(mnem_trace_what_text(e.what), mnem_trace_what_text(what));
-    return e;
-}
+#include "trace/trace_kit.h"
 
 static void assert_live(mnem_trace_reader *reader, const char *tag, uint64_t bytes) {
     mnem_trace_account a;
@@ -67,11 +19,6 @@ static void assert_live(mnem_trace_reader *reader, const char *tag, uint64_t byt
     assert_int_equal(a.kind, MNEM_KIND_KV);
     assert_false(a.pool);
     assert_int_equal(e.bytes, bytes);
-}
-
-static void assert_named(mnem_trace_reader *reader, mnem_trace_what what, const char *name) {
-    const mnem_trace_event e = take(reader, what);
-    assert_string_equal(mnem_trace_reader_name(reader, e.name), name);
 }
 
 static void read_whole(mnem_trace_reader *reader) {
@@ -196,68 +143,6 @@ static void threads_without_a_buffer_share_one(void **state) {
     record_turns(2, formats[0]);
 }
 
-/* ---- what is kept ---- */
-
-/* Texts of n characters, each in the same bytes, which end where the memory that may be read
- * does. */
-static void text_make(char *end, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        end[(ptrdiff_t)i - (ptrdiff_t)n - 1] = (char)('a' + (i + n) % 26);
-    end[-1] = 0;
-}
-
-static void a_name_is_its_text_wherever_that_lies(void **state) {
-    (void)state;
-    enum { LONGEST = 60, PAGE = 4096 };
-    char fixed[LONGEST + 1], want[LONGEST + 1];
-    recording r;
-    char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(pages != MAP_FAILED);
-    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
-    begin(&r, formats[0], (mnem_trace_options){0}, 0);
-    for (int turn = 0; turn < 2; turn++)
-        for (size_t n = 1; n <= LONGEST; n++) {
-            text_make(pages + PAGE, n);
-            mnem_trace_begin(pages + PAGE - n - 1);
-            memcpy(fixed, pages + PAGE - n - 1, n + 1); /* one address, another text each time */
-            mnem_trace_end(fixed);
-        }
-    mnem_trace_reader *reader = written(&r);
-    for (int turn = 0; turn < 2; turn++)
-        for (size_t n = 1; n <= LONGEST; n++) {
-            text_make(want + n + 1, n);
-            assert_named(reader, MNEM_TRACE_BEGIN, want);
-            assert_named(reader, MNEM_TRACE_END, want);
-        }
-    mnem_trace_reader_close(reader);
-    must(mnem_ledger_destroy(r.ledger));
-    munmap(pages, 2 * PAGE);
-}
-
-/* What is said of a chunk lies in its events; a short one has eight rows. */
-static void an_event_is_24_bytes_and_nothing_beside(void **state) {
-    (void)state;
-    static const uint32_t sizes[] = {0, 16, 17, 1000}, counts[] = {1, 7, 8, 9, 16, 100, 5000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
-            recording r;
-            mnem_trace_info info;
-            begin(&r, formats[0], (mnem_trace_options){.events = sizes[i]}, 0);
-            for (uint32_t n = 0; n < counts[k]; n++) mnem_trace_counter("n", n);
-            must(mnem_trace_write(r.trace));
-            mnem_trace_info_get(r.trace, &info);
-            mnem_trace_reader *reader = written(&r);
-            for (uint32_t n = 0; n < counts[k]; n++)
-                assert_int_equal(take(reader, MNEM_TRACE_COUNTER).bytes, n);
-            mnem_trace_reader_close(reader);
-            must(mnem_ledger_destroy(r.ledger));
-            const uint32_t size = sizes[i] ? sizes[i] : 2048, last = counts[k] % size;
-            assert_int_equal(info.events, counts[k]);
-            assert_int_equal(info.bytes_spilled,
-                             24 * (counts[k] + (last && last < 8 ? 8 - last : 0)));
-        }
-}
-
 static void spans_forever(void *context) {
     const atomic_bool *stop = context;
     while (!atomic_load(stop)) mnem_trace_begin("x");
@@ -278,8 +163,6 @@ static void count_all(mnem_trace_reader *reader, uint64_t *there, uint64_t *miss
     }
     if (more) fail_msg("%s", mnem_last_error());
 }
-
-enum { SUMS = 2 }; /* of a ledger without accounts: of all, at both ends */
 
 static void check_dropped(recording *r, uint64_t all) {
     uint64_t there, missing;
@@ -469,8 +352,6 @@ int main(void) {
         cmocka_unit_test(what_was_recorded_comes_back),
         cmocka_unit_test(threads_are_told_in_one_order),
         cmocka_unit_test(threads_without_a_buffer_share_one),
-        cmocka_unit_test(a_name_is_its_text_wherever_that_lies),
-        cmocka_unit_test(an_event_is_24_bytes_and_nothing_beside),
         cmocka_unit_test(what_is_past_the_bound_is_counted),
         cmocka_unit_test(a_full_disk_loses_what_is_said_to_be_lost),
         cmocka_unit_test(names_that_find_no_room_are_others),

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "base/event.h"
 #include "base/heap.h"
 #include "graph/build/graph_private.h"
 
@@ -45,13 +44,12 @@ mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **gr
     lay_out(options, base);
     *graph = (void *)base;
     (*graph)->options = *options;
-    (*graph)->owner = mnem__event_owner();
     return MNEM_OK;
 }
 
 void mnem_graph_reset(mnem_graph *graph) {
     const mnem_graph_options options = graph->options;
-    *graph = (mnem_graph){.options = options, .owner = mnem__event_owner()};
+    *graph = (mnem_graph){.options = options};
     lay_out(&options, (void *)graph);
     graph->tensor[0] = (mnem__graph_tensor){.root = 0}; /* others are written when they are added */
 }

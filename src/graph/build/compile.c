@@ -88,6 +88,7 @@ static mnem_status prepare(mnem_graph *graph) {
         if (step->out) desc.out = graph->tensor[step->out].desc;
         const mnem_status status = mnem_op_prepare(&desc, &step->op);
         if (status != MNEM_OK) return mnem__fail_in(status, "graph node %d", i);
+        step->rate = mnem__op_rate_of(&step->op);
         if (step->op.workspace_bytes > graph->sizes.workspace_bytes)
             graph->sizes.workspace_bytes = step->op.workspace_bytes;
     }

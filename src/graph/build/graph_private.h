@@ -3,6 +3,7 @@
 #define MNEM_SRC_GRAPH_BUILD_GRAPH_PRIVATE_H
 
 #include "mnem/graph.h"
+#include "ops/query/op_rate.h"
 
 /* Slots of the tensors that the graph places: in the block, among the constants. */
 enum { MNEM__GRAPH_PLACED = -1, MNEM__GRAPH_CONSTANT = -2 };
@@ -26,7 +27,9 @@ typedef struct mnem__graph_tensor {
 } mnem__graph_tensor;
 
 typedef struct mnem__graph_step {
-    mnem_op op; /* desc only until compile has prepared it */
+    mnem_op op;             /* desc only until compile has prepared it */
+    mnem__op_rate rate;     /* for a trace; compile sets it */
+    _Atomic uint64_t named; /* the same: a sink's generation and below it the name that it gave */
     int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
     int32_t matrix, layer, guess;
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
@@ -38,7 +41,6 @@ typedef struct mnem__graph_step {
 
 struct mnem_graph {
     mnem_graph_options options;
-    uint32_t owner; /* of its nodes' names (base/event.h) */
     int32_t tensors, steps;
     int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
     bool constants, constant_positions; /* there are any; positions are */

@@ -229,31 +229,99 @@ static uint32_t node_name(mnem__event_sink *sink, const mnem__run *r, int32_t i)
     }
     const mnem__event_key key = {
         .sort = MNEM__NAME_PLAIN, .text = mnem_op_text(step->op.desc.kind), .more = more};
-    return mnem__event_name(sink, r->graph->owner, (uint32_t)i, &key);
+    return sink->name(sink, &key);
 }
 
-/* The text is made for the first event only: it takes ten times as long as an event. */
-static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i, uint64_t value) {
-    mnem__event_sink *sink = mnem__event_enter();
-    if (!sink) return;
-    const uint32_t known = mnem__event_name_known(sink, r->graph->owner, (uint32_t)i);
-    mnem__event_put(sink, what, known ? known : node_name(sink, r, i), MNEM__SPAN_OPERATOR, value);
-}
+/* ---- for a trace ---- */
 
 /* All of its matrix, whichever chunks of it this walk does. */
-static mnem_op_cost cost_of(const mnem__run *r, const mnem__graph_step *step) {
+static mnem_op_cost cost_asked(const mnem__run *r, const mnem__graph_step *step) {
     bound b;
     bind(r, step, &b);
     b.args.row_end = step->op.desc.in[1].shape[0];
-    return b.args.tokens > 0 ? mnem_op_cost_get(&step->op, &b.args) : (mnem_op_cost){0};
+    return mnem_op_cost_get(&step->op, &b.args);
 }
 
-static mnem_status run_step_told(mnem__walk *w, int32_t i) {
-    const mnem_op_cost cost = cost_of(w->run, &w->run->graph->step[i]);
-    tell_node(w->run, MNEM__EVENT_BEGIN, i, cost.bytes_read + cost.bytes_written);
-    const mnem_status status =
-        w->run->args->observer ? run_step_observed(w, i) : run_step(w, &w->run->graph->step[i]);
-    tell_node(w->run, MNEM__EVENT_END, i, cost.multiply_adds);
+/* Bytes and multiply-adds of a node. */
+static void cost_of(const mnem__run *r, const mnem__graph_step *step, uint64_t *bytes,
+                    uint64_t *products) {
+    const mnem__op_rate *rate = &step->rate;
+    const int64_t first = step->tail ? r->args->first_row : 0;
+    const int64_t tokens = r->args->tokens - first;
+    *bytes = *products = 0;
+    if (tokens <= 0) return;
+    if (!rate->known) {
+        const mnem_op_cost cost = cost_asked(r, step);
+        *bytes = cost.bytes_read + cost.bytes_written;
+        *products = cost.multiply_adds;
+        return;
+    }
+    *bytes = rate->bytes + (uint64_t)tokens * rate->token_bytes;
+    *products = (uint64_t)tokens * rate->token_products;
+    if (!rate->position_bytes || !r->args->kv) return;
+    const mnem_kv_sequence *kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
+    mnem_kv_sequence of_tail;
+    if (first > 0) {
+        of_tail = *kv;
+        of_tail.first_position += (int32_t)first;
+        of_tail.rows -= (int32_t)first;
+        kv = &of_tail;
+    }
+    mnem__op_rate_pages(rate, &step->op, kv, r->args->kv_count, bytes, products);
+}
+
+/* The text is made for the first event only: it takes ten times as long as an event. Runs that
+ * share the graph may both make it: it is the same. */
+static uint32_t name_of(mnem__event_sink *sink, const mnem__run *r, int32_t i) {
+    _Atomic uint64_t *named = &r->graph->step[i].named;
+    const uint64_t there = atomic_load_explicit(named, memory_order_relaxed);
+    if (__builtin_expect(there >> 32 == sink->generation, 1)) return (uint32_t)there;
+    const uint32_t name = node_name(sink, r, i);
+    atomic_store_explicit(named, (uint64_t)sink->generation << 32 | name, memory_order_relaxed);
+    return name;
+}
+
+static void tell_end(const mnem__run *r, int32_t i) {
+    uint64_t bytes, products;
+    cost_of(r, &r->graph->step[i], &bytes, &products);
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink)
+        mnem__event_put(sink, MNEM__EVENT_END, name_of(sink, r, i), MNEM__SPAN_OPERATOR, products);
+}
+
+/* Begins node i, which ends the one before it, where that is told of: one event for both, since of
+ * a small model's operator two are a part in fifty. What is resident is sampled between nodes, in
+ * the time of none. */
+static void tell_begin(const mnem__run *r, int32_t i, bool within) {
+    uint64_t bytes, products, value;
+    cost_of(r, &r->graph->step[i], &bytes, &products);
+    const uint32_t small = mnem__event_operator(bytes, products, &value);
+    mnem__event_sink *sink = mnem__event_enter();
+    if (!sink) return;
+    uint32_t name = name_of(sink, r, i);
+    uint64_t now = mnem__event_counter();
+    if (__builtin_expect(within && mnem__event_sample_due(now), 0)) {
+        cost_of(r, &r->graph->step[i - 1], &bytes, &products);
+        mnem__event_put_at(sink, now, MNEM__EVENT_END, name_of(sink, r, i - 1), MNEM__SPAN_OPERATOR,
+                           products);
+        mnem__event_sample();
+        if (!(sink = mnem__event_enter())) return;
+        name = name_of(sink, r, i);
+        now = mnem__event_counter();
+    }
+    mnem__event_put_at(sink, now, MNEM__EVENT_OPERATOR, name, small, value);
+}
+
+static mnem_status run_told(mnem__walk *w, int32_t *i) {
+    const mnem__run *r = w->run;
+    const int32_t first = *i;
+    mnem_status status = MNEM_OK;
+    while (*i < r->to && status == MNEM_OK) {
+        tell_begin(r, *i, *i > first);
+        status = r->args->observer ? run_step_observed(w, *i) : run_step(w, &r->graph->step[*i]);
+        *i += status == MNEM_OK;
+    }
+    if (*i > first || status != MNEM_OK) tell_end(r, status == MNEM_OK ? *i - 1 : *i);
     mnem__event_sample();
     return status;
 }
@@ -265,11 +333,9 @@ static void member(const mnem_worker *worker, void *context) {
     const bool observed = w.run->args->observer && worker->index == 0;
     const bool told = worker->index == 0 && mnem__event_told();
     int32_t i = w.run->at;
-    mnem_status status = MNEM_OK;
+    mnem_status status = told ? run_told(&w, &i) : MNEM_OK;
     while (i < w.run->to && status == MNEM_OK) {
-        status = told       ? run_step_told(&w, i)
-                 : observed ? run_step_observed(&w, i)
-                            : run_step(&w, &w.run->graph->step[i]);
+        status = observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
         i += status == MNEM_OK;
     }
     if (worker->index == 0) w.run->next = i;

@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "mnem/op_query.h"
 #include "ops/query/op_extent.h"
+#include "ops/query/op_rate.h"
 
 enum { OUT = 1 << MNEM__OP_OUT, ALSO0 = OUT << 1, ALSO1 = OUT << 2, ALL = ALSO1 * 2 - 1 };
 
@@ -110,18 +111,24 @@ static uint64_t number_bytes(const mnem_op_desc *d, const mnem_op_args *args) {
     return numbers ? (uint64_t)args->tokens * sizeof(int32_t) : 0;
 }
 
-/* Keys and values of the positions before the end, or of these tokens. */
-static uint64_t page_bytes(const mnem_op_desc *d, const mnem_op_args *args, bool own) {
+/* Of pages: keys and values of one position. */
+static uint64_t position_bytes(const mnem_op_desc *d) {
     if (d->kind != MNEM_OP_ATTENTION && d->kind != MNEM_OP_KV_STORE) return 0;
-    const uint64_t page = mnem_kv_page_bytes(&d->kv);
+    return mnem_kv_page_bytes(&d->kv) / (uint64_t)d->kv.page_tokens;
+}
+
+/* Positions before the end, or of these tokens. */
+static uint64_t positions_touched(const mnem_op_desc *d, const mnem_kv_sequence *kv,
+                                  int32_t count) {
+    const bool own = d->kind == MNEM_OP_KV_STORE;
     uint64_t positions = 0;
-    for (int32_t i = 0; i < args->kv_count; i++) {
-        const mnem_kv_sequence *s = &args->kv[i];
+    for (int32_t i = 0; i < count; i++) {
+        const mnem_kv_sequence *s = &kv[i];
         int64_t seen = own ? s->rows : (int64_t)s->first_position + s->rows;
         if (!own && d->window > 0) seen = mnem__min_i64(seen, (int64_t)d->window + s->rows - 1);
         positions += (uint64_t)(s->rows ? seen : 0);
     }
-    return page / (uint64_t)d->kv.page_tokens * positions;
+    return positions;
 }
 
 /* ---- products ---- */
@@ -136,9 +143,10 @@ static uint64_t positions_seen(const mnem_op_desc *d, const mnem_kv_sequence *s)
     return seen;
 }
 
-static uint64_t attention_products(const mnem_op_desc *d, const mnem_op_args *args) {
+static uint64_t attention_products(const mnem_op_desc *d, const mnem_kv_sequence *kv,
+                                   int32_t count) {
     uint64_t seen = 0;
-    for (int32_t i = 0; i < args->kv_count; i++) seen += positions_seen(d, &args->kv[i]);
+    for (int32_t i = 0; i < count; i++) seen += positions_seen(d, &kv[i]);
     return 2 * seen * elements(&d->in[0], 1);
 }
 
@@ -168,7 +176,7 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
     case MNEM_OP_EXPERTS:
         return tokens * (uint64_t)d->route.used * (uint64_t)d->in[3].shape[1] *
                (uint64_t)(2 * d->in[1].shape[1] + d->out.shape[1]);
-    case MNEM_OP_ATTENTION: return attention_products(d, args);
+    case MNEM_OP_ATTENTION: return attention_products(d, args->kv, args->kv_count);
     case MNEM_OP_CAUSAL_ATTENTION: return causal_products(d, tokens, 2);
     case MNEM_OP_CAUSAL_ATTENTION_GRAD: return causal_products(d, tokens, 5);
     default: return 0;
@@ -184,9 +192,34 @@ mnem_op_cost mnem_op_cost_get(const mnem_op *op, const mnem_op_args *args) {
         if (i < MNEM__OP_OUT || added_to(d) >> i & 1) cost.bytes_read += bytes;
         if (i >= MNEM__OP_OUT) cost.bytes_written += bytes;
     }
+    if (!position_bytes(d)) return cost;
+    const uint64_t pages = position_bytes(d) * positions_touched(d, args->kv, args->kv_count);
     if (d->kind == MNEM_OP_KV_STORE)
-        cost.bytes_written += page_bytes(d, args, true);
+        cost.bytes_written += pages;
     else
-        cost.bytes_read += page_bytes(d, args, false);
+        cost.bytes_read += pages;
     return cost;
+}
+
+/* ---- the same, as numbers to multiply ---- */
+
+mnem__op_rate mnem__op_rate_of(const mnem_op *op) {
+    const mnem_op_desc *d = &op->desc;
+    mnem_op_args args = {.tokens = 1, .row_end = d->in[1].shape[0]};
+    const mnem_op_cost one = mnem_op_cost_get(op, &args);
+    args.tokens = 2;
+    const mnem_op_cost two = mnem_op_cost_get(op, &args);
+    const uint64_t bytes = one.bytes_read + one.bytes_written;
+    const uint64_t token = two.bytes_read + two.bytes_written - bytes;
+    return (mnem__op_rate){.known = d->kind != MNEM_OP_EXPERTS, /* no more than there are */
+                           .bytes = bytes - token,
+                           .token_bytes = token,
+                           .token_products = two.multiply_adds - one.multiply_adds,
+                           .position_bytes = position_bytes(d)};
+}
+
+void mnem__op_rate_pages(const mnem__op_rate *rate, const mnem_op *op, const mnem_kv_sequence *kv,
+                         int32_t count, uint64_t *bytes, uint64_t *products) {
+    *bytes += rate->position_bytes * positions_touched(&op->desc, kv, count);
+    if (op->desc.kind == MNEM_OP_ATTENTION) *products += attention_products(&op->desc, kv, count);
 }

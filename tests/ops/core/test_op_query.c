@@ -5,6 +5,7 @@
 #include "kit/kit.h"
 #include "mnem/op_query.h"
 #include "ops/core/op_fixture.h"
+#include "ops/query/op_rate.h"
 
 enum { T = 6, K = 64, R = 32 };
 
@@ -146,6 +147,21 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
     wrong(&attention, args, "other rows than the tokens");
 }
 
+/* The numbers to multiply say the same, for any count of tokens. */
+static void assert_rate(const mnem_op *op, mnem_op_args args) {
+    const mnem__op_rate rate = mnem__op_rate_of(op);
+    assert_true(rate.known);
+    args.row_end = op->desc.in[1].shape[0];
+    for (args.tokens = 1; args.tokens <= 4; args.tokens++) {
+        const mnem_op_cost cost = mnem_op_cost_get(op, &args);
+        uint64_t bytes = rate.bytes + (uint64_t)args.tokens * rate.token_bytes;
+        uint64_t products = (uint64_t)args.tokens * rate.token_products;
+        mnem__op_rate_pages(&rate, op, args.kv, args.kv_count, &bytes, &products);
+        assert_int_equal(bytes, cost.bytes_read + cost.bytes_written);
+        assert_int_equal(products, cost.multiply_adds);
+    }
+}
+
 static void costs_are_those_of_the_operands(void **state) {
     (void)state;
     const mnem_op add = prepared(add_of());
@@ -167,6 +183,9 @@ static void costs_are_those_of_the_operands(void **state) {
     assert_int_equal(cost.multiply_adds, 2 * T * K * R);
     assert_int_equal(cost.bytes_read, 2 * T * K * 2 + K * R * 2 + 2 * T * R * 4);
     assert_int_equal(cost.bytes_written, 2 * T * R * 4);
+    assert_rate(&add, (mnem_op_args){0});
+    assert_rate(&matmul, (mnem_op_args){0});
+    assert_rate(&product, (mnem_op_args){0});
 }
 
 /* Rows at positions 10 and 11 see 11 and 12 positions; a window of 4 as many. */
@@ -181,11 +200,13 @@ static void attention_costs_what_it_sees(void **state) {
     mnem_op_cost cost = mnem_op_cost_get(&op, &args);
     assert_int_equal(cost.multiply_adds, 2 * (11 + 12) * 2 * 16);
     assert_int_equal(cost.bytes_read, 2 * 2 * 16 * 4 + 12 * (2 * 16 * 2));
+    assert_rate(&op, args);
     d.window = 4;
     op = prepared(d);
     cost = mnem_op_cost_get(&op, &args);
     assert_int_equal(cost.multiply_adds, 2 * (4 + 4) * 2 * 16);
     assert_int_equal(cost.bytes_read, 2 * 2 * 16 * 4 + 5 * (2 * 16 * 2));
+    assert_rate(&op, args);
 }
 
 /* A program of a later version, whose descriptor has a field behind ours. */

@@ -95,17 +95,32 @@ static bool look(const tool_stage *stage, past *p) {
     return read;
 }
 
-/* Of a job of a usual length, within the context, in tokens per second: low and high changed over.
- */
+/* A phase's tokens, and the positions that each sees in the mean: of the prompt that was given and
+ * what may follow it, else of a job of a usual length, within the context. */
+static double job_of(const tool_stage *stage, mnem_phase phase, double *positions) {
+    const mnem_engine_plan *plan = &stage->plan;
+    const bool first = phase == MNEM_PHASE_PROMPT;
+    const int32_t usual = first ? JOB_PROMPT : JOB_TOKENS;
+    const int32_t prompt = stage->options.context_needed - 1; /* see tool_prompt_plan */
+    const int32_t most = stage->options.context_wanted < plan->context
+                             ? stage->options.context_wanted
+                             : plan->context;
+    int32_t tokens = plan->context < usual ? plan->context : usual;
+    if (prompt > 0 && most > prompt) tokens = first ? prompt : most - prompt;
+    *positions = 0.5 * tokens + (prompt > 0 && !first ? prompt : 0);
+    return tokens;
+}
+
+/* In tokens per second: low and high changed over. */
 static mnem_forecast rate_of(const past *p, mnem_phase phase) {
     const mnem_engine_plan *plan = &p->stage->plan;
-    const int32_t usual = phase == MNEM_PHASE_PROMPT ? JOB_PROMPT : JOB_TOKENS;
-    const double tokens = plan->context < usual ? plan->context : usual;
     const double rate =
         phase == MNEM_PHASE_PROMPT ? plan->predicted_prompt : plan->predicted_generate;
+    double positions;
+    const double tokens = job_of(p->stage, phase, &positions);
     mnem_work work[MNEM_HISTORY_WORKS];
     const int32_t works =
-        mnem_work_of_tokens(p->stage->model, plan, phase, tokens, tokens / 2, work);
+        mnem_work_of_tokens(p->stage->model, plan, phase, tokens, positions, work);
     const mnem_forecast t = mnem_forecast_make(p->forecaster, phase, work, works, plan->threads,
                                                rate > 0 ? tokens / rate : 0);
     mnem_forecast out = t;

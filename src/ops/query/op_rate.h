@@ -1,0 +1,21 @@
+/* op_rate.h: what an operator costs (op_query.h), as numbers to multiply: for who asks at each run,
+ * since mnem_op_cost_get takes longer than a small operator's event. */
+#ifndef MNEM_SRC_OPS_QUERY_OP_RATE_H
+#define MNEM_SRC_OPS_QUERY_OP_RATE_H
+
+#include <stdbool.h>
+
+#include "mnem/ops.h"
+
+/* Of t > 0 tokens, all rows of a matrix: bytes + t * token_bytes, t * token_products, and what
+ * mnem__op_rate_pages adds where there are position_bytes. */
+typedef struct mnem__op_rate {
+    bool known; /* false: it isn't so, ask mnem_op_cost_get */
+    uint64_t bytes, token_bytes, token_products, position_bytes;
+} mnem__op_rate;
+
+mnem__op_rate mnem__op_rate_of(const mnem_op *op);
+void mnem__op_rate_pages(const mnem__op_rate *rate, const mnem_op *op, const mnem_kv_sequence *kv,
+                         int32_t count, uint64_t *bytes, uint64_t *products);
+
+#endif
