@@ -71,7 +71,6 @@ extern "C" {
     X(DISK_RATE, "disk_bytes_per_s")                                                               \
     X(MAC_RATE, "macs_per_s")                                                                      \
     X(HUGE_PAGES, "huge_pages") /* the machine gives them to who asks */                           \
-    X(TLB_GAIN, "huge_pages_gain")                                                                 \
     X(BF16_GAIN, "bf16_gain")                                                                      \
     X(THREADS_GAIN, "threads_gain") /* arithmetic of all processors over one's */                  \
     X(SECONDS, "seconds")                                                                          \

@@ -179,6 +179,7 @@ static const seeded rows[] = {
      {F(EFFICIENCY), 0.9},
      {{F(TRAINING), 1},
       {F(EFFICIENCY), 0.3},
+      {F(STEP_SECONDS), 0.2},
       {F(BATCH), 2},
       {F(TRY_BATCH), 3},
       {F(TRY_BATCH_PEAK), 50 * M},

@@ -2,6 +2,8 @@
  * doing it gives what was promised: each program here runs twice, before and after. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kit/kit_file.h"
 #include "mnem/op_queue.h"
@@ -232,6 +234,67 @@ static void blocks_that_are_left_are_freed_after(void **state) {
     advice_keeps(&a, facts.value[MNEM_FACT_END_BYTES]);
 }
 
+/* ---- what the process takes beyond its ledger ---- */
+
+enum { BESIDE = 32 * MIB };
+
+/* 32 MiB beside the library, charged or not; what the history would say of it. */
+static bool take(bool charged, mnem_history_run *run) {
+    mnem_ledger *ledger;
+    mnem_ledger_info info;
+    mnem_process_usage usage;
+    if (mnem_ledger_create_process(NULL, &ledger) != MNEM_OK) return false;
+    if (charged && mnem_ledger_charge(ledger, MNEM_KIND_HOST, "beside", BESIDE) != MNEM_OK)
+        return false;
+    char *volatile beside = malloc(BESIDE);
+    if (!beside) return false;
+    memset(beside, 1, BESIDE);
+    if (mnem_process_usage_get(&usage) != MNEM_OK) return false;
+    mnem_ledger_info_get(ledger, &info);
+    *run = (mnem_history_run){.verb = "run",
+                              .peak_bytes = usage.bytes_peak,
+                              .ledger_bytes = info.bytes_peak,
+                              .predicted_bytes = info.bytes_peak};
+    return true;
+}
+
+static mnem_history_run take_beside(bool charged) {
+    int ends[2], state;
+    mnem_history_run run;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const bool ok = take(charged, &run);
+        _exit(ok && write(ends[1], &run, sizeof run) == sizeof run ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &run, sizeof run), sizeof run);
+    assert_int_equal(waitpid(pid, &state, 0), pid);
+    assert_int_equal(state, 0);
+    close(ends[0]);
+    return run;
+}
+
+static void what_was_beside_the_ledger_is_in_it_after(void **state) {
+    (void)state;
+    mnem_advice unaccounted, off;
+    mnem_facts facts = {.model = ""};
+    if (MNEM_SANITIZED) skip(); /* its shadow is in no account */
+    mnem_history_run run = take_beside(false);
+    mnem_facts_history(&run, &facts);
+    advice_need(&facts, "bytes-unaccounted", &unaccounted);
+    advice_need(&facts, "prediction-off", &off);
+    assert_true(unaccounted.severe && off.severe);
+    assert_non_null(strstr(unaccounted.command, "mnem_ledger_charge"));
+    run = take_beside(true);
+    mnem_facts_history(&run, &facts);
+    advice_silent(&facts, "bytes-unaccounted");
+    advice_silent(&facts, "prediction-off");
+    const double left = (double)run.peak_bytes - (double)run.ledger_bytes;
+    advice_keeps(&unaccounted, left > 0 ? left : 0);
+    advice_keeps(&off, left > 0 ? left : 0);
+}
+
 static void another_file_isnt_taken_for_one(void **state) {
     (void)state;
     mnem_facts facts = {.model = ""};
@@ -248,6 +311,7 @@ int main(void) {
         cmocka_unit_test(a_workspace_that_is_too_small_is_large_enough_after),
         cmocka_unit_test(nothing_is_refused_after),
         cmocka_unit_test(blocks_that_are_left_are_freed_after),
+        cmocka_unit_test(what_was_beside_the_ledger_is_in_it_after),
         cmocka_unit_test(another_file_isnt_taken_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,8 +284,25 @@ static void an_interrupt_ends_it_cleanly(void **state) {
     close(err);
 }
 
+static void a_recording_has_the_workloads_bytes(void **state) {
+    (void)state;
+    char recorded[300];
+    snprintf(recorded, sizeof recorded, "%s", at("replayed.pftrace"));
+    tool_result r = RUN("replay", tool_file("small.trace", small), "--trace", recorded, "--json");
+    json_t *o = tool_last_object(r);
+    const json_int_t peak = json_integer_value(json_object_get(o, "peak_bytes"));
+    json_decref(o);
+    o = tool_last_object(RUN("report", recorded, "--json"));
+    const json_t *metrics = json_object_get(o, "metrics");
+    assert_int_equal(json_integer_value(json_object_get(metrics, "peak")), peak);
+    assert_true(peak > 0);
+    assert_int_equal(json_integer_value(json_object_get(metrics, "end")), 0);
+    json_decref(o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_has_the_workloads_bytes),
         cmocka_unit_test(json_has_every_key),
         cmocka_unit_test(the_default_policy_comes_first),
         cmocka_unit_test(every_trace_gets_an_object),

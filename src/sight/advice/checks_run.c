@@ -35,11 +35,15 @@ static bool threads_too_few(const mnem__checking *c) {
                           fmax(V(TOKENS_SECONDS) / gain, bytes_time), "seconds", "history");
 }
 
-/* What threads wanted to run and didn't, while nothing was waited for. */
+/* Out of a page cache, by the one thread that reads: about what a copy by the kernel gives. */
+static const double cached_rate = 2.5e9;
+
+/* What threads wanted to run and didn't, while nothing was waited for. A team that is alone sleeps
+ * for up to a tenth, where one of it works and the others wait. */
 static bool others_run(const mnem__checking *c) {
     const double lost = 1 - V(CPU_SECONDS) / (V(THREADS) * V(SECONDS));
-    if (V(THREADS) > V(PROCESSORS) || V(WAITING) > 0.02 * V(SECONDS) || lost <= 0.05) return false;
-    c->out->severe = lost > 0.3;
+    if (V(THREADS) > V(PROCESSORS) || V(WAITING) > 0.02 * V(SECONDS) || lost <= 0.2) return false;
+    c->out->severe = lost > 0.4;
     mnem__say_evidence(c, "%.0f %% of the time of %.0f threads went to others on this machine",
                        100 * lost, V(THREADS));
     mnem__say_command(c, "stop what else runs, or leave it a processor: --threads %.0f",
@@ -74,15 +78,23 @@ static bool roofs_far(const mnem__checking *c) {
 static bool disk_awaited(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (V(WAITING) <= 0.1 * V(SECONDS) || V(DISK_BYTES) <= 0) return false;
+    const bool larger = KNOWN(TRY_LARGER) && KNOWN(AVAILABLE) && V(TRY_LARGER) <= V(AVAILABLE);
+    const double cached = fmax(V(SECONDS) - V(WAITING), V(DISK_BYTES) / cached_rate);
+    if (!larger && ((KNOWN(PAGE_CACHE) && V(PAGE_CACHE)) || cached >= 0.95 * V(SECONDS)))
+        return false;
     c->out->severe = V(WAITING) > 0.5 * V(SECONDS);
     mnem__say_evidence(c, "%.1f of %.1f seconds were spent waiting for %s from disk", V(WAITING),
                        V(SECONDS), mnem__size(V(DISK_BYTES), a));
-    if (KNOWN(TRY_LARGER) && KNOWN(AVAILABLE) && V(TRY_LARGER) <= V(AVAILABLE))
+    if (larger)
         mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_LARGER), a));
     else
         mnem__say_options(c, "--page-cache");
-    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), V(SECONDS) - V(WAITING), "seconds",
-                          "history");
+    const bool planned = larger && KNOWN(TRY_LARGER_SECONDS) && KNOWN(PLAN_SECONDS);
+    const double part = planned ? V(TRY_LARGER_SECONDS) / V(PLAN_SECONDS) : 1;
+    const double after = planned  ? V(SECONDS) - V(WAITING) * (1 - fmin(1, part))
+                         : larger ? V(SECONDS) - V(WAITING)
+                                  : cached;
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), after, "seconds", "history");
 }
 
 static bool disk_slow(const mnem__checking *c) {
@@ -93,7 +105,7 @@ static bool disk_slow(const mnem__checking *c) {
     mnem__say_evidence(c,
                        "the disk gave %.0f %% of the %s a second that it can, and was waited for",
                        100 * rate / limit, mnem__size(limit, a));
-    mnem__say_options(c, "--memory %s", mnem__budget(1.05 * V(BUDGET), a));
+    mnem__say_command(c, "stop what else reads or writes there (iotop -o shows it)");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS),
                           fmax(V(SECONDS) - V(WAITING), V(DISK_BYTES) / limit), "seconds", "probe");
 }
@@ -106,9 +118,8 @@ static bool reader_idle(const mnem__checking *c) {
     mnem__say_evidence(c, "the disk is idle for %.0f %% of the time, %.0f of %.0f processors work",
                        100 * (1 - busy / V(SECONDS)), V(THREADS), V(PROCESSORS));
     mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
-    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS),
-                          fmax(busy, V(SECONDS) * V(THREADS) / V(PROCESSORS)), "seconds",
-                          "history");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), fmax(busy, V(SECONDS) / threads_gain(c)),
+                          "seconds", "history");
 }
 
 /* A page that came back from disk costs about a tenth of a millisecond. */
@@ -127,10 +138,7 @@ static bool pages_small(const mnem__checking *c) {
     if (V(HUGE_PAGES) || V(WEIGHTS) < 64 << 20) return false;
     mnem__say_evidence(c, "%s of weights are in pages of 4 KiB", mnem__size(V(WEIGHTS), a));
     mnem__say_command(c, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
-    const bool measured = KNOWN(TLB_GAIN) && KNOWN(TOKENS_SECONDS) && V(TLB_GAIN) > 1;
-    if (!measured) return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "probe");
-    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(TOKENS_SECONDS), V(TOKENS_SECONDS) / V(TLB_GAIN),
-                          "seconds", "probe");
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "probe");
 }
 
 /* Within 4 MiB is what a plan promises (docs/architecture.md), however small the model. */
@@ -143,8 +151,9 @@ static bool prediction_off(const mnem__checking *c) {
                        mnem__size(V(COUNTED), b));
     if (off < 0)
         mnem__say_command(c,
-                          "run it without what others load into it (LD_PRELOAD); until then "
-                          "leave room, --memory %s; what stays is a bug to tell, with --verbose",
+                          "leave room: --memory %s; a program of yours charges what it takes "
+                          "itself before it plans (mnem_ledger_charge); of mnem alone it is a bug "
+                          "to tell, with --verbose",
                           mnem__budget(1.2 * V(COUNTED), a));
     else
         mnem__say_command(c, "nothing is lost but room that others could have; tell it as a bug, "
@@ -159,8 +168,9 @@ static bool bytes_unaccounted(const mnem__checking *c) {
     if (lacks <= fmax(4 << 20, 0.02 * V(COUNTED))) return false;
     c->out->severe = true;
     mnem__say_evidence(c, "%s of the peak are in no account", mnem__size(lacks, a));
-    mnem__say_command(c, "run it without what others load into it (LD_PRELOAD), or see when they "
-                         "come: --trace FILE, mnem report FILE; what stays is a bug to tell");
+    mnem__say_command(c, "a program of yours charges what it takes itself (mnem_ledger_charge); "
+                         "when they come shows --trace FILE, mnem report FILE; of mnem alone it "
+                         "is a bug to tell");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, lacks, 0, "bytes", "history");
 }
 
@@ -216,7 +226,7 @@ const mnem__check mnem__checks_run[] = {
                 "processors are idle, and neither memory nor disk is busy", F(THREADS),
                 F(PROCESSORS), F(SECONDS), F(WAITING), F(READ_BYTES), F(READ_RATE),
                 F(TOKENS_SECONDS), F(TOKENS)),
-    MNEM__CHECK(others_run, "others-run", "above 5 % of the threads' time went to others",
+    MNEM__CHECK(others_run, "others-run", "above 20 % of the threads' time went to others",
                 F(THREADS), F(PROCESSORS), F(SECONDS), F(CPU_SECONDS), F(WAITING)),
     MNEM__CHECK(bandwidth_reached, "bandwidth-reached", "above 80 % of memory's bandwidth",
                 F(READ_BYTES), F(TOKENS_SECONDS), F(READ_RATE), F(STREAMED)),
@@ -225,8 +235,7 @@ const mnem__check mnem__checks_run[] = {
     MNEM__CHECK(disk_awaited, "disk-awaited", "above 10 % of the time waiting for the disk",
                 F(WAITING), F(SECONDS), F(DISK_BYTES)),
     MNEM__CHECK(disk_slow, "disk-slow", "below 70 % of the disk's rate while it is waited for",
-                F(STREAMED), F(PAGE_CACHE), F(WAITING), F(SECONDS), F(DISK_BYTES), F(DISK_RATE),
-                F(BUDGET)),
+                F(STREAMED), F(PAGE_CACHE), F(WAITING), F(SECONDS), F(DISK_BYTES), F(DISK_RATE)),
     MNEM__CHECK(reader_idle, "reader-idle", "the disk is idle above 10 %, and processors are",
                 F(STREAMED), F(DISK_BYTES), F(DISK_RATE), F(WAITING), F(SECONDS), F(THREADS),
                 F(PROCESSORS)),

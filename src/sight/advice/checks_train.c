@@ -11,14 +11,19 @@ static bool pressure(const mnem__checking *c) {
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK), V(TRY_MICRO_PEAK), "bytes", "plan");
 }
 
+/* What a step does whatever its batch is shared by more sequences. */
 static bool efficiency(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (!V(TRAINING) || V(EFFICIENCY) >= 0.6 || V(TRY_BATCH_PEAK) > 0.8 * V(BUDGET)) return false;
     if (V(TRY_BATCH) <= V(BATCH)) return false;
-    mnem__say_evidence(c, "%.0f %% of what the machine can; a batch of %.0f would take %s",
-                       100 * V(EFFICIENCY), V(TRY_BATCH), mnem__size(V(TRY_BATCH_PEAK), a));
+    const double fixed = V(STEP_SECONDS) * (1 - V(EFFICIENCY)), own = V(STEP_SECONDS) - fixed;
+    mnem__say_evidence(c,
+                       "%.0f %% of a step updates weights, whatever the batch; one of %.0f "
+                       "sequences would take %s",
+                       100 * (1 - V(EFFICIENCY)), V(TRY_BATCH), mnem__size(V(TRY_BATCH_PEAK), a));
     mnem__say_options(c, "--batch %.0f --micro-batch %.0f", V(TRY_BATCH), V(TRY_BATCH));
-    return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "plan");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(STEP_SECONDS) / V(BATCH),
+                          fixed / V(TRY_BATCH) + own / V(BATCH), "seconds", "history");
 }
 
 static bool moments(const mnem__checking *c) {
@@ -64,8 +69,10 @@ static bool computed_again(const mnem__checking *c) {
 const mnem__check mnem__checks_train[] = {
     MNEM__CHECK(pressure, "training-pressure", "peak / budget above 0.8 in training", F(TRAINING),
                 F(PEAK), F(BUDGET), F(MICRO_BATCH), F(TRY_MICRO_PEAK)),
-    MNEM__CHECK(efficiency, "training-efficiency", "efficiency below 0.6, and room for more",
-                F(TRAINING), F(EFFICIENCY), F(BATCH), F(TRY_BATCH), F(TRY_BATCH_PEAK), F(BUDGET)),
+    MNEM__CHECK(efficiency, "training-efficiency",
+                "below 60 % of a step is its batch's own, and there is room for more", F(TRAINING),
+                F(EFFICIENCY), F(STEP_SECONDS), F(BATCH), F(TRY_BATCH), F(TRY_BATCH_PEAK),
+                F(BUDGET)),
     MNEM__CHECK(moments, "optimizer-moments", "f32 moments above 40 % of the peak", F(TRAINING),
                 F(MOMENTS_SMALL), F(OPTIMIZER), F(PEAK), F(TRY_MOMENTS_PEAK)),
     MNEM__CHECK(precision, "precision", "f32 where bf16 is fast", F(TRAINING), F(COMPUTE_F32),

@@ -19,7 +19,8 @@ static void set_work(const mnem_history_phase *p, mnem_facts *facts) {
     double bytes = 0, macs = 0;
     for (int32_t i = 0; i < p->works; i++) {
         macs += p->work[i].macs;
-        if (strcmp(p->work[i].level, "memory") == 0) bytes += p->work[i].bytes; /* not of a cache */
+        const char *level = p->work[i].level; /* a large L3 isn't a core's own: as memory */
+        if (!strcmp(level, "memory") || !strcmp(level, "L3")) bytes += p->work[i].bytes;
     }
     SET_KNOWN(TOKENS, p->tokens);
     SET_KNOWN(TOKENS_SECONDS, p->seconds);
@@ -29,13 +30,18 @@ static void set_work(const mnem_history_phase *p, mnem_facts *facts) {
     SET(MACS, macs);
 }
 
-/* As `mnem train --adapt` reckons it: what a step was expected to take, by the machine's own
- * products, over what its threads took. */
+/* The part of a step that grows with its batch. The rest is what an update reads and writes of
+ * weights, gradients and moments, at memory's rate, whatever the batch. */
 static void set_efficiency(const mnem_history_run *run, mnem_facts *facts) {
     const mnem_history_phase *p = &run->phase[MNEM_PHASE_STEPS];
-    const double own = run->threads > 0 ? p->cpu_seconds / run->threads : 0;
-    const double took = own > 0 && own < p->seconds ? own : p->seconds;
-    if (p->predicted_seconds > 0 && took > 0) SET(EFFICIENCY, p->predicted_seconds / took);
+    const double each = (double)run->batch * run->context;
+    if (!p->tokens || p->seconds <= 0 || each <= 0) return;
+    const double step = p->seconds * each / (double)p->tokens;
+    const uint64_t bytes = run->weight_bytes + run->gradient_bytes + run->optimizer_bytes;
+    SET(STEP_SECONDS, step);
+    if (!facts->known[MNEM_FACT_READ_RATE]) return;
+    const double fixed = 2 * (double)bytes / facts->value[MNEM_FACT_READ_RATE];
+    SET(EFFICIENCY, fixed < step ? 1 - fixed / step : 0);
 }
 
 static void set_train(const mnem_history_run *run, mnem_facts *facts) {

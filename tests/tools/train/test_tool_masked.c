@@ -71,6 +71,7 @@ static void a_pruned_model_keeps_its_zeros(void **state) {
     succeed(r);
     assert_non_null(strstr(r.err, "masked: "));
     assert_non_null(strstr(r.err, "weights stay zero; 0 of 14 matrices are 2:4\n"));
+    assert_non_null(strstr(r.err, "is it the pruned model"));
     check_zeros(at("alone/model.gguf"));
 }
 
@@ -110,6 +111,7 @@ static void what_makes_no_sense_is_refused(void **state) {
     const char *dense = at("dense/model.gguf");
     wrong(LEARN(at("x"), "--masked"), 2, "--masked wants --init");
     wrong(LEARN(at("x"), "--init", MASKED, "--lora", "2"), 2, "`mnem merge` keeps zeros too");
+    wrong(LEARN(at("x"), "--init", dense, "--masked"), 1, "prune it first (mnem prune)");
     wrong(LEARN(at("x"), "--distill", dense), 2, "--distill wants --init");
     wrong(LEARN(at("x"), "--init", dense, "--distill-weight", "0.5"), 2, "--distill is missing");
     wrong(LEARN(at("x"), "--init", dense, "--distill", at("none.gguf")), 1,

@@ -127,10 +127,6 @@ static void set_probe(const mnem_machine_profile *profile) {
         mnem_facts_set(&facts, MNEM_FACT_READ_RATE, tool_probe_memory_rate(&probe));
     if (profile->disk_bytes_per_s <= 0 && probe.disk.passes)
         mnem_facts_set(&facts, MNEM_FACT_DISK_RATE, probe.disk.best);
-    const mnem_probe_level *memory = probe.levels ? &probe.level[probe.levels - 1] : NULL;
-    if (memory && memory->latency.best > 0 && memory->latency_small.best > 0)
-        mnem_facts_set(&facts, MNEM_FACT_TLB_GAIN,
-                       memory->latency_small.best / memory->latency.best);
 }
 
 static void set_machine(void) {

@@ -348,7 +348,8 @@ static int replay_one(replay_case *c, const char *path) {
     int code = replay_input_open(c->asked, path, &c->workload);
     if (code != TOOL_OK) return code;
     mnem_workload_info_get(c->workload, &c->info);
-    code = run_policies(c);
+    if (c->asked->trace) code = replay_record(c);
+    if (code == TOOL_OK) code = run_policies(c);
     if (code == TOOL_OK) code = look_at(c);
     if (code == TOOL_OK && c->asked->svg) code = replay_draw(c, c->asked->svg);
     if (code == TOOL_OK) code = refusals(c);

@@ -107,6 +107,23 @@ static void say_resumed(const train_run *run) {
     fputc('\n', stderr);
 }
 
+/* A dense model has no zeros, or the few of its rounding: holding those keeps nothing sparse, and
+ * is hardly what was meant. */
+static int check_masked(const train_run *run) {
+    const mnem_train_masked m = mnem_trainer_masked(run->trainer);
+    const char *name = tool_file_name(run->config.init);
+    const double part = m.weights ? (double)m.zeros / (double)m.weights : 0;
+    if (!run->config.masked || part >= 0.1 || m.matrices_2_4) return TOOL_OK;
+    if (part < 0.001)
+        return tool_failed("--masked keeps the zeros of a pruned model, and %s has next to none: "
+                           "prune it first (mnem prune), or train without",
+                           name);
+    tool_message("warning: %.1f %% of the weights of %s are zero: is it the pruned model (mnem "
+                 "prune) that --masked is for?",
+                 100 * part, name);
+    return TOOL_OK;
+}
+
 /* "50.0 % of 4.7M weights stay zero, 42 of 42 matrices 2:4" */
 static void say_masked(const train_run *run) {
     const mnem_train_masked m = mnem_trainer_masked(run->trainer);
@@ -121,9 +138,11 @@ static void say_masked(const train_run *run) {
 
 /* From here on there is a run to go on with. */
 static int begin(train_run *run) {
+    int code = check_masked(run);
+    if (code != TOOL_OK) return code;
     say_resumed(run);
     say_masked(run);
-    int code = train_config_save(train_path(run, "config.json"), &run->config);
+    code = train_config_save(train_path(run, "config.json"), &run->config);
     if (code == TOOL_OK) code = train_folder_keep(run);
     return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
 }

@@ -49,6 +49,9 @@ json_t *replay_advice_json(const replay_advice *advice);
 /* replay_draw.c: the memory map of one policy over time, as SVG. Exit code. */
 int replay_draw(const replay_case *c, const char *file);
 
+/* replay_record.c: its bytes, for --trace. Exit code. */
+int replay_record(const replay_case *c);
+
 /* replay_timeline.c: reserved and live over time. */
 int replay_timeline(const replay_case *c);
 

@@ -48,11 +48,12 @@ char *report_value(const mnem_report_facts *f, mnem_report_metric metric, char t
 char *report_owner_text(const char *kind, const char *tag, const char *site, int room,
                         char text[TOOL_TEXT * 8]) {
     int n = 0;
-    if (*site && *kind &&
-        strcmp(kind, "device") !=
-            0) { /* whose bytes they are first, then as much of where as there is room */
-        n = snprintf(text, (size_t)room / 2 + 1, "%s%s%s", kind, *tag ? " " : "", tag);
-        if (n > room / 2) n = room / 2;
+    if (*site && *kind && strcmp(kind, "device") != 0) {
+        /* Whose bytes they are first, and then where: a short place leaves more of the tag. */
+        replay_site_text(site, room - room / 2 - 1, text);
+        const int most = room - 1 - (int)strlen(text);
+        n = snprintf(text, (size_t)most + 1, "%s%s%s", kind, *tag ? " " : "", tag);
+        if (n > most) n = most;
         text[n++] = ' ';
     }
     if (*site) {
@@ -226,13 +227,23 @@ static void print_shares(const mnem_report_facts *f) {
                   tool_exact(f->samples_equal, a), tool_exact(f->samples, b));
 }
 
+/* How many rows are worth it: those that held something at the peak, or a hundredth of it ever. */
+static size_t rows_of(const mnem_report_facts *f, const mnem_report_owner *o, size_t count) {
+    size_t rows = 0;
+    while (rows < count && rows < ROWS &&
+           (o[rows].bytes_at_peak || o[rows].bytes_most > f->bytes_peak / 100))
+        rows++;
+    return rows;
+}
+
 static void print_owners(const mnem_report_facts *f, const char *title, const mnem_report_owner *o,
                          size_t count) {
     char a[TOOL_TEXT], b[TOOL_TEXT], who[TOOL_TEXT * 8];
-    if (!count) return;
+    const size_t rows = rows_of(f, o, count);
+    if (!rows) return;
     tool_outf("\n  %-*s %10s %6s %8s %10s\n", SITE_ROOM - 4, title, "at peak", "share", "blocks",
               "own peak");
-    for (size_t i = 0; i < count && i < ROWS; i++)
+    for (size_t i = 0; i < rows; i++)
         tool_outf("  %-*s %10s %4.1f %% %8s %10s\n", SITE_ROOM - 4,
                   report_owner_text(o[i].kind, o[i].tag, o[i].site, SITE_ROOM - 4, who),
                   tool_size(o[i].bytes_at_peak, a), share(o[i].bytes_at_peak, f->bytes_peak),
@@ -240,7 +251,7 @@ static void print_owners(const mnem_report_facts *f, const char *title, const mn
                       ? tool_count((double)o[i].blocks_at_peak, who + TOOL_TEXT * 4)
                       : "-",
                   tool_size(o[i].bytes_most, b));
-    if (count > ROWS) tool_outf("  and %zu more (--json has all)\n", count - ROWS);
+    if (count > rows) tool_outf("  and %zu more (--json has all)\n", count - rows);
 }
 
 static void print_leaks(const mnem_report_facts *f) {
