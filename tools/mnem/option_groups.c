@@ -7,10 +7,8 @@
 
 const tool_option tool_memory_options[] = {
     {"memory", 0, "SIZE", TOOL_VALUE_BUDGET, 0, .also = "budget memory-limit",
-     .help =
-         "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
-         "each, 64MB is 10^6), or 50% of what is available (default: 85 %); under mpirun of each "
-         "rank, or SIZE,SIZE,..."},
+     .help = "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
+             "each, 64MB is 10^6), or 50% of what is available (default: 85 %)"},
     {0},
 };
 
@@ -90,8 +88,9 @@ const tool_option tool_pre_options[] = {
 
 const tool_option tool_cut_options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
-     .help = "under mpirun: what each rank holds of the model, layers in a row or rows of every "
-             "matrix (default: layers; rows aren't built yet)"},
+     .help =
+         "under mpirun, with --memory SIZE[,SIZE...] for each rank: what a rank holds, layers in a "
+         "row or rows of every matrix (default: layers; rows aren't built yet)"},
     {0},
 };
 

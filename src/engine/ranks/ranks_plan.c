@@ -19,10 +19,13 @@
 
 /* What an engine takes beside what a split counts: reserve, stacks, tables, a ring to load by. */
 enum { BESIDE = 3 << 20, CONTEXT_MODEST = 1024 };
+/* Of a prompt, where nothing is streamed: while a rank computes a chunk the next one computes the
+ * one before, so that the first and the last chunk are what ranks wait for. */
+enum { CHUNK_RANKS = 64 };
 
 /* What each rank tells of its plan. */
 typedef struct answer {
-    int32_t status;
+    int32_t status, streamed;
     int32_t context, chunk, kv_type, pages;
     uint64_t needed_bytes, budget_bytes;
     mnem_knob knob;
@@ -171,6 +174,7 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
     answer *mine = &x->answers[x->rank];
     const mnem_status status = mnem_engine_plan_make(x->model, &x->options, plan);
     *mine = (answer){.status = (int32_t)status,
+                     .streamed = plan->streamed,
                      .context = plan->context,
                      .chunk = plan->chunk,
                      .kv_type = (int32_t)plan->kv_type,
@@ -200,7 +204,8 @@ static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
 static void settle(ranks *x, const mnem_engine_plan *plan) {
     mnem_engine_options *o = &x->options;
     int32_t pages = plan->pages;
-    bool q8 = false;
+    bool q8 = false, streamed = false;
+    const bool open = o->chunk == 0;
     o->context = plan->context;
     o->chunk = plan->chunk;
     for (int32_t i = 0; i < x->size; i++) {
@@ -208,8 +213,10 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
         o->context = mnem__min_i32(o->context, a->context);
         o->chunk = mnem__min_i32(o->chunk, a->chunk);
         pages = mnem__min_i32(pages, a->pages);
+        streamed = streamed || a->streamed;
         q8 = q8 || a->kv_type == MNEM_TYPE_Q8_0;
     }
+    if (open && !streamed) o->chunk = mnem__min_i32(o->chunk, CHUNK_RANKS);
     if (o->kv == MNEM_KV_AUTO) o->kv = q8 ? MNEM_KV_Q8_0 : MNEM_KV_F16;
     if (o->pages_tokens || o->pages_fill) {
         o->pages_tokens = pages * plan->page_tokens;

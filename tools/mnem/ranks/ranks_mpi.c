@@ -6,6 +6,7 @@
  * 0 is what is lost), and MPI_Abort follows. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,7 +95,10 @@ static bool says_lost(const char *text, int rank) {
     return text && strncmp(text, begin, strlen(begin)) == 0;
 }
 
+/* Once, by whichever thread comes first. */
 static void say(const char *text) {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&said)) return;
     if (ranks.err >= 0) {
         fflush(stderr);
         dup2(ranks.err, STDERR_FILENO);
@@ -110,8 +114,9 @@ static void on_lost(void *context, const char *text) {
     enum { PATIENCE = 2 };
     const int me = mnem_comm_rank(ranks.comm);
     tool_interrupt_stop();
+    if (me == 1 && says_lost(text, 0)) say(text); /* before the launcher ends this one, too */
     pause_for(PATIENCE);
-    if (me == 0 || (me == 1 && says_lost(text, 0))) say(text);
+    if (me == 0) say(text);
     MPI_Abort(MPI_COMM_WORLD, TOOL_FAILED);
     _exit(TOOL_FAILED);
 }
