@@ -4,6 +4,7 @@
  * that went is no failure; then only what the history keeps is known. */
 #include "verbs/train/train_advise.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "verbs/train/train_tool.h"
@@ -21,21 +22,27 @@ static bool plan(train_run *run, mnem_facts *facts, uint64_t *peak) {
 
 bool train_facts(const tool_args *args, const mnem_history_run *run, mnem_facts *facts,
                  uint64_t *peak) {
-    static train_options asked;
-    static train_run again;
-    asked = (train_options){.args = *args,
-                            .resume = true,
-                            .out = run->folder,
-                            .memory = run->budget_bytes,
-                            .threads = run->threads,
-                            .training.micro_batch = run->micro_batch};
-    again = (train_run){.args = &asked.args, .asked = &asked, .out = run->folder};
-    const char *config = train_path(&again, "config.json");
-    if (access(config, R_OK) != 0 || train_config_load(config, &again.config) != TOOL_OK)
-        return false;
-    const bool planned = plan(&again, facts, peak);
-    mnem_model_close(again.base);
-    mnem_ledger_destroy(again.ledger);
-    train_config_fini(&again.config);
+    train_options *asked = calloc(1, sizeof *asked);
+    train_run *again = calloc(1, sizeof *again);
+    bool planned = false;
+    if (asked && again) {
+        *asked = (train_options){.args = *args,
+                                 .resume = true,
+                                 .out = run->folder,
+                                 .memory = run->budget_bytes,
+                                 .threads = run->threads,
+                                 .training.micro_batch = run->micro_batch};
+        again->args = &asked->args;
+        again->asked = asked;
+        again->out = run->folder;
+        const char *config = train_path(again, "config.json");
+        planned = access(config, R_OK) == 0 &&
+                  train_config_load(config, &again->config) == TOOL_OK && plan(again, facts, peak);
+        mnem_model_close(again->base);
+        mnem_ledger_destroy(again->ledger);
+        train_config_fini(&again->config);
+    }
+    free(again);
+    free(asked);
     return planned;
 }
