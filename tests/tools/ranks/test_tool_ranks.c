@@ -71,9 +71,13 @@ static void a_cut_or_a_list_of_budgets_needs_ranks(void **state) {
 
 #ifdef MNEM_MPIRUN
 
+/* Open MPI keeps some memory to the end; leaks of ours are test_ranks' to find. */
 #define MPIRUN                                                                                     \
-    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                   \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
     "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
+
+enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
 
 static uint64_t bytes_of(const char *number, const char *unit) {
     char text[64];
@@ -106,12 +110,12 @@ static void the_text_is_that_of_one_process(void **state) {
     static const char *const kv[] = {"f16", "q8_0", "f32"};
     static char alone[64 * 1024];
     uint64_t random = 5;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < (MNEM_SANITIZED ? 4 : 12); i++) {
         const int ranks = 2 + (int)(next_random(&random) % 3),
                   chunk = 1 << next_random(&random) % 6;
         const char *type = kv[next_random(&random) % 3];
-        const int first = 33 + (int)(next_random(&random) % 20);
-        const int other = 33 + (int)(next_random(&random) % 20);
+        const int first = MORE + 33 + (int)(next_random(&random) % 20);
+        const int other = MORE + 33 + (int)(next_random(&random) % 20);
         char words[400];
         snprintf(words, sizeof words,
                  "run %s --raw -p \"And it came to pass, that in the days of\" --temp 0.9 --seed "
@@ -132,8 +136,8 @@ static void the_perplexity_is_that_of_one_process(void **state) {
     char words[400], alone[400];
     snprintf(words, sizeof words, "perplexity %s %s/LICENSE --ctx 128", tool_model, MNEM_SOURCE);
     snprintf(alone, sizeof alone, "%.300s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-    for (int ranks = 2; ranks <= 5; ranks++) {
-        const said *s = shell(MPIRUN "%s --memory 60M", ranks, words);
+    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
+        const said *s = shell(MPIRUN "%s --memory %dM", ranks, words, MORE + 60);
         if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
         assert_string_equal(s->out, alone);
     }
