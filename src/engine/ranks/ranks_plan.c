@@ -28,6 +28,7 @@ typedef struct answer {
     int32_t status, streamed;
     int32_t context, chunk, kv_type, pages;
     uint64_t needed_bytes, budget_bytes;
+    double prompt, generate; /* tokens a second of its part; 0: not known */
     mnem_knob knob;
     char text[200];
 } answer;
@@ -181,6 +182,8 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
                      .pages = plan->pages,
                      .needed_bytes = plan->needed_bytes,
                      .budget_bytes = plan->budget_bytes,
+                     .prompt = plan->predicted_prompt,
+                     .generate = plan->predicted_generate,
                      .knob = plan->knob};
     if (status != MNEM_OK) snprintf(mine->text, sizeof mine->text, "%s", mnem_last_error());
     return gather_rows(x, x->answers, sizeof *x->answers);
@@ -224,6 +227,18 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
     }
 }
 
+/* A token goes through all ranks, one after another; of a prompt they have a chunk each, and the
+ * slowest one decides. What links take isn't in it. */
+static void predict(const ranks *x, mnem_engine_plan *plan) {
+    double seconds = 0;
+    for (int32_t i = 0; i < x->size; i++) {
+        const answer *a = &x->answers[i];
+        seconds += 1 / a->generate;
+        if (a->prompt < plan->predicted_prompt) plan->predicted_prompt = a->prompt;
+    }
+    plan->predicted_generate = 1 / seconds; /* 0 where one isn't known */
+}
+
 static mnem_status run(ranks *x, mnem_engine_plan *plan) {
     MNEM__TRY(agree(x));
     MNEM__TRY(gather_room(x));
@@ -234,6 +249,7 @@ static mnem_status run(ranks *x, mnem_engine_plan *plan) {
     settle(x, plan);
     MNEM__TRY(plan_part(x, plan));
     plan->wanted_bytes = wanted;
+    predict(x, plan);
     return check_answers(x, plan);
 }
 
