@@ -133,8 +133,10 @@ uint32_t mnem__trace_name_of(mnem__trace_names *n, const mnem__event_key *key) {
 
 #if defined __SSE2__
 /* strcmp's call takes longer than all else here. 16 bytes that begin 16 before a page's end can be
- * read whatever the text's length; texts that are kept have as many behind them. */
-static __attribute__((no_sanitize("address"))) bool same_text(const char *kept, const char *text) {
+ * read whatever the text's length; texts that are kept have as many behind them, which another
+ * thread may be writing, and which decide nothing. */
+static __attribute__((no_sanitize("address", "thread"))) bool same_text(const char *kept,
+                                                                        const char *text) {
     if (((uintptr_t)text & 4095) > 4096 - 16) return !strcmp(kept, text);
     const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)kept);
     const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)text);
