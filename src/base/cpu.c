@@ -11,12 +11,7 @@
 #include <cpuid.h>
 #endif
 
-/* To compare as on a lesser machine: -DMNEM_CPU_MOST=MNEM__CPU_AVX2. */
-#ifndef MNEM_CPU_MOST
-#define MNEM_CPU_MOST MNEM__CPU_BEST
-#endif
-
-static atomic_int level_limit = MNEM_CPU_MOST;
+static atomic_int level_limit = MNEM__CPU_BEST;
 
 #if defined __x86_64__
 
