@@ -22,6 +22,9 @@ static int64_t number(const json_t *object, const char *key) {
     return json_integer_value(value);
 }
 
+/* Bytes by which what sanitizers take differs from run to run. */
+enum { VARIES = MNEM_SANITIZED ? 1 << 20 : 0 };
+
 /* The start of a file, which the next call overwrites. */
 static const char *file_text(const char *path) {
     static char text[TOOL_RUN_BYTES];
@@ -60,7 +63,8 @@ static void sequences_take_pages_of_their_own(void **state) {
         peak[i] = number(plan, "peak_bytes");
         json_decref(plan);
     }
-    assert_true(peak[1] >= peak[0] + 32 * page);
+    assert_true(peak[1] + VARIES >= peak[0] + 32 * page);
+    assert_true(32 * page > 2 * VARIES);
     const tool_result r = RUN("plan", tool_model, "--sequences", "4", "--ctx", "256");
     assert_non_null(strstr(r.out, "16 of 64 tokens for 4 sequences together"));
 }
@@ -236,8 +240,7 @@ static void a_device_too_small_is_refused_with_the_capacity_that_does(void **sta
     const char *least = strstr(r.err, "the device holds 1 MiB: the least is --capacity ");
     if (r.code != 3 || !least) fail_msg("exit code %d: %s", r.code, r.err);
     assert_int_equal(sscanf(strstr(least, "--capacity"), "--capacity %23s", capacity), 1);
-    /* What sanitizers take isn't the same in each run. */
-    if (MNEM_SANITIZED) snprintf(capacity, sizeof capacity, "%.3fM", atof(capacity) + 1);
+    if (VARIES) snprintf(capacity, sizeof capacity, "%.3fM", atof(capacity) + 1);
     r = RUN("plan", tool_model, "--device", "null", "--capacity", capacity);
     if (r.code != 0) fail_msg("--capacity %s: %s", capacity, r.err);
 }
