@@ -172,9 +172,11 @@ mnem_status mnem_comm_test(mnem_comm *comm, mnem_comm_request *request, bool *do
     return MNEM_OK;
 }
 
-/* The processor is given away now and then: another thread may be what is waited for. */
+/* What doesn't come soon may be another thread's to make, of this processor: it is given away
+ * between looks then. */
 mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, double seconds) {
     enum { LOOKS = 64 };
+    static const double alone = 1e-4;
     const double begin = mnem__seconds();
     double now = begin;
     mnem_status status = MNEM_OK;
@@ -182,8 +184,8 @@ mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, dou
     while (status == MNEM_OK && !done && now - begin < seconds) {
         for (int i = 0; i < LOOKS && status == MNEM_OK && !done; i++)
             status = mnem_comm_test(comm, request, &done);
-        if (!done) sched_yield();
         now = mnem__seconds();
+        if (!done && now - begin > alone) sched_yield();
     }
     comm->stats.seconds_waiting += now - begin;
     return status == MNEM_OK && !done ? mnem_comm_wait(comm, request, 1) : status;
