@@ -160,7 +160,7 @@ typedef struct mnem_transformer {
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
     /* Of a part of it, such as a rank's: the layers that are here. 0, 0: all. */
     int32_t part_begin, part_end;
-    /* The rows that are here; vocab.end 0: all. Then heads, kv_heads and ff are those of the part. */
+    /* The rows that are here; vocab.end 0: all. Else heads, kv_heads and ff are those of them. */
     mnem_row_part rows;
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,

@@ -267,7 +267,7 @@ mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choic
         .gather_bytes = setup->map->rows ? mnem__transformer_gather_bytes(setup->map) : 0};
 }
 
-/* Of the rank that makes them, and rank 0, which gets them; of rows that are cut each makes some. */
+/* Of the rank that makes them, and rank 0, which gets them; where rows are cut each makes some. */
 static int32_t logits_here(const mnem__setup *setup) {
     const mnem_transformer *t = &setup->map->shape;
     if (t->encoder || !(mnem__embedding_here(t) || mnem__head_here(t))) return 0;

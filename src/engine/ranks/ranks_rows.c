@@ -5,9 +5,9 @@
  * become rows by rounding where they end to whole units: groups of heads of one key and value,
  * blocks of 32 columns (as A8 has them), groups of 16 rows (as matrices are packed).
  *
- *     4 groups, 3 ranks     | g0 g1 | g2 | g3 |          2 groups, 5 ranks   | g0 : g0 : g0 | g1 : g1 |
- *                                                        ranks of one group each have its keys and
- *                                                        values, and some of its heads
+ *     4 groups, 3 ranks     | g0 g1 | g2 | g3 |     2 groups, 5 ranks   | g0 : g0 | g1 : g1 : g1 |
+ *                                                   ranks of one group each have its keys and
+ *                                                   values, and some of its heads
  */
 #include "engine/ranks/ranks_rows.h"
 

@@ -16,7 +16,7 @@
 #ifndef MNEM_SRC_ENGINE_RELAY_RELAY_H
 #define MNEM_SRC_ENGINE_RELAY_RELAY_H
 
-#include "engine/relay/gather.h"
+#include "engine/relay/relay_gather.h"
 
 /* An order is op, a, b, c; a pass has segments and ids behind them. */
 typedef enum mnem__relay_op {
@@ -53,7 +53,8 @@ typedef struct mnem__relay {
 
 typedef struct mnem__relay_shape {
     int32_t rank, size, sequences, chunk, embd;
-    uint64_t gather_bytes; /* of the widest row that is gathered (gather.h); 0: ranks have layers,
+    uint64_t
+        gather_bytes; /* of the widest row that is gathered (relay_gather.h); 0: ranks have layers,
                               which hidden rows go through */
     const mnem__gather_member *mine; /* where there is such a row; only for start */
 } mnem__relay_shape;

@@ -1,8 +1,8 @@
-/* gather.h: columns of rows that ranks make together, given to all of them.
+/* relay_gather.h: columns of rows that ranks make together, given to all of them.
  *
- *     rank 0   [ a a a a . . . . ]  ──a──►          each sends what it has to all others; what comes
- *     rank 1   [ . . . . b b b b ]  ◄──b──          lies in slots that were posted before, then goes
- *              [ a a a a b b b b ]                  to its place
+ *     rank 0   [ a a a a . . . . ]  ──a──►      each sends what it has to all others; what comes
+ *     rank 1   [ . . . . b b b b ]  ◄──b──      lies in slots that were posted before, then
+ *              [ a a a a b b b b ]              goes to its place
  *
  * Two slots for each peer: the message of the gather that runs, and that of the next one from a
  * peer that is ahead. None can be farther ahead, since it needs what this rank sends. A slot holds
@@ -10,8 +10,8 @@
  * A rank looks for what is about to come for a while before it sleeps, where every thread of the
  * ranks of its machine has a processor.
  * Invariant: what was sent has been sent when a gather ends, so that its rows may be written. */
-#ifndef MNEM_SRC_ENGINE_RELAY_GATHER_H
-#define MNEM_SRC_ENGINE_RELAY_GATHER_H
+#ifndef MNEM_SRC_ENGINE_RELAY_RELAY_GATHER_H
+#define MNEM_SRC_ENGINE_RELAY_RELAY_GATHER_H
 
 #include "mnem/comm.h"
 #include "mnem/graph.h"

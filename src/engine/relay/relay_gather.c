@@ -1,7 +1,7 @@
-/* gather.c: columns of rows from and to all ranks (gather.h).
+/* relay_gather.c: columns of rows from and to all ranks (relay_gather.h).
  *
  * Cost: a message to each rank and one from each, and a copy of what comes; nothing is taken. */
-#include "engine/relay/gather.h"
+#include "engine/relay/relay_gather.h"
 
 #include <string.h>
 #include <unistd.h>
