@@ -69,6 +69,10 @@ mnem_status mnem_comm_test(mnem_comm *comm, mnem_comm_request *request, bool *do
 /* Waits until all of them are done. */
 mnem_status mnem_comm_wait(mnem_comm *comm, mnem_comm_request *requests, int32_t count);
 
+/* The same for one that is about to be done: looks for it again and again, for up to so many
+ * seconds, before it sleeps. */
+mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, double seconds);
+
 /* Returns when every rank has called it. */
 mnem_status mnem_comm_barrier(mnem_comm *comm);
 /* Every rank has bytes [begin[r], begin[r + 1]) of all, begin [size + 1], and gets everybody's. The

@@ -44,6 +44,9 @@ typedef struct mnem_machine_profile {
     double macs_per_s;       /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
 } mnem_machine_profile;
 
+/* How ranks share a model: each has some of the layers, or some rows of every matrix. */
+typedef enum mnem_cut { MNEM_CUT_LAYERS, MNEM_CUT_ROWS } mnem_cut;
+
 /* Zero means default. */
 typedef struct mnem_engine_options {
     mnem_ledger *ledger; /* required; its budget is the plan's. While it is preparing, what was live
@@ -76,6 +79,8 @@ typedef struct mnem_engine_options {
      * are this rank's, which mnem_engine_plan_ranks sets in the plan; 0, 0: all. */
     mnem_comm *comm;
     int32_t layer_begin, layer_end;
+    mnem_cut cut;       /* what mnem_engine_plan_ranks gives each rank a part of */
+    mnem_row_part rows; /* of every layer, which it sets in the plan, too; vocab.end 0: all */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
@@ -94,6 +99,7 @@ typedef struct mnem_engine_plan {
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
     int32_t layer_begin, layer_end;  /* of a part of the model: those that are here; 0, 0: all */
+    mnem_row_part rows;              /* so too; vocab.end 0: all */
     int32_t matrices, matrices_resident;
     uint64_t weight_bytes; /* all matrices, packed */
     uint64_t weight_bytes_resident;
@@ -252,11 +258,15 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
 
 /* Plans for all ranks of options->comm at once, each with its own ledger: where the layers are cut,
  * so that the fullest rank has the most room, a context and a chunk that all hold, and what each
- * rank takes of its budget for its layers. Every rank calls it with its own ledger, profile and
+ * rank takes of its budget for its layers. With MNEM_CUT_ROWS each has a part of every matrix: as
+ * large a one as every other has, but where its budget hasn't the room; whole groups of heads, or
+ * where there are fewer than ranks a part of one with a copy of its keys and values. Ranks meet
+ * four times in a layer then. Every rank calls it with its own ledger, profile and
  * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
  * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
  * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
- * adapters. */
+ * adapters; of rows also experts, attention through a latent, norms over all heads, and matrices
+ * that are several in one. */
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
                                    mnem_engine_plan *plan);
 /* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;

@@ -66,6 +66,7 @@ typedef struct mnem_graph_node {
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
+    int32_t what;   /* GATHER: a number of the builder's, which args.gather is told */
     bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
                   two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
@@ -252,6 +253,23 @@ typedef struct mnem_graph_tap {
     void *context;
 } mnem_graph_tap;
 
+/* Rows of which this program has columns [begin, end): they are whole, in their places. */
+typedef struct mnem_graph_gathered {
+    int32_t what; /* the node's */
+    mnem_type type;
+    uint8_t *rows;
+    int64_t count, stride; /* rows; bytes from one to the next */
+    int64_t begin, end;
+} mnem_graph_gathered;
+
+/* Gets the columns that other programs have, which run the same nodes over the same rows, and gives
+ * them those that are here; called by worker 0 for each GATHER, while the others wait or go on with
+ * what needs none of it. A failure ends the run. */
+typedef struct mnem_graph_gather {
+    mnem_status (*run)(void *context, const mnem_graph_gathered *gathered);
+    void *context;
+} mnem_graph_gather;
+
 typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
@@ -270,6 +288,7 @@ typedef struct mnem_graph_args {
     const volatile int *cancel;          /* not 0: stop soon. NULL: never */
     const mnem_graph_observer *observer; /* NULL: nobody, and no clock is read */
     const mnem_graph_tap *tap;           /* NULL: nobody */
+    const mnem_graph_gather *gather;     /* of GATHER; NULL where there is none */
 } mnem_graph_args;
 
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire

@@ -117,6 +117,17 @@ typedef enum mnem_pooling {
 } mnem_pooling;
 
 enum { MNEM_LAYERS_MAX = 1024 };
+/* Of numbers from 0: [begin, end). */
+typedef struct mnem_row_range {
+    int32_t begin, end;
+} mnem_row_range;
+/* Which rows of each layer's matrices a part of a model has, in numbers of the whole: heads of
+ * queries, and of keys and values, with theirs; columns between a feed-forward's matrices; rows of
+ * what makes hidden rows; rows of the output matrix. */
+typedef struct mnem_row_part {
+    mnem_row_range heads, kv_heads, ff, embd, vocab;
+} mnem_row_part;
+
 typedef struct mnem_transformer {
     char architecture[16]; /* "llama", "qwen2", ... */
     int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
@@ -149,6 +160,8 @@ typedef struct mnem_transformer {
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
     /* Of a part of it, such as a rank's: the layers that are here. 0, 0: all. */
     int32_t part_begin, part_end;
+    /* The rows that are here; vocab.end 0: all. Else heads, kv_heads and ff are those of them. */
+    mnem_row_part rows;
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; the encoders bert and nomic-bert; with

@@ -172,6 +172,9 @@ typedef struct mnem_kv_sequence {
  *             are f64, rounded once; a NaN makes max and min NaN
  * CONCAT      in[0], in[1], ... (up to 7, the first absent one ends) -> out, beside each other on
  *             desc.axis; any type of single elements, one for all
+ * GATHER      in[0] [T, k] -> columns [desc.axis, desc.axis + k) of out [T, n], F32 or A8 (of
+ *             which the columns are whole blocks of 32), may be there already. The others are other
+ *             programs': a graph's run gets them (graph.h)
  * CAST        in[0] -> out of its shape, from and to F32, F16, BF16, F64, I8, I16, I32, I64. To
  *             nearest even; to integers towards 0. What doesn't fit becomes the nearest number that
  *             does (of floats: infinity), NaN the integer 0
@@ -218,7 +221,8 @@ typedef struct mnem_kv_sequence {
     X(CONCAT, "concat")                                                                            \
     X(CAST, "cast")                                                                                \
     X(STATE_LOSS, "state_loss")                                                                    \
-    X(STATE_LOSS_GRAD, "state_loss_grad")
+    X(STATE_LOSS_GRAD, "state_loss_grad")                                                          \
+    X(GATHER, "gather")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -310,7 +314,8 @@ typedef struct mnem_op_desc {
     mnem_route route;               /* ROUTE, EXPERTS */
     mnem_op_kind core;              /* EXPERTS */
     float alpha;                    /* ADD: of in[1]; 0: 1 */
-    int32_t axis;                   /* SOFTMAX, CONCAT: a dimension, 0 the slowest */
+    int32_t axis;                   /* SOFTMAX, CONCAT: a dimension, 0 the slowest;
+                                       GATHER: the first column */
     uint32_t axes;                  /* REDUCE: bits of dimensions */
     mnem_reduce reduce;             /* REDUCE */
 } mnem_op_desc;

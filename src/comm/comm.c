@@ -2,6 +2,7 @@
  * implementation's table.
  *
  * Invariant: the first failure's text is the only one; whoever calls later is told it again. */
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,6 +170,25 @@ mnem_status mnem_comm_test(mnem_comm *comm, mnem_comm_request *request, bool *do
     MNEM__TRY(comm->ops->test(comm->self, request, done));
     if (*done) tell(comm, request);
     return MNEM_OK;
+}
+
+/* What doesn't come soon may be another thread's to make, of this processor: it is given away
+ * between looks then. */
+mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, double seconds) {
+    enum { LOOKS = 64 };
+    static const double alone = 1e-4;
+    const double begin = mnem__seconds();
+    double now = begin;
+    mnem_status status = MNEM_OK;
+    bool done = false;
+    while (status == MNEM_OK && !done && now - begin < seconds) {
+        for (int i = 0; i < LOOKS && status == MNEM_OK && !done; i++)
+            status = mnem_comm_test(comm, request, &done);
+        now = mnem__seconds();
+        if (!done && now - begin > alone) sched_yield();
+    }
+    comm->stats.seconds_waiting += now - begin;
+    return status == MNEM_OK && !done ? mnem_comm_wait(comm, request, 1) : status;
 }
 
 mnem_status mnem_comm_wait(mnem_comm *comm, mnem_comm_request *requests, int32_t n) {

@@ -156,7 +156,11 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
-    const mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
+    const mnem__gather_member mine = {
+        .part = e->map->shape.rows, .head_dim = e->map->shape.head_dim, .threads = setup->threads};
+    mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
+    relay.mine = &mine;
+    e->gather = (mnem_graph_gather){mnem__gather_run, &e->relay.gather};
     return mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
                              e->tables.requests);
 }
@@ -229,6 +233,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     mnem_engine_options here = *options;
     here.layer_begin = plan->layer_begin;
     here.layer_end = plan->layer_end;
+    here.rows = plan->rows;
     *engine = NULL;
     MNEM__TRY(mnem__setup_init(&setup, model, &here));
     setup.threads = plan->threads;

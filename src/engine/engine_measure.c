@@ -53,8 +53,10 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
     mnem_status status = check_options(options);
     if (status == MNEM_OK)
-        status = mnem__transformer_map_part(model, options->layer_begin, options->layer_end,
-                                            &setup->map);
+        status = options->rows.vocab.end > 0
+                     ? mnem__transformer_map_rows(model, &options->rows, &setup->map)
+                     : mnem__transformer_map_part(model, options->layer_begin, options->layer_end,
+                                                  &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
     if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
@@ -75,7 +77,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
     setup->sequences = options->sequences ? options->sequences : 1;
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
-    setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));
+    const size_t flags = (size_t)setup->matrices + 1; /* an embedding that is never resident */
+    setup->flags = mnem__calloc("session", flags, sizeof(bool));
     status = setup->flags ? mnem__engine_pool_measure(&setup->pool_bytes, &setup->track_bytes)
                           : mnem__heap_status();
     if (status == MNEM_OK) return MNEM_OK;
@@ -207,6 +210,7 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice) {
     return (mnem__weights_options){.model = setup->model,
                                    .tensors = setup->map->matrices,
+                                   .rows = setup->map->rows,
                                    .resident = setup->flags,
                                    .body_count = setup->map->body_count,
                                    .head_count = setup->map->head_count,
@@ -254,16 +258,20 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
 
 mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choice *choice) {
     const mnem_comm *comm = setup->options->comm;
-    return (mnem__relay_shape){.rank = comm ? mnem_comm_rank(comm) : 0,
-                               .size = comm ? mnem_comm_size(comm) : 1,
-                               .sequences = setup->sequences,
-                               .chunk = choice->chunk,
-                               .embd = setup->map->shape.embd};
+    return (mnem__relay_shape){
+        .rank = comm ? mnem_comm_rank(comm) : 0,
+        .size = comm ? mnem_comm_size(comm) : 1,
+        .sequences = setup->sequences,
+        .chunk = choice->chunk,
+        .embd = setup->map->shape.embd,
+        .gather_bytes = setup->map->rows ? mnem__transformer_gather_bytes(setup->map) : 0};
 }
 
-/* The rank that makes them, and rank 0, which gets them. */
-static bool has_logits(const mnem__setup *setup) {
-    return mnem__embedding_here(&setup->map->shape) || mnem__head_here(&setup->map->shape);
+/* Of the rank that makes them, and rank 0, which gets them; where rows are cut each makes some. */
+static int32_t logits_here(const mnem__setup *setup) {
+    const mnem_transformer *t = &setup->map->shape;
+    if (t->encoder || !(mnem__embedding_here(t) || mnem__head_here(t))) return 0;
+    return t->rows.vocab.begin > 0 ? t->rows.vocab.end - t->rows.vocab.begin : t->vocab;
 }
 
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
@@ -288,9 +296,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] =
-        t->encoder || !has_logits(setup)
-            ? 0
-            : (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
+        (uint64_t)setup->logits_rows * (uint64_t)logits_here(setup) * sizeof(float);
     bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
     bytes[MNEM__PART_RING] = weights->ring_bytes;
     if (!choice->embedding_packed) {

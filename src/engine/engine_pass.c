@@ -78,7 +78,8 @@ static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
                              .kv = e->tables.kv,
                              .kv_count = x->segments,
                              .weights = &e->source,
-                             .cancel = &e->cancel};
+                             .gather = &e->gather,
+                             .cancel = e->relay.together ? NULL : &e->cancel};
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */
@@ -106,7 +107,7 @@ static mnem_status begin_body(mnem__step *x) {
     mnem_engine *e = x->e;
     bool stopped = false;
     MNEM__TRY(mnem__relay_sent(&e->relay)); /* those of the pass before */
-    if (!mnem__relay_first(&e->relay))
+    if (mnem__relay_receives(&e->relay))
         MNEM__TRY(mnem__relay_receive(&e->relay, e->external[MNEM__SLOT_HIDDEN], x->rows,
                                       e->map->shape.embd, &stopped));
     if (stopped) return mnem__fail(MNEM_CANCELLED, "engine: rank 0 stopped the pass");
@@ -116,7 +117,7 @@ static mnem_status begin_body(mnem__step *x) {
 /* To the rank that goes on, also that it doesn't. */
 static mnem_status end_body(const mnem__step *x, mnem_status status) {
     mnem_engine *e = x->e;
-    if (mnem__relay_last(&e->relay)) return status;
+    if (!mnem__relay_sends(&e->relay)) return status;
     const mnem_status sent = mnem__relay_send(&e->relay, e->external[MNEM__SLOT_HIDDEN],
                                               status ? 0 : x->rows, e->map->shape.embd);
     return status ? status : sent;
@@ -199,8 +200,9 @@ static mnem_status make_logits(mnem__step *x, float *hidden, int32_t n) {
     args.external = external;
     e->stats.passes++;
     MNEM__TRY(mnem_graph_run(e->graphs.head, e->team, &args));
-    return mnem__relay_first(&e->relay) ? MNEM_OK
-                                        : mnem__relay_logits_send(&e->relay, logits, bytes);
+    return mnem__relay_first(&e->relay) || e->relay.together
+               ? MNEM_OK /* of rows: gathered */
+               : mnem__relay_logits_send(&e->relay, logits, bytes);
 }
 
 static mnem_status run_head(mnem__step *x, float *hidden, int32_t n, reader *r) {
@@ -230,6 +232,13 @@ static mnem_status give_hidden(const mnem__step *x) {
     return status;
 }
 
+/* Ranks that run a pass together all end it, or none does: one is stopped before it begins. */
+static mnem_status check_stopped(const mnem_engine *e) {
+    if (!e->relay.together || e->relay.rank > 0 || !__atomic_load_n(&e->cancel, __ATOMIC_RELAXED))
+        return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "engine: cancelled before a pass");
+}
+
 /* The last rank makes all that the pass wants before it hears that rank 0 wanted no more. */
 static mnem_status run_heads(mnem__step *x, int32_t wanted) {
     mnem_engine *e = x->e;
@@ -242,7 +251,9 @@ static mnem_status run_heads(mnem__step *x, int32_t wanted) {
         status = run_head(x, rows, mnem__min_i32(e->logits_rows, wanted - i), &r);
         for (int32_t k = i + e->logits_rows; status == MNEM_CANCELLED && k < wanted;
              k += e->logits_rows)
-            if (!hidden) (void)make_logits(x, NULL, mnem__min_i32(e->logits_rows, wanted - k));
+            if (!hidden || e->relay.together)
+                (void)make_logits(x, hidden ? hidden + k * embd : NULL,
+                                  mnem__min_i32(e->logits_rows, wanted - k));
     }
     return status;
 }
@@ -254,10 +265,13 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     const mnem__segment *last = &e->tables.segments[x->segments - 1];
     x->rows = last->row + last->n;
     for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
+    MNEM__TRY(check_stopped(e));
     if (mnem__relay_leads(&x->e->relay)) MNEM__TRY(tell_pass(x));
     mnem_status status = end_body(x, run_body(x));
     if (status == MNEM_OK && x->on_hidden) status = give_hidden(x);
     if (status == MNEM_OK && wanted > 0) status = run_heads(x, wanted);
+    if (status != MNEM_OK && status != MNEM_CANCELLED && e->relay.together)
+        mnem_comm_abort(e->relay.comm, mnem_last_error()); /* the others wait in the middle of it */
     if (status != MNEM_OK) return status;
     for (int32_t i = 0; i < x->segments; i++) {
         mnem_sequence *s = x->parts[e->tables.segments[i].part].sequence;

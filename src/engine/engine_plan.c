@@ -253,12 +253,13 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
     plan->layers = mnem__layers_end(&map->shape) - map->shape.part_begin;
     plan->layer_begin = map->shape.part_begin;
     plan->layer_end = map->shape.part_end;
+    plan->rows = map->shape.rows;
     plan->matrices = p->setup.matrices;
     plan->matrices_resident = way->residency->resident;
     plan->embedding_resident = way->residency->embedding_packed;
     for (int32_t i = 0; i < plan->matrices; i++) {
         mnem_tensor_info info;
-        mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
+        mnem__transformer_matrix(map, i, &info);
         const uint64_t bytes = mnem__matrix_pack_bytes(&info);
         plan->weight_bytes += bytes;
         count_sparse(&info, plan);

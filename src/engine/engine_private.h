@@ -105,7 +105,8 @@ struct mnem_engine {
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
     mnem__relay relay;
-    uint64_t row_bytes; /* of the embedding matrix in the file */
+    mnem_graph_gather gather; /* of the relay */
+    uint64_t row_bytes;       /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;
     int cancel;        /* atomic */

@@ -47,7 +47,7 @@ static void count_work(mnem__search *search) {
         search->expert_part = (double)map->shape.route.used / map->shape.experts;
     for (int32_t i = 0; i < map->body_count + map->head_count; i++) {
         mnem_tensor_info info;
-        if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[i], &info)) continue;
+        mnem__transformer_matrix(map, i, &info);
         const double used = mnem__transformer_used_part(map, &info);
         const bool sparse = info.layout == MNEM_LAYOUT_SPARSE;
         const double macs = used * (double)mnem__matrix_rows(&info) *
@@ -72,6 +72,7 @@ static mnem_status measure_matrix(const mnem__search *search, int32_t index, boo
     mnem__weights_options options = mnem__engine_weights_options(search->setup, &choice);
     const bool used = index < options.body_count + options.head_count;
     options.tensors += index;
+    if (options.rows) options.rows += index;
     options.resident = &resident;
     options.body_count = index < options.body_count;
     options.head_count = used && !options.body_count;

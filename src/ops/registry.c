@@ -46,6 +46,7 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_CAST] = &mnem__op_cast,
     [MNEM_OP_STATE_LOSS] = &mnem__op_state_loss,
     [MNEM_OP_STATE_LOSS_GRAD] = &mnem__op_state_loss_grad,
+    [MNEM_OP_GATHER] = &mnem__op_gather,
 };
 
 /* A backend with kernels has its list of tables here. */

@@ -90,7 +90,7 @@ const tool_option tool_cut_options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
      .help =
          "under mpirun, with --memory SIZE[,SIZE...] for each rank: what a rank holds, layers in a "
-         "row or rows of every matrix (default: layers; rows aren't built yet)"},
+         "row or rows of every matrix (default: layers)"},
     {0},
 };
 

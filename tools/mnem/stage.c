@@ -83,6 +83,7 @@ static void set_options(tool_stage *stage) {
     const tool_session_asked *asked = stage->asked;
     mnem_engine_options *o = &stage->options;
     o->ledger = stage->ledger;
+    o->cut = asked->cut == 1 ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS;
     o->context = asked->context;
     o->threads = asked->threads;
     o->chunk = asked->chunk;
@@ -163,7 +164,6 @@ static int check_ranks(const tool_stage *stage) {
             return tool_usage(verb, "--cut is of several ranks: mpirun -n N mnem %s", verb);
         return TOOL_OK;
     }
-    if (asked->cut == 1) return tool_usage(verb, "--cut rows isn't built yet; --cut layers is");
     if (!asked->memory)
         return tool_usage(verb, "several ranks may share a machine: say with --memory what each "
                                 "may take");

@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "engine/engine_private.h"
+#include "engine/ranks/ranks_rows.h"
 #include "engine/saved/saved_private.h"
 #include "model/architecture/architecture.h"
 #include "plan/plan_budget.h"
@@ -38,10 +39,11 @@ typedef struct ranks {
     mnem_engine_options options; /* of this rank */
     mnem_comm *comm;
     int32_t rank, size, layers;
-    size_t *begin;   /* [size + 1], of what is gathered */
-    uint64_t *room;  /* [size] */
-    int32_t *cut;    /* [size + 1]: layers */
-    answer *answers; /* [size] */
+    size_t *begin;        /* [size + 1], of what is gathered */
+    uint64_t *room;       /* [size] */
+    int32_t *cut;         /* [size + 1]: layers */
+    mnem_row_part *parts; /* [size]: or rows */
+    answer *answers;      /* [size] */
 } ranks;
 
 /* ---- told to all ---- */
@@ -62,9 +64,9 @@ static mnem_status share(ranks *x, void *data, size_t bytes) {
 /* Rank 0 knows what is asked for; others may not: a prompt, a text. */
 static mnem_status share_options(ranks *x) {
     mnem_engine_options *o = &x->options;
-    int32_t asked[] = {o->context,    o->context_wanted, o->context_needed,
-                       o->chunk,      o->sequences,      o->pages_tokens,
-                       o->pages_fill, o->logits_rows,    (int32_t)o->kv};
+    int32_t asked[] = {o->context,     o->context_wanted, o->context_needed, o->chunk,
+                       o->sequences,   o->pages_tokens,   o->pages_fill,     o->logits_rows,
+                       (int32_t)o->kv, (int32_t)o->cut};
     MNEM__TRY(share(x, asked, sizeof asked));
     o->context = asked[0];
     o->context_wanted = asked[1];
@@ -75,6 +77,7 @@ static mnem_status share_options(ranks *x) {
     o->pages_fill = asked[6] != 0;
     o->logits_rows = asked[7];
     o->kv = (mnem_kv_choice)asked[8];
+    o->cut = (mnem_cut)asked[9];
     return MNEM_OK;
 }
 
@@ -88,6 +91,7 @@ static mnem_status refuse_model(const ranks *x) {
                       : x->options.adapter_count ? "a model with adapters"
                                                  : NULL;
     if (why) return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s doesn't run on several yet", why);
+    if (x->options.cut == MNEM_CUT_ROWS) return mnem__ranks_rows_check(x->model, x->size);
     if (t.layers >= x->size) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "ranks: %d of them, and %d layers; %d ranks at most", x->size,
                       t.layers, t.layers);
@@ -161,7 +165,20 @@ static bool cut_by_split(ranks *x) {
     return whole;
 }
 
+static mnem_status cut_rows(ranks *x) {
+    if (x->rank == 0) {
+        const mnem_status status =
+            mnem__ranks_rows_cut(x->model, &x->options, x->size, x->room, x->parts);
+        if (status != MNEM_OK) mnem_comm_abort(x->comm, mnem_last_error());
+        MNEM__TRY(status);
+    }
+    MNEM__TRY(share(x, x->parts, (size_t)x->size * sizeof *x->parts));
+    x->options.rows = x->parts[x->rank];
+    return MNEM_OK;
+}
+
 static mnem_status cut(ranks *x) {
+    if (x->options.cut == MNEM_CUT_ROWS) return cut_rows(x);
     if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x);
     MNEM__TRY(share(x, x->cut, ((size_t)x->size + 1) * sizeof *x->cut));
     x->options.layer_begin = x->cut[x->rank];
@@ -189,6 +206,16 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
     return gather_rows(x, x->answers, sizeof *x->answers);
 }
 
+/* What of the model a rank has. */
+static const char *part_text(const ranks *x, int32_t rank, char text[60]) {
+    if (x->options.cut == MNEM_CUT_ROWS)
+        snprintf(text, 60, "heads %d to %d", x->parts[rank].heads.begin,
+                 x->parts[rank].heads.end - 1);
+    else
+        snprintf(text, 60, "layers %d to %d", x->cut[rank], x->cut[rank + 1] - 1);
+    return text;
+}
+
 /* The first rank that refuses speaks for all. */
 static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
     for (int32_t i = 0; i < x->size; i++) {
@@ -197,8 +224,9 @@ static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
         plan->needed_bytes = a->needed_bytes;
         plan->budget_bytes = a->budget_bytes;
         plan->knob = a->knob;
-        return mnem__fail((mnem_status)a->status, "rank %d of %d (layers %d to %d): %s", i, x->size,
-                          x->cut[i], x->cut[i + 1] - 1, a->text);
+        char part[60];
+        return mnem__fail((mnem_status)a->status, "rank %d of %d (%s): %s", i, x->size,
+                          part_text(x, i, part), a->text);
     }
     return MNEM_OK;
 }
@@ -219,7 +247,8 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
         streamed = streamed || a->streamed;
         q8 = q8 || a->kv_type == MNEM_TYPE_Q8_0;
     }
-    if (open && !streamed) o->chunk = mnem__min_i32(o->chunk, CHUNK_RANKS);
+    if (open && !streamed && o->cut == MNEM_CUT_LAYERS)
+        o->chunk = mnem__min_i32(o->chunk, CHUNK_RANKS);
     if (o->kv == MNEM_KV_AUTO) o->kv = q8 ? MNEM_KV_Q8_0 : MNEM_KV_F16;
     if (o->pages_tokens || o->pages_fill) {
         o->pages_tokens = pages * plan->page_tokens;
@@ -237,6 +266,10 @@ static void predict(const ranks *x, mnem_engine_plan *plan) {
         if (a->prompt < plan->predicted_prompt) plan->predicted_prompt = a->prompt;
     }
     plan->predicted_generate = 1 / seconds; /* 0 where one isn't known */
+    for (int32_t i = 0; i < x->size && x->options.cut == MNEM_CUT_ROWS; i++) { /* at once */
+        const double one = x->answers[i].generate;
+        if (i == 0 || one < plan->predicted_generate) plan->predicted_generate = one;
+    }
 }
 
 static mnem_status run(ranks *x, mnem_engine_plan *plan) {
@@ -276,12 +309,14 @@ mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_op
     x.room = mnem__calloc("plan", n, sizeof *x.room);
     x.cut = mnem__calloc("plan", n + 1, sizeof *x.cut);
     x.answers = mnem__calloc("plan", n, sizeof *x.answers);
-    const bool whole = x.begin && x.room && x.cut && x.answers;
+    x.parts = mnem__calloc("plan", n, sizeof *x.parts);
+    const bool whole = x.begin && x.room && x.cut && x.parts && x.answers;
     status = whole ? run(&x, plan) : mnem__heap_status();
     if (!whole) mnem_comm_abort(x.comm, mnem_last_error());
     mnem__free(x.begin);
     mnem__free(x.room);
     mnem__free(x.cut);
+    mnem__free(x.parts);
     mnem__free(x.answers);
     return status;
 }

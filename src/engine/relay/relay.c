@@ -18,16 +18,19 @@ static size_t order_bytes(const mnem__relay_shape *s) {
 }
 
 static size_t states_bytes(const mnem__relay_shape *s) {
-    if (s->rank == 0) return 0;
+    if (s->rank == 0 || s->gather_bytes) return 0;
     return (size_t)((uint64_t)s->chunk * (uint64_t)s->embd * sizeof(float));
 }
 
 uint64_t mnem__relay_block_bytes(const mnem__relay_shape *s) {
-    return s->size > 1 ? MNEM__RELAY_ORDERS * order_bytes(s) + states_bytes(s) : 0;
+    if (s->size < 2) return 0;
+    return MNEM__RELAY_ORDERS * order_bytes(s) + states_bytes(s) +
+           mnem__gather_bytes(s->gather_bytes, s->chunk, s->size);
 }
 
 uint64_t mnem__relay_requests(const mnem__relay_shape *s) {
-    return s->size > 1 ? MNEM__RELAY_ORDERS * (uint64_t)s->size : 0;
+    if (s->size < 2) return 0;
+    return (MNEM__RELAY_ORDERS + (s->gather_bytes ? MNEM__GATHER_REQUESTS : 0)) * (uint64_t)s->size;
 }
 
 static mnem_comm_request *requests_of(mnem__relay *r, int order) {
@@ -53,11 +56,19 @@ mnem_status mnem__relay_start(mnem__relay *r, mnem_comm *comm, const mnem__relay
                        .size = s->size,
                        .order_bytes = order_bytes(s),
                        .states_bytes = states_bytes(s),
-                       .requests = requests};
+                       .requests = requests,
+                       .together = s->gather_bytes > 0};
     for (int i = 0; i < MNEM__RELAY_ORDERS; i++, at += r->order_bytes) r->order[i] = (void *)at;
+    for (int i = 0; i < MNEM__RELAY_ORDERS && r->rank > 0; i++) MNEM__TRY(post_order(r, i));
+    if (r->together) {
+        r->gather = (mnem__gather){.comm = comm,
+                                   .rank = s->rank,
+                                   .size = s->size,
+                                   .requests = requests_of(r, MNEM__RELAY_ORDERS)};
+        return mnem__gather_start(&r->gather, at, s->gather_bytes, s->chunk, s->mine);
+    }
     if (r->rank == 0) return MNEM_OK;
     r->states = (void *)at;
-    for (int i = 0; i < MNEM__RELAY_ORDERS; i++) MNEM__TRY(post_order(r, i));
     return post_states(r);
 }
 
@@ -175,8 +186,9 @@ mnem_status mnem__relay_end(mnem__relay *r) {
     if (r->rank > 0) MNEM__TRY(mnem_comm_wait(r->comm, requests_of(r, r->at ^ 1), 1));
     MNEM__TRY(mnem__relay_sent(r));
     MNEM__TRY(mnem__relay_logits_sent(r));
-    if (r->rank > 0) MNEM__TRY(mnem_comm_wait(r->comm, &r->in, 1));
-    if (r->rank < r->size - 1) MNEM__TRY(mnem__relay_send(r, r->states, 0, 0));
+    if (r->together) MNEM__TRY(mnem__gather_end(&r->gather));
+    if (mnem__relay_receives(r)) MNEM__TRY(mnem_comm_wait(r->comm, &r->in, 1));
+    if (mnem__relay_sends(r)) MNEM__TRY(mnem__relay_send(r, r->states, 0, 0));
     MNEM__TRY(mnem__relay_sent(r));
     r->comm = NULL;
     return MNEM_OK;

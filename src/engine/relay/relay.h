@@ -16,7 +16,7 @@
 #ifndef MNEM_SRC_ENGINE_RELAY_RELAY_H
 #define MNEM_SRC_ENGINE_RELAY_RELAY_H
 
-#include "mnem/comm.h"
+#include "engine/relay/relay_gather.h"
 
 /* An order is op, a, b, c; a pass has segments and ids behind them. */
 typedef enum mnem__relay_op {
@@ -47,10 +47,16 @@ typedef struct mnem__relay {
     int at;                        /* the order that is next */
     bool open[MNEM__RELAY_ORDERS]; /* under way */
     bool out_open, logits_open;
+    bool together; /* every rank has a part of all layers: no states go from one to the next */
+    mnem__gather gather;
 } mnem__relay;
 
 typedef struct mnem__relay_shape {
     int32_t rank, size, sequences, chunk, embd;
+    uint64_t
+        gather_bytes; /* of the widest row that is gathered (relay_gather.h); 0: ranks have layers,
+                              which hidden rows go through */
+    const mnem__gather_member *mine; /* where there is such a row; only for start */
 } mnem__relay_shape;
 /* Of the block that it works in, and of the requests. */
 uint64_t mnem__relay_block_bytes(const mnem__relay_shape *shape);
@@ -66,6 +72,13 @@ static inline bool mnem__relay_first(const mnem__relay *relay) {
 }
 static inline bool mnem__relay_last(const mnem__relay *relay) {
     return !relay->comm || relay->rank == relay->size - 1;
+}
+/* Whether hidden rows come from another rank, go to one. */
+static inline bool mnem__relay_receives(const mnem__relay *relay) {
+    return !mnem__relay_first(relay) && !relay->together;
+}
+static inline bool mnem__relay_sends(const mnem__relay *relay) {
+    return !mnem__relay_last(relay) && !relay->together;
 }
 
 /* ---- orders ---- */

@@ -180,6 +180,7 @@ void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
                                .matrix = node->matrix,
                                .layer = node->layer,
                                .guess = node->guess,
+                               .what = node->what,
                                .tail = node->tail};
     step->op.desc = node->desc;
     for (int i = 0; i < MNEM_OP_INPUTS; i++) step->in[i] = known(graph, node->in[i]);

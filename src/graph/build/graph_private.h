@@ -31,7 +31,7 @@ typedef struct mnem__graph_step {
     mnem__op_rate rate;     /* for a trace; compile sets it */
     _Atomic uint64_t named; /* the same: a sink's generation and below it the name that it gave */
     int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
-    int32_t matrix, layer, guess;
+    int32_t matrix, layer, guess, what;
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
     bool tail;
     bool wait;  /* the team meets before this node */

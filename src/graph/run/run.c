@@ -186,6 +186,7 @@ static mnem_status run_step(mnem__walk *w, const mnem__graph_step *step) {
         MNEM__TRY(meet(w));
     }
     if (step->op.desc.kind == MNEM_OP_EXPERTS) return mnem__run_experts(w, step, &b.args);
+    if (step->op.desc.kind == MNEM_OP_GATHER) return mnem__run_gather(w, step, &b.args);
     if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
     return MNEM_OK;
 }
@@ -352,13 +353,17 @@ static void run_walks(mnem__run *r, mnem_team *team) {
     } while (r->regroup);
 }
 
-/* Somebody has to hold the matrices. */
-static mnem_status check_weights(const mnem__run *r) {
-    for (int32_t i = r->from; !r->args->weights && i < r->to; i++) {
+/* Somebody has to hold the matrices, and what others have. */
+static mnem_status check_sources(const mnem__run *r) {
+    const bool weights = r->args->weights, gather = r->args->gather;
+    for (int32_t i = r->from; !(weights && gather) && i < r->to; i++) {
         const mnem_op_kind kind = r->graph->step[i].op.desc.kind;
-        if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS)
+        if (!weights && (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS))
             return mnem__fail(MNEM_INVALID, "graph: node %d (%s), but args.weights is NULL",
                               i - r->from, mnem_op_text(kind));
+        if (!gather && kind == MNEM_OP_GATHER)
+            return mnem__fail(MNEM_INVALID, "graph: node %d (gather), but args.gather is NULL",
+                              i - r->from);
     }
     return MNEM_OK;
 }
@@ -374,7 +379,7 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
                           "graph: %d of its nodes are folded: their outputs must be in "
                           "args.constants (mnem_graph_fold)",
                           graph->folded);
-    const mnem_status status = check_weights(&r);
+    const mnem_status status = check_sources(&r);
     if (status != MNEM_OK) return status;
     if (mnem__event_told() && graph->sizes.workspace_bytes)
         mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_WORKSPACE, 0,

@@ -49,4 +49,7 @@ const mnem__notice *mnem__run_meet(mnem__walk *walk, mnem__holds what, int32_t m
 /* An EXPERTS node, whose inputs are whole: the meeting that it waits for has been. */
 mnem_status mnem__run_experts(mnem__walk *walk, const mnem__graph_step *step, mnem_op_args *args);
 
+/* A GATHER node, so too. */
+mnem_status mnem__run_gather(mnem__walk *walk, const mnem__graph_step *step, mnem_op_args *args);
+
 #endif

@@ -3,7 +3,7 @@
 #define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
 
 #include "model/architecture/adapter_set.h"
-#include "model/architecture/transformer_graph.h"
+#include "model/architecture/transformer_rows.h"
 
 typedef struct builder {
     const mnem__transformer_graph_options *o;
@@ -51,6 +51,19 @@ static inline int32_t layer_bias(builder *b, mnem__role role) {
     return layer_vector(b, mnem__role_get(role)->bias);
 }
 
+/* Of a matrix: of the rows that are here. */
+static inline int32_t matrix_bias(builder *b, mnem__role role) {
+    const mnem__role bias = mnem__role_get(role)->bias;
+    if (!bias || !mnem__transformer_is_cut(b->t)) return layer_vector(b, bias);
+    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
+    const mnem__vector *v = &b->o->map->vectors[first + bias];
+    const mnem_row_range rows = mnem__transformer_rows_of(b->t, role);
+    if (v->tensor < 0) return 0;
+    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, rows.end - rows.begin);
+    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS,
+                               v->offset + (uint64_t)rows.begin * sizeof(float));
+}
+
 /* The layers of an encoder have their keys and values in the same place, one after another, and so
  * have those that are programs by themselves. */
 static inline int32_t layer_pages(const builder *b) {
@@ -58,8 +71,8 @@ static inline int32_t layer_pages(const builder *b) {
 }
 
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
-    mnem_tensor_info info = {0};
-    mnem_model_tensor_get(b->o->map->model, (uint32_t)b->o->map->matrices[handle], &info);
+    mnem_tensor_info info;
+    mnem__transformer_matrix(b->o->map, handle, &info);
     return info;
 }
 
@@ -115,6 +128,16 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
     const mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail};
     mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
 }
+
+/* What all parts have of columns that are made in [T, n] in, where the model is cut; out may have
+ * in's bytes (transformer_gather.c). */
+void mnem__add_gather(builder *b, mnem__gathers what, int32_t in, int32_t out);
+/* The same of what attention makes, or of an activation, for the matrix behind it. */
+inputs mnem__add_gathered(builder *b, mnem__gathers what, int32_t handle, inputs made);
+/* The columns of [T, n] f32 that are this part's. */
+int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n);
+/* For each layer, and around all. */
+enum { MNEM__GATHER_TENSORS = 4, MNEM__GATHER_NODES = 4 };
 
 /* norm(x) for the matrices first to last; f32: in that, whatever they read. */
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,

@@ -18,6 +18,9 @@
  * may be normed or scaled before it is added to x; embedding, scores and logits may be scaled, the
  * last two capped. A layer with a window may turn heads by angles of its own.
  *
+ * Of a model that is cut by rows each part makes some columns of what its products give, and
+ * those of all are gathered before they are read (transformer_gather.c).
+ *
  * A part with a router is a mixture of experts (transformer_mixture.c).
  *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
@@ -50,13 +53,15 @@ static bool adds_apart(const mnem_transformer *t) {
 /* Of so many layers, and what is around them. */
 static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t layers) {
     const bool apart = adds_apart(&o->map->shape);
+    const bool cut = mnem__transformer_is_cut(&o->map->shape);
     const bool mixed = o->map->shape.experts > 0, latent = o->map->shape.latent > 0;
-    const int32_t tensors = LAYER_TENSORS + (apart ? APART_TENSORS : 0) +
-                            (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0) +
-                            (o->keep_inputs ? KEPT_TENSORS : 0);
+    const int32_t tensors =
+        LAYER_TENSORS + (apart ? APART_TENSORS : 0) + (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0) +
+        (cut ? (int32_t)MNEM__GATHER_TENSORS : 0) + (o->keep_inputs ? KEPT_TENSORS : 0);
     const int32_t nodes =
         LAYER_NODES + (apart ? APART_NODES : 0) + (o->keep_inputs ? KEPT_NODES : 0) +
-        (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) + (latent ? (int32_t)MNEM__LATENT_NODES : 0);
+        (cut ? (int32_t)MNEM__GATHER_NODES : 0) + (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
+        (latent ? (int32_t)MNEM__LATENT_NODES : 0);
     const mnem_graph_options more = mnem__adapter_set_room(o->adapters);
     const int32_t times = o->guess_experts ? 2 : 1; /* a router's are in the guess too */
     return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + times * more.tensors,
@@ -127,7 +132,7 @@ static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
-    add_matmul(b, layer_handle(b, role), in, layer_bias(b, role), out, accumulate);
+    add_matmul(b, layer_handle(b, role), in, matrix_bias(b, role), out, accumulate);
 }
 
 /* Of each head, or of all of a token. */
@@ -215,7 +220,8 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                              .in = {in.q, layer_vector(b, part->sinks)},
                              .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
                              .layer = layer_pages(b)});
-    return made_in(type, flat);
+    return mnem__add_gathered(b, MNEM__GATHERS_HEADS, layer_handle(b, part->out),
+                              made_in(type, flat));
 }
 
 /* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
@@ -238,7 +244,7 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
-    return made_in(type, out);
+    return mnem__add_gathered(b, MNEM__GATHERS_FF, layer_handle(b, part->out), made_in(type, out));
 }
 
 /* c conv(b x): [T, E] f32. */
@@ -283,7 +289,9 @@ static void add_part(builder *b, const mnem__layer_part *part) {
     const inputs made = add_core(b, part);
     const bool apart = part->post_norm || b->t->residual_scale > 0;
     const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
-    add_layer_matmul(b, part->out, inputs_of(b, handle, made), out, !apart);
+    const int32_t own = mnem__own_columns(b, MNEM__GATHERS_HIDDEN, out, b->t->embd);
+    add_layer_matmul(b, part->out, inputs_of(b, handle, made), own, !apart);
+    mnem__add_gather(b, MNEM__GATHERS_HIDDEN, own, out);
     if (part->sum_norm)
         add_sum_norm(b, layer_vector(b, part->sum_norm), layer_bias(b, part->sum_norm));
     if (!apart) return;
@@ -438,10 +446,15 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     const int32_t weight = vector(&b, &options->map->output_norm);
     const int32_t bias = vector(&b, &options->map->output_norm_bias);
     const inputs n = mnem__add_norm(&b, weight, bias, handle, handle, false);
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
+    const bool whole = !mnem__transformer_is_cut(b.t) || b.t->rows.vocab.begin == 0;
+    const int32_t words = whole ? b.t->vocab : b.t->rows.vocab.end - b.t->rows.vocab.begin;
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, words);
     const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
     mnem_graph_name(b.graph, logits, "logits", -1);
-    add_matmul(&b, handle, n, 0, logits, false);
+    const int32_t own = whole ? mnem__own_columns(&b, MNEM__GATHERS_LOGITS, logits, words) : logits;
+    add_matmul(&b, handle, n, 0, own, false);
+    mnem__add_gather(&b, MNEM__GATHERS_LOGITS, own, logits);
+    if (!whole) return finish(&b, graph, sizes);
     add_scale(&b, logits, b.t->logit_scale);
     if (b.t->logit_cap > 0)
         add(&b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SOFT_CAP, .scale = b.t->logit_cap},

@@ -22,6 +22,7 @@ typedef struct mnem__transformer_map {
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
     int32_t embedding;     /* handle of the embedding matrix: of the head when tied; -1: not here */
     int32_t *matrices;     /* tensor indices */
+    mnem_row_range *rows;  /* of each matrix those that are here; NULL: all */
     int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
     mnem__vector token_type, embed_norm, embed_norm_bias;
@@ -37,6 +38,28 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
  * first, the output matrix where they end with the last. */
 mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, int32_t end,
                                        mnem__transformer_map **map);
+/* The same of a part of every matrix's rows (transformer_rows.c). The embedding is a matrix by
+ * itself then, behind those that are counted: its rows are read from the file. */
+mnem_status mnem__transformer_map_rows(const mnem_model *model, const mnem_row_part *part,
+                                       mnem__transformer_map **map);
+/* A matrix as it is here: of its rows those of the part. */
+void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
+                              mnem_tensor_info *info);
+/* Why a model's rows can't be cut, such as "a mixture of experts"; NULL. */
+const char *mnem__transformer_uncut(const mnem_transformer *transformer);
+/* What a GATHER of the programs is told: which columns of whom. */
+typedef enum mnem__gathers {
+    MNEM__GATHERS_HEADS,  /* what attention makes, before its last product */
+    MNEM__GATHERS_HIDDEN, /* what is added to hidden rows */
+    MNEM__GATHERS_FF,     /* what a feed-forward has between its products */
+    MNEM__GATHERS_LOGITS, /* to the part that has the first ones */
+    MNEM__GATHERS
+} mnem__gathers;
+/* The columns of one that a part has. */
+mnem_row_range mnem__transformer_gathered(const mnem_transformer *transformer,
+                                          const mnem_row_part *part, mnem__gathers what);
+/* Bytes of a row of the widest of the first three, whole, as f32: the most of any layer. */
+uint64_t mnem__transformer_gather_bytes(const mnem__transformer_map *map);
 void mnem__transformer_map_destroy(mnem__transformer_map *map);
 /* The handle of a layer's matrix, which the layer has. */
 int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer);

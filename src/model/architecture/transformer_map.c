@@ -5,7 +5,7 @@
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
 #include "base/checked.h"
 #include "base/heap.h"
-#include "model/architecture/transformer_graph.h"
+#include "model/architecture/transformer_rows.h"
 
 static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     mnem_tensor_info info;
@@ -31,23 +31,25 @@ static mnem__vector add_positions(mnem__transformer_map *map) {
     return v;
 }
 
-static uint64_t lay_out(int32_t layers, uint8_t *base) {
+static uint64_t lay_out(const mnem_transformer *t, uint8_t *base) {
+    const uint64_t layers = (uint64_t)t->layers, matrices = layers * MNEM__LAYER_MATRICES + 2;
+    const bool cut = t->rows.vocab.end > 0;
     const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
-    const uint64_t first_at =
-        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t);
-    const uint64_t vectors_at =
-        mnem__align_up(first_at + ((uint64_t)layers + 1) * sizeof(int32_t), 16);
+    const uint64_t rows_at = matrices_at + matrices * sizeof(int32_t);
+    const uint64_t first_at = rows_at + (cut ? matrices * sizeof(mnem_row_range) : 0);
+    const uint64_t vectors_at = mnem__align_up(first_at + (layers + 1) * sizeof(int32_t), 16);
     if (base) {
         mnem__transformer_map *map = (void *)base;
         map->matrices = (void *)(base + matrices_at);
+        map->rows = cut ? (void *)(base + rows_at) : NULL;
         map->layer_first = (void *)(base + first_at);
         map->vectors = (void *)(base + vectors_at);
     }
-    return vectors_at + (uint64_t)layers * MNEM__LAYER_VECTORS * sizeof(mnem__vector);
+    return vectors_at + layers * MNEM__LAYER_VECTORS * sizeof(mnem__vector);
 }
 
 uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map) {
-    return lay_out(map->shape.layers, NULL);
+    return lay_out(&map->shape, NULL);
 }
 
 static bool is_layer_matrix(mnem__role role) {
@@ -62,12 +64,17 @@ int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role ro
     return handle;
 }
 
+static void add_matrix(mnem__transformer_map *map, mnem__role role, int32_t tensor) {
+    if (map->rows) map->rows[map->body_count] = mnem__transformer_rows_of(&map->shape, role);
+    map->matrices[map->body_count++] = tensor;
+}
+
 static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
     map->layer_first[layer] = map->body_count;
     for (const mnem__tensor_use *use = uses; use->role; use++)
         if (mnem__layer_here(&map->shape, layer) && is_layer_matrix(use->role) &&
             mnem__layer_is(&map->shape, layer, use->layers))
-            map->matrices[map->body_count++] = mnem__role_tensor(map->model, use->role, layer);
+            add_matrix(map, use->role, mnem__role_tensor(map->model, use->role, layer));
     mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
         const mnem__role role = (mnem__role)(MNEM__LAYER_VECTOR_FIRST + i);
@@ -107,10 +114,23 @@ static void find_vectors(mnem__transformer_map *map) {
     map->positions = mnem__embedding_here(&map->shape) ? add_positions(map) : none;
 }
 
+/* Of a part of the rows: the output matrix's; the embedding's are read one by one. */
+static void find_cut_ends(mnem__transformer_map *map, int32_t embedding, int32_t output) {
+    map->head_count = 1;
+    map->rows[map->body_count] = map->shape.rows.vocab;
+    map->matrices[map->body_count] = output < 0 ? embedding : output;
+    map->embedding = map->body_count + map->head_count;
+    map->matrices[map->embedding] = embedding;
+}
+
 static void find_ends(mnem__transformer_map *map) {
     const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
     const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
     const bool first = mnem__embedding_here(&map->shape);
+    if (map->rows) {
+        find_cut_ends(map, embedding, output);
+        return;
+    }
     map->head_count = mnem__head_here(&map->shape);
     map->extra_count = first && (output >= 0 || !map->head_count);
     map->embedding = first ? map->body_count : -1;
@@ -119,6 +139,23 @@ static void find_ends(mnem__transformer_map *map) {
         map->embedding = map->body_count + map->head_count;
         map->matrices[map->embedding] = embedding;
     }
+}
+
+static mnem_status map_shape(const mnem_model *model, const mnem_transformer *shape,
+                             mnem__transformer_map **map) {
+    uint8_t *base = mnem__calloc("session", 1, lay_out(shape, NULL));
+    if (!base) return mnem__heap_status();
+    lay_out(shape, base);
+    mnem__transformer_map *made = (void *)base;
+    made->model = model;
+    made->shape = *shape;
+    const mnem__tensor_use *uses = mnem__architecture_find(shape->architecture)->tensors;
+    for (int32_t layer = 0; layer < shape->layers; layer++) find_layer(made, uses, layer);
+    made->layer_first[shape->layers] = made->body_count;
+    find_vectors(made);
+    find_ends(made);
+    *map = made;
+    return MNEM_OK;
 }
 
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map) {
@@ -135,19 +172,16 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
                           end - 1, shape.layers);
     shape.part_begin = begin;
     shape.part_end = end;
-    uint8_t *base = mnem__calloc("session", 1, lay_out(shape.layers, NULL));
-    if (!base) return mnem__heap_status();
-    lay_out(shape.layers, base);
-    mnem__transformer_map *made = (void *)base;
-    made->model = model;
-    made->shape = shape;
-    const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
-    for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
-    made->layer_first[shape.layers] = made->body_count;
-    find_vectors(made);
-    find_ends(made);
-    *map = made;
-    return MNEM_OK;
+    return map_shape(model, &shape, map);
+}
+
+mnem_status mnem__transformer_map_rows(const mnem_model *model, const mnem_row_part *part,
+                                       mnem__transformer_map **map) {
+    *map = NULL;
+    mnem_transformer shape;
+    MNEM__TRY(mnem_model_transformer(model, &shape));
+    MNEM__TRY(mnem__transformer_cut(&shape, part));
+    return map_shape(model, &shape, map);
 }
 
 void mnem__transformer_map_destroy(mnem__transformer_map *map) {

@@ -26,7 +26,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
     uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
+        MNEM__TRY(mnem__matrix_describe(o, i, w->slot_bytes, m));
         m->resident = o->resident[i];
         m->place = place;
         m->sum_at = sums;

@@ -31,6 +31,8 @@ typedef struct mnem__weights_options {
      * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
      * resident or absent (an embedding table that isn't also the output). */
     const int32_t *tensors;
+    const mnem_row_range
+        *rows;            /* of each those that are here, as though it had no others; NULL: all */
     const bool *resident; /* for each; not resident extra matrices are not loaded at all */
     int32_t body_count, head_count, extra_count;
     int32_t slots;        /* at least 2 when anything is streamed; 0: choose */

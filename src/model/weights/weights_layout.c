@@ -65,7 +65,7 @@ static mnem_status describe_experts(const mnem__weights_options *o, int32_t i, m
     for (int j = 0; j < MNEM__EXPERT_MATRICES; j++) {
         if (i + j >= o->body_count || o->resident[i + j] != o->resident[i])
             return mnem__fail(MNEM_INVALID, "weights: of experts only a part is resident");
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i + j], 0, &m[j]));
+        MNEM__TRY(mnem__matrix_describe(o, i + j, 0, &m[j]));
         const int64_t experts = m[j].expert_groups ? m[j].rows / m[j].expert_groups : 0;
         if (experts == 0 || experts != m[0].rows / m[0].expert_groups)
             return mnem__fail(MNEM_INVALID, "weights: %s isn't of the experts of %s", m[j].name,
@@ -78,7 +78,7 @@ mnem_status mnem__weights_mixtures(const mnem__weights_options *o, mnem__weights
     *x = (mnem__weights_mixtures_info){.slots = 0};
     for (int32_t i = 0; i < o->body_count; i++) {
         mnem__matrix m[MNEM__EXPERT_MATRICES];
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m[0]));
+        MNEM__TRY(mnem__matrix_describe(o, i, 0, &m[0]));
         if (m[0].expert_groups == 0) continue;
         MNEM__TRY(describe_experts(o, i, m));
         i += MNEM__EXPERT_MATRICES - 1;
@@ -107,8 +107,22 @@ static uint64_t groups_that_fit(const mnem__matrix *m, uint64_t slot_bytes) {
     return groups;
 }
 
-mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint64_t slot_bytes,
-                                  mnem__matrix *m) {
+/* Only those rows of it. Packed rows of a file come in whole groups. */
+static mnem_status take_rows(const char *name, mnem_row_range rows, mnem__matrix *m) {
+    if (rows.begin < 0 || rows.begin >= rows.end || rows.end > m->rows || m->expert_groups ||
+        (m->compact &&
+         (rows.begin % MNEM_PACK_ROWS || (rows.end % MNEM_PACK_ROWS && rows.end != m->rows))))
+        return mnem__fail(MNEM_UNSUPPORTED, "weights: rows %d to %d of %s can't be had alone",
+                          rows.begin, rows.end - 1, name);
+    m->first_row = rows.begin;
+    m->rows = rows.end - rows.begin;
+    return MNEM_OK;
+}
+
+mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
+                                  uint64_t slot_bytes, mnem__matrix *m) {
+    const mnem_model *model = o->model;
+    const int32_t tensor = o->tensors[index];
     mnem_tensor_info info;
     if (tensor < 0 || !mnem_model_tensor_get(model, (uint32_t)tensor, &info))
         return mnem__fail(MNEM_INVALID, "weights: no tensor %d", tensor);
@@ -132,6 +146,7 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
     m->row_bytes =
         info.compact ? m->packed_bytes / MNEM_PACK_ROWS : mnem_type_row_bytes(info.type, m->k);
     m->raw_bytes = MNEM_PACK_ROWS * m->row_bytes;
+    if (o->rows && o->rows[index].end > 0) MNEM__TRY(take_rows(info.name, o->rows[index], m));
     if (!slot_bytes) return MNEM_OK;
     uint64_t groups = mnem__div_up((uint64_t)m->rows, MNEM_PACK_ROWS);
     uint64_t fit = groups_that_fit(m, slot_bytes);
@@ -167,7 +182,7 @@ static mnem_status slot_bytes_min(const mnem__weights_options *o, uint64_t *byte
     *bytes = 0;
     for (int32_t i = 0; i < matrix_count(o); i++) {
         mnem__matrix m;
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m));
+        MNEM__TRY(mnem__matrix_describe(o, i, 0, &m));
         uint64_t need = mnem__matrix_slot_min(&m);
         if (need > *bytes) *bytes = need;
     }
@@ -195,7 +210,7 @@ mnem_status mnem__weights_sums(const mnem__weights_options *o, uint64_t slot_byt
     *sums = 0;
     for (int32_t i = 0; i < o->body_count + o->head_count; i++) {
         mnem__matrix m;
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], slot_bytes, &m));
+        MNEM__TRY(mnem__matrix_describe(o, i, slot_bytes, &m));
         if (m.expert_groups == 0) *sums += (uint64_t)m.chunks;
     }
     return MNEM_OK;
@@ -243,7 +258,7 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
     uint64_t sums = 0;
     for (int32_t i = 0; i < matrix_count(o); i++) {
         mnem__matrix m;
-        status = mnem__matrix_describe(o->model, o->tensors[i], sizes->slot_bytes, &m);
+        status = mnem__matrix_describe(o, i, sizes->slot_bytes, &m);
         if (status != MNEM_OK) return status;
         uint64_t raw = (uint64_t)m.rows * m.row_bytes;
         bool body = i < o->body_count, head = !body && i < o->body_count + o->head_count;

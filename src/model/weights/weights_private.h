@@ -40,6 +40,7 @@ typedef struct mnem__matrix {
     bool resident;
     uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
+    int64_t first_row;     /* of the tensor: where these rows begin */
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
     uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a row in the file; of a group of 16 */
@@ -169,8 +170,8 @@ struct mnem__weights {
 
 /* Fills everything but place. MNEM_INVALID when a slot can't hold 16 rows; slot_bytes 0 leaves the
  * chunks out. */
-mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint64_t slot_bytes,
-                                  mnem__matrix *matrix);
+mnem_status mnem__matrix_describe(const mnem__weights_options *options, int32_t index,
+                                  uint64_t slot_bytes, mnem__matrix *matrix);
 /* Where in a slot an expert's matrix i lies, gates the first of three, and where its raw bytes are
  * read to. */
 uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw);

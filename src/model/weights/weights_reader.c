@@ -91,6 +91,7 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
 
 static mnem_status matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
                                uint8_t *buffer, uint8_t **raw) {
+    at += (uint64_t)m->first_row * m->row_bytes;
     if (m->made < 0)
         return mnem__weights_part_read(&w->parts[m->file], w->page_cache, m->offset + at, bytes,
                                        buffer, raw);
@@ -184,7 +185,7 @@ static mnem_status not_sparse(const mnem__matrix *m, int64_t row, const uint8_t 
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: the file says 2:4 (mnem.sparsity.pattern), but row %lld has more than "
                       "two numbers in columns %lld to %lld",
-                      m->name, (long long)row, (long long)at, (long long)at + 3);
+                      m->name, (long long)(m->first_row + row), (long long)at, (long long)at + 3);
 }
 
 mnem_status mnem__weights_pack(const mnem__matrix *m, int64_t row, int64_t rows, const uint8_t *raw,

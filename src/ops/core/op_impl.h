@@ -94,5 +94,6 @@ extern const mnem__op_table mnem__op_causal_attention, mnem__op_causal_attention
 extern const mnem__op_table mnem__op_softmax, mnem__op_product, mnem__op_reduce, mnem__op_concat,
     mnem__op_cast;
 extern const mnem__op_table mnem__op_state_loss, mnem__op_state_loss_grad;
+extern const mnem__op_table mnem__op_gather;
 
 #endif

@@ -22,20 +22,28 @@ enum { STREAMS = 4, LENGTH = 120, CONTEXT = 128, RANKS_MAX = 5, SEQUENCES = 6, S
 static struct {
     const char *arguments; /* of make_model; NULL: path is there */
     char path[256];
+    int32_t rows; /* ranks that rows can be cut over at most; 0: they can't */
     int32_t layers;
 } models[] = {
-    {"--arch llama --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 5 --ff 2048", "", 5},
-    {"--arch llama --heads 2 --kv-heads 1 --type BF16 --tied --layers 3 --ff 1024", "", 3},
-    {"--arch gpt2 --heads 2 --kv-heads 2 --type F16 --layers 4 --ff 1024", "", 4},
+    {"--arch llama --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 5 --ff 2048", "", 4,
+     5},
+    {"--arch llama --heads 2 --kv-heads 1 --type BF16 --tied --layers 3 --ff 1024", "", 2, 3},
+    {"--arch gpt2 --heads 2 --kv-heads 2 --type F16 --layers 4 --ff 1024", "", 0, 4},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
-     "", 5},
+     "", 4, 5},
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
-     "", 3},
-    {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 3},
-    {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 0},
+     "", 0, 3},
+    {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 0, 3},
+    {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 8, 0},
     /* windows of 24 tokens, in some layers or in all */
-    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf", 0},
-    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf", 0},
+    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf", 2, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf", 0, 0},
+    /* rows that no number of ranks divides, and biases of them */
+    {"--arch qwen2 --bias --embd 160 --heads 14 --kv-heads 7 --head-dim 32 --type Q4_0 --layers 3 "
+     "--ff 1056 --vocab 390",
+     "", 14, 3},
+    {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf", 2, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/granite.gguf", 2, 0},
 };
 enum { MODELS = sizeof models / sizeof models[0], KINDS = 2, VOCAB_LEAST = 96 };
 
@@ -47,9 +55,9 @@ static mnem_kv_choice kv_type(int model, int kind) {
 static int32_t streams[STREAMS][LENGTH];
 static float *alone[MODELS][KINDS]; /* [STREAMS][LENGTH][vocab] */
 #ifdef __SANITIZE_THREAD__
-static int cases = 8, refused, streamed; /* each takes some seconds */
+static int cases = 8, refused, streamed, cut, cut_streamed; /* each takes some seconds */
 #else
-static int cases = 60, refused, streamed;
+static int cases = 60, refused, streamed, cut, cut_streamed;
 #endif
 
 static int32_t least(int32_t a, int32_t b) {
@@ -264,8 +272,10 @@ static int32_t layers_of(int model) {
 static void check_ranks(const rank *ranks, int32_t size, uint64_t seed) {
     for (int32_t i = 0; i < size; i++) {
         if (ranks[i].wrong)
-            fail_msg("case %llu: %s: rank %d of %d: %d wrong: %s", (unsigned long long)seed,
-                     models[ranks[i].model].path, i, size, ranks[i].wrong, ranks[i].text);
+            fail_msg("case %llu: %s: %s: rank %d of %d: %d wrong: %s", (unsigned long long)seed,
+                     models[ranks[i].model].path,
+                     ranks[i].options.cut == MNEM_CUT_ROWS ? "rows" : "layers", i, size,
+                     ranks[i].wrong, ranks[i].text);
         assert_int_equal(ranks[i].status, ranks[0].status); /* all refuse, or none */
     }
 }
@@ -274,7 +284,8 @@ static void run_case(uint64_t seed) {
     uint64_t random = 1000003 * seed;
     rank ranks[RANKS_MAX] = {0};
     const int model = pick(&random, 0, MODELS - 1), kind = pick(&random, 0, KINDS - 1);
-    const int32_t most = least(models[model].layers, RANKS_MAX);
+    const bool rows = models[model].rows && below(&random, 2);
+    const int32_t most = least(rows ? models[model].rows : models[model].layers, RANKS_MAX);
     const int32_t size = pick(&random, 2, most);
     const mnem_comm_link link = {.seconds = 5e-5, .bytes_per_second = 1e9};
     const mnem_engine_options o = {.context = CONTEXT,
@@ -282,6 +293,7 @@ static void run_case(uint64_t seed) {
                                    .kv = kv_type(model, kind),
                                    .sequences = pick(&random, 1, SEQUENCES),
                                    .logits_rows = pick(&random, 0, 5),
+                                   .cut = rows ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS,
                                    .page_cache = true};
     compute_alone(model, kind);
     for (int32_t i = 0; i < size; i++) {
@@ -302,6 +314,8 @@ static void run_case(uint64_t seed) {
     for (int32_t i = 0; i < size; i++) {
         refused += ranks[i].status != MNEM_OK;
         streamed += ranks[i].plan.streamed;
+        cut += ranks[i].plan.rows.vocab.end > 0;
+        cut_streamed += ranks[i].plan.rows.vocab.end > 0 && ranks[i].plan.streamed;
         assert_true(ranks[i].status != MNEM_OK || ranks[i].plan.peak_bytes <= ranks[i].budget);
     }
 }
@@ -309,8 +323,10 @@ static void run_case(uint64_t seed) {
 static void ranks_give_the_bits_of_one(void **state) {
     (void)state;
     for (int i = 1; i <= cases; i++) run_case((uint64_t)i);
-    print_message("%d ranks refused, %d streamed\n", refused, streamed);
+    print_message("%d ranks refused, %d streamed; %d had rows, %d streamed them\n", refused,
+                  streamed, cut, cut_streamed);
     assert_true(streamed > cases / 20); /* else budgets don't mean what they meant */
+    assert_true(cut > cases / 20);
 }
 
 int main(int argc, char **argv) {

@@ -114,6 +114,7 @@ static void the_text_is_that_of_one_process(void **state) {
         const int ranks = 2 + (int)(next_random(&random) % 3),
                   chunk = 1 << next_random(&random) % 6;
         const char *type = kv[next_random(&random) % 3];
+        const bool rows = next_random(&random) % 2;
         const int first = MORE + 33 + (int)(next_random(&random) % 20);
         const int other = MORE + 33 + (int)(next_random(&random) % 20);
         char words[400];
@@ -124,8 +125,9 @@ static void the_text_is_that_of_one_process(void **state) {
         const said *s = shell("%s %s -q", MNEM_COMMAND, words);
         assert_int_equal(s->code, 0);
         memcpy(alone, s->out, sizeof alone);
-        s = shell(MPIRUN "%s --memory %dM,%dM", ranks, words, first, other);
-        if (s->code != 0) fail_msg("case %d: %d ranks: %s", i, ranks, s->err);
+        s = shell(MPIRUN "%s --memory %dM,%dM --cut %s", ranks, words, first, other,
+                  rows ? "rows" : "layers");
+        if (s->code != 0) fail_msg("case %d: %d ranks, rows %d: %s", i, ranks, rows, s->err);
         assert_string_equal(s->out, alone);
         check_table(s->err, ranks);
     }
@@ -137,7 +139,8 @@ static void the_perplexity_is_that_of_one_process(void **state) {
     snprintf(words, sizeof words, "perplexity %s %s/LICENSE --ctx 128", tool_model, MNEM_SOURCE);
     snprintf(alone, sizeof alone, "%.300s", shell("%s %s -q", MNEM_COMMAND, words)->out);
     for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
-        const said *s = shell(MPIRUN "%s --memory %dM", ranks, words, MORE + 60);
+        const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
+                              ranks % 2 ? "layers" : "rows");
         if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
         assert_string_equal(s->out, alone);
     }
@@ -151,7 +154,11 @@ static void what_does_not_run_is_refused_once(void **state) {
     } refused[] = {
         {"run -p hi --memory 100M,18M", "rank 1 of 2 (layers ", 3},
         {"run -p hi", "several ranks may share a machine", 2},
-        {"run -p hi --cut rows --memory 100M", "--cut rows isn't built yet", 2},
+        {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
+        {"run " MNEM_TEST_DATA "/architectures/phi3_window.gguf -p hi --memory 100M --cut rows",
+         "ranks: queries, keys and values in one matrix isn", 1},
+        {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
+         "ranks: a mixture of experts isn", 1},
         {"train", "train doesn", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
@@ -203,15 +210,15 @@ static pid_t find_rank(const char *mark, int rank) {
 }
 
 /* While 3 ranks generate, one gets a signal; all end by themselves, and say who it was. */
-static void end_one(int rank, int number, const char *text) {
+static void end_one(const char *cut, int rank, int number, const char *text) {
     char mark[64], line[4096], named[80];
     snprintf(mark, sizeof mark, "MNEM_TEST_RANKS=%d_%d_%d", (int)getpid(), rank, number);
-    snprintf(
-        line, sizeof line,
-        "cd %s && rm -f out && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
-        "run %s --raw -p And -n -1 --temp 2 --seed 1 --ctx 65536 --memory 200M' </dev/null >out "
-        "2>err",
-        tool_scratch(), mark, 3, tool_model);
+    snprintf(line, sizeof line,
+             "cd %s && rm -f out && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
+             "run %s --raw -p And -n -1 --temp 2 --seed 1 --ctx 65536 --memory 200M --cut %s' "
+             "</dev/null "
+             ">out 2>err",
+             tool_scratch(), mark, 3, tool_model, cut);
     FILE *run = popen(line, "r");
     assert_non_null(run);
     char out[4096] = "";
@@ -233,14 +240,16 @@ static void end_one(int rank, int number, const char *text) {
 
 static void a_rank_that_dies_is_named(void **state) {
     (void)state;
-    end_one(1, SIGKILL, ") ended");
-    end_one(2, SIGKILL, ") ended");
-    end_one(0, SIGKILL, ") ended");
+    end_one("layers", 1, SIGKILL, ") ended");
+    end_one("layers", 2, SIGKILL, ") ended");
+    end_one("layers", 0, SIGKILL, ") ended");
+    end_one("rows", 2, SIGKILL, ") ended");
 }
 
 static void a_rank_that_hangs_is_named(void **state) {
     (void)state;
-    end_one(2, SIGSTOP, ") hasn't been heard of for ");
+    end_one("layers", 2, SIGSTOP, ") hasn't been heard of for ");
+    end_one("rows", 1, SIGSTOP, ") hasn't been heard of for ");
 }
 #endif
 

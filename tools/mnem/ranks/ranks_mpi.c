@@ -39,16 +39,17 @@ static void pause_for(double seconds) {
 /* ---- what each rank has ---- */
 
 typedef struct row {
-    int32_t layer_begin, layer_end, resident, layers;
+    int32_t begin, end, resident, layers; /* layers, or heads of rows */
     uint64_t budget, predicted, peak, sent;
     double waited; /* seconds */
 } row;
 static row mine;
-static bool quiet;
+static bool quiet, by_rows;
 
 void tool_ranks_planned(const mnem_engine_plan *plan, bool is_quiet) {
-    mine = (row){.layer_begin = plan->layer_begin,
-                 .layer_end = plan->layer_end,
+    by_rows = plan->rows.vocab.end > 0;
+    mine = (row){.begin = by_rows ? plan->rows.heads.begin : plan->layer_begin,
+                 .end = by_rows ? plan->rows.heads.end : plan->layer_end,
                  .layers = plan->layers,
                  .resident = plan->layers_resident,
                  .budget = plan->budget_bytes,
@@ -59,12 +60,14 @@ void tool_ranks_planned(const mnem_engine_plan *plan, bool is_quiet) {
 /* A line for each rank. */
 static void show_rows(const row *rows, int32_t count) {
     char size[4][TOOL_TEXT];
-    fprintf(stderr, "  rank      layers  resident       peak  predicted     budget       sent  "
-                    "waited\n");
+    fprintf(stderr,
+            "  rank      %6s  resident       peak  predicted     budget       sent  "
+            "waited\n",
+            by_rows ? "heads" : "layers");
     for (int32_t i = 0; i < count; i++) {
         const row *r = &rows[i];
-        fprintf(stderr, "  %4d  %4d to %3d  %8d %10s %10s %10s %10s  %5.1f s\n", i, r->layer_begin,
-                r->layer_end - 1, r->resident, tool_size(r->peak, size[0]),
+        fprintf(stderr, "  %4d  %4d to %3d  %8d %10s %10s %10s %10s  %5.1f s\n", i, r->begin,
+                r->end - 1, r->resident, tool_size(r->peak, size[0]),
                 tool_size(r->predicted, size[1]), tool_size(r->budget, size[2]),
                 tool_size(r->sent, size[3]), r->waited);
     }
@@ -82,7 +85,7 @@ static mnem_status tell_rows(void) {
     rows[me] = mine;
     for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *rows;
     const mnem_status status = mnem_comm_gather(ranks.comm, rows, begin);
-    if (status == MNEM_OK && me == 0 && mine.layer_end > 0 && !quiet) show_rows(rows, size);
+    if (status == MNEM_OK && me == 0 && mine.end > 0 && !quiet) show_rows(rows, size);
     return status;
 }
 

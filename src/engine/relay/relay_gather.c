@@ -1,0 +1,219 @@
+/* relay_gather.c: columns of rows from and to all ranks (relay_gather.h).
+ *
+ * Cost: a message to each rank and one from each, and a copy of what comes; nothing is taken. */
+#include "engine/relay/relay_gather.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/minmax.h"
+#include "base/thread.h"
+#include "model/architecture/transformer_graph.h"
+
+enum { CHANNEL_LOGITS = 2, CHANNEL_GATHER = 3 };
+enum { SLOTS = 2, SLOT_MOST = 256 << 10, SLOTS_MOST = 8 << 20 };
+
+static const double soon_most = 0.002;
+
+/* A row at the least; as many as a chunk has, while that isn't much. */
+static size_t slot_bytes(uint64_t row_bytes, int32_t chunk, int32_t size) {
+    const uint64_t most = mnem__min_u64(SLOT_MOST, SLOTS_MOST / (uint64_t)(SLOTS * size));
+    const uint64_t bytes = mnem__min_u64(row_bytes * (uint64_t)chunk, most);
+    return (size_t)mnem__align_up(mnem__max_u64(bytes, row_bytes), 64);
+}
+
+static size_t members_bytes(int32_t size) {
+    return (size_t)mnem__align_up((uint64_t)size * sizeof(mnem__gather_member), 64);
+}
+
+uint64_t mnem__gather_bytes(uint64_t row_bytes, int32_t chunk, int32_t size) {
+    const uint64_t slots = (uint64_t)(SLOTS * size + 1);
+    return row_bytes ? members_bytes(size) + slots * slot_bytes(row_bytes, chunk, size) : 0;
+}
+
+/* ---- the begin and the end ---- */
+
+static mnem_comm_request *request_of(mnem__gather *g, int which, int32_t peer) {
+    return g->requests + (int64_t)which * g->size + peer;
+}
+
+static uint8_t *slot_of(const mnem__gather *g, int which, int32_t peer) {
+    return g->slots + (size_t)(which * g->size + peer) * g->slot_bytes;
+}
+
+static mnem_status post(mnem__gather *g, int which, int32_t peer) {
+    return mnem_comm_post(g->comm, peer, CHANNEL_GATHER, slot_of(g, which, peer), g->slot_bytes,
+                          request_of(g, which, peer));
+}
+
+/* By its name; two of one name are taken for one, which only costs some waiting. */
+static uint64_t this_machine(void) {
+    char name[256] = "";
+    uint64_t sum = 14695981039346656037u; /* FNV-1a (Fowler, Noll, Vo) */
+    gethostname(name, sizeof name - 1);
+    for (const char *c = name; *c; c++) sum = (sum ^ (uint8_t)*c) * 1099511628211u;
+    return sum;
+}
+
+/* A rank that looks takes a processor: only where no thread of another rank needs it. */
+static double looking(const mnem__gather *g) {
+    const mnem__gather_member *mine = &g->members[g->rank];
+    int64_t threads = 0;
+    for (int32_t i = 0; i < g->size; i++)
+        if (g->members[i].machine == mine->machine) threads += g->members[i].threads;
+    const bool room =
+        mine->threads <= mnem__processors() && threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    return room ? soon_most : 0;
+}
+
+mnem_status mnem__gather_start(mnem__gather *g, void *block, uint64_t row_bytes, int32_t chunk,
+                               const mnem__gather_member *mine) {
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    g->members = block;
+    g->slot_bytes = slot_bytes(row_bytes, chunk, g->size);
+    g->slots = (uint8_t *)block + members_bytes(g->size);
+    g->out = g->slots + (size_t)(SLOTS * g->size) * g->slot_bytes;
+    g->at = 0;
+    for (int32_t i = 0; i <= g->size; i++) begin[i] = (size_t)i * sizeof *g->members;
+    g->members[g->rank] = *mine;
+    g->members[g->rank].machine = this_machine();
+    MNEM__TRY(mnem_comm_gather(g->comm, g->members, begin));
+    g->soon = looking(g);
+    for (int which = 0; which < SLOTS; which++)
+        for (int32_t p = 0; p < g->size; p++)
+            if (p != g->rank) MNEM__TRY(post(g, which, p));
+    return MNEM_OK;
+}
+
+static mnem_status send_all(mnem__gather *g, const void *data, size_t bytes) {
+    for (int32_t i = 1; i < g->size; i++) {
+        const int32_t p = (g->rank + i) % g->size;
+        MNEM__TRY(mnem_comm_send(g->comm, p, CHANNEL_GATHER, data, bytes, request_of(g, SLOTS, p)));
+    }
+    return MNEM_OK;
+}
+
+static mnem_status wait_for(mnem__gather *g, int which, int32_t peer) {
+    return mnem_comm_wait_soon(g->comm, request_of(g, which, peer), g->soon);
+}
+
+static mnem_status sent_all(mnem__gather *g) {
+    for (int32_t p = 0; p < g->size; p++)
+        if (p != g->rank) MNEM__TRY(wait_for(g, SLOTS, p));
+    return MNEM_OK;
+}
+
+/* Both slots of everybody are met by a message without bytes. */
+mnem_status mnem__gather_end(mnem__gather *g) {
+    for (int i = 0; i < SLOTS; i++) {
+        MNEM__TRY(send_all(g, g->out, 0));
+        for (int32_t p = 0; p < g->size; p++)
+            if (p != g->rank) MNEM__TRY(wait_for(g, g->at, p));
+        MNEM__TRY(sent_all(g));
+        g->at = (g->at + 1) % SLOTS;
+    }
+    return MNEM_OK;
+}
+
+/* ---- a gather ---- */
+
+static size_t bytes_of(mnem_type type, int64_t columns) {
+    const mnem_type_info *info = mnem_type_get(type);
+    const int64_t each = info->block_elements;
+    return (size_t)((columns + each - 1) / each) * info->block_bytes;
+}
+
+static mnem_row_range columns_of(const mnem__gather *g, int32_t rank,
+                                 const mnem_graph_gathered *x) {
+    const mnem__gather_member *m = &g->members[rank];
+    const mnem_transformer t = {.head_dim = m->head_dim};
+    return mnem__transformer_gathered(&t, &m->part, (mnem__gathers)x->what);
+}
+
+/* Of a row: where a rank's columns begin, and their bytes. */
+static size_t part_of(const mnem__gather *g, int32_t rank, const mnem_graph_gathered *x,
+                      size_t *begin) {
+    const mnem_row_range columns = columns_of(g, rank, x);
+    *begin = bytes_of(x->type, columns.begin);
+    return bytes_of(x->type, columns.end - columns.begin);
+}
+
+/* Rows of a piece, the same on every rank: those of which a slot holds the widest part. */
+static int64_t piece_rows(const mnem__gather *g, const mnem_graph_gathered *x) {
+    size_t widest = 1, begin;
+    for (int32_t i = 0; i < g->size; i++) {
+        const size_t bytes = part_of(g, i, x, &begin);
+        if (bytes > widest) widest = bytes;
+    }
+    return mnem__max_i64((int64_t)(g->slot_bytes / widest), 1);
+}
+
+/* n rows of bytes, each so far behind the other. */
+static void copy_rows(int64_t n, size_t bytes, const uint8_t *from, int64_t from_stride,
+                      uint8_t *to, int64_t to_stride) {
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, bytes);
+}
+
+static mnem_status send_rows(mnem__gather *g, const mnem_graph_gathered *x, const uint8_t *rows,
+                             int64_t n) {
+    size_t begin;
+    const size_t bytes = part_of(g, g->rank, x, &begin);
+    if (n == 1) return send_all(g, rows + begin, bytes);
+    copy_rows(n, bytes, rows + begin, x->stride, g->out, (int64_t)bytes);
+    return send_all(g, g->out, (size_t)n * bytes);
+}
+
+static mnem_status take_rows(mnem__gather *g, int32_t peer, const mnem_graph_gathered *x,
+                             uint8_t *rows, int64_t n) {
+    size_t begin;
+    const size_t bytes = part_of(g, peer, x, &begin);
+    MNEM__TRY(wait_for(g, g->at, peer));
+    const size_t came = request_of(g, g->at, peer)->bytes;
+    if (came != (size_t)n * bytes)
+        return mnem__fail(MNEM_IO, "engine: %zu bytes of columns from rank %d, not %zu", came, peer,
+                          (size_t)n * bytes);
+    copy_rows(n, bytes, slot_of(g, g->at, peer), (int64_t)bytes, rows + begin, x->stride);
+    return post(g, g->at, peer);
+}
+
+static mnem_status gather_piece(mnem__gather *g, const mnem_graph_gathered *x, uint8_t *rows,
+                                int64_t n) {
+    MNEM__TRY(send_rows(g, x, rows, n));
+    for (int32_t i = 1; i < g->size; i++)
+        MNEM__TRY(take_rows(g, (g->rank + i) % g->size, x, rows, n));
+    g->at = (g->at + 1) % SLOTS;
+    return sent_all(g);
+}
+
+/* Row by row to rank 0, each part to its place. */
+static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) {
+    size_t begin, bytes = part_of(g, g->rank, x, &begin);
+    for (int64_t row = 0; row < x->count; row++) {
+        uint8_t *at = x->rows + row * x->stride;
+        if (g->rank > 0) {
+            MNEM__TRY(
+                mnem_comm_send(g->comm, 0, CHANNEL_LOGITS, at, bytes, request_of(g, SLOTS, 0)));
+            MNEM__TRY(wait_for(g, SLOTS, 0));
+            continue;
+        }
+        for (int32_t p = 1; p < g->size; p++) {
+            bytes = part_of(g, p, x, &begin);
+            MNEM__TRY(mnem_comm_post(g->comm, p, CHANNEL_LOGITS, at + begin, bytes,
+                                     request_of(g, SLOTS, p)));
+        }
+        MNEM__TRY(sent_all(g)); /* they have come */
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__gather_run(void *context, const mnem_graph_gathered *x) {
+    mnem__gather *g = context;
+    if (x->what == MNEM__GATHERS_LOGITS) return gather_logits(g, x);
+    const int64_t piece = piece_rows(g, x);
+    for (int64_t row = 0; row < x->count; row += piece)
+        MNEM__TRY(
+            gather_piece(g, x, x->rows + row * x->stride, mnem__min_i64(piece, x->count - row)));
+    return MNEM_OK;
+}

@@ -1,0 +1,27 @@
+/* run_gather.c: GATHER nodes: columns of rows that other programs have.
+ *
+ * Idea: worker 0 copies this program's columns to where all are, unless they were made there, and
+ * has the rest brought by args.gather; the others go on to the next meeting, where whatever needs
+ * the rows waits. Invariant: a failure is worker 0's to say at that meeting, so that all end at the
+ * same node. */
+#include "base/clock.h"
+#include "base/team/team.h"
+#include "graph/run/run_private.h"
+
+mnem_status mnem__run_gather(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    const mnem_op_desc *d = &step->op.desc;
+    const mnem_graph_gather *gather = w->run->args->gather;
+    if (w->worker->index != 0 || args->tokens <= 0 || w->run->status != MNEM_OK) return MNEM_OK;
+    mnem_op_run(&step->op, args, &(mnem_worker){NULL, 0, 1});
+    const mnem_graph_gathered all = {.what = step->what,
+                                     .type = d->out.type,
+                                     .rows = (uint8_t *)args->out + d->out.offset,
+                                     .count = args->tokens,
+                                     .stride = d->out.stride[0],
+                                     .begin = d->axis,
+                                     .end = d->axis + d->in[0].shape[1]};
+    const uint64_t begun = mnem__nanoseconds();
+    w->run->status = gather->run(gather->context, &all);
+    mnem__team_waited(w->worker, mnem__nanoseconds() - begun);
+    return MNEM_OK;
+}

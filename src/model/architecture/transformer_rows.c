@@ -1,0 +1,106 @@
+/* transformer_rows.c: which rows of its matrices a part of a transformer has.
+ *
+ *     q      rows of its heads of queries      gate, up   some rows, of one column each between
+ *     k, v   rows of their keys and values     down       of its hidden rows' columns
+ *     o      of its hidden rows' columns       output     some words
+ *
+ * A part computes whole numbers of what each matrix gives, never sums of parts of them: before o,
+ * down and whatever reads hidden rows, columns of all parts are gathered. So every number is made
+ * as by one program, whoever makes it. */
+#include "model/architecture/transformer_rows.h"
+
+#include "base/error.h"
+#include "base/minmax.h"
+
+const char *mnem__transformer_uncut(const mnem_transformer *t) {
+    const mnem__architecture *a = mnem__architecture_find(t->architecture);
+    return t->encoder                                    ? "an encoder"
+           : t->conv_length > 0                          ? "a model that convolves"
+           : t->experts > 0                              ? "a mixture of experts"
+           : t->latent > 0                               ? "attention through a latent"
+           : t->wide_qk_norm                             ? "a norm over all heads"
+           : mnem__architecture_has(a, MNEM__ROLE_QKV)   ? "queries, keys and values in one matrix"
+           : t->gate_in_up                               ? "gate and up in one matrix"
+           : mnem__architecture_has(a, MNEM__ROLE_SINKS) ? "sinks of heads"
+                                                         : NULL;
+}
+
+static bool is_within(mnem_row_range span, int32_t n) {
+    return span.begin >= 0 && span.begin < span.end && span.end <= n;
+}
+
+/* Whole groups with their keys and values, or a part of one group with a copy of them. */
+static bool heads_fit(const mnem_transformer *t, const mnem_row_part *p) {
+    const int32_t group = t->heads / t->kv_heads;
+    if (!is_within(p->heads, t->heads) || !is_within(p->kv_heads, t->kv_heads)) return false;
+    const int32_t begin = p->kv_heads.begin * group, end = p->kv_heads.end * group;
+    const bool whole = p->heads.begin == begin && p->heads.end == end;
+    return whole || (p->kv_heads.end - p->kv_heads.begin == 1 && p->heads.begin >= begin &&
+                     p->heads.end <= end);
+}
+
+mnem_status mnem__transformer_cut(mnem_transformer *t, const mnem_row_part *p) {
+    const char *why = mnem__transformer_uncut(t);
+    if (why) return mnem__fail(MNEM_UNSUPPORTED, "model: the rows of %s can't be cut", why);
+    if (!heads_fit(t, p) || !is_within(p->ff, t->ff) || !is_within(p->embd, t->embd) ||
+        !is_within(p->vocab, t->vocab))
+        return mnem__fail(
+            MNEM_INVALID,
+            "model: heads %d to %d, columns %d to %d, hidden %d to %d and words %d to "
+            "%d are no part of it",
+            p->heads.begin, p->heads.end - 1, p->ff.begin, p->ff.end - 1, p->embd.begin,
+            p->embd.end - 1, p->vocab.begin, p->vocab.end - 1);
+    t->rows = *p;
+    t->heads = p->heads.end - p->heads.begin;
+    t->kv_heads = p->kv_heads.end - p->kv_heads.begin;
+    t->ff = p->ff.end - p->ff.begin;
+    return MNEM_OK;
+}
+
+static mnem_row_range times(mnem_row_range span, int32_t n) {
+    return (mnem_row_range){span.begin * n, span.end * n};
+}
+
+mnem_row_range mnem__transformer_rows_of(const mnem_transformer *t, mnem__role role) {
+    switch (role) {
+    case MNEM__ROLE_Q: return times(t->rows.heads, t->head_dim);
+    case MNEM__ROLE_K:
+    case MNEM__ROLE_V: return times(t->rows.kv_heads, t->head_dim);
+    case MNEM__ROLE_GATE:
+    case MNEM__ROLE_UP: return t->rows.ff;
+    default: return t->rows.embd; /* o, down */
+    }
+}
+
+mnem_row_range mnem__transformer_gathered(const mnem_transformer *t, const mnem_row_part *p,
+                                          mnem__gathers what) {
+    switch (what) {
+    case MNEM__GATHERS_HEADS: return times(p->heads, t->head_dim);
+    case MNEM__GATHERS_FF: return p->ff;
+    case MNEM__GATHERS_LOGITS: return p->vocab;
+    default: return p->embd;
+    }
+}
+
+void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
+                              mnem_tensor_info *info) {
+    *info = (mnem_tensor_info){.name = ""};
+    if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[handle], info) || !map->rows ||
+        handle >= map->body_count + map->head_count)
+        return;
+    const int64_t rows = info->shape[0], here = map->rows[handle].end - map->rows[handle].begin;
+    info->bytes = info->bytes / (uint64_t)rows * (uint64_t)here;
+    info->file_bytes = info->file_bytes / (uint64_t)rows * (uint64_t)here;
+    info->shape[0] = here;
+}
+
+uint64_t mnem__transformer_gather_bytes(const mnem__transformer_map *map) {
+    const mnem_transformer *t = &map->shape;
+    int64_t widest = t->embd;
+    for (int32_t i = 0; i < map->body_count; i++) {
+        mnem_tensor_info info;
+        mnem__transformer_matrix(map, i, &info);
+        widest = mnem__max_i64(widest, info.shape[1]);
+    }
+    return (uint64_t)widest * sizeof(float);
+}

@@ -1,0 +1,17 @@
+/* transformer_rows.h: a transformer of which every matrix has some of its rows. */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_ROWS_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_ROWS_H
+
+#include "model/architecture/transformer_graph.h"
+
+/* Makes the whole one that part of it. MNEM_INVALID: there is no such part; MNEM_UNSUPPORTED: the
+ * model can't be cut so. */
+mnem_status mnem__transformer_cut(mnem_transformer *transformer, const mnem_row_part *part);
+/* The rows that a part has of a layer's matrix, or of what is added to what that gives. */
+mnem_row_range mnem__transformer_rows_of(const mnem_transformer *transformer, mnem__role role);
+
+static inline bool mnem__transformer_is_cut(const mnem_transformer *transformer) {
+    return transformer->rows.vocab.end > 0;
+}
+
+#endif
