@@ -76,6 +76,7 @@ typedef struct mnem_engine_options {
      * are this rank's, which mnem_engine_plan_ranks sets in the plan; 0, 0: all. */
     mnem_comm *comm;
     int32_t layer_begin, layer_end;
+    mnem_comm_link link; /* between ranks, for the prediction of rank 0's (default: takes no time) */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
@@ -124,6 +125,12 @@ typedef struct mnem_engine_plan {
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
+    /* Of a rank: whether layers were cut by what ranks take of time, not by their room; the seconds
+     * of its part of a token, and of a chunk of a prompt (0: no profile), and the bytes that it
+     * sends for each. */
+    bool part_by_work;
+    double part_token_seconds, part_chunk_seconds;
+    uint64_t part_token_sent, part_chunk_sent;
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;
@@ -251,8 +258,9 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
 /* ---- one model over several ranks ---- */
 
 /* Plans for all ranks of options->comm at once, each with its own ledger: where the layers are cut,
- * so that the fullest rank has the most room, a context and a chunk that all hold, and what each
- * rank takes of its budget for its layers. Every rank calls it with its own ledger, profile and
+ * so that the slowest rank is as fast as can be, or where that would cost a rank weights from disk
+ * or context, so that the fullest has the most room; a context and a chunk that all hold, and what
+ * each rank takes of its budget for its layers. Every rank calls it with its own ledger, profile and
  * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
  * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
  * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
