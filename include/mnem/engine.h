@@ -76,7 +76,8 @@ typedef struct mnem_engine_options {
      * are this rank's, which mnem_engine_plan_ranks sets in the plan; 0, 0: all. */
     mnem_comm *comm;
     int32_t layer_begin, layer_end;
-    mnem_comm_link link; /* between ranks, for the prediction of rank 0's (default: takes no time) */
+    mnem_comm_link
+        link; /* between ranks, for the prediction of rank 0's (default: takes no time) */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
@@ -254,6 +255,30 @@ typedef bool mnem_on_step_logits(void *context, int32_t part, int32_t index, con
  * an error while running, every sequence ends before the pass that was stopped. */
 mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context);
+
+/* ---- steps under way ----
+ *
+ * Of several ranks each has a part of the layers, and of one step only one computes at a time. So
+ * that none waits, steps of other sequences begin before the logits of the one before have come:
+ *
+ *     for (int i = 0;; i ^= 1) { // two groups of sequences take turns
+ *         mnem_engine_step_begin(engine, group[i].parts, n, on_logits, &group[i], &ended);
+ *         if (under_way++ == 1) mnem_engine_step_end(engine); // the other group's
+ *     }
+ */
+
+/* How many steps can be under way: 1 for an engine alone, else one for each rank, up to 8. */
+int32_t mnem_engine_steps_most(const mnem_engine *engine);
+/* As mnem_engine_step, but its logits come with a later mnem_engine_step_end, in the order of the
+ * steps; what on_logits returns doesn't count. Its tokens are the sequences' at once, which may be
+ * forked, cut and destroyed meanwhile. *ended: it has ended already, and its logits were told: of an
+ * engine alone, of several passes, or where none are wanted. MNEM_BUSY: as many as can be are under
+ * way, or it is of several passes and others are. */
+mnem_status mnem_engine_step_begin(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
+                                   mnem_on_step_logits *on_logits, void *context, bool *ended);
+/* Waits for the oldest one. MNEM_INVALID: none is under way; MNEM_BAD_FILE: its logits aren't
+ * finite. */
+mnem_status mnem_engine_step_end(mnem_engine *engine);
 
 /* ---- one model over several ranks ---- */
 

@@ -104,7 +104,7 @@ extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_model_options[];  /* tool_args.model */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
 extern const tool_option tool_page_cache_options[], tool_lora_options[];
-extern const tool_option tool_pre_options[]; /* a const char * */
+extern const tool_option tool_pre_options[];                      /* a const char * */
 extern const tool_option tool_cut_options[], tool_link_options[]; /* cut; link */
 /* The list that --memory gave for ranks, where it is a list; NULL: it is none. */
 const char *tool_budget_list(void);

@@ -76,9 +76,8 @@ bool tool_profile_save(const mnem_machine_profile *profile) {
 }
 
 bool tool_link_save(const tool_link_kept *kept) {
-    return save(json_pack("{s:f, s:f, s:I}", "link_seconds", kept->link.seconds,
-                          "link_bytes_per_s", kept->link.bytes_per_second, "rank_bytes",
-                          (json_int_t)kept->rank_bytes));
+    return save(json_pack("{s:f, s:f, s:I}", "link_seconds", kept->link.seconds, "link_bytes_per_s",
+                          kept->link.bytes_per_second, "rank_bytes", (json_int_t)kept->rank_bytes));
 }
 
 bool tool_link_load(tool_link_kept *kept) {

@@ -41,10 +41,10 @@ typedef struct ranks {
     mnem_engine_options options; /* of this rank */
     mnem_comm *comm;
     int32_t rank, size, layers;
-    size_t *begin;   /* [size + 1], of what is gathered */
-    uint64_t *room;  /* [size] */
-    double *speed;   /* [size]: of their machines, to each other's */
-    int32_t *cut;    /* [size + 1]: layers */
+    size_t *begin;  /* [size + 1], of what is gathered */
+    uint64_t *room; /* [size] */
+    double *speed;  /* [size]: of their machines, to each other's */
+    int32_t *cut;   /* [size + 1]: layers */
     bool by_work;
     answer *answers; /* [size] */
 } ranks;
@@ -236,8 +236,7 @@ static bool costs_nothing(const ranks *x) {
 /* Every rank cuts the same, from the same numbers. */
 static mnem_status cut_and_plan(ranks *x, mnem_engine_plan *plan) {
     MNEM__TRY(gather_speed(x));
-    const mnem_status status =
-        mnem__ranks_cut_by_work(x->model, x->speed, x->size, x->cut);
+    const mnem_status status = mnem__ranks_cut_by_work(x->model, x->speed, x->size, x->cut);
     if (status != MNEM_OK) mnem_comm_abort(x->comm, mnem_last_error());
     if (status != MNEM_OK) return status;
     x->by_work = true;

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/minmax.h"
 #include "engine/ranks/ranks_private.h"
 #include "engine/relay/relay.h"
@@ -75,8 +75,8 @@ mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed
     }
     const bool found = try_cut(work, t.layers, speed, ranks, high, cut);
     mnem__free(work);
-    return found ? MNEM_OK : mnem__fail(MNEM_INVALID, "ranks: %d of them, and %d layers", ranks,
-                                        t.layers);
+    return found ? MNEM_OK
+                 : mnem__fail(MNEM_INVALID, "ranks: %d of them, and %d layers", ranks, t.layers);
 }
 
 /* ---- speed ---- */
@@ -97,7 +97,8 @@ static double link_seconds(const mnem__ranks_job *job, double floats) {
 }
 
 double mnem__ranks_generate(const mnem__ranks_job *job, const mnem__rank_seconds *parts) {
-    double seconds = (job->ranks - 1) * link_seconds(job, job->embd) + link_seconds(job, job->vocab);
+    double seconds =
+        (job->ranks - 1) * link_seconds(job, job->embd) + link_seconds(job, job->vocab);
     for (int32_t i = 0; i < job->ranks; i++) {
         if (!(parts[i].token > 0)) return 0;
         seconds += parts[i].token;

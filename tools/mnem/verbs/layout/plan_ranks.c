@@ -31,7 +31,7 @@ typedef struct paper_rank {
 typedef struct paper {
     tool_stage *stage;
     int32_t count;
-    paper_rank *ranks; /* [count] */
+    paper_rank *ranks;   /* [count] */
     uint64_t rank_bytes; /* of each: code, libraries, MPI */
     bool measured;
     mnem_comm_link link;
@@ -60,8 +60,8 @@ static mnem_status open_rank(const paper *p, int32_t i, uint64_t live) {
     const mnem_ledger_options budget = {.budget_bytes = r->budget};
     mnem_status status = mnem_ledger_create(&budget, &r->ledger);
     if (status == MNEM_OK)
-        status = mnem_ledger_charge(r->ledger, MNEM_KIND_RUNTIME, "code, libraries, MPI",
-                                    p->rank_bytes);
+        status =
+            mnem_ledger_charge(r->ledger, MNEM_KIND_RUNTIME, "code, libraries, MPI", p->rank_bytes);
     if (status == MNEM_OK) status = mnem_ledger_charge(r->ledger, MNEM_KIND_HOST, "model", live);
     r->model = p->stage->model;
     r->options = p->stage->options;
@@ -142,8 +142,10 @@ static int refuse(const paper *p, const char *list, const uint64_t live[2]) {
     const paper_rank *r = &p->ranks[0];
     char more[80] = "";
     const int32_t n = more_ranks(p, list, live);
-    if (n == p->count + 1) snprintf(more, sizeof more, "one more rank would do (--ranks %d), or ", n);
-    else if (n) snprintf(more, sizeof more, "--ranks %d would do, or ", n);
+    if (n == p->count + 1)
+        snprintf(more, sizeof more, "one more rank would do (--ranks %d), or ", n);
+    else if (n)
+        snprintf(more, sizeof more, "--ranks %d would do, or ", n);
     return tool_fail_rank(r->text, r->plan.needed_bytes, r->plan.budget_bytes, r->plan.knob, more);
 }
 
@@ -204,11 +206,13 @@ static void print_why(const paper *p) {
     char text[300], size[TOOL_TEXT], link[TOOL_TEXT];
     const int32_t n = count_streaming(p);
     if (q->part_by_work)
-        snprintf(text, sizeof text, "so that the slowest rank is as fast as it can be: all weights "
-                                    "stay in memory, and the whole context fits so");
+        snprintf(text, sizeof text,
+                 "so that the slowest rank is as fast as it can be: all weights "
+                 "stay in memory, and the whole context fits so");
     else if (n == 0)
-        snprintf(text, sizeof text, "so that the fullest rank has the most room left: a cut by "
-                                    "speed would cost context or weights from disk");
+        snprintf(text, sizeof text,
+                 "so that the fullest rank has the most room left: a cut by "
+                 "speed would cost context or weights from disk");
     else
         snprintf(text, sizeof text,
                  "by what each has room for: %d of %d read weights from their disks for every "
@@ -264,15 +268,14 @@ static int print_json(const paper *p) {
     const mnem_engine_plan *q = &p->ranks[0].plan;
     json_t *list = json_array();
     for (int32_t i = 0; i < p->count; i++) json_array_append_new(list, rank_json(p, i));
-    tool_out_json(
-        "ranks",
-        json_pack("{s:s, s:b, s:i, s:s, s:i, s:b, s:f, s:f, s:o, s:o, s:o}", "cut", "layers",
-                  "cut_by_speed", q->part_by_work, "context", q->context, "kv",
-                  tool_kv_text(q->kv_type), "chunk", q->chunk, "rank_bytes_measured", p->measured,
-                  "link_seconds", p->link.seconds, "link_bytes_per_s", p->link.bytes_per_second,
-                  "predicted_tokens_per_s", tool_json_known(q->predicted_generate),
-                  "predicted_prompt_tokens_per_s", tool_json_known(q->predicted_prompt), "ranks",
-                  list));
+    tool_out_json("ranks",
+                  json_pack("{s:s, s:b, s:i, s:s, s:i, s:b, s:f, s:f, s:o, s:o, s:o}", "cut",
+                            "layers", "cut_by_speed", q->part_by_work, "context", q->context, "kv",
+                            tool_kv_text(q->kv_type), "chunk", q->chunk, "rank_bytes_measured",
+                            p->measured, "link_seconds", p->link.seconds, "link_bytes_per_s",
+                            p->link.bytes_per_second, "predicted_tokens_per_s",
+                            tool_json_known(q->predicted_generate), "predicted_prompt_tokens_per_s",
+                            tool_json_known(q->predicted_prompt), "ranks", list));
     return tool_out_end();
 }
 
@@ -288,8 +291,7 @@ static int choose_link(paper *p, const char *link) {
     tool_link_kept kept;
     p->measured = tool_link_load(&kept);
     p->link = kept.link;
-    p->rank_bytes =
-        p->measured ? kept.rank_bytes : code_bytes(p->stage->ledger) + RANK_ESTIMATE;
+    p->rank_bytes = p->measured ? kept.rank_bytes : code_bytes(p->stage->ledger) + RANK_ESTIMATE;
     return link ? tool_link_parse("plan", link, &p->link) : TOOL_OK;
 }
 
