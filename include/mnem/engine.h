@@ -81,6 +81,8 @@ typedef struct mnem_engine_options {
     int32_t layer_begin, layer_end;
     mnem_cut cut;       /* what mnem_engine_plan_ranks gives each rank a part of */
     mnem_row_part rows; /* of every layer, which it sets in the plan, too; vocab.end 0: all */
+    mnem_comm_link
+        link; /* between ranks, for the prediction of rank 0's (default: takes no time) */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
@@ -130,6 +132,12 @@ typedef struct mnem_engine_plan {
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
+    /* Of a rank: whether layers were cut by what ranks take of time, not by their room; the seconds
+     * of its part of a token, and of a chunk of a prompt (0: no profile), and the bytes that it
+     * sends for each. */
+    bool part_by_work;
+    double part_token_seconds, part_chunk_seconds;
+    uint64_t part_token_sent, part_chunk_sent;
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;
@@ -254,13 +262,38 @@ typedef bool mnem_on_step_logits(void *context, int32_t part, int32_t index, con
 mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context);
 
+/* ---- steps under way ----
+ *
+ * Of several ranks each has a part of the layers, and of one step only one computes at a time. So
+ * that none waits, steps of other sequences begin before the logits of the one before have come:
+ *
+ *     for (int i = 0;; i ^= 1) { // two groups of sequences take turns
+ *         mnem_engine_step_begin(engine, group[i].parts, n, on_logits, &group[i], &ended);
+ *         if (under_way++ == 1) mnem_engine_step_end(engine); // the other group's
+ *     }
+ */
+
+/* How many steps can be under way: 1 for an engine alone, else one for each rank, up to 8. */
+int32_t mnem_engine_steps_most(const mnem_engine *engine);
+/* As mnem_engine_step, but its logits come with a later mnem_engine_step_end, in the order of the
+ * steps; what on_logits returns doesn't count. Its tokens are the sequences' at once, which may be
+ * forked, cut and destroyed meanwhile. *ended: it has ended already, and its logits were told: of an
+ * engine alone, of several passes, or where none are wanted. MNEM_BUSY: as many as can be are under
+ * way, or it is of several passes and others are. */
+mnem_status mnem_engine_step_begin(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
+                                   mnem_on_step_logits *on_logits, void *context, bool *ended);
+/* Waits for the oldest one. MNEM_INVALID: none is under way; MNEM_BAD_FILE: its logits aren't
+ * finite. */
+mnem_status mnem_engine_step_end(mnem_engine *engine);
+
 /* ---- one model over several ranks ---- */
 
 /* Plans for all ranks of options->comm at once, each with its own ledger: where the layers are cut,
- * so that the fullest rank has the most room, a context and a chunk that all hold, and what each
- * rank takes of its budget for its layers. With MNEM_CUT_ROWS each has a part of every matrix: as
- * large a one as every other has, but where its budget hasn't the room; whole groups of heads, or
- * where there are fewer than ranks a part of one with a copy of its keys and values. Ranks meet
+ * so that the slowest rank is as fast as can be, or where that would cost a rank weights from disk
+ * or context, so that the fullest has the most room; a context and a chunk that all hold, and what
+ * each rank takes of its budget for its layers. With MNEM_CUT_ROWS each has a part of every matrix:
+ * as large a one as every other has, but where its budget hasn't the room; whole groups of heads,
+ * or where there are fewer than ranks a part of one with a copy of its keys and values. Ranks meet
  * four times in a layer then. Every rank calls it with its own ledger, profile and
  * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
  * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "base/team/team.h"
 #include "engine/engine_pool.h"
+#include "engine/step_private.h"
 
 static mnem__choice choice_of(const mnem_engine_plan *plan) {
     return (mnem__choice){.context = plan->context,
@@ -267,6 +268,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
 void mnem_engine_destroy(mnem_engine *e) {
     if (!e) return;
     const mnem__taker taker = taker_of(e);
+    mnem__step_forget_awaited(e);
     if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);

@@ -170,7 +170,7 @@ static mnem_status give_logits(const mnem__step *x, reader *r, const float *logi
 }
 
 /* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
-static mnem_status not_finite(const mnem_engine *e) {
+mnem_status mnem__step_not_finite(const mnem_engine *e) {
     mnem_model_info info;
     MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
     for (int32_t i = 0; e->adapters && i < e->adapters->count; i++) {
@@ -211,7 +211,7 @@ static mnem_status run_head(mnem__step *x, float *hidden, int32_t n, reader *r) 
     mnem_status status = make_logits(x, hidden, n);
     if (status == MNEM_OK && mnem__relay_first(&e->relay) &&
         !mnem__is_finite(logits, (int64_t)n * e->map->shape.vocab))
-        status = not_finite(e);
+        status = mnem__step_not_finite(e);
     for (int32_t i = 0; i < n && status == MNEM_OK && mnem__relay_first(&e->relay); i++)
         status = give_logits(x, r, logits + (int64_t)i * e->map->shape.vocab);
     return status;
@@ -221,7 +221,7 @@ static mnem_status give_hidden(const mnem__step *x) {
     const int64_t embd = e->map->shape.embd;
     float *hidden = e->external[MNEM__SLOT_HIDDEN];
     mnem_status status = MNEM_OK;
-    if (!mnem__is_finite(hidden, x->rows * embd)) return not_finite(e);
+    if (!mnem__is_finite(hidden, x->rows * embd)) return mnem__step_not_finite(e);
     for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) {
         const mnem__segment *g = &e->tables.segments[i];
         if (g->at + g->n > 0) /* not one that only runs again */
@@ -269,7 +269,8 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     if (mnem__relay_leads(&x->e->relay)) MNEM__TRY(tell_pass(x));
     mnem_status status = end_body(x, run_body(x));
     if (status == MNEM_OK && x->on_hidden) status = give_hidden(x);
-    if (status == MNEM_OK && wanted > 0) status = run_heads(x, wanted);
+    if (status == MNEM_OK && wanted > 0)
+        status = x->later ? mnem__step_await(x, wanted) : run_heads(x, wanted);
     if (status != MNEM_OK && status != MNEM_CANCELLED && e->relay.together)
         mnem_comm_abort(e->relay.comm, mnem_last_error()); /* the others wait in the middle of it */
     if (status != MNEM_OK) return status;

@@ -40,6 +40,14 @@ typedef struct mnem__segment {
     int32_t row;         /* of the pass */
 } mnem__segment;
 
+/* A pass whose logits come later: whom they are told, and what rows they are of. */
+typedef struct mnem__awaited {
+    mnem_on_step_logits *on_logits;
+    void *context;
+    int32_t segments, wanted;
+    mnem__segment *segment; /* [sequences]: those with rows that are wanted, and only these rows */
+} mnem__awaited;
+
 /* The engine's tables, in one allocation with it. */
 typedef struct mnem__engine_tables {
     bool *resident;              /* [matrices] */
@@ -50,6 +58,7 @@ typedef struct mnem__engine_tables {
     mnem_sequence *sequences;    /* [sequences] */
     mnem_comm_request *requests; /* of the relay, where there are ranks; */
     mnem_step_part *parts;       /* [sequences], of those that follow */
+    mnem__awaited *awaited;      /* [mnem__relay_ahead], of rank 0 */
     struct {
         int32_t *pages;       /* [sequences][table_pages] */
         int32_t *free_pages;  /* [count] */
@@ -105,8 +114,9 @@ struct mnem_engine {
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
     mnem__relay relay;
-    mnem_graph_gather gather; /* of the relay */
-    uint64_t row_bytes;       /* of the embedding matrix in the file */
+    mnem_graph_gather gather;       /* of the relay */
+    int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
+    uint64_t row_bytes;             /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;
     int cancel;        /* atomic */

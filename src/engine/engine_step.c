@@ -214,7 +214,7 @@ static void tell_step(const mnem__step *x, mnem__event_what what) {
     mnem__event_sample();
 }
 
-static mnem_status run_step(mnem__step *x) {
+mnem_status mnem__step_run(mnem__step *x) {
     mnem_engine *e = x->e;
     mnem_status status = check_parts(e, x->parts, x->count);
     if (status == MNEM_OK) status = check_pages(x);
@@ -237,7 +237,8 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
     if (e->map->shape.encoder) return mnem__engine_refuse_encoder(&e->map->shape);
-    return run_step(&x);
+    if (e->awaited) return mnem__fail(MNEM_BUSY, "engine: a step is under way");
+    return mnem__step_run(&x);
 }
 
 mnem_status mnem__engine_refuse_ranks(const mnem_engine *e, const char *what) {
@@ -251,7 +252,7 @@ mnem_status mnem__engine_step_hidden(mnem_engine *e, const mnem_step_part *parts
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_hidden = on_hidden, .context = context};
     MNEM__TRY(mnem__engine_refuse_ranks(e, "an embedding"));
-    return run_step(&x);
+    return mnem__step_run(&x);
 }
 
 void mnem_engine_cancel(mnem_engine *e) {

@@ -48,6 +48,11 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
     t.requests = carve(base, &at, mnem__relay_requests(&relay), sizeof(mnem_comm_request));
     t.parts = carve(base, &at, relay.size > 1 ? sequences : 0, sizeof(mnem_step_part));
+    const bool leads = relay.size > 1 && relay.rank == 0;
+    const uint64_t ahead = leads ? (uint64_t)mnem__relay_ahead(relay.size) : 0;
+    t.awaited = carve(base, &at, ahead, sizeof(mnem__awaited));
+    mnem__segment *rows = carve(base, &at, ahead * sequences, sizeof(mnem__segment));
+    for (uint64_t i = 0; base && i < ahead; i++) t.awaited[i].segment = rows + i * sequences;
     for (int k = 0; k < MNEM__KV_KINDS; k++) lay_out_kind(setup, choice, k, base, &at, &t);
     if (tables) *tables = t;
     return at;

@@ -18,6 +18,7 @@ typedef struct mnem__step {
     mnem_on_step_logits *on_logits;
     mnem__on_hidden *on_hidden; /* NULL: logits are wanted */
     void *context;
+    bool later;             /* logits are awaited, not waited for (step_ahead.c) */
     mnem__step_cursor next; /* pass to run */
     /* Passes told to the reader run ahead of those run. */
     mnem__step_cursor told; /* pass to tell */
@@ -44,5 +45,16 @@ mnem_status mnem__step_tell_ahead(mnem__step *x);
 /* The next pass: its segments, the body, the logits that are wanted; its tokens are the sequences'
  * then. */
 mnem_status mnem__step_run_pass(mnem__step *x);
+/* Checks the parts, and runs them. */
+mnem_status mnem__step_run(mnem__step *x);
+/* Of a model's logits that aren't finite: why. */
+mnem_status mnem__step_not_finite(const mnem_engine *e);
+
+/* ---- step_ahead.c ---- */
+
+/* The logits of the pass that was run come later. */
+mnem_status mnem__step_await(mnem__step *x, int32_t wanted);
+/* Takes all that is awaited, and tells it nobody. */
+void mnem__step_forget_awaited(mnem_engine *e);
 
 #endif

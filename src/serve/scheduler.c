@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "serve/serve_private.h"
@@ -75,8 +76,10 @@ static uint64_t lay_out(const books *b, uint8_t *base, mnem_scheduler *s) {
     s->requests = carve(base, &at, b->requests, sizeof *s->requests);
     s->slots = carve(base, &at, b->lanes, sizeof *s->slots);
     s->lane = carve(base, &at, b->lanes, sizeof *s->lane);
-    s->parts = carve(base, &at, b->lanes, sizeof *s->parts);
-    s->part_lane = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+    for (int i = 0; i < MNEM__SERVE_FLIGHTS; i++) {
+        s->flight[i].parts = carve(base, &at, b->lanes, sizeof(mnem_step_part));
+        s->flight[i].part_lane = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+    }
     s->order = carve(base, &at, b->lanes, sizeof(mnem__lane *));
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         s->marks[k] = carve(base, &at, b->pages[k], sizeof(uint16_t));
@@ -123,6 +126,8 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
     s->context = e->choice.context;
     s->chunk = e->choice.chunk;
     s->lanes = e->sequences;
+    s->flights_most = mnem__min_i32(mnem_engine_steps_most(e), MNEM__SERVE_FLIGHTS);
+    for (int i = 0; i < MNEM__SERVE_FLIGHTS; i++) s->flight[i].scheduler = s;
     s->request_slots = (int32_t)b->requests;
     mnem_engine_pages_get(e, &s->pages);
     s->pool_tokens = mnem__min_i32(s->context, s->pages.free.full * s->pages.tokens);
@@ -178,7 +183,7 @@ void mnem_scheduler_destroy(mnem_scheduler *s) {
     if (!s) return;
     mnem_scheduler_stop(s, false);
     const bool keeps = s->options.keep_cache && s->swap.started && !s->hurried;
-    while (more) mnem_scheduler_step(s, &more);
+    while (more) (void)mnem_scheduler_step(s, &more);
     if (keeps) keep_cache(s);
     for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
     mnem__swap_close(&s->swap);
@@ -192,7 +197,7 @@ void mnem_scheduler_destroy(mnem_scheduler *s) {
 
 mnem_status mnem_scheduler_run(mnem_scheduler *s) {
     for (bool more = true;;) {
-        mnem_scheduler_step(s, &more);
+        MNEM__TRY(mnem_scheduler_step(s, &more));
         pthread_mutex_lock(&s->lock);
         while (!s->stopping && s->waiting + s->begun + s->calls == 0)
             pthread_cond_wait(&s->changed, &s->lock);

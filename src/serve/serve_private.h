@@ -30,11 +30,12 @@
 #include "serve/swap_file.h"
 
 enum {
-    MNEM__SERVE_ENDS = 8,         /* tokens that end a turn, beside the tokenizer's */
-    MNEM__SERVE_CALLS = 16,       /* functions that wait to be called between steps */
-    MNEM__SERVE_TEXT = 200,       /* bytes of what is said of an error */
-    MNEM__SERVE_PREEMPTIONS = 3,  /* of one request, at most */
-    MNEM__SERVE_PROMPT_LEAST = 16 /* tokens of prompts in a step, whatever they take */
+    MNEM__SERVE_ENDS = 8,          /* tokens that end a turn, beside the tokenizer's */
+    MNEM__SERVE_CALLS = 16,        /* functions that wait to be called between steps */
+    MNEM__SERVE_TEXT = 200,        /* bytes of what is said of an error */
+    MNEM__SERVE_PREEMPTIONS = 3,   /* of one request, at most */
+    MNEM__SERVE_PROMPT_LEAST = 16, /* tokens of prompts in a step, whatever they take */
+    MNEM__SERVE_FLIGHTS = 8        /* steps under way, of several ranks */
 };
 
 typedef struct mnem__lane mnem__lane;
@@ -91,6 +92,7 @@ struct mnem__lane {
     int32_t reserved; /* tokens that it was admitted with: its pages up to there are spoken for */
     int32_t again;    /* tokens that had been computed before it was set aside */
     int32_t n;        /* tokens in this step */
+    bool flies;       /* a step that chooses its next token is under way */
     mnem__choice_made choice;
     /* cached */
     uint64_t used; /* when it was needed last, in steps of a counter */
@@ -98,6 +100,19 @@ struct mnem__lane {
     /* set aside */
     mnem__swap_job swap;
 };
+
+/* ---- steps ---- */
+
+/* A step under way: of an engine alone there is one, which has ended when it was begun. */
+typedef struct mnem__flight {
+    mnem_scheduler *scheduler;
+    mnem_step_part *parts;         /* [lanes] */
+    mnem__lane **part_lane;        /* [lanes] */
+    int32_t count, rows, position; /* rows: of the parts, those that generate; position: as a
+                                       crowd's (serve_step.c) */
+    double start;
+    bool ended;
+} mnem__flight;
 
 /* ---- all of it ---- */
 
@@ -137,11 +152,12 @@ struct mnem_scheduler {
     double tokens_left;         /* that requests with lanes may still take, as published */
 
     /* The stepping thread's. */
-    mnem__lane *lane;                /* [lanes] */
-    mnem_step_part *parts;           /* [lanes] */
-    mnem__lane **part_lane;          /* [lanes] */
-    mnem__lane **order;              /* [lanes]: busy ones, the most senior first */
-    int32_t ordered, rows;           /* rows: of the parts, those that generate */
+    mnem__lane *lane; /* [lanes] */
+    mnem__flight flight[MNEM__SERVE_FLIGHTS];
+    int32_t flight_first, flights, flights_most; /* a ring: the oldest, how many, at the most */
+    bool lost;                                   /* a rank; nothing can run any more */
+    mnem__lane **order;                          /* [lanes]: busy ones, the most senior first */
+    int32_t ordered;
     uint16_t *marks[MNEM__KV_KINDS]; /* [pages of the kind] */
     mnem_scheduler_stats now;
 };

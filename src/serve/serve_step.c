@@ -6,6 +6,10 @@
  *
  *     rows of a step    g g g g g | p1 p1 p1 p1 p1 | p3 p3 p3 p3 p3      one pass, up to a chunk
  *
+ * Where ranks run the model several steps are under way, of groups of lanes that take turns: while
+ * one rank computes for one group another does for the next. A lane is in one of them at a time,
+ * but for pieces of a prompt, which follow each other.
+ *
  * Before a step runs its pages are there: cached beginnings go, then a lane is set aside; whoever
  * still lacks a page waits for the next step, the most junior first.
  * Invariant: a lane's ids up to its count are final. Nothing is allocated. */
@@ -40,13 +44,20 @@ static mnem__lane *lane_of(mnem_scheduler *s, const mnem__request *r) {
     return NULL;
 }
 
-/* The next request that is to be cancelled; under no lock, since ending it calls back. */
+static bool is_flying(mnem_scheduler *s, const mnem__request *r) {
+    const mnem__lane *lane = r->state == MNEM__REQUEST_BEGUN ? lane_of(s, r) : NULL;
+    return lane && lane->flies;
+}
+
+/* The next request that is to be cancelled; under no lock, since ending it calls back. What a step
+ * under way chooses for is cancelled behind it. */
 static mnem__request *next_cancelled(mnem_scheduler *s) {
     mnem__request *found = NULL;
     pthread_mutex_lock(&s->lock);
     for (int32_t i = 0; i < s->request_slots && !found; i++) {
         mnem__request *r = &s->requests[i];
-        if (r->state != MNEM__REQUEST_FREE && (r->cancelled || s->dropping)) found = r;
+        if (r->state != MNEM__REQUEST_FREE && (r->cancelled || s->dropping) && !is_flying(s, r))
+            found = r;
     }
     pthread_mutex_unlock(&s->lock);
     return found;
@@ -93,7 +104,7 @@ static void make_calls(mnem_scheduler *s) {
 /* ---- how many tokens of whom ---- */
 
 static bool can_run(const mnem__lane *lane) {
-    return lane->sequence && lane->swap.state == MNEM__SWAP_NONE;
+    return lane->sequence && lane->swap.state == MNEM__SWAP_NONE && !lane->flies;
 }
 
 /* Up to so many more of the lane's tokens; returns how many of them are left over. */
@@ -109,13 +120,25 @@ typedef struct crowd {
     mnem__lane *senior, *quick; /* of the prompts: the most senior, the one with the least to go */
 } crowd;
 
+/* Of those that generate a step takes so many: with several steps under way each has its part. */
+static int32_t group_of(const mnem_scheduler *s) {
+    int32_t generating = 0;
+    for (int32_t i = 0; i < s->ordered; i++) {
+        const mnem__lane *lane = s->order[i];
+        generating += lane->flies || (can_run(lane) && mnem__lane_generates(lane));
+    }
+    return (generating + s->flights_most - 1) / s->flights_most;
+}
+
 static crowd look_around(mnem_scheduler *s) {
     crowd c = {0};
+    const int32_t group = group_of(s);
     for (int32_t i = 0; i < s->ordered; i++) {
         mnem__lane *lane = s->order[i];
         lane->n = 0;
         if (!can_run(lane)) continue;
         if (mnem__lane_generates(lane)) {
+            if (c.generating == group) continue; /* the next step has it */
             lane->n = 1;
             c.generating++;
             continue;
@@ -168,19 +191,26 @@ static mnem_step_part part_of(const mnem__lane *lane) {
                             last ? lane->n - 1 : lane->n};
 }
 
+/* The one that begins next. */
+static mnem__flight *next_flight(mnem_scheduler *s) {
+    return &s->flight[(s->flight_first + s->flights) % s->flights_most];
+}
+
 /* Those with tokens, the ones that generate first: they are in the first pass. */
 static int32_t make_parts(mnem_scheduler *s) {
+    mnem__flight *f = next_flight(s);
     int32_t count = 0;
     for (int prompts = 0; prompts < 2; prompts++) {
         for (int32_t i = 0; i < s->ordered; i++) {
             mnem__lane *lane = s->order[i];
             if (!can_run(lane) || lane->n == 0 || mnem__lane_generates(lane) == (prompts == 1))
                 continue;
-            s->part_lane[count] = lane;
-            s->parts[count++] = part_of(lane);
+            f->part_lane[count] = lane;
+            f->parts[count++] = part_of(lane);
         }
-        if (prompts == 0) s->rows = count;
+        if (prompts == 0) f->rows = count;
     }
+    f->count = count;
     return count;
 }
 
@@ -191,12 +221,13 @@ static mnem_page_count plus(mnem_page_count a, mnem_page_count b) {
 /* What must be free for a step of these parts: what they take, and beside what others take all that
  * is reserved for the requests that can't be set aside any more. */
 static mnem_page_count pages_wanted(mnem_scheduler *s, int32_t count) {
+    const mnem__flight *f = next_flight(s);
     mnem_page_count need = {0}, one, rest;
-    mnem_engine_step_pages(s->engine, s->parts, count, &need);
+    mnem_engine_step_pages(s->engine, f->parts, count, &need);
     rest = plus(need, mnem__pages_promised(s, true));
     for (int32_t i = 0; i < count; i++) {
-        if (!s->part_lane[i]->request->whole) continue;
-        mnem_engine_step_pages(s->engine, &s->parts[i], 1, &one);
+        if (!f->part_lane[i]->request->whole) continue;
+        mnem_engine_step_pages(s->engine, &f->parts[i], 1, &one);
         rest.full -= one.full;
         rest.window -= one.window;
     }
@@ -206,11 +237,12 @@ static mnem_page_count pages_wanted(mnem_scheduler *s, int32_t count) {
 
 /* Takes the most junior out that needs a page. False: nobody does. */
 static bool leave_one_out(mnem_scheduler *s, int32_t count) {
+    const mnem__flight *f = next_flight(s);
     mnem__lane *found = NULL;
     for (int32_t i = 0; i < count; i++) {
         mnem_page_count need;
-        mnem__lane *lane = s->part_lane[i];
-        mnem_engine_step_pages(s->engine, &s->parts[i], 1, &need);
+        mnem__lane *lane = f->part_lane[i];
+        mnem_engine_step_pages(s->engine, &f->parts[i], 1, &need);
         if (need.full + need.window == 0 || lane->request->whole) continue;
         if (!found || mnem__request_before(found->request, lane->request)) found = lane;
     }
@@ -237,9 +269,9 @@ static int32_t find_pages(mnem_scheduler *s) {
 /* ---- running ---- */
 
 static bool on_logits(void *context, int32_t part, int32_t index, const float *logits) {
-    mnem_scheduler *s = context;
+    const mnem__flight *f = context;
     (void)index;
-    mnem__choose_token(s, s->part_lane[part], logits);
+    mnem__choose_token(f->scheduler, f->part_lane[part], logits);
     return true;
 }
 
@@ -304,32 +336,74 @@ static void advance(mnem_scheduler *s, mnem__lane *lane) {
     mnem__lane_end(s, lane, end, failed ? c->status : MNEM_OK, text);
 }
 
-static void learn(mnem_scheduler *s, const crowd *c, int32_t count, double seconds) {
+/* From its begin to its logits: what a token of its waits for, with others' steps between. */
+static void learn(mnem_scheduler *s, const mnem__flight *f, double seconds) {
     int32_t tokens = 0;
-    for (int32_t i = 0; i < count; i++) tokens += s->parts[i].n;
-    mnem__step_cost_learn(&s->cost, s->rows, tokens - s->rows, c->position, seconds);
+    for (int32_t i = 0; i < f->count; i++) tokens += f->parts[i].n;
+    mnem__step_cost_learn(&s->cost, f->rows, tokens - f->rows, f->position, seconds);
     s->now.steps++;
     s->now.step_seconds_last = seconds;
-    if (s->rows > 0 && seconds > s->now.step_seconds_longest) s->now.step_seconds_longest = seconds;
+    if (f->rows > 0 && seconds > s->now.step_seconds_longest) s->now.step_seconds_longest = seconds;
     mnem__histogram_add(&s->now.step, seconds);
     s->now.tokens_per_s += (tokens / seconds - s->now.tokens_per_s) / 16;
 }
 
-static void run_parts(mnem_scheduler *s, const crowd *c, int32_t count) {
+/* Where ranks are, one that failed has ended all of them. */
+static void note_lost(mnem_scheduler *s, mnem_status status) {
+    const mnem_comm *comm = s->engine->relay.comm;
+    if (status == MNEM_IO && comm && mnem_comm_failure(comm)) s->lost = true;
+}
+
+static void end_parts(mnem_scheduler *s, const mnem__flight *f, mnem_status status) {
     char text[MNEM__SERVE_TEXT] = "";
-    const double start = mnem__seconds();
-    const mnem_status status = mnem_engine_step(s->engine, s->parts, count, on_logits, s);
-    if (status == MNEM_OK)
-        learn(s, c, count, mnem__seconds() - start);
-    else
-        snprintf(text, sizeof text, "%s", mnem_last_error());
-    for (int32_t i = 0; i < count; i++) {
-        mnem__lane *lane = s->part_lane[i];
+    if (status != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
+    note_lost(s, status);
+    for (int32_t i = 0; i < f->count; i++) {
+        mnem__lane *lane = f->part_lane[i];
         if (status == MNEM_OK)
             advance(s, lane);
         else
             mnem__lane_end(s, lane, MNEM_END_ERROR, status, text);
     }
+}
+
+/* Whether the part's logits are wanted: its last token is the lane's. */
+static bool chooses(const mnem_step_part *part) {
+    return part->first_logits < part->n;
+}
+
+/* One that can't be begun, since others are under way, is begun when they have landed. */
+static void take_off(mnem_scheduler *s, const crowd *c) {
+    mnem__flight *f = next_flight(s);
+    f->position = c->position;
+    f->start = mnem__seconds();
+    const mnem_status status =
+        mnem_engine_step_begin(s->engine, f->parts, f->count, on_logits, f, &f->ended);
+    if (status == MNEM_BUSY) return;
+    if (status != MNEM_OK) {
+        end_parts(s, f, status);
+        return;
+    }
+    for (int32_t i = 0; i < f->count && !f->ended; i++)
+        f->part_lane[i]->flies = chooses(&f->parts[i]);
+    s->flights++;
+}
+
+/* Takes what the oldest one chose. Of lanes that didn't fly others may have come of it. */
+static void land(mnem_scheduler *s) {
+    mnem__flight *f = &s->flight[s->flight_first];
+    const mnem_status status = f->ended ? MNEM_OK : mnem_engine_step_end(s->engine);
+    int32_t kept = 0;
+    if (status == MNEM_OK) learn(s, f, mnem__seconds() - f->start);
+    for (int32_t i = 0; i < f->count && !f->ended; i++) {
+        if (!chooses(&f->parts[i])) continue;
+        f->part_lane[i]->flies = false;
+        f->part_lane[kept++] = f->part_lane[i];
+    }
+    if (!f->ended) f->count = kept;
+    s->flight_first = (s->flight_first + 1) % s->flights_most;
+    s->flights--;
+    end_parts(s, f, status);
 }
 
 /* Nothing can run, nothing comes back: others hold the engine's pages. It is said, not waited. */
@@ -345,6 +419,7 @@ static void end_hopeless(mnem_scheduler *s) {
 }
 
 mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
+    const int32_t before = s->flights;
     make_calls(s);
     end_cancelled(s);
     mnem__set_aside_poll(s, false);
@@ -354,12 +429,15 @@ mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
     deal_tokens(s, &c);
     const int32_t count = find_pages(s);
     if (count > 0)
-        run_parts(s, &c, count);
-    else if (!mnem__set_aside_poll(s, true))
+        take_off(s, &c);
+    else if (s->flights == 0 && !mnem__set_aside_poll(s, true))
         end_hopeless(s);
+    if (s->flights > 0 && (s->flights == s->flights_most || s->flights == before)) land(s);
     mnem__stats_publish(s);
     pthread_mutex_lock(&s->lock);
     *more = s->waiting + s->begun + s->calls > 0;
     pthread_mutex_unlock(&s->lock);
-    return MNEM_OK;
+    if (!s->lost) return MNEM_OK;
+    const char *text = s->engine->relay.comm ? mnem_comm_failure(s->engine->relay.comm) : NULL;
+    return mnem__fail(MNEM_IO, "%s", text ? text : "serve: a rank was lost");
 }

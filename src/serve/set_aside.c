@@ -35,6 +35,7 @@ static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
     for (int32_t i = s->ordered; i-- > 0;) { /* of equals the most junior */
         mnem__lane *lane = s->order[i];
         if (lane == senior || !lane->sequence || lane->swap.state != MNEM__SWAP_NONE) continue;
+        if (lane->flies) continue;
         if (lane->request->preemptions >= MNEM__SERVE_PREEMPTIONS || lane->request->whole) continue;
         const int32_t own = own_pages(lane);
         if (own > 0 && (!found || own < fewest)) found = lane, fewest = own;

@@ -94,6 +94,13 @@ const tool_option tool_cut_options[] = {
     {0},
 };
 
+const tool_option tool_link_options[] = {
+    {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(link),
+     .help = "between ranks, such as 1Gbit/s,0.1ms (default: as mnem bench measured it under "
+             "mpirun)"},
+    {0},
+};
+
 const tool_option tool_session_options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_shape_options, 0),

@@ -220,20 +220,42 @@ static int set_share(const char *verb, const tool_option *o, const char *text, u
     return TOOL_OK;
 }
 
-/* This rank's of a list with commas between; the last one is that of all behind it. */
+static const char *budget_list;
+
+const char *tool_budget_list(void) {
+    return budget_list;
+}
+
+static int set_word(const char *verb, const char *name, const char *word, uint64_t *out) {
+    if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
+    return tool_usage(verb, "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is none",
+                      name, word);
+}
+
+/* The last one is that of all behind it. */
+static void word_of(const char *list, int32_t rank, char word[32]) {
+    for (; rank > 0 && strchr(list, ','); rank--) list = strchr(list, ',') + 1;
+    snprintf(word, 32, "%.*s", (int)strcspn(list, ","), list);
+}
+
+int tool_budget_of(const char *verb, const char *list, int32_t rank, uint64_t *bytes) {
+    char word[32];
+    word_of(list, rank, word);
+    return set_word(verb, "memory", word, bytes);
+}
+
+/* This rank's of a list with commas between. */
 static int set_rank_budget(const char *verb, const tool_option *o, const char *text,
                            uint64_t *out) {
     char word[32];
+    budget_list = text;
+    if (!tool_ranks() && strcmp(verb, "plan") == 0) return tool_budget_of(verb, text, 0, out);
     if (!tool_ranks())
         return tool_usage(verb, "--%s takes a list (%s) where there are ranks: mpirun -n N mnem %s",
                           o->name, text, verb);
-    for (int32_t i = mnem_comm_rank(tool_ranks()); i > 0 && strchr(text, ','); i--)
-        text = strchr(text, ',') + 1;
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ","), text);
+    word_of(text, mnem_comm_rank(tool_ranks()), word);
     if (strchr(word, '%')) return set_share(verb, o, word, out);
-    if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(verb, "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is none",
-                      o->name, word);
+    return set_word(verb, o->name, word, out);
 }
 
 static int set_budget(const char *verb, const tool_option *o, const char *text, uint64_t *out) {

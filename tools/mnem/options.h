@@ -96,6 +96,7 @@ typedef struct tool_session_asked {
     const char *device; /* "host", "null" */
     uint64_t capacity;  /* of the null device */
     int32_t cut;        /* of ranks: 0: layers, 1: rows */
+    const char *link;   /* between ranks: RATE,LATENCY */
 } tool_session_asked;
 extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
@@ -103,8 +104,12 @@ extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_model_options[];  /* tool_args.model */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
 extern const tool_option tool_page_cache_options[], tool_lora_options[];
-extern const tool_option tool_pre_options[]; /* a const char * */
-extern const tool_option tool_cut_options[]; /* cut */
+extern const tool_option tool_pre_options[];                      /* a const char * */
+extern const tool_option tool_cut_options[], tool_link_options[]; /* cut; link */
+/* The list that --memory gave for ranks, where it is a list; NULL: it is none. */
+const char *tool_budget_list(void);
+/* Of such a list the budget of a rank: its own word, or the last one. Exit code. */
+int tool_budget_of(const char *verb, const char *list, int32_t rank, uint64_t *bytes);
 
 /* Of a chat template; NULL: not given. */
 typedef struct tool_template_asked {

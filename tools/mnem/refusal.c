@@ -54,12 +54,18 @@ static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes, char least[T
 
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob) {
-    char words[WORDS], least[TOOL_TEXT];
     if (status != MNEM_OVER_BUDGET || !needed_bytes) return tool_fail_asked(status);
+    return tool_fail_rank(mnem_last_error(), needed_bytes, budget_bytes, knob, "");
+}
+
+int tool_fail_rank(const char *text, uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob,
+                   const char *more) {
+    char words[WORDS], least[TOOL_TEXT];
+    if (!needed_bytes) return tool_over("%s", text);
     note_plan(needed_bytes, budget_bytes, least);
     knob_words(knob, words);
     const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; as it is, " : ", ";
-    return tool_over("%s: %s%sthe least is --memory %s", mnem_last_error(), words, then, least);
+    return tool_over("%s: %s%s%sthe least is --memory %s", text, words, then, more, least);
 }
 
 int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes) {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ranks/link.h"
 #include "ranks/ranks.h"
 #include "sight/monitor_file.h"
 
@@ -82,6 +83,7 @@ static int open_device(tool_stage *stage, uint64_t *budget) {
 static void set_options(tool_stage *stage) {
     const tool_session_asked *asked = stage->asked;
     mnem_engine_options *o = &stage->options;
+    tool_link_kept kept;
     o->ledger = stage->ledger;
     o->cut = asked->cut == 1 ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS;
     o->context = asked->context;
@@ -90,6 +92,7 @@ static void set_options(tool_stage *stage) {
     o->kv = (mnem_kv_choice)asked->kv;
     o->page_cache = asked->page_cache;
     o->comm = tool_ranks();
+    if (o->comm && tool_link_load(&kept)) o->link = kept.link;
     if (tool_profile_load(&stage->profile)) o->profile = &stage->profile;
 }
 
@@ -309,11 +312,26 @@ static void say_beyond(const tool_stage *stage) {
                      stage->plan.context, trained);
 }
 
+/* Ranks plan together; rank 0 tells the others whether it is the last plan. */
+static mnem_status make_plan(tool_stage *stage, bool *last) {
+    mnem_comm *comm = stage->options.comm;
+    static size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    if (!comm) return mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
+    for (int32_t i = 1; i <= mnem_comm_size(comm); i++) begin[i] = sizeof *last;
+    const mnem_status status = mnem_comm_gather(comm, last, begin);
+    if (status != MNEM_OK) return status;
+    return mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan);
+}
+
+mnem_status tool_stage_try(tool_stage *stage) {
+    bool last = false;
+    return make_plan(stage, &last);
+}
+
 int tool_stage_plan(tool_stage *stage) {
+    bool last = true;
     tool_stage_begin(stage, "plan");
-    const mnem_status status =
-        stage->options.comm ? mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan)
-                            : mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
+    const mnem_status status = make_plan(stage, &last);
     tool_stage_end(stage, "plan");
     if (status == MNEM_OK) say_beyond(stage);
     if (status == MNEM_OK)
@@ -345,7 +363,9 @@ int tool_stage_follow(tool_stage *stage) {
     mnem_engine *engine;
     signal(SIGINT, SIG_IGN); /* rank 0 ends this one, in order */
     signal(SIGTERM, SIG_IGN);
-    mnem_status status = mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan);
+    bool last = false;
+    mnem_status status = MNEM_OK;
+    while (!last && status != MNEM_IO) status = make_plan(stage, &last);
     if (status == MNEM_OK) tool_ranks_planned(&stage->plan, true);
     if (status == MNEM_OK)
         status = mnem_engine_create(stage->model, &stage->options, &stage->plan, &engine);

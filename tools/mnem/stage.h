@@ -41,6 +41,8 @@ int tool_stage_tokenizer(tool_stage *stage);
 int tool_stage_needs_text(const tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */
 int tool_stage_plan(tool_stage *stage);
+/* The same for looking only: another plan follows, on all ranks where there are. */
+mnem_status tool_stage_try(tool_stage *stage);
 /* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
 int tool_stage_follow(tool_stage *stage);
 /* Loads, with progress; Ctrl-C cancels it. */

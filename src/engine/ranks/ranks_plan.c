@@ -1,10 +1,12 @@
 /* ranks_plan.c: a plan for all ranks at once.
  *
- * Idea: rank 0 cuts the layers by what each rank has room for (engine_split.c), or where that isn't
- * enough by the share that each has of all; then each plans its part as an engine alone does. What
- * must be the same (context, chunk, type of keys, pages) is the least of what they chose, and each
- * plans once more with it: bytes never grow where these shrink.
- * Cost: two plans of a part; three messages between each two ranks. */
+ * Idea: rank 0 cuts the layers so that no rank takes longer than it must (ranks_work.c). Where that
+ * costs something (weights from disk, a smaller context) it cuts by what each rank has room for
+ * (engine_split.c), or where that isn't enough by the share that each has of all. Then each plans
+ * its part as an engine alone does. What must be the same (context, chunk, type of keys, pages) is
+ * the least of what they chose, and each plans once more with it: bytes never grow where these
+ * shrink.
+ * Cost: two plans of a part, or three; four messages between each two ranks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +15,14 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "engine/engine_private.h"
+#include "engine/ranks/ranks_private.h"
 #include "engine/ranks/ranks_rows.h"
 #include "engine/saved/saved_private.h"
 #include "model/architecture/architecture.h"
 #include "plan/plan_budget.h"
 
 /* What an engine takes beside what a split counts: reserve, stacks, tables, a ring to load by. */
-enum { BESIDE = 3 << 20, CONTEXT_MODEST = 1024 };
+enum { BESIDE = 3 << 20, CONTEXT_MODEST = 1024, CONTEXT_USUAL = 4096, PROMPT_USUAL = 512 };
 /* Of a prompt, where nothing is streamed: while a rank computes a chunk the next one computes the
  * one before, so that the first and the last chunk are what ranks wait for. */
 enum { CHUNK_RANKS = 64 };
@@ -39,9 +42,11 @@ typedef struct ranks {
     mnem_engine_options options; /* of this rank */
     mnem_comm *comm;
     int32_t rank, size, layers;
-    size_t *begin;        /* [size + 1], of what is gathered */
-    uint64_t *room;       /* [size] */
-    int32_t *cut;         /* [size + 1]: layers */
+    size_t *begin;  /* [size + 1], of what is gathered */
+    uint64_t *room; /* [size] */
+    double *speed;  /* [size]: of their machines, to each other's */
+    int32_t *cut;   /* [size + 1]: layers */
+    bool by_work;
     mnem_row_part *parts; /* [size]: or rows */
     answer *answers;      /* [size] */
 } ranks;
@@ -119,6 +124,17 @@ static mnem_status agree(ranks *x) {
 
 /* ---- where it is cut ---- */
 
+/* Memory's rate, which generation goes by, where all know it; else they are alike. */
+static mnem_status gather_speed(ranks *x) {
+    const mnem_machine_profile *p = x->options.profile;
+    bool known = true;
+    x->speed[x->rank] = p ? p->read_bytes_per_s : 0;
+    MNEM__TRY(gather_rows(x, x->speed, sizeof *x->speed));
+    for (int32_t i = 0; i < x->size; i++) known = known && x->speed[i] > 0;
+    for (int32_t i = 0; i < x->size && !known; i++) x->speed[i] = 1;
+    return MNEM_OK;
+}
+
 static mnem_status gather_room(ranks *x) {
     mnem_ledger_info info;
     mnem_ledger_info_get(x->options.ledger, &info);
@@ -148,6 +164,7 @@ static bool cut_by_split(ranks *x) {
     mnem_engine_split split;
     mnem_transformer t;
     o.comm = NULL;
+    o.layer_begin = o.layer_end = 0; /* of all */
     if (mnem_model_transformer(x->model, &t) != MNEM_OK) return false;
     if (!o.context)
         o.context = mnem__min_i32(t.context, o.context_wanted ? o.context_wanted : CONTEXT_MODEST);
@@ -177,12 +194,15 @@ static mnem_status cut_rows(ranks *x) {
     return MNEM_OK;
 }
 
-static mnem_status cut(ranks *x) {
-    if (x->options.cut == MNEM_CUT_ROWS) return cut_rows(x);
-    if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x);
-    MNEM__TRY(share(x, x->cut, ((size_t)x->size + 1) * sizeof *x->cut));
+static void take_part(ranks *x) {
     x->options.layer_begin = x->cut[x->rank];
     x->options.layer_end = x->cut[x->rank + 1];
+}
+
+static mnem_status cut_by_room(ranks *x) {
+    if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x);
+    MNEM__TRY(share(x, x->cut, ((size_t)x->size + 1) * sizeof *x->cut));
+    take_part(x);
     return MNEM_OK;
 }
 
@@ -214,6 +234,50 @@ static const char *part_text(const ranks *x, int32_t rank, char text[60]) {
     else
         snprintf(text, 60, "layers %d to %d", x->cut[rank], x->cut[rank + 1] - 1);
     return text;
+}
+
+/* The context that is chosen where there is room for all. */
+static int32_t context_most(const ranks *x) {
+    const mnem_engine_options *o = &x->options;
+    mnem_transformer t;
+    if (o->context) return o->context;
+    if (o->context_wanted) return o->context_wanted;
+    if (mnem_model_transformer(x->model, &t) != MNEM_OK) return 0;
+    return mnem__min_i32(t.context > 0 ? t.context : CONTEXT_USUAL, CONTEXT_USUAL);
+}
+
+/* Whether no rank gave something up for its part. */
+static bool costs_nothing(const ranks *x) {
+    bool free = true;
+    for (int32_t i = 0; i < x->size; i++) {
+        const answer *a = &x->answers[i];
+        const int32_t chunk = x->options.chunk ? x->options.chunk : CHUNK_RANKS;
+        free = free && a->status == MNEM_OK && !a->streamed && a->context >= context_most(x) &&
+               a->chunk >= mnem__min_i32(chunk, a->context) &&
+               (x->options.kv != MNEM_KV_AUTO || a->kv_type == MNEM_TYPE_F16);
+    }
+    return free;
+}
+
+/* Every rank cuts the same, from the same numbers. */
+static mnem_status cut_and_plan(ranks *x, mnem_engine_plan *plan) {
+    if (x->options.cut == MNEM_CUT_ROWS) {
+        MNEM__TRY(gather_room(x));
+        MNEM__TRY(cut_rows(x));
+        return plan_part(x, plan);
+    }
+    MNEM__TRY(gather_speed(x));
+    const mnem_status status = mnem__ranks_cut_by_work(x->model, x->speed, x->size, x->cut);
+    if (status != MNEM_OK) mnem_comm_abort(x->comm, mnem_last_error());
+    if (status != MNEM_OK) return status;
+    x->by_work = true;
+    take_part(x);
+    MNEM__TRY(plan_part(x, plan));
+    if (costs_nothing(x)) return MNEM_OK;
+    x->by_work = false;
+    MNEM__TRY(gather_room(x));
+    MNEM__TRY(cut_by_room(x));
+    return plan_part(x, plan);
 }
 
 /* The first rank that refuses speaks for all. */
@@ -256,34 +320,59 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
     }
 }
 
-/* A token goes through all ranks, one after another; of a prompt they have a chunk each, and the
- * slowest one decides. What links take isn't in it. */
-static void predict(const ranks *x, mnem_engine_plan *plan) {
-    double seconds = 0;
+/* All work at once on parts of the same token, and wait for the slowest; what links take isn't in
+ * it. */
+static void predict_rows(const ranks *x, mnem_engine_plan *plan) {
     for (int32_t i = 0; i < x->size; i++) {
         const answer *a = &x->answers[i];
-        seconds += 1 / a->generate;
         if (a->prompt < plan->predicted_prompt) plan->predicted_prompt = a->prompt;
+        if (a->generate < plan->predicted_generate) plan->predicted_generate = a->generate;
     }
-    plan->predicted_generate = 1 / seconds; /* 0 where one isn't known */
-    for (int32_t i = 0; i < x->size && x->options.cut == MNEM_CUT_ROWS; i++) { /* at once */
-        const double one = x->answers[i].generate;
-        if (i == 0 || one < plan->predicted_generate) plan->predicted_generate = one;
+}
+
+static mnem_status predict(const ranks *x, mnem_engine_plan *plan) {
+    mnem_transformer t;
+    if (x->options.cut == MNEM_CUT_ROWS) {
+        predict_rows(x, plan);
+        return MNEM_OK;
     }
+    mnem__rank_seconds *parts = mnem__calloc("plan", (size_t)x->size, sizeof *parts);
+    if (!parts) return mnem__heap_status();
+    const mnem_status status = mnem_model_transformer(x->model, &t);
+    const mnem__ranks_job job = {.ranks = x->size,
+                                 .embd = t.embd,
+                                 .vocab = t.vocab,
+                                 .chunk = plan->chunk,
+                                 .prompt = mnem__min_i32(plan->context, PROMPT_USUAL),
+                                 .link = x->options.link};
+    for (int32_t i = 0; i < x->size; i++) {
+        const answer *a = &x->answers[i];
+        if (a->generate > 0) parts[i].token = 1 / a->generate;
+        if (a->prompt > 0) parts[i].chunk = a->chunk / a->prompt;
+    }
+    plan->part_by_work = x->by_work;
+    plan->part_token_seconds = parts[x->rank].token;
+    plan->part_chunk_seconds = parts[x->rank].chunk;
+    if (status == MNEM_OK) {
+        plan->part_token_sent = mnem__ranks_sent(&job, x->rank, 1);
+        plan->part_chunk_sent = mnem__ranks_sent(&job, x->rank, plan->chunk);
+        plan->predicted_generate = mnem__ranks_generate(&job, parts);
+        plan->predicted_prompt = mnem__ranks_prompt(&job, parts);
+    }
+    mnem__free(parts);
+    return status;
 }
 
 static mnem_status run(ranks *x, mnem_engine_plan *plan) {
     MNEM__TRY(agree(x));
-    MNEM__TRY(gather_room(x));
-    MNEM__TRY(cut(x));
-    MNEM__TRY(plan_part(x, plan));
+    MNEM__TRY(cut_and_plan(x, plan));
     MNEM__TRY(check_answers(x, plan));
     const uint64_t wanted = plan->wanted_bytes;
     settle(x, plan);
     MNEM__TRY(plan_part(x, plan));
     plan->wanted_bytes = wanted;
-    predict(x, plan);
-    return check_answers(x, plan);
+    MNEM__TRY(check_answers(x, plan));
+    return predict(x, plan);
 }
 
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
@@ -307,14 +396,16 @@ mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_op
     const size_t n = (size_t)x.size;
     x.begin = mnem__calloc("plan", n + 1, sizeof *x.begin);
     x.room = mnem__calloc("plan", n, sizeof *x.room);
+    x.speed = mnem__calloc("plan", n, sizeof *x.speed);
     x.cut = mnem__calloc("plan", n + 1, sizeof *x.cut);
     x.answers = mnem__calloc("plan", n, sizeof *x.answers);
     x.parts = mnem__calloc("plan", n, sizeof *x.parts);
-    const bool whole = x.begin && x.room && x.cut && x.parts && x.answers;
+    const bool whole = x.begin && x.room && x.speed && x.cut && x.parts && x.answers;
     status = whole ? run(&x, plan) : mnem__heap_status();
     if (!whole) mnem_comm_abort(x.comm, mnem_last_error());
     mnem__free(x.begin);
     mnem__free(x.room);
+    mnem__free(x.speed);
     mnem__free(x.cut);
     mnem__free(x.parts);
     mnem__free(x.answers);

@@ -17,6 +17,11 @@ static size_t order_bytes(const mnem__relay_shape *s) {
     return (size_t)mnem__align_up(numbers * sizeof(int32_t) + segments, 64);
 }
 
+/* The last rank is as many passes behind as there are ranks. */
+static int orders_of(const mnem__relay_shape *s) {
+    return s->size + 2 < MNEM__RELAY_ORDERS_MAX ? s->size + 2 : MNEM__RELAY_ORDERS_MAX;
+}
+
 static size_t states_bytes(const mnem__relay_shape *s) {
     if (s->rank == 0 || s->gather_bytes) return 0;
     return (size_t)((uint64_t)s->chunk * (uint64_t)s->embd * sizeof(float));
@@ -24,13 +29,14 @@ static size_t states_bytes(const mnem__relay_shape *s) {
 
 uint64_t mnem__relay_block_bytes(const mnem__relay_shape *s) {
     if (s->size < 2) return 0;
-    return MNEM__RELAY_ORDERS * order_bytes(s) + states_bytes(s) +
+    return (uint64_t)orders_of(s) * order_bytes(s) + states_bytes(s) +
            mnem__gather_bytes(s->gather_bytes, s->chunk, s->size);
 }
 
 uint64_t mnem__relay_requests(const mnem__relay_shape *s) {
     if (s->size < 2) return 0;
-    return (MNEM__RELAY_ORDERS + (s->gather_bytes ? MNEM__GATHER_REQUESTS : 0)) * (uint64_t)s->size;
+    return (uint64_t)(orders_of(s) + (s->gather_bytes ? MNEM__GATHER_REQUESTS : 0)) *
+           (uint64_t)s->size;
 }
 
 static mnem_comm_request *requests_of(mnem__relay *r, int order) {
@@ -54,17 +60,16 @@ mnem_status mnem__relay_start(mnem__relay *r, mnem_comm *comm, const mnem__relay
     *r = (mnem__relay){.comm = comm,
                        .rank = s->rank,
                        .size = s->size,
+                       .orders = orders_of(s),
                        .order_bytes = order_bytes(s),
                        .states_bytes = states_bytes(s),
                        .requests = requests,
                        .together = s->gather_bytes > 0};
-    for (int i = 0; i < MNEM__RELAY_ORDERS; i++, at += r->order_bytes) r->order[i] = (void *)at;
-    for (int i = 0; i < MNEM__RELAY_ORDERS && r->rank > 0; i++) MNEM__TRY(post_order(r, i));
+    for (int i = 0; i < r->orders; i++, at += r->order_bytes) r->order[i] = (void *)at;
+    for (int i = 0; i < r->orders && r->rank > 0; i++) MNEM__TRY(post_order(r, i));
     if (r->together) {
-        r->gather = (mnem__gather){.comm = comm,
-                                   .rank = s->rank,
-                                   .size = s->size,
-                                   .requests = requests_of(r, MNEM__RELAY_ORDERS)};
+        r->gather = (mnem__gather){
+            .comm = comm, .rank = s->rank, .size = s->size, .requests = requests_of(r, r->orders)};
         return mnem__gather_start(&r->gather, at, s->gather_bytes, s->chunk, s->mine);
     }
     if (r->rank == 0) return MNEM_OK;
@@ -74,7 +79,7 @@ mnem_status mnem__relay_start(mnem__relay *r, mnem_comm *comm, const mnem__relay
 
 /* ---- orders ---- */
 
-/* Room for the next one: the one before the last has been sent. */
+/* Room for the next one: the one that was there has been sent. */
 static mnem_status order_begin(mnem__relay *r) {
     if (r->open[r->at]) MNEM__TRY(mnem_comm_wait(r->comm, requests_of(r, r->at) + 1, r->size - 1));
     r->open[r->at] = false;
@@ -86,7 +91,7 @@ static mnem_status order_end(mnem__relay *r, size_t bytes) {
         MNEM__TRY(mnem_comm_send(r->comm, p, CHANNEL_ORDERS, r->order[r->at], bytes,
                                  requests_of(r, r->at) + p));
     r->open[r->at] = true;
-    r->at = (r->at + 1) % MNEM__RELAY_ORDERS;
+    r->at = (r->at + 1) % r->orders;
     return MNEM_OK;
 }
 
@@ -124,7 +129,7 @@ mnem_status mnem__relay_next(mnem__relay *r, const int32_t **order) {
 
 mnem_status mnem__relay_done(mnem__relay *r) {
     const int was = r->at;
-    r->at = (r->at + 1) % MNEM__RELAY_ORDERS;
+    r->at = (r->at + 1) % r->orders;
     return post_order(r, was);
 }
 
@@ -165,8 +170,11 @@ mnem_status mnem__relay_logits_sent(mnem__relay *r) {
     return MNEM_OK;
 }
 
-mnem_status mnem__relay_logits_receive(mnem__relay *r, float *logits, size_t bytes) {
-    MNEM__TRY(mnem_comm_post(r->comm, r->size - 1, CHANNEL_LOGITS, logits, bytes, &r->logits));
+mnem_status mnem__relay_logits_post(mnem__relay *r, float *logits, size_t bytes) {
+    return mnem_comm_post(r->comm, r->size - 1, CHANNEL_LOGITS, logits, bytes, &r->logits);
+}
+
+mnem_status mnem__relay_logits_wait(mnem__relay *r, size_t bytes) {
     MNEM__TRY(mnem_comm_wait(r->comm, &r->logits, 1));
     if (r->logits.bytes == bytes) return MNEM_OK;
     return mnem__fail(MNEM_IO, "engine: %zu bytes of logits, not %zu", r->logits.bytes, bytes);
@@ -174,16 +182,17 @@ mnem_status mnem__relay_logits_receive(mnem__relay *r, float *logits, size_t byt
 
 /* ---- the end ---- */
 
-/* What is posted is met by something: both orders say the end, and states of no rows go round. */
+/* What is posted is met by something: all orders say the end, and states of no rows go round. */
 mnem_status mnem__relay_end(mnem__relay *r) {
     if (!r->comm) return MNEM_OK;
-    for (int i = 0; i < MNEM__RELAY_ORDERS && r->rank == 0; i++)
+    for (int i = 0; i < r->orders && r->rank == 0; i++)
         MNEM__TRY(mnem__relay_tell(r, MNEM__RELAY_END, 0, 0));
-    for (int i = 0; i < MNEM__RELAY_ORDERS && r->rank == 0; i++) {
+    for (int i = 0; i < r->orders && r->rank == 0; i++) {
         MNEM__TRY(order_begin(r));
-        r->at = (r->at + 1) % MNEM__RELAY_ORDERS;
+        r->at = (r->at + 1) % r->orders;
     }
-    if (r->rank > 0) MNEM__TRY(mnem_comm_wait(r->comm, requests_of(r, r->at ^ 1), 1));
+    for (int i = 1; i < r->orders && r->rank > 0; i++)
+        MNEM__TRY(mnem_comm_wait(r->comm, requests_of(r, (r->at + i) % r->orders), 1));
     MNEM__TRY(mnem__relay_sent(r));
     MNEM__TRY(mnem__relay_logits_sent(r));
     if (r->together) MNEM__TRY(mnem__gather_end(&r->gather));

@@ -10,8 +10,8 @@
  * sequences, to the others before it does its own part. They do the same to sequences and pages of
  * their own, in the same order, so that all books are the same on every rank.
  * States are received into memory of their own while the pass before them runs, so that ranks work
- * on several chunks of a prompt at once; nothing else waits for more than it needs. Two orders are
- * under way at the most.
+ * on several chunks of a prompt at once, and on steps of other sequences while logits are awaited;
+ * nothing else waits for more than it needs. As many orders are under way as ranks can be behind.
  * Nothing here knows an engine; nothing is allocated. */
 #ifndef MNEM_SRC_ENGINE_RELAY_RELAY_H
 #define MNEM_SRC_ENGINE_RELAY_RELAY_H
@@ -34,18 +34,19 @@ typedef struct mnem__relay_segment {
     int32_t sequence, rows, wanted;
 } mnem__relay_segment;
 
-enum { MNEM__RELAY_ORDERS = 2 };
+enum { MNEM__RELAY_ORDERS_MAX = 16, MNEM__RELAY_AHEAD_MAX = 8 };
 typedef struct mnem__relay {
     mnem_comm *comm; /* NULL: the engine is alone, and nothing below is */
     int32_t rank, size;
     size_t order_bytes; /* room of one */
-    int32_t *order[MNEM__RELAY_ORDERS];
+    int orders;
+    int32_t *order[MNEM__RELAY_ORDERS_MAX];
     float *states;               /* those of the next pass; rank 0: NULL */
     size_t states_bytes;         /* room of them */
-    mnem_comm_request *requests; /* [ORDERS][size]; others than rank 0 use the first of each */
+    mnem_comm_request *requests; /* [orders][size]; others than rank 0 use the first of each */
     mnem_comm_request in, out, logits;
-    int at;                        /* the order that is next */
-    bool open[MNEM__RELAY_ORDERS]; /* under way */
+    int at;                            /* the order that is next */
+    bool open[MNEM__RELAY_ORDERS_MAX]; /* under way */
     bool out_open, logits_open;
     bool together; /* every rank has a part of all layers: no states go from one to the next */
     mnem__gather gather;
@@ -64,6 +65,10 @@ uint64_t mnem__relay_requests(const mnem__relay_shape *shape);
 /* Takes comm, block (64-byte aligned) and requests; posts what a rank receives first. */
 mnem_status mnem__relay_start(mnem__relay *relay, mnem_comm *comm, const mnem__relay_shape *shape,
                               void *block, mnem_comm_request *requests);
+/* Passes whose logits may be awaited at once: one for each rank. */
+static inline int32_t mnem__relay_ahead(int32_t size) {
+    return size < MNEM__RELAY_AHEAD_MAX ? size : MNEM__RELAY_AHEAD_MAX;
+}
 static inline bool mnem__relay_leads(const mnem__relay *relay) {
     return relay->comm && relay->rank == 0;
 }
@@ -112,6 +117,12 @@ mnem_status mnem__relay_sent(mnem__relay *relay);
 /* From the last rank to rank 0; stays as it is until mnem__relay_logits_sent. */
 mnem_status mnem__relay_logits_send(mnem__relay *relay, const float *logits, size_t bytes);
 mnem_status mnem__relay_logits_sent(mnem__relay *relay);
-mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits, size_t bytes);
+mnem_status mnem__relay_logits_post(mnem__relay *relay, float *logits, size_t bytes);
+mnem_status mnem__relay_logits_wait(mnem__relay *relay, size_t bytes);
+static inline mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits,
+                                                     size_t bytes) {
+    const mnem_status status = mnem__relay_logits_post(relay, logits, bytes);
+    return status == MNEM_OK ? mnem__relay_logits_wait(relay, bytes) : status;
+}
 
 #endif

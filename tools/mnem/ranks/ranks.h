@@ -20,6 +20,8 @@ mnem_comm *tool_ranks(void);
 uint64_t tool_ranks_bytes(void);
 /* What this rank planned, for the table of all ranks that rank 0 shows at the end. */
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet);
+/* Makes what is between ranks as slow as this, on all of them. */
+mnem_status tool_ranks_slow(const mnem_comm_link *link);
 /* Is this one of the ranks that do what rank 0 says? */
 bool tool_ranks_follows(void);
 /* Where there are ranks and the verb is none that runs on several: says so. */

@@ -37,6 +37,10 @@ uint64_t tool_ranks_bytes(void) {
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet) {
     (void)plan, (void)quiet;
 }
+mnem_status tool_ranks_slow(const mnem_comm_link *link) {
+    (void)link;
+    return MNEM_OK;
+}
 bool tool_ranks_follows(void) {
     return false;
 }

@@ -26,6 +26,10 @@ mnem_comm *tool_ranks(void) {
 uint64_t tool_ranks_bytes(void) {
     return ranks.bytes;
 }
+mnem_status tool_ranks_slow(const mnem_comm_link *link) {
+    mnem_comm *inner = ranks.comm;
+    return mnem_comm_slow_create(inner, link, &ranks.comm);
+}
 bool tool_ranks_follows(void) {
     return ranks.comm && mnem_comm_rank(ranks.comm) > 0;
 }
@@ -221,8 +225,13 @@ int tool_ranks_begin(int argc, char **argv) {
 int tool_ranks_check(const tool_args *args) {
     const char *verb = args->verb->name;
     if (!ranks.comm || args->help) return TOOL_OK;
-    if (!strcmp(verb, "run") || !strcmp(verb, "perplexity") || !strcmp(verb, "bench"))
-        return TOOL_OK;
-    return tool_usage(verb, "%s doesn't run on several ranks yet; run, perplexity and bench do",
+    static const char *const run_so[] = {"run", "serve", "perplexity", "bench"};
+    for (size_t i = 0; i < sizeof run_so / sizeof run_so[0]; i++)
+        if (strcmp(verb, run_so[i]) == 0) return TOOL_OK;
+    if (strcmp(verb, "plan") == 0)
+        return tool_usage(verb, "ranks are planned without mpirun: mnem plan --ranks N");
+    return tool_usage(verb,
+                      "%s doesn't run on several ranks yet; run, serve, perplexity and bench "
+                      "do",
                       verb);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks/link.h"
 #include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/roofline.h"
@@ -24,6 +25,7 @@ typedef struct bench_options {
     tool_session_asked session;
     const char *prompt_tokens, *tokens; /* lists */
     int32_t repeats;                    /* 0: not given */
+    int32_t sequences;                  /* 0: one */
     bool refresh, no_history;
 } bench_options;
 
@@ -37,7 +39,8 @@ typedef struct lengths {
 typedef struct bench {
     const bench_options *asked;
     tool_stage *stage;
-    lengths prompt, generated;
+    lengths prompt, generated, together; /* together: of all sequences */
+    mnem_comm_link link;                 /* between ranks, measured */
     int32_t repeats;
     double bytes_per_token; /* weights that one token reads */
     double macs_per_token;
@@ -222,6 +225,9 @@ static int measure_model(bench *b) {
     count_work(b);
     mnem_status status = run_lengths(b, &b->prompt, tool_speed_prompt);
     if (status == MNEM_OK) status = run_lengths(b, &b->generated, tool_speed_tokens);
+    b->together = b->generated;
+    if (b->asked->sequences < 2) b->together.count = 0;
+    if (status == MNEM_OK) status = run_lengths(b, &b->together, tool_speed_together);
     if (status != MNEM_OK) return tool_fail(status);
     mnem_machine_profile *p = &b->stage->profile;
     double macs = best_rate(&b->prompt) * b->macs_per_token;
@@ -245,6 +251,26 @@ static void print_generation(const bench *b, int32_t tokens, double rate) {
               tool_size((uint64_t)b->bytes_per_token, size), b->bytes_per_token * rate / 1e9);
     if (fraction(b, rate) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b, rate));
     tool_outf("%s\n", fraction(b, rate) > 1 ? " (caches help)" : "");
+}
+
+static void print_together(const bench *b) {
+    for (int i = 0; i < b->together.count; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "tg%d x %d", b->together.tokens[i], b->asked->sequences);
+        tool_outf("%-16s %10.1f tokens/s   all sequences together\n", name, b->together.rate[i]);
+    }
+}
+
+/* Between ranks, and what the plan said with it. */
+static void print_ranks(const bench *b) {
+    const mnem_engine_plan *p = &b->stage->plan;
+    char link[TOOL_TEXT];
+    if (!tool_ranks()) return;
+    tool_outf("%-16s %s: the slowest of %d\n", "link of ranks", tool_link_text(&b->link, link),
+              mnem_comm_size(tool_ranks()) - 1);
+    if (p->predicted_generate > 0)
+        tool_outf("%-16s %10.1f tokens/s, prompt %.1f tokens/s\n", "predicted",
+                  p->predicted_generate, p->predicted_prompt);
 }
 
 static void print_machine(const mnem_machine_profile *p) {
@@ -281,26 +307,34 @@ static void print_table(const bench *b) {
     }
     for (int i = 0; i < b->generated.count; i++)
         print_generation(b, b->generated.tokens[i], b->generated.rate[i]);
+    print_together(b);
+    print_ranks(b);
     print_machine(&b->stage->profile);
     print_most(b);
 }
 
 /* Of one prompt's length and one of generation; 0: not measured. */
 static void print_object(const bench *b, int32_t prompt, double prompt_rate, int32_t tokens,
-                         double rate) {
+                         double rate, double together) {
     const mnem_machine_profile *p = &b->stage->profile;
     tool_out_json(
         "bench",
-        json_pack("{s:o?, s:i, s:i, s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
-                  json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
-                  "prompt_tokens", prompt, "prompt_tokens_per_s", tool_json_known(prompt_rate),
-                  "tokens", tokens, "tokens_per_s", tool_json_known(rate), "bytes_per_token",
-                  (json_int_t)b->bytes_per_token, "read_bytes_per_s",
-                  tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
-                  tool_json_known(p->disk_bytes_per_s), "macs_per_s",
-                  tool_json_known(p->macs_per_s), "read_fraction",
-                  tool_json_known(fraction(b, rate)), "vmhwm", (json_int_t)tool_peak_bytes(),
-                  "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
+        json_pack(
+            "{s:o?, s:i, s:i, s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:o, "
+            "s:o, s:o, s:o, s:o}",
+            "model", json_string(tool_model_path(b->stage->args)), "threads",
+            b->stage->plan.threads, "prompt_tokens", prompt, "prompt_tokens_per_s",
+            tool_json_known(prompt_rate), "tokens", tokens, "tokens_per_s", tool_json_known(rate),
+            "bytes_per_token", (json_int_t)b->bytes_per_token, "read_bytes_per_s",
+            tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
+            tool_json_known(p->disk_bytes_per_s), "macs_per_s", tool_json_known(p->macs_per_s),
+            "read_fraction", tool_json_known(fraction(b, rate)), "vmhwm",
+            (json_int_t)tool_peak_bytes(), "predicted_peak", (json_int_t)b->stage->plan.peak_bytes,
+            "sequences", b->asked->sequences ? b->asked->sequences : 1, "together_tokens_per_s",
+            tool_json_known(together), "link_seconds", tool_json_known(b->link.seconds),
+            "link_bytes_per_s", tool_json_known(b->link.bytes_per_second), "predicted_tokens_per_s",
+            tool_json_known(b->stage->plan.predicted_generate), "predicted_prompt_tokens_per_s",
+            tool_json_known(b->stage->plan.predicted_prompt)));
 }
 
 /* An object for each pair of lengths; one that isn't measured is 0, with no rate. */
@@ -308,7 +342,8 @@ static void print_json(const bench *b) {
     const lengths *p = &b->prompt, *g = &b->generated;
     for (int i = 0; i < p->count || i == 0; i++)
         for (int k = 0; k < g->count || k == 0; k++)
-            print_object(b, p->tokens[i], p->rate[i], g->tokens[k], g->rate[k]);
+            print_object(b, p->tokens[i], p->rate[i], g->tokens[k], g->rate[k],
+                         b->together.count ? b->together.rate[k] : 0);
 }
 
 /* ---- the way in ---- */
@@ -385,9 +420,41 @@ static void keep(const bench *b) {
     tool_history_add(b->stage->args, &run);
 }
 
+/* What a rank takes beside what its plan places. */
+static uint64_t rank_bytes(const mnem_engine_plan *plan) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < plan->lines; i++)
+        if (strcmp(plan->line[i].tag, "code and libraries") == 0 ||
+            strcmp(plan->line[i].tag, "MPI") == 0)
+            bytes += plan->line[i].bytes;
+    return bytes;
+}
+
+/* One that was made slow says nothing of the machine. */
+static void keep_link(const bench *b) {
+    const tool_link_kept kept = {b->link, rank_bytes(&b->stage->plan)};
+    if (tool_ranks() && !b->asked->session.link) tool_link_save(&kept);
+}
+
+/* On all ranks. */
+static int measure_link(bench *b) {
+    const char *asked = b->asked->session.link;
+    mnem_comm_link slow;
+    if (!tool_ranks())
+        return asked ? tool_usage("bench", "--link is of several ranks: mpirun -n N mnem bench")
+                     : TOOL_OK;
+    const int code = asked ? tool_link_parse("bench", asked, &slow) : TOOL_OK;
+    if (code != TOOL_OK) return code;
+    mnem_status status = asked ? tool_ranks_slow(&slow) : MNEM_OK;
+    if (status == MNEM_OK) status = tool_link_measure(tool_ranks(), &b->link);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 static int run_bench(bench *b) {
     tool_stage *stage = b->stage;
     int code = choose_lengths(b);
+    if (b->asked->sequences) stage->options.sequences = b->asked->sequences;
+    if (tool_ranks()) stage->options.link = b->link;
     if (code == TOOL_OK) code = tool_stage_plan(stage);
     if (code != TOOL_OK) return code;
     if (!stage->args->quiet && !stage->args->json) {
@@ -403,6 +470,7 @@ static int run_bench(bench *b) {
     if (code != TOOL_OK) return code;
     if (of_machine(stage)) tool_profile_save(&stage->profile);
     keep(b);
+    keep_link(b);
     if (stage->args->json)
         print_json(b);
     else
@@ -414,7 +482,9 @@ static int verb_bench(const tool_args *args) {
     static tool_stage stage;
     bench b = {.asked = (const bench_options *)args, .stage = &stage};
     tool_interrupt_watch(NULL);
-    int code = tool_stage_open(args, &b.asked->session, &stage);
+    int code = measure_link(&b);
+    if (code != TOOL_OK) return code;
+    code = tool_stage_open(args, &b.asked->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {
         code = tool_stage_follow(&stage);
         tool_stage_close(&stage);
@@ -440,6 +510,11 @@ static const tool_option options[] = {
      .help = "number of generated tokens that is measured, or several; 0: none (default: 128)"},
     {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), .least = 1, .most = 1000,
      .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
+    {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 256,
+     .also = "n-parallel npl",
+     .help = "also measure N texts that are generated at once (default: 1)"},
+    {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(session.link),
+     .help = "under mpirun make what is between ranks as slow as 1Gbit/s,0.1ms"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is known"},
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -454,7 +529,9 @@ TOOL_VERB(bench, "[MODEL]", 0, 1, "measure the speed of a model and of this mach
           "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
           "machine's read bandwidth generation reaches. The machine's numbers are measured "
           "once and\n"
-          "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
+          "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them; under mpirun\n"
+          "also the latency and bandwidth of the slowest link between two ranks that follow each\n"
+          "other, for mnem plan --ranks.\n",
           "mnem bench model.gguf  # pp512 and tg128\n"
           "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
           "mnem bench model.gguf -p 64,512 -n 0  # two lengths of prompt only\n"

@@ -3,6 +3,7 @@
  * With a prompt (-p, -f) it is the very plan of that run, to the byte. */
 #include "sight/history_plan.h"
 #include "sight/roofline.h"
+#include "verbs/layout/plan_ranks.h"
 #include "verbs/layout/plan_tool.h"
 #include "verbs/run/several.h"
 
@@ -63,6 +64,35 @@ static int plan_devices(const tool_args *args, const plan_options *o) {
     return code;
 }
 
+/* Its own ledger has no budget: each rank has one. */
+static int plan_ranks(const tool_args *args, const plan_options *o) {
+    static tool_stage stage;
+    static tool_session_asked session;
+    const char *list = tool_budget_list();
+    char one[32];
+    if (o->devices || o->explain || o->svg)
+        return tool_usage("plan", "--ranks is of several machines; leave out --%s",
+                          o->devices   ? "devices"
+                          : o->explain ? "explain"
+                                       : "svg");
+    if (o->run.prompt.count || o->run.file || o->run.prompts || args->operand[1])
+        return tool_usage("plan", "--ranks plans without a prompt: --ctx N says how much is held");
+    if (tool_given(args, "device") || tool_given(args, "capacity"))
+        return tool_usage("plan", "--ranks plans for the host of each rank; leave out --%s",
+                          tool_given(args, "device") ? "device" : "capacity");
+    if (!o->run.session.memory)
+        return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: what each may take");
+    session = o->run.session;
+    session.memory = 0;
+    snprintf(one, sizeof one, "%llu", (unsigned long long)o->run.session.memory);
+    int code = tool_stage_open(args, &session, &stage);
+    if (o->sequences) stage.options.sequences = o->sequences;
+    if (code == TOOL_OK)
+        code = tool_plan_ranks(&stage, list ? list : one, o->ranks, o->run.session.link);
+    tool_stage_close(&stage);
+    return code;
+}
+
 /* With the prompts there are. */
 static int plan_text(tool_stage *stage, const run_options *run, tool_generator *g,
                      tool_several **several) {
@@ -79,6 +109,10 @@ static int verb_plan(const tool_args *args) {
     const plan_options *o = (const plan_options *)args;
     int code = tool_prompt_check("plan", &o->run);
     if (code != TOOL_OK) return code;
+    if (o->ranks) return plan_ranks(args, o);
+    if (tool_budget_list() || o->run.session.link)
+        return tool_usage("plan", "%s is of several ranks: add --ranks N",
+                          o->run.session.link ? "--link" : "a list of budgets");
     if (o->devices) return plan_devices(args, o);
     code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
@@ -107,6 +141,10 @@ static const tool_option options[] = {
      .help = "split the layers over devices that hold so much, such as 24G,24G,16G"},
     {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 1024,
      .help = "of N texts at once, each with a context of its own (default: 1, or the prompts)"},
+    {"ranks", 0, "N", TOOL_VALUE_COUNT, AT(ranks), .least = 2, .most = MNEM_COMM_RANKS_MAX,
+     .help = "of N ranks under mpirun, each with its --memory SIZE[,SIZE...]: what each holds, "
+             "sends and waits for"},
+    TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
      .help = "show every way to run that no other beats in both bytes and speed, and what each "
              "gave up"},
@@ -134,10 +172,12 @@ TOOL_VERB_WITH(
     "\n"
     "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
     "--devices cuts the model over several such devices, so that the fullest has the most\n"
-    "room left. --explain shows what every budget would buy.\n",
+    "room left. --ranks plans for several machines under mpirun, without them.\n"
+    "--explain shows what every budget would buy.\n",
     "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
     "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
     "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
+    "mnem plan model.gguf --ranks 3 --memory 2G,2G,1G --link 1Gbit/s,0.1ms  # under mpirun\n"
     "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
     "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n");

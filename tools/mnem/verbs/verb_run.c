@@ -189,9 +189,8 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt-cache is of one text; several prompts run together");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
         return tool_usage("run", "--prompt-cache-ro only reads the file of --prompt-cache");
-    if (tool_ranks() && (tool_prompts_asked(asked) || asked->prompt_cache))
-        return tool_usage("run", "several ranks run one prompt, or a chat, and keep no "
-                                 "--prompt-cache yet");
+    if (tool_ranks() && asked->prompt_cache)
+        return tool_usage("run", "several ranks keep no --prompt-cache yet");
     const int code = tool_prompt_check("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));

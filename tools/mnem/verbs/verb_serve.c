@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
 #include "verbs/serve/serve_tool.h"
@@ -83,11 +84,12 @@ static int start_thread(serve *s) {
     return TOOL_OK;
 }
 
-/* A signal's handler. */
+/* A signal's handler. A launcher of ranks kills what hasn't ended a second or two later: answers
+ * that aren't finished are ended then. */
 static void drain(void *context) {
     serve *s = context;
     atomic_store(&s->draining, true);
-    http_server_stop(s->http, true);
+    http_server_stop(s->http, !tool_ranks());
 }
 
 /* ---- before the plan ---- */
@@ -124,6 +126,9 @@ static int check(const serve_options *o) {
         return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (o->swap_max && !o->swap)
         return tool_usage("serve", "--swap-max is of --swap, where pages go");
+    if (o->swap && tool_ranks())
+        return tool_usage("serve", "--swap isn't made of several ranks yet: without it what is set "
+                                   "aside is computed again");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
@@ -300,12 +305,21 @@ static void take_down(serve *s) {
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
 }
 
+/* A rank that does what rank 0 says. */
+static int follow(serve *s, const tool_args *args) {
+    int code = tool_stage_open(args, &s->o->session, &s->stage);
+    if (code == TOOL_OK) code = tool_stage_follow(&s->stage);
+    tool_stage_close(&s->stage);
+    return code;
+}
+
 static int verb_serve(const tool_args *args) {
     serve *s = &served;
     s->o = (const serve_options *)args;
     int code = check(s->o);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
+    if (tool_ranks_follows()) return follow(s, args);
     code = open_all(s, args);
     if (code == TOOL_OK) {
         tool_report_start(&s->stage);
@@ -342,6 +356,7 @@ static const tool_option options[] = {
     {"queue", 0, "N", TOOL_VALUE_COUNT, AT(queue), .least = 1, .most = 1024,
      .help = "requests that may wait; more are told to come again (default: 32)"},
     TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     {"swap", 0, "FILE|FOLDER", TOOL_VALUE_TEXT, AT(swap),
      .help = "where pages of conversations go that are set aside: FILE, or one without a name in "
@@ -400,7 +415,8 @@ TOOL_VERB_WITH(
     "beginnings again when it comes back; FILE of one that was killed is discarded.\n"
     "\n"
     "It listens on this machine only; another --host needs --api-key-file, or --no-auth.\n"
-    "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once.\n",
+    "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once; under\n"
+    "mpirun, which kills soon after, the first one ends it.\n",
     "mnem serve  # the model that ships, at http://127.0.0.1:8080\n"
     "mnem serve model.gguf --memory 600M --ctx 8192  # many inside 600 MiB\n"
     "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and 4 GiB of disk\n"

@@ -9,6 +9,7 @@ typedef struct plan_options {
     const char *devices, *svg;
     bool explain;
     int32_t sequences; /* 0: one */
+    int32_t ranks;     /* 0: this process alone */
 } plan_options;
 
 /* --devices: the layers over devices that are numbers. An exit code. */

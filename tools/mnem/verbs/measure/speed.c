@@ -21,6 +21,58 @@ static void make_ids(int32_t tokens, int32_t vocab) {
 
 typedef mnem_status run_once(tool_stage *stage, int32_t tokens);
 
+/* ---- several sequences ---- */
+
+enum { TOGETHER_MOST = 256 };
+static mnem_sequence *sequences[TOGETHER_MOST];
+
+static bool ignore_rows(void *context, int32_t part, int32_t index, const float *logits) {
+    (void)context, (void)part, (void)index, (void)logits;
+    return true;
+}
+
+/* All of them in as many groups as can be under way; each group's step begins when the one before
+ * it has its logits, as though tokens came of those. */
+static mnem_status run_groups(mnem_engine *engine, int32_t count, int32_t tokens) {
+    static mnem_step_part parts[TOGETHER_MOST];
+    const int32_t groups = mnem_engine_steps_most(engine);
+    mnem_status status = MNEM_OK;
+    bool ended;
+    int32_t under_way = 0;
+    for (int32_t t = 0; t < tokens; t++)
+        for (int32_t g = 0; g < groups && status == MNEM_OK; g++) {
+            const int32_t begin = count * g / groups, end = count * (g + 1) / groups;
+            for (int32_t i = begin; i < end; i++)
+                parts[i] = (mnem_step_part){sequences[i], ids + t, 1, 0};
+            if (under_way == groups) {
+                status = mnem_engine_step_end(engine);
+                under_way--;
+            }
+            if (begin == end || status != MNEM_OK) continue;
+            status = mnem_engine_step_begin(engine, parts + begin, end - begin, ignore_rows, NULL,
+                                            &ended);
+            under_way += status == MNEM_OK && !ended;
+            if (tool_interrupted()) status = MNEM_CANCELLED;
+        }
+    while (under_way-- > 0 && status == MNEM_OK) status = mnem_engine_step_end(engine);
+    return status;
+}
+
+/* The session's own sequence is one of them. */
+static mnem_status run_together(tool_stage *stage, int32_t tokens) {
+    mnem_engine *engine = mnem_session_engine(stage->session);
+    const int32_t count =
+        stage->plan.sequences < TOGETHER_MOST ? stage->plan.sequences : TOGETHER_MOST;
+    mnem_status status = MNEM_OK;
+    int32_t made = 1;
+    sequences[0] = mnem_session_sequence(stage->session);
+    for (; made < count && status == MNEM_OK; made++)
+        status = mnem_sequence_create(engine, &sequences[made]);
+    if (status == MNEM_OK) status = run_groups(engine, count, tokens);
+    for (int32_t i = 1; i < made; i++) mnem_sequence_destroy(sequences[i]);
+    return status;
+}
+
 static mnem_status run_prompt(tool_stage *stage, int32_t tokens) {
     return tool_stage_eval(stage, ids, tokens, tokens - 1, ignore_logits, NULL, NULL);
 }
@@ -63,4 +115,10 @@ mnem_status tool_speed_prompt(tool_stage *stage, int32_t tokens, int32_t repeats
 
 mnem_status tool_speed_tokens(tool_stage *stage, int32_t tokens, int32_t repeats, double *rate) {
     return run_best(stage, "tokens", run_tokens, tokens, repeats, rate);
+}
+
+mnem_status tool_speed_together(tool_stage *stage, int32_t tokens, int32_t repeats, double *rate) {
+    const mnem_status status = run_best(stage, "tokens", run_together, tokens, repeats, rate);
+    *rate *= stage->plan.sequences;
+    return status;
 }

@@ -10,5 +10,7 @@ enum { TOOL_SPEED_MOST = 16384 }; /* tokens of a measurement */
  * pseudo-random: their choice doesn't change the work. */
 typedef mnem_status tool_speed(tool_stage *stage, int32_t tokens, int32_t repeats, double *rate);
 tool_speed tool_speed_prompt, tool_speed_tokens;
+/* Of all sequences of the plan at once, each generating so many. */
+tool_speed tool_speed_together;
 
 #endif

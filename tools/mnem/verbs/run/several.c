@@ -23,8 +23,17 @@ typedef struct slot {
     int32_t made, last;      /* tokens; the one behind the sequence's, -1: none */
     mnem_sequence *sequence; /* while it runs */
     tool_end end;
-    bool cut; /* a grammar would have gone on */
+    bool flies; /* in a step under way */
+    bool cut;   /* a grammar would have gone on */
 } slot;
+
+enum { FLIGHTS = 8 };
+typedef struct flight {
+    mnem_step_part part[TOOL_TOGETHER];
+    slot *slot[TOOL_TOGETHER];
+    int32_t parts;
+    bool ended;
+} flight;
 
 struct tool_several {
     tool_stage *stage;
@@ -39,8 +48,9 @@ struct tool_several {
     tool_constraint constraint; /* a grammar for all, and where each lane is in it */
     mnem_match *match[TOOL_TOGETHER];
     mnem_sampler_options sampling;
-    mnem_step_part part[TOOL_TOGETHER];
-    slot *part_slot[TOOL_TOGETHER];
+    /* Steps under way, of lanes that take turns where ranks run the model: a ring. */
+    flight flight[FLIGHTS];
+    int32_t flight_first, flights;
     uint64_t taken;
     mnem_engine *engine;
     int32_t begun, printed; /* prompts */
@@ -118,7 +128,7 @@ static double seconds_of(const tool_several *s, int32_t together) {
 
 static mnem_status try_together(tool_several *s, int32_t together) {
     s->stage->options.sequences = together;
-    return mnem_engine_plan_make(s->stage->model, &s->stage->options, &s->stage->plan);
+    return tool_stage_try(s->stage);
 }
 
 /* The count whose plan promises the most: all, unless they leave too little for the weights.
@@ -325,32 +335,43 @@ static void finish(tool_several *s, slot *a, tool_end end) {
 }
 
 static bool on_logits(void *context, int32_t part, int32_t index, const float *logits) {
-    slot *a = ((tool_several *)context)->part_slot[part];
+    slot *a = ((flight *)context)->slot[part];
     (void)index;
     a->g.next = tool_constraint_choose(&a->g.constraint, a->g.sampler, logits);
     return true;
 }
 
-/* What isn't evaluated yet of all that run, in one step. */
-static mnem_status step(tool_several *s, int32_t *parts) {
-    *parts = 0;
-    for (int32_t lane = 0; lane < s->together; lane++) {
+static int32_t flights_most(const tool_several *s) {
+    const int32_t most = mnem_engine_steps_most(s->engine);
+    return most < FLIGHTS ? most : FLIGHTS;
+}
+
+/* What isn't evaluated yet of those whose turn it is: of each group of lanes that fly by turns. */
+static void fill_flight(tool_several *s, flight *f) {
+    int32_t running = 0;
+    for (int32_t lane = 0; lane < s->together; lane++) running += s->running[lane] != NULL;
+    const int32_t most = flights_most(s), group = (running + most - 1) / most;
+    *f = (flight){0};
+    for (int32_t lane = 0; lane < s->together && f->parts < group; lane++) {
         slot *a = s->running[lane];
-        if (!a) continue;
+        if (!a || a->flies) continue;
         const int32_t done = mnem_sequence_length(a->sequence), n = a->g.count - done;
         for (int32_t i = done; i < a->g.count; i++) mnem_sampler_accept(a->g.sampler, a->g.ids[i]);
-        s->part_slot[*parts] = a;
-        s->part[(*parts)++] = (mnem_step_part){a->sequence, a->g.ids + done, n, n - 1};
+        f->slot[f->parts] = a;
+        f->part[f->parts++] = (mnem_step_part){a->sequence, a->g.ids + done, n, n - 1};
+        a->flies = true;
     }
-    if (tool_interrupted()) return MNEM_CANCELLED;
-    if (tool_monitor_step()) {
-        mnem_engine_stats stats;
-        mnem_engine_stats_get(s->engine, &stats);
-        tool_monitor_engine(&stats, "generating");
-        tool_monitor_numbers("generating")->requests_running = (uint64_t)*parts;
-        tool_monitor_tell(true);
-    }
-    return mnem_engine_step(s->engine, s->part, *parts, on_logits, s);
+}
+
+static void tell_monitor(const tool_several *s) {
+    if (!tool_monitor_step()) return;
+    uint64_t running = 0;
+    mnem_engine_stats stats;
+    for (int32_t lane = 0; lane < s->together; lane++) running += s->running[lane] != NULL;
+    mnem_engine_stats_get(s->engine, &stats);
+    tool_monitor_engine(&stats, "generating");
+    tool_monitor_numbers("generating")->requests_running = running;
+    tool_monitor_tell(true);
 }
 
 static int advance(tool_several *s, slot *a) {
@@ -365,24 +386,60 @@ static int advance(tool_several *s, slot *a) {
     return end == TOOL_END_FAILED ? tool_fail(a->g.status) : TOOL_OK;
 }
 
+/* Takes the tokens of the oldest flight. */
+static int land(tool_several *s) {
+    flight *f = &s->flight[s->flight_first];
+    const mnem_status status = f->ended ? MNEM_OK : mnem_engine_step_end(s->engine);
+    int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    s->flight_first = (s->flight_first + 1) % flights_most(s);
+    s->flights--;
+    for (int32_t i = 0; i < f->parts && status == MNEM_OK; i++) {
+        f->slot[i]->flies = false;
+        const int one = advance(s, f->slot[i]);
+        if (code == TOOL_OK) code = one;
+    }
+    return code;
+}
+
+/* Several passes can't be awaited: they wait until the others have landed. */
+static int take_off(tool_several *s) {
+    flight *f = &s->flight[(s->flight_first + s->flights) % flights_most(s)];
+    int code = TOOL_OK;
+    fill_flight(s, f);
+    if (!f->parts) return TOOL_OK;
+    if (tool_interrupted()) return tool_fail(MNEM_CANCELLED);
+    mnem_status status;
+    while ((status = mnem_engine_step_begin(s->engine, f->part, f->parts, on_logits, f,
+                                            &f->ended)) == MNEM_BUSY &&
+           s->flights > 0 && code == TOOL_OK)
+        code = land(s);
+    if (code != TOOL_OK) return code;
+    if (status != MNEM_OK) return tool_fail(status);
+    s->flights++;
+    return TOOL_OK;
+}
+
+static void stop_all(tool_several *s) {
+    for (int32_t lane = 0; lane < s->together; lane++)
+        if (s->running[lane])
+            finish(s, s->running[lane],
+                   tool_interrupted() ? TOOL_END_INTERRUPTED : TOOL_END_FAILED);
+}
+
 static int run(tool_several *s) {
-    int32_t parts;
     while (s->printed < s->list.count && !tool_out_closed()) {
         for (int32_t lane = 0; lane < s->together; lane++) {
             const bool waiting = s->begun < s->list.count && s->begun - s->printed < s->slots;
             const int code = !s->running[lane] && waiting ? start(s, lane) : TOOL_OK;
             if (code != TOOL_OK) return code;
         }
-        const mnem_status status = step(s, &parts);
-        int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
-        for (int32_t i = 0; i < parts; i++) {
-            if (status == MNEM_OK) {
-                const int one = advance(s, s->part_slot[i]);
-                if (code == TOOL_OK) code = one;
-            } else
-                finish(s, s->part_slot[i],
-                       status == MNEM_CANCELLED ? TOOL_END_INTERRUPTED : TOOL_END_FAILED);
-        }
+        const int32_t before = s->flights;
+        tell_monitor(s);
+        int code = take_off(s);
+        if (code == TOOL_OK && s->flights > 0 &&
+            (s->flights == flights_most(s) || s->flights == before))
+            code = land(s);
+        if (code != TOOL_OK) stop_all(s);
         print_turns(s);
         if (code != TOOL_OK) return code;
     }

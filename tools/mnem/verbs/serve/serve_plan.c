@@ -66,8 +66,7 @@ static mnem_status charge_books(serve *s, int32_t parallel) {
 
 static bool fits(serve *s, int32_t parallel) {
     if (charge_books(s, parallel) != MNEM_OK) return false;
-    const mnem_status status =
-        mnem_engine_plan_make(s->stage.model, &s->stage.options, &s->stage.plan);
+    const mnem_status status = tool_stage_try(&s->stage);
     release_books(s);
     return status == MNEM_OK;
 }
