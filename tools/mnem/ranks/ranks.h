@@ -20,6 +20,10 @@ mnem_comm *tool_ranks(void);
 uint64_t tool_ranks_bytes(void);
 /* What this rank planned, for the table of all ranks that rank 0 shows at the end. */
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet);
+/* The same of a training, with the peak of all of it. */
+void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool quiet);
+/* Seconds more that this rank has waited for others. */
+void tool_ranks_waited(double seconds);
 /* Is this one of the ranks that do what rank 0 says? */
 bool tool_ranks_follows(void);
 /* Where there are ranks and the verb is none that runs on several: says so. */

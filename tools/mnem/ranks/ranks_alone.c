@@ -37,6 +37,12 @@ uint64_t tool_ranks_bytes(void) {
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet) {
     (void)plan, (void)quiet;
 }
+void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool quiet) {
+    (void)plan, (void)peak_bytes, (void)quiet;
+}
+void tool_ranks_waited(double seconds) {
+    (void)seconds;
+}
 bool tool_ranks_follows(void) {
     return false;
 }
