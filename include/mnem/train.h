@@ -297,7 +297,8 @@ void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *obse
  * before the step. */
 mnem_status mnem_trainer_step(mnem_trainer *trainer, const mnem_train_source *source,
                               mnem_train_report *report);
-/* (ranks) The gradients of one step without the update, left in the parameters' gradients (tests). */
+/* (ranks) The gradients of one step without the update, left in the parameters' gradients (tests).
+ */
 mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_source *source,
                                    double *loss);
 /* (ranks, each with windows of its own, or none) Mean loss over micro-batches until next says MNEM_NOT_FOUND; nothing changes. */

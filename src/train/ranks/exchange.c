@@ -312,5 +312,8 @@ mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status) {
     for (int32_t i = 0; i <= size; i++) begin[i] = i > first ? sizeof text : 0;
     MNEM__TRY(mnem_comm_gather(comm, text, begin));
     text[sizeof text - 1] = 0;
+    bool alike = all[first] != MNEM_OVER_BUDGET; /* budgets are each rank's own */
+    for (int32_t i = 0; i < size; i++) alike = alike && all[i] == all[first];
+    if (alike) return mnem__fail((mnem_status)all[first], "%s", text);
     return mnem__fail((mnem_status)all[first], "rank %d: %s", first, text);
 }

@@ -39,7 +39,7 @@ double mnem__exchange_waited(const mnem__exchange *x);
 uint8_t *mnem__exchange_scratch(mnem__exchange *x, uint64_t *bytes);
 
 /* Every rank's status; where one of them isn't MNEM_OK the first such, on every rank, with that
- * rank's text behind its number. */
+ * rank's text, behind its number where not all have failed so. */
 mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status);
 
 #endif

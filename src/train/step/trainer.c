@@ -8,6 +8,7 @@
 #include "train/step/trainer_private.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -83,6 +84,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status != MNEM_OK) return status;
     mnem__team_adapt(t->team);
     bind(t);
+    if (s->comm) mnem__trainer_ready_cut(t);
     if (s->comm)
         t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__TRAIN_PART_EXCHANGE), s->comm,
                                           &s->cut, t->team);
@@ -158,10 +160,10 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step. A cancel ends one run: the run that it stopped
+/* waiting: mnem__trainer_waiting_at, of a step; last: its last one, of several ranks. A cancel ends one run: the run that it stopped
  * takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
-                       float *waiting, mnem_graph_args *args) {
+                       float *waiting, bool last, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
     uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
@@ -180,9 +182,12 @@ static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t 
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
     args->observer = t->observer;
-    const mnem_status status = teaches && t->setup.streams
-                                   ? mnem__trainer_teacher_run(t, args, external)
-                                   : mnem_graph_run(graph->graph, t->team, args);
+    mnem_status status;
+    if (teaches && t->setup.streams)
+        status = mnem__trainer_teacher_run(t, args, external);
+    else
+        status =
+            last ? mnem__trainer_run_last(t, args) : mnem_graph_run(graph->graph, t->team, args);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
@@ -245,10 +250,11 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
         MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
-        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, &args));
+        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, false, &args));
         args.row_base = first + i * tokens;
         float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
-        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, &args));
+        const bool last = t->exchange && !t->masks && i == t->accumulation - 1;
+        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, last, &args));
         add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
     }
     mnem__trainer_waiting_add(t);
@@ -261,11 +267,20 @@ static void clear_gradients(mnem_trainer *t) {
     mnem__trainer_waiting_clear(t);
 }
 
+/* status, which stays with its text: the other ranks wait for this one's gradients all the same. */
+static mnem_status add_ranks(mnem_trainer *t, mnem_status status) {
+    char text[256];
+    if (!t->exchange) return status;
+    snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
+    const mnem_status added = mnem__trainer_add(t);
+    return status == MNEM_OK || added != MNEM_OK ? added : mnem__fail(status, "%s", text);
+}
+
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
     mnem__train_sum s = {0};
     clear_gradients(t);
-    mnem_status status = mnem__trainer_sum(t, accumulate(t, source, 1, &s), &s);
-    if (status == MNEM_OK && t->exchange) status = mnem__trainer_add(t);
+    mnem_status status = accumulate(t, source, 1, &s);
+    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
     if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;
     return status;
@@ -297,7 +312,7 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
     *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
     const double waited = t->exchange ? mnem__exchange_waited(t->exchange) : 0;
     mnem_status status = accumulate(t, source, report->loss_scale, &s);
-    status = mnem__trainer_sum(t, status, &s);
+    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
     if (status != MNEM_OK) {
         clear_gradients(t);
         return status;
@@ -354,7 +369,7 @@ static mnem_status evaluate(mnem_trainer *t, const mnem_train_source *source, mn
         const mnem_status status = next(t, source, 1, &args, &n);
         if (status == MNEM_NOT_FOUND) return MNEM_OK;
         MNEM__TRY(status);
-        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, &args));
+        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, false, &args));
         add_losses(t, args.targets, n, 1, s);
     }
 }
@@ -385,7 +400,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run(t, graph, tokens, NULL,
+    MNEM__TRY(run(t, graph, tokens, NULL, false,
                   &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +

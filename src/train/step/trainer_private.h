@@ -15,6 +15,8 @@ struct mnem_trainer {
     mnem__optimizer *optimizer;
     mnem__optimizer *norms; /* of what this rank adds up: optimizer, or with all moments another */
     mnem__exchange *exchange; /* NULL: alone */
+    bool adding;              /* the exchange has begun while the step's last micro-batch ran */
+    bool agreed;              /* the ranks have begun with the same weights */
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     mnem_op logits;
@@ -68,7 +70,12 @@ typedef struct mnem__train_sum {
     int64_t tokens; /* counted */
 } mnem__train_sum;
 mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_sum *sum);
-/* What is this rank's of the gradients becomes the sum over the ranks. */
+/* Fills tables.ready. */
+void mnem__trainer_ready_cut(mnem_trainer *t);
+/* The last micro-batch of a step: what is ready is sent while it runs. */
+mnem_status mnem__trainer_run_last(mnem_trainer *t, const mnem_graph_args *args);
+/* What is this rank's of the gradients becomes the sum over the ranks: all of them, also one whose
+ * step has failed, before they learn of it. */
 mnem_status mnem__trainer_add(mnem_trainer *t);
 /* What each has added goes to all: data is gradients or weights. */
 mnem_status mnem__trainer_share(mnem_trainer *t, float *data);

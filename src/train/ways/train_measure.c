@@ -335,10 +335,10 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
 
 /* Behind the trainer, in its allocation:
  *
- *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts ]
+ *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts | ready ]
  *
  * waiting only where each token's row waits; where a row waits for each word, the id is its
- * place. parts only where a teacher is streamed. */
+ * place. parts only where a teacher is streamed, ready only of several ranks. */
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
@@ -346,15 +346,17 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     const uint64_t sequence = (uint64_t)setup->o.sequence;
     const mnem__train_rows rows = mnem__train_rows_get(setup, micro_batch);
     const uint64_t waiting = rows.waiting == MNEM__TRAIN_WAITING_TOKENS ? (uint64_t)rows.rows : 0;
+    const uint64_t parts = setup->streams ? (uint64_t)setup->teacher->t.layers + 1 : 0;
     if (base) {
         tables->positions = (void *)(base + at);
         tables->ids = tables->positions + tokens;
         tables->targets = tables->ids + sequence;
         tables->waiting = tables->targets + sequence;
         tables->parts = tables->waiting + waiting;
+        tables->ready = tables->parts + parts;
     }
-    const uint64_t parts = setup->streams ? (uint64_t)setup->teacher->t.layers + 1 : 0;
-    return at + (tokens + 2 * sequence + waiting + parts) * sizeof(int32_t);
+    const uint64_t buckets = (uint64_t)setup->cut.buckets; /* 0: alone */
+    return at + (tokens + 2 * sequence + waiting + parts + buckets) * sizeof(int32_t);
 }
 
 /* What create takes of the heap: asked from those that will take it, never written down twice. */

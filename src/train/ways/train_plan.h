@@ -107,6 +107,7 @@ typedef struct mnem__train_tables {
     int32_t *ids, *targets; /* [sequence], for logits */
     int32_t *waiting;       /* [batch * sequence], ids of a step, where its tokens' rows wait */
     int32_t *parts;         /* [teacher's layers + 1], where each begins in its graph, streamed */
+    int32_t *ready;         /* [buckets], of ranks: before which node of a step each is a sum */
 } mnem__train_tables;
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);

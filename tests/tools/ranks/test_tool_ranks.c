@@ -152,7 +152,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M", "rank 1 of 2 (layers ", 3},
         {"run -p hi", "several ranks may share a machine", 2},
         {"run -p hi --cut rows --memory 100M", "--cut rows isn't built yet", 2},
-        {"train", "train doesn", 2},
+        {"embed", "embed doesn", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {

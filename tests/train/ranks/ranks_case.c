@@ -70,6 +70,9 @@ static mnem_status take_steps(rank *r) {
                     .step = r->first_step + i,
                     .fail_at = r->fail_at,
                     .left = r->plan.share};
+        mnem_parameter p;
+        if (i == r->spoil_at && mnem_trainer_parameter_get(r->trainer, 2, &p))
+            p.weights[1] += r->spoil;
         if (r->cancel && i == 0) mnem_trainer_cancel(r->trainer);
         mnem_status status = mnem_trainer_step(r->trainer, &(mnem_train_source){next, &s}, &report);
         if (status == MNEM_CANCELLED) {
@@ -116,9 +119,6 @@ static mnem_status train(rank *r) {
     char note[40];
     if (status == MNEM_OK && r->resume)
         status = mnem_trainer_resume(r->trainer, r->resume, note, sizeof note);
-    mnem_parameter p;
-    if (status == MNEM_OK && mnem_trainer_parameter_get(r->trainer, 2, &p))
-        p.weights[1] += r->spoil;
     if (status == MNEM_OK) status = take_steps(r);
     if (status == MNEM_OK) status = look(r);
     if (status == MNEM_OK && r->save) status = mnem_trainer_save(r->trainer, r->save, "note");

@@ -21,7 +21,8 @@ typedef struct rank {
     const char *init, *resume, *save; /* a model's file; checkpoints; NULL: none */
     int32_t keep, fail_at;            /* -1: as planned, never */
     bool cancel;                      /* before the first step, which is taken again */
-    float spoil;                      /* added to a weight before the first step */
+    float spoil;                      /* added to a weight before step spoil_at */
+    int spoil_at;
     int steps, first_step;
     /* what came of it */
     mnem_status status;

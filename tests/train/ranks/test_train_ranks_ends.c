@@ -101,7 +101,8 @@ static void numbers_that_are_not_finite_are_named_by_all(void **state) {
     (void)state;
     mnem_train_options o = usual_options("llama");
     rank ranks[3];
-    set_ranks(ranks, 3, &o, 1);
+    set_ranks(ranks, 3, &o, 2);
+    for (int i = 0; i < 3; i++) ranks[i].spoil_at = 1;
     ranks[1].spoil = NAN; /* its own copy only: its gradients are everybody's */
     run_ranks(ranks, 3);
     for (int i = 0; i < 3; i++) {
@@ -116,6 +117,20 @@ static void numbers_that_are_not_finite_are_named_by_all(void **state) {
     check_alike(ranks, 3);
     assert_false(ranks[0].applied[0]);
     forget_ranks(ranks, 3);
+}
+
+static void weights_that_differ_are_named(void **state) {
+    (void)state;
+    const mnem_train_options o = usual_options("llama");
+    rank ranks[2];
+    set_ranks(ranks, 2, &o, 1);
+    ranks[1].spoil = 0.5f;
+    run_ranks(ranks, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ranks[i].status, MNEM_INVALID);
+        assert_non_null(strstr(ranks[i].text, "the checksum of weights differs between ranks"));
+    }
+    forget_ranks(ranks, 2);
 }
 
 static void options_that_differ_are_named(void **state) {
@@ -171,6 +186,7 @@ int main(void) {
         cmocka_unit_test(a_source_that_fails_on_one_rank_ends_the_step_on_all),
         cmocka_unit_test(a_step_that_one_rank_stops_is_tried_again_by_all),
         cmocka_unit_test(numbers_that_are_not_finite_are_named_by_all),
+        cmocka_unit_test(weights_that_differ_are_named),
         cmocka_unit_test(options_that_differ_are_named),
         cmocka_unit_test(what_can_not_be_shared_out_is_refused),
     };
