@@ -301,7 +301,8 @@ mnem_status mnem_trainer_step(mnem_trainer *trainer, const mnem_train_source *so
  */
 mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_source *source,
                                    double *loss);
-/* (ranks, each with windows of its own, or none) Mean loss over micro-batches until next says MNEM_NOT_FOUND; nothing changes. */
+/* (ranks, each with windows of its own, or none) Mean loss over micro-batches until next says
+ * MNEM_NOT_FOUND; nothing changes. */
 mnem_status mnem_trainer_evaluate(mnem_trainer *trainer, const mnem_train_source *source,
                                   double *loss, int64_t *tokens);
 /* Logits [vocab] that follow ids[count - 1], from a context of at most sequence tokens. */

@@ -160,8 +160,8 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step; last: its last one, of several ranks. A cancel ends one run: the run that it stopped
- * takes it back, so that the trainer can go on. */
+/* waiting: mnem__trainer_waiting_at, of a step; last: its last one, of several ranks. A cancel ends
+ * one run: the run that it stopped takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                        float *waiting, bool last, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
