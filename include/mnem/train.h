@@ -315,9 +315,9 @@ void mnem_trainer_cancel(mnem_trainer *trainer);
 /* (ranks; rank 0 writes the file, which is the same for any number of them) Writes a checkpoint:
  * the old file stays until the new one is whole. */
 mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const char *note);
-/* (ranks; all read the file) All of a checkpoint, to go on as though nothing had happened; note gets
- * the text (n bytes of room). MNEM_BAD_FILE for damage or a model of another shape; nothing has
- * changed then, unless the file changed while it was read. */
+/* (ranks; all read the file) All of a checkpoint, to go on as though nothing had happened; note
+ * gets the text (n bytes of room). MNEM_BAD_FILE for damage or a model of another shape; nothing
+ * has changed then, unless the file changed while it was read. */
 mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
 uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
 /* The same of the trainer that wrote a checkpoint. MNEM_NOT_FOUND, MNEM_BAD_FILE, MNEM_IO,
