@@ -3,7 +3,11 @@
 fastest step after the first, and the process's peak (VmHWM).
 
     python3 train_torch.py SHAPE f32|bf16 [STEPS [THREADS]]
+
+As one of several processes (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, as
+torchrun sets them) it is DistributedDataParallel over gloo; each runs the shape's batch.
 """
+import os
 import sys
 import time
 
@@ -58,10 +62,14 @@ def peak_mib():
 
 def main():
     shape, kind = sys.argv[1:3]
+    imported = peak_mib()
     steps = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     torch.set_num_threads(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
     layers, embd, heads, vocab, batch, sequence = SHAPES[shape]
     model = Model(layers, embd, heads, vocab, sequence)
+    if "WORLD_SIZE" in os.environ:
+        torch.distributed.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     adam = torch.optim.AdamW(model.parameters(), lr=1e-4)
     best = float("inf")
     for step in range(steps):
@@ -76,7 +84,9 @@ def main():
         adam.zero_grad(set_to_none=True)
         if step:
             best = min(best, time.perf_counter() - start)
-    print(f"step {best * 1e3:.0f} ms  peak {peak_mib():.1f} MiB")
+    print(f"step {best * 1e3:.0f} ms  peak {peak_mib():.1f} MiB  imported {imported:.1f} MiB")
+    if "WORLD_SIZE" in os.environ:
+        torch.distributed.destroy_process_group()
 
 
 main()

@@ -162,6 +162,8 @@ typedef struct mnem_feed_options {
     uint64_t end;   /* one past the last window's number (default: it never ends) */
     uint32_t group; /* a micro-batch never reaches across a multiple of so many windows, counted
                        from 0: the batch of a step, which rows need not divide (default: none) */
+    uint32_t share_first, share; /* of every group only so many windows, from the first on: what one
+                                    of several ranks reads (default: all) */
 } mnem_feed_options;
 
 typedef struct mnem_batch {

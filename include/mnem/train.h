@@ -18,6 +18,7 @@
 #ifndef MNEM_TRAIN_H
 #define MNEM_TRAIN_H
 
+#include "mnem/comm.h"
 #include "mnem/graph.h"
 #include "mnem/ledger.h"
 #include "mnem/model.h"
@@ -111,6 +112,20 @@ typedef struct mnem_schedule {
     uint64_t warmup_steps, total_steps;
 } mnem_schedule;
 
+/* What of training is cut over the ranks of options.comm, beside the sequences of a batch. A choice
+ * changes no bit of what is computed. */
+#define MNEM_SHARD_LIST(X)                                                                         \
+    X(NONE, "none") /* nothing: every rank updates all weights */                                  \
+    X(OPTIMIZER,                                                                                   \
+      "optimizer") /* moments: each updates its part of the weights, and gives it to    \
+                                 the others */
+typedef enum mnem_shard {
+    MNEM_SHARD_CHOSEN, /* optimizer: it takes less than none and is no slower */
+#define MNEM_SHARD_ENUM(name, text) MNEM_SHARD_##name,
+    MNEM_SHARD_LIST(MNEM_SHARD_ENUM)
+#undef MNEM_SHARD_ENUM
+} mnem_shard;
+
 /* Zero means default. */
 typedef struct mnem_train_options {
     mnem_ledger *ledger; /* required; its budget is the plan's. While it is preparing, what was live
@@ -134,6 +149,11 @@ typedef struct mnem_train_options {
     mnem_optimizer_options optimizer;
     mnem_schedule schedule;
     double norm_max; /* clipping; 0: none */
+    mnem_comm *comm; /* ranks that train together, each with this trainer's options but budget,
+                        threads and micro_batch; NULL: alone. A batch is that of all ranks: each
+                        runs its share, gradients are added in the order of the ranks. Functions
+                        marked (ranks) are called by all of them, and end alike on all of them */
+    mnem_shard shard;
     /* What the caller will take beside (batches, files), for the plan: at least so much, and so
      * much for each sequence of a micro-batch. */
     uint64_t io_bytes, io_bytes_sequence;
@@ -154,8 +174,10 @@ typedef enum mnem_train_keep {
 
 typedef struct mnem_train_plan {
     /* chosen */
-    int32_t micro_batch, accumulation; /* their product is batch */
+    int32_t micro_batch, accumulation; /* their product is batch, or a rank's share of it */
     int32_t threads;
+    int32_t ranks, first, share; /* sequences [first, first + share) of a batch are run here */
+    mnem_shard shard;
     uint8_t keep[MNEM_TRAIN_LAYERS];   /* mnem_train_keep of each layer */
     int32_t layers, layers_recomputed; /* that don't keep all */
     double recomputed;                 /* multiply-adds done twice over all of a step */
@@ -179,7 +201,8 @@ typedef struct mnem_train_plan {
     mnem_knob knob;
 } mnem_train_plan;
 
-/* Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes and budget. */
+/* (ranks) Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes and budget; of
+ * ranks, the first that has too little, whose needs and budget are the plan's then. */
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan);
 
 /* Every way that no other beats in bytes and predicted time, from the smallest; false stops. */
@@ -206,6 +229,7 @@ mnem_status mnem_train_graph_create(const mnem_train_options *options, const mne
 
 typedef struct mnem_trainer mnem_trainer;
 
+/* (ranks) */
 mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
                                 mnem_trainer **trainer);
 void mnem_trainer_destroy(mnem_trainer *trainer); /* NULL is fine */
@@ -261,20 +285,24 @@ typedef struct mnem_train_report {
     double rate, norm, clip, loss_scale;
     bool applied; /* false: left out, because f16 overflowed */
     int64_t tokens;
+    double waited; /* seconds for other ranks, their messages included */
 } mnem_train_report;
 
 /* From now on observer (mnem/graph.h; borrowed until another takes its place) is told of each node
  * that the trainer's graphs run. NULL: nobody. */
 void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *observer);
-/* One step: forward and backward over batch sequences, then the update. MNEM_CANCELLED (weights are
- * those before the step), what next said, MNEM_NOT_FINITE: the text names the step and the first
- * tensor; weights and moments are those before the step. */
+/* (ranks) One step: forward and backward over batch sequences, then the update. MNEM_CANCELLED
+ * (weights are those before the step; of ranks, where any of them was), what next said,
+ * MNEM_NOT_FINITE: the text names the step and the first tensor; weights and moments are those
+ * before the step. */
 mnem_status mnem_trainer_step(mnem_trainer *trainer, const mnem_train_source *source,
                               mnem_train_report *report);
-/* The gradients of one step without the update, left in the parameters' gradients (tests). */
+/* (ranks) The gradients of one step without the update, left in the parameters' gradients (tests).
+ */
 mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_source *source,
                                    double *loss);
-/* Mean loss over micro-batches until next says MNEM_NOT_FOUND; nothing changes. */
+/* (ranks, each with windows of its own, or none) Mean loss over micro-batches until next says
+ * MNEM_NOT_FOUND; nothing changes. */
 mnem_status mnem_trainer_evaluate(mnem_trainer *trainer, const mnem_train_source *source,
                                   double *loss, int64_t *tokens);
 /* Logits [vocab] that follow ids[count - 1], from a context of at most sequence tokens. */
@@ -284,11 +312,12 @@ void mnem_trainer_cancel(mnem_trainer *trainer);
 
 /* ---- checkpoints: weights, moments, steps done, loss scale; and a text of the caller's ---- */
 
-/* Writes a checkpoint: the old file stays until the new one is whole. */
+/* (ranks; rank 0 writes the file, which is the same for any number of them) Writes a checkpoint:
+ * the old file stays until the new one is whole. */
 mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const char *note);
-/* All of a checkpoint, to go on as though nothing had happened; note gets the text (n bytes of
- * room). MNEM_BAD_FILE for damage or a model of another shape; nothing has changed then, unless the
- * file changed while it was read. */
+/* (ranks; all read the file) All of a checkpoint, to go on as though nothing had happened; note
+ * gets the text (n bytes of room). MNEM_BAD_FILE for damage or a model of another shape; nothing
+ * has changed then, unless the file changed while it was read. */
 mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
 uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
 /* The same of the trainer that wrote a checkpoint. MNEM_NOT_FOUND, MNEM_BAD_FILE, MNEM_IO,

@@ -36,7 +36,7 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
                           MNEM__CHECKPOINT_NAME - 1);
     if ((unsigned)e->type >= MNEM__ENTRY_TYPES)
         return mnem__fail(MNEM_INVALID, "checkpoint: %s: type %d", e->name, (int)e->type);
-    if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data)
+    if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data && !e->produce)
         return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes of nothing", e->name,
                           (unsigned long long)e->bytes);
     for (size_t j = 0; j < i; j++)
@@ -99,19 +99,41 @@ static mnem_status put_zeros(mnem__new_file *file, uint64_t n) {
     return status;
 }
 
-static mnem_status put_section(mnem__new_file *file, const uint8_t *data,
+/* A section under way. */
+typedef struct section {
+    mnem__new_file *file;
+    mnem__checksum sum;
+    uint64_t left;
+} section;
+
+static mnem_status put_bytes(void *to, const void *data, uint64_t bytes) {
+    section *s = to;
+    const uint8_t *from = data;
+    if (bytes > s->left)
+        return mnem__fail(MNEM_INVALID, "checkpoint: %llu bytes too many",
+                          (unsigned long long)(bytes - s->left));
+    s->left -= bytes;
+    mnem_status status = MNEM_OK;
+    for (uint64_t at = 0, part; status == MNEM_OK && at < bytes; at += part) {
+        part = bytes - at < PIECE ? bytes - at : PIECE;
+        mnem__checksum_add(&s->sum, from + at, part);
+        status = mnem__new_file_put(s->file, from + at, part);
+    }
+    return status;
+}
+
+static mnem_status put_section(mnem__new_file *file, const mnem__checkpoint_entry *e,
                                mnem__checkpoint_row *row) {
     const uint64_t rest = mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes;
-    mnem_status status = MNEM_OK;
-    mnem__checksum sum;
-    mnem__checksum_init(&sum);
-    for (uint64_t at = 0, part; status == MNEM_OK && at < row->bytes; at += part) {
-        part = row->bytes - at < PIECE ? row->bytes - at : PIECE;
-        mnem__checksum_add(&sum, data + at, part);
-        status = mnem__new_file_put(file, data + at, part);
-    }
-    mnem__checksum_add(&sum, zeros, rest);
-    row->checksum = mnem__checksum_get(&sum);
+    section s = {.file = file, .left = row->bytes};
+    mnem__checksum_init(&s.sum);
+    mnem_status status =
+        e->produce ? e->produce(e->context, put_bytes, &s) : put_bytes(&s, e->data, row->bytes);
+    if (status == MNEM_OK && s.left)
+        status = mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes are missing", e->name,
+                            (unsigned long long)s.left);
+    mnem__checksum_add(&s.sum, zeros, rest);
+    row->checksum = mnem__checksum_get(&s.sum);
     return status == MNEM_OK ? put_zeros(file, rest) : status;
 }
 
@@ -137,7 +159,7 @@ static mnem_status put_all(mnem__new_file *file, const mnem__checkpoint_entry *e
     if (status == MNEM_OK) status = put_zeros(file, mnem__checkpoint_front(n));
     for (size_t i = 0; status == MNEM_OK && i < n; i++)
         if (!mnem__checkpoint_is_number(rows[i].type))
-            status = put_section(file, entries[i].data, &rows[i]);
+            status = put_section(file, &entries[i], &rows[i]);
     return status == MNEM_OK ? put_front(file, rows, n, file_bytes) : status;
 }
 

@@ -15,6 +15,7 @@
 #ifndef MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
 #define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
 
+#include "base/file/checksum.h"
 #include "mnem/base.h"
 
 enum {
@@ -31,6 +32,9 @@ typedef enum mnem__entry_type {
     MNEM__ENTRY_TYPES
 } mnem__entry_type;
 
+/* Takes the next bytes of a section. */
+typedef mnem_status mnem__checkpoint_put(void *to, const void *data, uint64_t bytes);
+
 typedef struct mnem__checkpoint_entry {
     const char *name; /* printable ASCII, different from the others */
     mnem__entry_type type;
@@ -41,6 +45,9 @@ typedef struct mnem__checkpoint_entry {
         int64_t i;
         double f;
     };
+    /* Written, instead of data: puts all the bytes, in pieces, and ends at what put says. */
+    mnem_status (*produce)(void *context, mnem__checkpoint_put *put, void *to);
+    void *context;
 } mnem__checkpoint_entry;
 
 /* ---- writing ---- */
@@ -80,6 +87,21 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *checkpoint,
  * MNEM_NOT_FOUND, MNEM_BAD_FILE (another size or type, or changed since it was opened), MNEM_IO. */
 mnem_status mnem__checkpoint_read(const mnem__checkpoint *checkpoint, const char *name, void *data,
                                   uint64_t bytes);
+/* The same in pieces, by take, each of which is given a place for some of the next bytes. */
+typedef struct mnem__checkpoint_section {
+    const mnem__checkpoint *checkpoint;
+    const void *row;
+    uint64_t at;
+    mnem__checksum sum;
+} mnem__checkpoint_section;
+mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *checkpoint, const char *name,
+                                          uint64_t bytes, mnem__checkpoint_section *section);
+mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *section, void *data,
+                                          uint64_t bytes);
+/* All was read: MNEM_BAD_FILE where it has changed since it was opened. */
+mnem_status mnem__checkpoint_section_end(mnem__checkpoint_section *section);
+/* Of a whole file: two of the same content have the same. */
+uint64_t mnem__checkpoint_identity(const mnem__checkpoint *checkpoint);
 /* A text with a zero at its end; n bytes of room. */
 mnem_status mnem__checkpoint_text(const mnem__checkpoint *checkpoint, const char *name, char *text,
                                   size_t n);

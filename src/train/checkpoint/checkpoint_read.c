@@ -298,6 +298,40 @@ static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoin
                : bad(c, row, "has changed since it was opened (checksum)");
 }
 
+mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char *name,
+                                          uint64_t bytes, mnem__checkpoint_section *section) {
+    const mnem__checkpoint_row *row;
+    MNEM__TRY(row_get(c, name, MNEM__ENTRY_BYTES, &row));
+    MNEM__TRY(check_bytes(c, row, bytes));
+    *section = (mnem__checkpoint_section){.checkpoint = c, .row = row};
+    mnem__checksum_init(&section->sum);
+    return MNEM_OK;
+}
+
+mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *data, uint64_t bytes) {
+    const mnem__checkpoint_row *row = s->row;
+    if (bytes > row->bytes - s->at) return bad(s->checkpoint, row, "is shorter");
+    MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
+    mnem__checksum_add(&s->sum, data, bytes);
+    s->at += bytes;
+    return MNEM_OK;
+}
+
+mnem_status mnem__checkpoint_section_end(mnem__checkpoint_section *s) {
+    static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
+    const mnem__checkpoint_row *row = s->row;
+    mnem__checksum_add(&s->sum, zeros,
+                       mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes);
+    return s->at == row->bytes && mnem__checksum_get(&s->sum) == row->checksum
+               ? MNEM_OK
+               : bad(s->checkpoint, row, "has changed since it was opened (checksum)");
+}
+
+/* Rows hold the numbers, and checksums of the sections. */
+uint64_t mnem__checkpoint_identity(const mnem__checkpoint *c) {
+    return mnem__checksum_of(c->rows, c->n * sizeof *c->rows);
+}
+
 mnem_status mnem__checkpoint_read(const mnem__checkpoint *c, const char *name, void *data,
                                   uint64_t bytes) {
     const mnem__checkpoint_row *row;

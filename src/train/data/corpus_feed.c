@@ -75,13 +75,23 @@ static int32_t *targets_of(const mnem_feed *f, uint64_t number) {
     return (int32_t *)((char *)ids_of(f, number) + f->buffer_bytes);
 }
 
+/* The next window from position on that is in the share of its group. */
+static uint64_t in_share(const mnem_feed_options *o, uint64_t position) {
+    if (!o->share) return position;
+    const uint64_t place = position % o->group, group = position - place;
+    if (place < o->share_first) return group + o->share_first;
+    return place - o->share_first < o->share ? position : group + o->group + o->share_first;
+}
+
 /* Windows of the micro-batch that begins at position; 0 past the end. */
 static uint32_t rows_at(const mnem_feed_options *o, uint64_t position) {
     uint64_t rows = o->rows;
     if (o->end && position >= o->end) return 0;
     if (o->end && o->end - position < rows) rows = o->end - position;
-    if (o->group && o->group - position % o->group < rows) rows = o->group - position % o->group;
-    return (uint32_t)rows;
+    if (!o->group) return (uint32_t)rows;
+    const uint64_t last = o->share ? (uint64_t)o->share_first + o->share : o->group;
+    const uint64_t left = last - position % o->group;
+    return (uint32_t)(left < rows ? left : rows);
 }
 
 static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows) {
@@ -113,7 +123,7 @@ static void read_next(mnem_feed *f) {
     pthread_mutex_unlock(&f->lock);
     const mnem_status status = read_batch(f, number, rows);
     pthread_mutex_lock(&f->lock);
-    f->position += rows;
+    f->position = in_share(&f->options, f->position + rows);
     f->status = status;
     if (status == MNEM_OK)
         f->read++;
@@ -143,6 +153,9 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     if (!sizes_get(o->rows, w->sequence, o->depth, s) || w->count == 0)
         return mnem__fail(MNEM_INVALID, "feed: %u rows of %u tokens, %u ahead, of %llu windows",
                           o->rows, w->sequence, o->depth, (unsigned long long)w->count);
+    if (o->share && (o->share_first >= o->group || o->share > o->group - o->share_first))
+        return mnem__fail(MNEM_INVALID, "feed: %u windows from %u on, of groups of %u", o->share,
+                          o->share_first, o->group);
     if ((uintptr_t)memory % ALIGNMENT)
         return mnem__fail(MNEM_INVALID, "feed: memory must be aligned to %d bytes", ALIGNMENT);
     mnem_corpus_info_get(o->corpus, &info);
@@ -158,7 +171,8 @@ mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mne
     sizes s = {0};
     mnem_feed *f = memory;
     MNEM__TRY(check_options(options, memory, &s));
-    *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer, .position = options->first};
+    *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer};
+    f->options.first = f->position = in_share(options, options->first);
     f->buffers = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
     f->memory = (char *)memory + mnem__align_up(sizeof *f, ALIGNMENT);
     f->window = (int32_t *)(f->memory + 2 * s.buffer * f->buffers);
@@ -193,7 +207,7 @@ static mnem_batch take(mnem_feed *f) {
                               .targets = targets_of(f, f->taken),
                               .first = first,
                               .rows = rows_at(&f->options, first)};
-    f->options.first += batch.rows;
+    f->options.first = in_share(&f->options, first + batch.rows);
     f->taken++;
     return batch;
 }

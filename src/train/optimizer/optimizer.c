@@ -25,7 +25,9 @@
 #include "base/heap.h"
 #include "ops/optimizer/adam.h"
 
-enum { BLOCK = MNEM__MOMENT_BLOCK, SLICES = 256, ALIGNMENT = 64 };
+_Static_assert((int)MNEM__OPTIMIZER_BLOCK == (int)MNEM__MOMENT_BLOCK,
+               "blocks are those of the kernels");
+enum { BLOCK = MNEM__MOMENT_BLOCK, SLICES = 256, ALIGNMENT = MNEM__MOMENTS_ALIGNMENT };
 _Static_assert(sizeof(mnem__moment_block) == 2 * BLOCK, "two codes a number");
 
 static const char TAG[] = "optimizer";
@@ -35,6 +37,7 @@ static const int64_t COUNT_MAX = (int64_t)1 << 44; /* 64 TiB of weights: no size
 typedef struct part {
     mnem__segment segment;
     int64_t first_block, blocks;
+    int64_t number; /* of its first block, for random numbers */
     uint64_t place; /* of its moments, in bytes */
     bool coded;     /* 8 bits */
 } part;
@@ -65,17 +68,30 @@ static mnem_status check_segment(const mnem__segment *s, int64_t end) {
                       s->name, (long long)s->count, (long long)s->offset, (long long)end);
 }
 
+static bool is_coded(const mnem_optimizer_options *options, const mnem__segment *s) {
+    return options->moments == MNEM_MOMENTS_8BIT && !s->exact &&
+           (s->whole ? s->whole : s->count) >= MNEM__OPTIMIZER_SMALL;
+}
+
+void mnem__segment_moments(const mnem_optimizer_options *options, const mnem__segment *s,
+                           uint64_t bytes[2]) {
+    const uint64_t count = (uint64_t)s->count, blocks = mnem__div_up(count, BLOCK);
+    const bool coded = is_coded(options, s);
+    bytes[0] = coded ? blocks * sizeof(mnem__moment_block) : count * sizeof(float);
+    bytes[1] = coded ? blocks * sizeof(mnem__moment_range) : count * sizeof(float);
+}
+
 /* Places one segment after what *whole has; its first_block is the sum of those before. */
 static part place(const mnem_optimizer_options *options, const mnem__segment *s, const part *before,
                   uint64_t *bytes) {
     part p = {.segment = *s, .place = *bytes};
     p.first_block = before ? before->first_block + before->blocks : 0;
     p.blocks = (int64_t)mnem__div_up((uint64_t)s->count, BLOCK);
-    p.coded =
-        options->moments == MNEM_MOMENTS_8BIT && !s->exact && s->count >= MNEM__OPTIMIZER_SMALL;
-    const uint64_t each = sizeof(mnem__moment_block) + sizeof(mnem__moment_range);
-    const uint64_t need = p.coded ? (uint64_t)p.blocks * each : 8 * (uint64_t)s->count;
-    *bytes += mnem__align_up(need, ALIGNMENT);
+    p.number = s->whole ? s->block : p.first_block;
+    p.coded = is_coded(options, s);
+    uint64_t need[2];
+    mnem__segment_moments(options, s, need);
+    *bytes += mnem__align_up(need[0] + need[1], ALIGNMENT);
     return p;
 }
 
@@ -238,7 +254,7 @@ int64_t mnem__optimizer_find_bad(const mnem__optimizer *optimizer, const float *
         const mnem__segment *s = &optimizer->parts[i].segment;
         for (int64_t j = 0; j < s->count; j++) {
             if (isfinite(gradients[s->offset + j])) continue;
-            *where = j;
+            *where = s->before + j;
             return (int64_t)i;
         }
     }
@@ -288,7 +304,7 @@ static void step_coded(const mnem__optimizer *a, const mnem__adam *adam, const r
     mnem__moment_range *range = ranges_at(p, args->moments);
     for (int64_t b = r->begin; b < r->end; b++) {
         const int64_t at = b * BLOCK, rest = p->segment.count - at;
-        a->kernels->step_8bit(adam, rest < BLOCK ? rest : BLOCK, (uint64_t)(p->first_block + b),
+        a->kernels->step_8bit(adam, rest < BLOCK ? rest : BLOCK, (uint64_t)(p->number + b),
                               args->weights + p->segment.offset + at,
                               args->gradients + p->segment.offset + at, block + b, range + b);
     }

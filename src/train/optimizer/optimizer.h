@@ -22,21 +22,32 @@
 #include "mnem/train.h"
 
 enum {
+    MNEM__OPTIMIZER_BLOCK = 256,        /* numbers that have moments of their own range */
     MNEM__OPTIMIZER_SMALL = 4096,       /* segments below have moments in f32 whatever is asked */
     MNEM__OPTIMIZER_SEGMENTS = 1 << 20, /* at most */
 };
 
-/* One tensor's place in the flat arrays. */
+/* One tensor's place in the flat arrays; or a part of a tensor, whose numbers take the steps that
+ * they would take in the whole. */
 typedef struct mnem__segment {
     const char *name;      /* borrowed while the optimizer lives */
     int64_t offset, count; /* in numbers */
     bool decay;            /* weight decay applies */
     bool exact;            /* moments in f32 whatever is asked */
+    int64_t whole;         /* of a part: numbers of the tensor; 0: it is one */
+    int64_t before;        /* of a part: those before it, a multiple of MNEM__OPTIMIZER_BLOCK */
+    int64_t block;         /* of a part: its first block, counted through all tensors */
 } mnem__segment;
 
 /* The rules for a tensor of this many dimensions: matrices (2 and more) decay; vectors (norms,
  * biases) don't, and keep moments in f32. */
 mnem__segment mnem__segment_make(const char *name, int64_t offset, int64_t count, int dims);
+
+/* Bytes of a segment's moments: an array of the first and one of the second (in 8 bits: of both,
+ * and of their ranges), one behind the other; behind them zeros up to 64. */
+enum { MNEM__MOMENTS_ALIGNMENT = 64 };
+void mnem__segment_moments(const mnem_optimizer_options *options, const mnem__segment *segment,
+                           uint64_t bytes[2]);
 
 typedef struct mnem__optimizer mnem__optimizer;
 

@@ -8,6 +8,7 @@
 #include "train/step/trainer_private.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -56,6 +57,17 @@ static void bind(mnem_trainer *t) {
         (void *)(mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + t->sizes.losses_offset);
 }
 
+static mnem_status create_optimizers(mnem_trainer *t) {
+    const mnem__train_setup *s = &t->setup;
+    size_t n;
+    const mnem__segment *updated = mnem__train_updated(s, &n);
+    MNEM__TRY(mnem__optimizer_create(&s->o.optimizer, updated, n, &t->optimizer));
+    t->norms = t->optimizer;
+    if (!s->comm || s->o.shard != MNEM_SHARD_NONE) return MNEM_OK;
+    t->norms = NULL;
+    return mnem__optimizer_create(&s->o.optimizer, s->parts, (size_t)s->part_count, &t->norms);
+}
+
 static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     const mnem__train_setup *s = &t->setup;
     mnem_status status = mnem_device_open("host", NULL, &t->device);
@@ -65,24 +77,27 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
         status = mnem__train_measure(s, plan->micro_batch, &t->graphs, &t->sizes);
     if (status == MNEM_OK) status = mnem__train_logits_op(s, &t->logits);
     if (status == MNEM_OK && t->rows.rows) status = mnem__train_rows_op(s, &t->rows, &t->add_rows);
-    if (status == MNEM_OK)
-        status = mnem__optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
-                                        &t->optimizer);
+    if (status == MNEM_OK) status = create_optimizers(t);
     const mnem__taker taker = mnem__trainer_taker(t);
     if (status == MNEM_OK) status = mnem__parts_take(&taker);
     if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
     if (status != MNEM_OK) return status;
     mnem__team_adapt(t->team);
     bind(t);
+    if (s->comm) mnem__trainer_ready_cut(t);
+    if (s->comm)
+        t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__TRAIN_PART_EXCHANGE), s->comm,
+                                          &s->cut, t->team);
     if (s->streams) mnem__trainer_teacher_cut(t);
     return status;
 }
 
-mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
+static mnem_status create_alone(const mnem_train_options *options, const mnem_train_plan *plan,
                                 mnem_trainer **trainer) {
     mnem__train_setup setup;
-    *trainer = NULL;
-    MNEM__TRY(mnem__train_setup_init(&setup, options));
+    mnem_train_options o = *options;
+    o.shard = plan->shard;
+    MNEM__TRY(mnem__train_setup_init(&setup, &o));
     setup.o.threads = plan->threads;
     setup.streams = setup.teacher && plan->teacher_streamed;
     uint8_t *base =
@@ -109,12 +124,25 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     return MNEM_OK;
 }
 
+/* Every rank has one, or none has. */
+mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
+                                mnem_trainer **trainer) {
+    *trainer = NULL;
+    const mnem_status status = create_alone(options, plan, trainer);
+    const mnem_status agreed = mnem__ranks_agree(options->comm, status);
+    if (agreed == MNEM_OK) return MNEM_OK;
+    mnem_trainer_destroy(*trainer);
+    *trainer = NULL;
+    return agreed;
+}
+
 void mnem_trainer_destroy(mnem_trainer *t) {
     if (!t) return;
     const mnem__taker taker = mnem__trainer_taker(t);
     mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
     mnem__parts_give(&taker);
+    if (t->norms != t->optimizer) mnem__optimizer_destroy(t->norms);
     mnem__optimizer_destroy(t->optimizer);
     mnem__train_graphs_destroy(&t->graphs);
     mnem_device_close(t->device);
@@ -132,10 +160,10 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step. A cancel ends one run: the run that it stopped
- * takes it back, so that the trainer can go on. */
+/* waiting: mnem__trainer_waiting_at, of a step; last: its last one, of several ranks. A cancel ends
+ * one run: the run that it stopped takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
-                       float *waiting, mnem_graph_args *args) {
+                       float *waiting, bool last, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
     uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
@@ -154,21 +182,19 @@ static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t 
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
     args->observer = t->observer;
-    const mnem_status status = teaches && t->setup.streams
-                                   ? mnem__trainer_teacher_run(t, args, external)
-                                   : mnem_graph_run(graph->graph, t->team, args);
+    mnem_status status;
+    if (teaches && t->setup.streams)
+        status = mnem__trainer_teacher_run(t, args, external);
+    else
+        status =
+            last ? mnem__trainer_run_last(t, args) : mnem_graph_run(graph->graph, t->team, args);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
 
-typedef struct sum {
-    double loss;
-    int64_t tokens; /* counted */
-} sum;
-
 /* lists: of losses, each one for a token. */
 static void add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens, int32_t lists,
-                       sum *s) {
+                       mnem__train_sum *s) {
     const size_t list = t->sizes.losses_bytes / sizeof(float);
     for (int64_t i = 0; i < tokens; i++) {
         if (targets[i] < 0) continue;
@@ -216,16 +242,19 @@ static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, 
  * the optimizer multiplies by all / counted afterwards. Rows are numbered through the whole run:
  * what dropout leaves out follows from a row's number, not from the micro-batch that it is in. */
 static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
-                              sum *s) {
+                              mnem__train_sum *s) {
     const double all = (double)t->setup.o.batch * t->setup.o.sequence;
+    const int64_t first =
+        ((int64_t)t->steps * t->setup.o.batch + t->setup.share.first) * t->setup.o.sequence;
     mnem_graph_args args = {.gradient_scale = (float)(scale / all)};
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
         MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
-        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, &args));
-        args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
+        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, false, &args));
+        args.row_base = first + i * tokens;
         float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
-        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, &args));
+        const bool last = t->exchange && !t->masks && i == t->accumulation - 1;
+        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, last, &args));
         add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
     }
     mnem__trainer_waiting_add(t);
@@ -238,10 +267,21 @@ static void clear_gradients(mnem_trainer *t) {
     mnem__trainer_waiting_clear(t);
 }
 
+/* status, which stays with its text: the other ranks wait for this one's gradients all the same. */
+static mnem_status add_ranks(mnem_trainer *t, mnem_status status) {
+    char text[256];
+    if (!t->exchange) return status;
+    snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
+    const mnem_status added = mnem__trainer_add(t);
+    return status == MNEM_OK || added != MNEM_OK ? added : mnem__fail(status, "%s", text);
+}
+
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
-    sum s = {0};
+    mnem__train_sum s = {0};
     clear_gradients(t);
-    const mnem_status status = accumulate(t, source, 1, &s);
+    mnem_status status = accumulate(t, source, 1, &s);
+    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
+    if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;
     return status;
 }
@@ -268,9 +308,11 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
 static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
                             mnem_train_report *report) {
     const mnem_train_options *o = &t->setup.o;
-    sum s = {0};
+    mnem__train_sum s = {0};
     *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
-    const mnem_status status = accumulate(t, source, report->loss_scale, &s);
+    const double waited = t->exchange ? mnem__exchange_waited(t->exchange) : 0;
+    mnem_status status = accumulate(t, source, report->loss_scale, &s);
+    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
     if (status != MNEM_OK) {
         clear_gradients(t);
         return status;
@@ -279,17 +321,21 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
     report->tokens = s.tokens;
     report->loss = s.tokens ? s.loss / (double)s.tokens : 0;
     report->rate = mnem__schedule_rate(&o->schedule, report->step);
-    const mnem__optimizer_update_result r = mnem__optimizer_update(
-        t->optimizer, t->team,
-        &(mnem__optimizer_update_args){
-            .weights = t->weights,
-            .gradients = t->gradients,
-            .moments = t->moments,
-            .step = t->updates + 1,
-            .rate = report->rate,
-            .scale = s.tokens ? all / ((double)s.tokens * report->loss_scale) : 1,
-            .norm_max = o->norm_max,
-            .zero_gradients = true});
+    const mnem__optimizer_update_args args = {
+        .weights = t->weights,
+        .gradients = t->gradients,
+        .moments = t->moments,
+        .step = t->updates + 1,
+        .rate = report->rate,
+        .scale = s.tokens ? all / ((double)s.tokens * report->loss_scale) : 1,
+        .norm_max = o->norm_max,
+        .zero_gradients = true};
+    mnem__optimizer_update_result r;
+    if (t->exchange)
+        MNEM__TRY(mnem__trainer_update(t, &args, &r));
+    else
+        r = mnem__optimizer_update(t->optimizer, t->team, &args);
+    if (t->exchange) report->waited = mnem__exchange_waited(t->exchange) - waited;
     report->norm = r.norm;
     report->clip = r.clip;
     report->applied = r.applied;
@@ -316,18 +362,22 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     return status;
 }
 
-mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *source, double *loss,
-                                  int64_t *tokens) {
-    sum s = {0};
+static mnem_status evaluate(mnem_trainer *t, const mnem_train_source *source, mnem__train_sum *s) {
     for (;;) {
         int64_t n = 0;
         mnem_graph_args args = {.gradient_scale = 0};
-        mnem_status status = next(t, source, 1, &args, &n);
-        if (status == MNEM_NOT_FOUND) break;
-        if (status == MNEM_OK) status = run(t, &t->graphs.forward, n, NULL, &args);
-        if (status != MNEM_OK) return status;
-        add_losses(t, args.targets, n, 1, &s);
+        const mnem_status status = next(t, source, 1, &args, &n);
+        if (status == MNEM_NOT_FOUND) return MNEM_OK;
+        MNEM__TRY(status);
+        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, false, &args));
+        add_losses(t, args.targets, n, 1, s);
     }
+}
+
+mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *source, double *loss,
+                                  int64_t *tokens) {
+    mnem__train_sum s = {0};
+    MNEM__TRY(mnem__trainer_sum(t, evaluate(t, source, &s), &s));
     *tokens = s.tokens;
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;
     return MNEM_OK;
@@ -350,7 +400,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run(t, graph, tokens, NULL,
+    MNEM__TRY(run(t, graph, tokens, NULL, false,
                   &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +

@@ -100,7 +100,9 @@ static size_t fill(mnem_trainer *t, const char *shape, const char *note,
         {.name = "moments",
          .type = MNEM__ENTRY_BYTES,
          .data = t->moments,
-         .bytes = mnem__optimizer_bytes(t->optimizer)},
+         .bytes = mnem__trainer_moments_bytes(t),
+         .produce = mnem__trainer_moments_cut(t) ? mnem__trainer_moments_write : NULL,
+         .context = t},
         {.name = "masks",
          .type = MNEM__ENTRY_BYTES,
          .data = t->masks,
@@ -109,14 +111,33 @@ static size_t fill(mnem_trainer *t, const char *shape, const char *note,
     return t->masks ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES;
 }
 
+static mnem_status put_nowhere(void *to, const void *data, uint64_t bytes) {
+    (void)to, (void)data, (void)bytes;
+    return MNEM_OK;
+}
+
+/* status: what has been so far; that stays, with its text. */
+static mnem_status send_moments(mnem_trainer *t, mnem_status status) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
+    const mnem_status sent = mnem__trainer_moments_write(t, put_nowhere, NULL);
+    return status == MNEM_OK ? sent : mnem__fail(status, "%s", text);
+}
+
 mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
     const words shape = shape_text(t, true);
     mnem__checkpoint_entry entries[ENTRIES];
     const size_t n = fill(t, shape.bytes, note, entries);
+    const bool cut = mnem__trainer_moments_cut(t);
+    mnem_status status = MNEM_OK;
+    t->moments_written = false;
     lend(t);
-    const mnem_status status = mnem__checkpoint_write(path, entries, n);
+    if (!t->setup.comm || mnem_comm_rank(t->setup.comm) == 0)
+        status = mnem__checkpoint_write(path, entries, n);
+    /* The others send theirs, also where the file could not even be begun. */
+    if (cut && !t->moments_written) status = send_moments(t, status);
     take_back(t);
-    return status;
+    return mnem__ranks_agree(t->setup.comm, status);
 }
 
 typedef struct numbers {
@@ -220,7 +241,7 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
     MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
                                     (uint64_t)t->setup.shape->count * sizeof(float)));
-    MNEM__TRY(mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer)));
+    MNEM__TRY(mnem__trainer_moments_read(t, c));
     MNEM__TRY(read_masks(t, c));
     t->steps = found.steps;
     t->updates = found.updates;
@@ -228,15 +249,25 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     return MNEM_OK;
 }
 
+/* One file, or copies of it. */
+static mnem_status agree_on_file(const mnem_trainer *t, const mnem__checkpoint *c) {
+    char text[24];
+    if (!t->setup.comm) return MNEM_OK;
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)mnem__checkpoint_identity(c));
+    return mnem_comm_agree(t->setup.comm, "the checkpoint", text);
+}
+
 mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, size_t n) {
-    mnem__checkpoint *c;
+    mnem__checkpoint *c = NULL;
     lend(t);
-    mnem_status status = mnem__checkpoint_open(path, &c);
+    mnem_status status = mnem__ranks_agree(t->setup.comm, mnem__checkpoint_open(path, &c));
+    if (status == MNEM_OK) status = agree_on_file(t, c);
     if (status == MNEM_OK) {
         status = load(t, c, note, n);
-        mnem__checkpoint_close(c);
         if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
+        status = mnem__ranks_agree(t->setup.comm, status);
     }
+    mnem__checkpoint_close(c);
     take_back(t);
     return status;
 }

@@ -2,16 +2,21 @@
 #ifndef MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 #define MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 
+#include "train/checkpoint/checkpoint.h"
 #include "train/optimizer/loss_scale.h"
 #include "train/teacher/teacher_stream.h"
 #include "train/ways/train_plan.h"
 
 struct mnem_trainer {
     mnem__train_setup setup;
-    int32_t micro_batch, accumulation;
+    int32_t micro_batch, accumulation; /* of this rank's share */
     mnem_device *device;
     mnem_team *team;
     mnem__optimizer *optimizer;
+    mnem__optimizer *norms; /* of what this rank adds up: optimizer, or with all moments another */
+    mnem__exchange *exchange; /* NULL: alone */
+    bool adding;              /* the exchange has begun while the step's last micro-batch ran */
+    bool agreed;              /* the ranks have begun with the same weights */
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     mnem_op logits;
@@ -28,9 +33,11 @@ struct mnem_trainer {
     uint64_t teacher_sum;
     mnem__teacher_stream stream; /* where setup.streams */
     void *moments;
-    uint8_t *masks;           /* train_mask.h; NULL: no weight has to stay zero */
-    mnem_train_masked masked; /* what they say; zeros 0: not found yet */
-    uint64_t steps, updates;  /* done; of those, not left out for an overflow */
+    bool moments_written;      /* while saving: those of all ranks were asked for */
+    mnem_comm_request request; /* of saving; here, for a rank that fails leaves it open */
+    uint8_t *masks;            /* train_mask.h; NULL: no weight has to stay zero */
+    mnem_train_masked masked;  /* what they say; zeros 0: not found yet */
+    uint64_t steps, updates;   /* done; of those, not left out for an overflow */
     mnem__loss_scale scale;
     int cancel; /* atomic */
     const mnem_graph_observer *observer;
@@ -54,6 +61,32 @@ void mnem__trainer_teacher_cut(mnem_trainer *t);
 /* Runs it layer by layer; args->external is external. */
 mnem_status mnem__trainer_teacher_run(mnem_trainer *t, const mnem_graph_args *args,
                                       void **external);
+
+/* ---- ranks (trainer_ranks.c, trainer_moments.c) ---- */
+
+/* What of a step all ranks know: the first failure of any, or the sums over their shares. */
+typedef struct mnem__train_sum {
+    double loss;
+    int64_t tokens; /* counted */
+} mnem__train_sum;
+mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_sum *sum);
+/* Fills tables.ready. */
+void mnem__trainer_ready_cut(mnem_trainer *t);
+/* The last micro-batch of a step: what is ready is sent while it runs. */
+mnem_status mnem__trainer_run_last(mnem_trainer *t, const mnem_graph_args *args);
+/* What is this rank's of the gradients becomes the sum over the ranks: all of them, also one whose
+ * step has failed, before they learn of it. */
+mnem_status mnem__trainer_add(mnem_trainer *t);
+/* What each has added goes to all: data is gradients or weights. */
+mnem_status mnem__trainer_share(mnem_trainer *t, float *data);
+/* All of a step behind that; *result as mnem__optimizer_update's, of a parameter of all. */
+mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_args *args,
+                                 mnem__optimizer_update_result *result);
+/* Moments of all ranks, from and to one file. */
+mnem_status mnem__trainer_moments_write(void *trainer, mnem__checkpoint_put *put, void *to);
+mnem_status mnem__trainer_moments_read(mnem_trainer *t, const mnem__checkpoint *c);
+uint64_t mnem__trainer_moments_bytes(const mnem_trainer *t); /* of all */
+bool mnem__trainer_moments_cut(const mnem_trainer *t);       /* are they not all here? */
 
 /* Gradients of weights that stay zero become 0. */
 void mnem__trainer_mask_apply(mnem_trainer *t);

@@ -2,6 +2,8 @@
  *
  * Invariant: nothing here takes the trainer's memory; graphs are built to be measured by the code
  * that builds them to be run, and create takes the bytes that are measured here. */
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -64,9 +66,8 @@ static mnem_status check_sizes(const mnem_train_options *o) {
                           o->sequence, most);
     if (o->batch < 1 || o->batch > 1 << 20)
         return mnem__fail(MNEM_INVALID, "train: a batch of %d sequences", o->batch);
-    if (o->micro_batch < 0 || (o->micro_batch && o->batch % o->micro_batch))
-        return mnem__fail(MNEM_INVALID, "train: %d sequences together don't divide a batch of %d",
-                          o->micro_batch, o->batch);
+    if (o->micro_batch < 0)
+        return mnem__fail(MNEM_INVALID, "train: %d sequences together", o->micro_batch);
     if (o->threads < 1 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "train: %d threads, at most %d", o->threads, MNEM_TEAM_MAX);
     const mnem_status status = check_tokens(o);
@@ -137,6 +138,61 @@ static mnem_status add_teacher(mnem__train_setup *setup) {
     return check_states(setup);
 }
 
+/* ---- ranks ---- */
+
+static mnem_status share_batch(mnem__train_setup *setup) {
+    mnem_train_options *o = &setup->o;
+    const int32_t ranks = o->comm ? mnem_comm_size(o->comm) : 1;
+    const int32_t rank = o->comm ? mnem_comm_rank(o->comm) : 0;
+    char whose[40] = "a batch";
+    if (ranks > 1) snprintf(whose, sizeof whose, "rank %d's share", rank);
+    setup->comm = ranks > 1 ? o->comm : NULL;
+    setup->share = mnem__ranks_share_get(o->batch, ranks, rank);
+    if ((unsigned)o->shard > MNEM_SHARD_OPTIMIZER)
+        return mnem__fail(MNEM_INVALID, "train: sharding of kind %d", (int)o->shard);
+    if (!o->shard) o->shard = ranks > 1 ? MNEM_SHARD_OPTIMIZER : MNEM_SHARD_NONE;
+    if (ranks > o->batch)
+        return mnem__fail(MNEM_INVALID,
+                          "train: a batch of %d sequence%s for %d ranks: each runs at least one",
+                          o->batch, o->batch == 1 ? "" : "s", ranks);
+    if (!o->micro_batch || setup->share.count % o->micro_batch == 0) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "train: %d sequences together don't divide %s of %d",
+                      o->micro_batch, whose, setup->share.count);
+}
+
+/* In one allocation: segments, parts of them, and where the buckets are cut. */
+uint64_t mnem__train_setup_bytes(const mnem__train_setup *setup) {
+    const uint64_t each = sizeof(mnem__segment), params = (uint64_t)setup->shape->params;
+    if (!setup->comm) return params * each;
+    const uint64_t bounds =
+        (uint64_t)mnem__ranks_buckets(setup->shape) * ((uint64_t)mnem_comm_size(setup->comm) + 1);
+    return 2 * params * each + bounds * sizeof(int64_t);
+}
+
+static mnem_status add_segments(mnem__train_setup *setup) {
+    const mnem__train_shape *s = setup->shape;
+    setup->segments = mnem__alloc("train", mnem__train_setup_bytes(setup));
+    if (!setup->segments) return mnem__heap_status();
+    for (int32_t i = 0; i < s->params; i++)
+        setup->segments[i] = mnem__segment_make(s->param[i].name, s->param[i].offset,
+                                                s->param[i].count, s->param[i].dims);
+    setup->parts = setup->segments;
+    setup->part_count = s->params;
+    if (!setup->comm) return MNEM_OK;
+    setup->parts = setup->segments + s->params;
+    setup->cut = (mnem__ranks_cut){.ranks = mnem_comm_size(setup->comm),
+                                   .buckets = mnem__ranks_buckets(s),
+                                   .bound = (int64_t *)(setup->parts + s->params)};
+    mnem__ranks_cut_make(s, &setup->cut);
+    setup->part_count = mnem__ranks_parts(&setup->cut, s, setup->segments,
+                                          mnem_comm_rank(setup->comm), setup->parts);
+    if (setup->part_count > 0) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "train: nothing of %lld parameters is rank %d's of %d",
+                      (long long)s->count, mnem_comm_rank(setup->comm), setup->cut.ranks);
+}
+
+/* ---- the whole setup ---- */
+
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
     *setup = (mnem__train_setup){.o = *options};
     mnem_train_options *o = &setup->o;
@@ -151,15 +207,9 @@ mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_op
     if (!o->threads) o->threads = mnem__processors();
     if (o->threads > MNEM_TEAM_MAX && !options->threads) o->threads = MNEM_TEAM_MAX;
     mnem_status status = check_options(o);
+    if (status == MNEM_OK) status = share_batch(setup);
     if (status == MNEM_OK) status = add_teacher(setup);
-    if (status == MNEM_OK) {
-        const mnem__train_shape *s = setup->shape;
-        setup->segments = mnem__alloc("train", (size_t)s->params * sizeof *setup->segments);
-        if (!setup->segments) status = mnem__heap_status();
-        for (int32_t i = 0; status == MNEM_OK && i < s->params; i++)
-            setup->segments[i] = mnem__segment_make(s->param[i].name, s->param[i].offset,
-                                                    s->param[i].count, s->param[i].dims);
-    }
+    if (status == MNEM_OK) status = add_segments(setup);
     if (status != MNEM_OK) mnem__train_setup_fini(setup);
     return status;
 }
@@ -285,10 +335,10 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
 
 /* Behind the trainer, in its allocation:
  *
- *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts ]
+ *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts | ready ]
  *
  * waiting only where each token's row waits; where a row waits for each word, the id is its
- * place. parts only where a teacher is streamed. */
+ * place. parts only where a teacher is streamed, ready only of several ranks. */
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
@@ -296,15 +346,17 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     const uint64_t sequence = (uint64_t)setup->o.sequence;
     const mnem__train_rows rows = mnem__train_rows_get(setup, micro_batch);
     const uint64_t waiting = rows.waiting == MNEM__TRAIN_WAITING_TOKENS ? (uint64_t)rows.rows : 0;
+    const uint64_t parts = setup->streams ? (uint64_t)setup->teacher->t.layers + 1 : 0;
     if (base) {
         tables->positions = (void *)(base + at);
         tables->ids = tables->positions + tokens;
         tables->targets = tables->ids + sequence;
         tables->waiting = tables->targets + sequence;
         tables->parts = tables->waiting + waiting;
+        tables->ready = tables->parts + parts;
     }
-    const uint64_t parts = setup->streams ? (uint64_t)setup->teacher->t.layers + 1 : 0;
-    return at + (tokens + 2 * sequence + waiting + parts) * sizeof(int32_t);
+    const uint64_t buckets = (uint64_t)setup->cut.buckets; /* 0: alone */
+    return at + (tokens + 2 * sequence + waiting + parts + buckets) * sizeof(int32_t);
 }
 
 /* What create takes of the heap: asked from those that will take it, never written down twice. */
@@ -313,15 +365,18 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     uint64_t *bytes = sizes->bytes;
     bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
         mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
-        (uint64_t)setup->shape->params * sizeof *setup->segments +
-        (setup->teacher ? setup->teacher->bytes : 0);
+        mnem__train_setup_bytes(setup) + (setup->teacher ? setup->teacher->bytes : 0);
     bytes[MNEM__TRAIN_PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
                                          mnem_graph_host_bytes(&graphs->forward.room) +
                                          mnem_graph_host_bytes(&graphs->brief.room);
     if (setup->teacher)
         bytes[MNEM__TRAIN_PART_HOST_GRAPH] += mnem_graph_host_bytes(&graphs->teacher.room);
-    bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
-        mnem__optimizer_host_bytes((size_t)setup->shape->params);
+    size_t n;
+    mnem__train_updated(setup, &n);
+    bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] = mnem__optimizer_host_bytes(n);
+    if (setup->comm && setup->o.shard == MNEM_SHARD_NONE) /* of norms */
+        bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] +=
+            mnem__optimizer_host_bytes((size_t)setup->part_count);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
     bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(
         setup->o.masked ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES);
@@ -361,9 +416,11 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     *sizes = (mnem__train_sizes){.total = 0};
     uint64_t *bytes = sizes->bytes;
     mnem_op logits;
-    MNEM__TRY(mnem__optimizer_measure(&setup->o.optimizer, setup->segments,
-                                      (size_t)setup->shape->params,
-                                      &bytes[MNEM__TRAIN_PART_MOMENTS]));
+    size_t n;
+    const mnem__segment *updated = mnem__train_updated(setup, &n);
+    MNEM__TRY(
+        mnem__optimizer_measure(&setup->o.optimizer, updated, n, &bytes[MNEM__TRAIN_PART_MOMENTS]));
+    if (setup->comm) bytes[MNEM__TRAIN_PART_EXCHANGE] = mnem__exchange_bytes(setup->cut.ranks);
     MNEM__TRY(mnem__train_logits_op(setup, &logits));
     const bool lora = setup->shape->lora_rank > 0;
     bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);

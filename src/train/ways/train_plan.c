@@ -114,7 +114,11 @@ static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {
 static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
     const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
     plan->micro_batch = way->micro_batch;
-    plan->accumulation = p->setup.o.batch / way->micro_batch;
+    plan->accumulation = p->setup.share.count / way->micro_batch;
+    plan->ranks = p->setup.comm ? mnem_comm_size(p->setup.comm) : 1;
+    plan->first = p->setup.share.first;
+    plan->share = p->setup.share.count;
+    plan->shard = p->setup.o.shard;
     plan->threads = p->setup.o.threads;
     plan->layers = p->setup.shape->t.layers;
     memcpy(plan->keep, way->keep, (size_t)plan->layers);
@@ -138,7 +142,7 @@ static void say_way(const planner *p, const mnem__train_way *way, double cost, c
     char time[24] = "the same speed";
     if (fabs(cost - 1) >= noticed) snprintf(time, sizeof time, "%+.0f %% time", 100 * (cost - 1));
     snprintf(text, n, "%d x %d sequence%s, computes %s again%s, %s", way->micro_batch,
-             p->setup.o.batch / way->micro_batch, p->setup.o.batch == 1 ? "" : "s", layers,
+             p->setup.share.count / way->micro_batch, p->setup.share.count == 1 ? "" : "s", layers,
              way->streams ? ", reads the teacher's layers from its file" : "", time);
 }
 
@@ -239,7 +243,7 @@ static void stop(planner *p) {
     mnem__train_setup_fini(&p->setup);
 }
 
-mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
+static mnem_status plan_alone(const mnem_train_options *options, mnem_train_plan *plan) {
     planner p;
     *plan = (mnem_train_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
@@ -255,6 +259,71 @@ mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_p
     if (p.status == MNEM_OK) p.status = check_before(&p, plan);
     stop(&p);
     return p.status;
+}
+
+/* ---- ranks ---- */
+
+/* What is trained, how, and on what: said by all alike. Not what each rank has of its own: budget,
+ * threads, sequences that run together. */
+static mnem_status agree_on_options(const mnem_train_options *o) {
+    const mnem_transformer *t = &o->shape;
+    const mnem_optimizer_options *a = &o->optimizer;
+    char text[MNEM_COMM_TEXT_MAX];
+    snprintf(text, sizeof text,
+             "%s %d x %d, %d heads of %d, %d kv, ff %d, vocab %d, context %d, adapters of %d (%g) "
+             "on %u",
+             t->architecture, t->layers, t->embd, t->heads, t->head_dim, t->kv_heads, t->ff,
+             t->vocab, t->context, o->lora.rank, (double)o->lora.alpha, o->lora.targets);
+    MNEM__TRY(mnem_comm_agree(o->comm, "the model", text));
+    snprintf(
+        text, sizeof text,
+        "batch %d of %d, type %d, dropout %g, seed %llu, masked %d, teacher %g %g %d, clip %g, "
+        "shard %d",
+        o->batch, o->sequence, (int)o->compute, (double)o->dropout, (unsigned long long)o->seed,
+        o->masked, (double)o->distill.weight, (double)o->distill.temperature, (int)o->distill.on,
+        o->norm_max, (int)o->shard);
+    MNEM__TRY(mnem_comm_agree(o->comm, "a step", text));
+    snprintf(text, sizeof text,
+             "moments %d, beta %g %g, epsilon %g, decay %g, seed %llu, rate %g to %g, %llu of %llu",
+             (int)a->moments, a->beta1, a->beta2, a->epsilon, a->weight_decay,
+             (unsigned long long)a->seed, o->schedule.rate_peak, o->schedule.rate_floor,
+             (unsigned long long)o->schedule.warmup_steps,
+             (unsigned long long)o->schedule.total_steps);
+    return mnem_comm_agree(o->comm, "the optimizer", text);
+}
+
+typedef struct refusal {
+    int32_t status;
+    mnem_knob knob;
+    uint64_t needed, budget;
+} refusal;
+
+/* Where a rank is refused all are, and know what it needs. */
+static mnem_status plan_together(const mnem_train_options *o, mnem_train_plan *plan) {
+    static _Thread_local refusal all[MNEM_COMM_RANKS_MAX]; /* not on the stack: exchange.c */
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    const int32_t size = mnem_comm_size(o->comm), me = mnem_comm_rank(o->comm);
+    MNEM__TRY(agree_on_options(o));
+    const mnem_status status = plan_alone(o, plan);
+    all[me] = (refusal){(int32_t)status, plan->knob, plan->needed_bytes, plan->budget_bytes};
+    const mnem_status agreed = mnem__ranks_agree(o->comm, status);
+    if (agreed == MNEM_OK) return MNEM_OK;
+    char text[MNEM_COMM_TEXT_MAX];
+    snprintf(text, sizeof text, "%s", mnem_last_error());
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
+    MNEM__TRY(mnem_comm_gather(o->comm, all, begin));
+    int32_t first = 0;
+    while (first < size - 1 && all[first].status == MNEM_OK) first++;
+    plan->needed_bytes = all[first].needed;
+    plan->budget_bytes = all[first].budget;
+    plan->knob = all[first].knob;
+    return mnem__fail(agreed, "%s", text);
+}
+
+mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
+    *plan = (mnem_train_plan){0};
+    if (!options->comm || mnem_comm_size(options->comm) == 1) return plan_alone(options, plan);
+    return plan_together(options, plan);
 }
 
 static mnem_train_way describe(const planner *p, const mnem__plan_way *found,

@@ -10,6 +10,7 @@
 #include "plan/plan_parts.h"
 #include "train/optimizer/optimizer.h"
 #include "train/program/train_graph.h"
+#include "train/ranks/exchange.h"
 
 /* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
 #define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
@@ -21,6 +22,7 @@
     X(WAITING, GRADIENT, "waiting", BLOCK)                                                         \
     X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
     X(MASKS, OPTIMIZER, "masks", BLOCK)                                                            \
+    X(EXCHANGE, IO, "exchange", BLOCK)                                                             \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
     X(TEACHER_RING, IO, "teacher", BLOCK)                                                          \
@@ -48,9 +50,23 @@ typedef struct mnem__train_setup {
     mnem__train_teaching teach;         /* what of it is learned */
     bool streams;                       /* the teacher's layers, from its file */
     mnem__segment *segments;            /* [shape->params] */
+    /* Of several ranks; of one, all of it. */
+    mnem_comm *comm; /* NULL: alone */
+    mnem__ranks_share share;
+    mnem__ranks_cut cut;
+    mnem__segment *parts; /* [part_count], of the parameters that this rank adds up and updates */
+    int32_t part_count;
 } mnem__train_setup;
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
 void mnem__train_setup_fini(mnem__train_setup *setup);
+/* Heap of its tables. */
+uint64_t mnem__train_setup_bytes(const mnem__train_setup *setup);
+/* The segments whose moments are here. */
+static inline const mnem__segment *mnem__train_updated(const mnem__train_setup *setup, size_t *n) {
+    const bool parts = setup->o.shard != MNEM_SHARD_NONE;
+    *n = (size_t)(parts ? setup->part_count : setup->shape->params);
+    return parts ? setup->parts : setup->segments;
+}
 
 /* What a matrix that is embedding and output too gets from the embedding, until all micro-batches
  * have run (train_waiting.c). */
@@ -91,6 +107,7 @@ typedef struct mnem__train_tables {
     int32_t *ids, *targets; /* [sequence], for logits */
     int32_t *waiting;       /* [batch * sequence], ids of a step, where its tokens' rows wait */
     int32_t *parts;         /* [teacher's layers + 1], where each begins in its graph, streamed */
+    int32_t *ready;         /* [buckets], of ranks: before which node of a step each is a sum */
 } mnem__train_tables;
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);

@@ -23,7 +23,7 @@ enum { WAITING_BYTES = 4 << 20 };
 
 mnem__train_rows mnem__train_rows_get(const mnem__train_setup *setup, int32_t micro_batch) {
     const mnem_transformer *t = &setup->shape->t;
-    const int64_t tokens = (int64_t)setup->o.batch * setup->o.sequence;
+    const int64_t tokens = (int64_t)setup->share.count * setup->o.sequence;
     const int64_t least = WAITING_BYTES / (t->embd * (int64_t)sizeof(float));
     const mnem__train_rows none = {MNEM__TRAIN_WAITING_NONE, 0};
     if (setup->shape->frozen_count ||
@@ -31,7 +31,7 @@ mnem__train_rows mnem__train_rows_get(const mnem__train_setup *setup, int32_t mi
         return none;
     if (tokens > t->vocab && tokens > least)
         return (mnem__train_rows){MNEM__TRAIN_WAITING_WORDS, t->vocab};
-    if (micro_batch == setup->o.batch) return none;
+    if (micro_batch == setup->share.count) return none;
     return (mnem__train_rows){MNEM__TRAIN_WAITING_TOKENS, tokens};
 }
 

@@ -67,12 +67,11 @@ static mnem__train_graph_options sequences(const mnem__train_setup *setup, int32
 
 double mnem__train_way_macs(const mnem__train_ways *ways, const mnem__train_way *way,
                             double *again) {
-    const mnem_train_options *o = &ways->setup->o;
     const int32_t layers = ways->setup->shape->t.layers;
     const mnem__train_graph_options g = sequences(ways->setup, way->micro_batch, layers, NULL);
     *again = 0;
     for (int32_t i = 0; i < layers; i++) *again += mnem__train_recomputed_macs(&g, way->keep[i]);
-    const double times = (double)o->batch / way->micro_batch;
+    const double times = (double)ways->setup->share.count / way->micro_batch;
     *again *= times;
     return *again + times * (mnem__train_macs(&g) + mnem__train_teacher_macs(&g));
 }
@@ -93,7 +92,7 @@ static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) 
     double again;
     const double macs = mnem__train_way_macs(ways, way, &again);
     const double rows = (double)way->micro_batch * o->sequence;
-    const double times = (double)o->batch / way->micro_batch;
+    const double times = (double)ways->setup->share.count / way->micro_batch;
     /* Each micro-batch reads the weights twice, and reads and writes the gradients. */
     const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
                            (double)ways->setup->shape->frozen_bytes * 2 * times;
@@ -276,20 +275,22 @@ static bool faster(const void *context, uint32_t a, uint32_t b) {
 }
 
 /* The largest divisors of the batch, 1 among them; or the one that was asked for. */
-static int divisors(const mnem_train_options *o, int32_t *list) {
+static int divisors(const mnem__train_setup *setup, int32_t *list) {
+    const mnem_train_options *o = &setup->o;
+    const int32_t share = setup->share.count;
     int n = 0;
     if (o->micro_batch) {
         list[0] = o->micro_batch;
         return 1;
     }
-    for (int32_t d = o->batch; d >= 1; d--)
-        if (o->batch % d == 0 && (n < DIVISORS_MAX - 1 || d == 1)) list[n++] = d;
+    for (int32_t d = share; d >= 1; d--)
+        if (share % d == 0 && (n < DIVISORS_MAX - 1 || d == 1)) list[n++] = d;
     return n;
 }
 
 static mnem_status find(finder *f) {
     int32_t list[DIVISORS_MAX];
-    const int n = divisors(&f->setup->o, list);
+    const int n = divisors(f->setup, list);
     f->streams = f->setup->teacher &&
                  mnem__teacher_can_stream(f->setup->teacher, f->setup->o.distill.teacher);
     const size_t each = (RUNGS + 1) * (f->streams ? 2 : 1);

@@ -159,7 +159,7 @@ static void what_does_not_run_is_refused_once(void **state) {
          "ranks: queries, keys and values in one matrix isn", 1},
         {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
          "ranks: a mixture of experts isn", 1},
-        {"train", "train doesn", 2},
+        {"embed", "embed doesn", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {

@@ -22,6 +22,10 @@ uint64_t tool_ranks_bytes(void);
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet);
 /* Makes what is between ranks as slow as this, on all of them. */
 mnem_status tool_ranks_slow(const mnem_comm_link *link);
+/* The same of a training, with the peak of all of it. */
+void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool quiet);
+/* Seconds more that this rank has waited for others. */
+void tool_ranks_waited(double seconds);
 /* Is this one of the ranks that do what rank 0 says? */
 bool tool_ranks_follows(void);
 /* Where there are ranks and the verb is none that runs on several: says so. */

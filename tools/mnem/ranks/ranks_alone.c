@@ -41,6 +41,12 @@ mnem_status tool_ranks_slow(const mnem_comm_link *link) {
     (void)link;
     return MNEM_OK;
 }
+void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool quiet) {
+    (void)plan, (void)peak_bytes, (void)quiet;
+}
+void tool_ranks_waited(double seconds) {
+    (void)seconds;
+}
 bool tool_ranks_follows(void) {
     return false;
 }

@@ -45,7 +45,9 @@ static void pause_for(double seconds) {
 typedef struct row {
     int32_t begin, end, resident, layers; /* layers, or heads of rows */
     uint64_t budget, predicted, peak, sent;
-    double waited; /* seconds */
+    int32_t sequences;  /* of a training: those of a step that are run here; 0: it is none */
+    uint64_t optimizer; /* bytes of its moments */
+    double waited;      /* seconds */
 } row;
 static row mine;
 static bool quiet, by_rows;
@@ -61,9 +63,38 @@ void tool_ranks_planned(const mnem_engine_plan *plan, bool is_quiet) {
     quiet = is_quiet;
 }
 
+void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool is_quiet) {
+    mine = (row){.sequences = plan->share,
+                 .optimizer = plan->optimizer_bytes,
+                 .budget = plan->budget_bytes,
+                 .predicted = peak_bytes};
+    quiet = is_quiet;
+}
+
+void tool_ranks_waited(double seconds) {
+    mine.waited += seconds;
+}
+
+static void show_trained(const row *rows, int32_t count) {
+    char size[5][TOOL_TEXT];
+    fprintf(stderr, "  rank  sequences   optimizer       peak  predicted     budget       sent  "
+                    "waited\n");
+    for (int32_t i = 0; i < count; i++) {
+        const row *r = &rows[i];
+        fprintf(stderr, "  %4d  %9d  %10s %10s %10s %10s %10s  %5.1f s\n", i, r->sequences,
+                tool_size(r->optimizer, size[4]), tool_size(r->peak, size[0]),
+                tool_size(r->predicted, size[1]), tool_size(r->budget, size[2]),
+                tool_size(r->sent, size[3]), r->waited);
+    }
+}
+
 /* A line for each rank. */
 static void show_rows(const row *rows, int32_t count) {
     char size[4][TOOL_TEXT];
+    if (rows->sequences) {
+        show_trained(rows, count);
+        return;
+    }
     fprintf(stderr,
             "  rank      %6s  resident       peak  predicted     budget       sent  "
             "waited\n",
@@ -85,11 +116,12 @@ static mnem_status tell_rows(void) {
     mnem_comm_stats_get(ranks.comm, &stats);
     mine.peak = tool_peak_bytes();
     mine.sent = stats.bytes_sent;
-    mine.waited = stats.seconds_waiting;
+    mine.waited += stats.seconds_waiting;
     rows[me] = mine;
     for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *rows;
     const mnem_status status = mnem_comm_gather(ranks.comm, rows, begin);
-    if (status == MNEM_OK && me == 0 && mine.end > 0 && !quiet) show_rows(rows, size);
+    if (status == MNEM_OK && me == 0 && (mine.end > 0 || mine.sequences) && !quiet)
+        show_rows(rows, size);
     return status;
 }
 
@@ -225,13 +257,13 @@ int tool_ranks_begin(int argc, char **argv) {
 int tool_ranks_check(const tool_args *args) {
     const char *verb = args->verb->name;
     if (!ranks.comm || args->help) return TOOL_OK;
-    static const char *const run_so[] = {"run", "serve", "perplexity", "bench"};
+    static const char *const run_so[] = {"run", "serve", "perplexity", "bench", "train"};
     for (size_t i = 0; i < sizeof run_so / sizeof run_so[0]; i++)
         if (strcmp(verb, run_so[i]) == 0) return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
         return tool_usage(verb, "ranks are planned without mpirun: mnem plan --ranks N");
     return tool_usage(verb,
-                      "%s doesn't run on several ranks yet; run, serve, perplexity and bench "
-                      "do",
+                      "%s doesn't run on several ranks yet; run, serve, perplexity, bench and "
+                      "train do",
                       verb);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
 #include "verbs/train/train_tool.h"
@@ -37,8 +38,11 @@ static int make_config(train_run *run) {
 
 static int open_ledger(train_run *run) {
     run->budget_chosen = train_budget(run) == 0;
-    const mnem_ledger_options budget = {.budget_bytes = train_budget(run), .preparing = true};
-    tool_monitor_begin(run->args, run->out);
+    const mnem_ledger_options budget = {.budget_bytes = train_budget(run),
+                                        .preparing = true,
+                                        .other_bytes = tool_ranks_bytes(),
+                                        .other_tag = "MPI"};
+    if (!train_follows()) tool_monitor_begin(run->args, run->out);
     mnem_status status = mnem_ledger_create_process(&budget, &run->ledger);
     if (status == MNEM_OK) tool_monitor_watch(run->ledger);
     tool_monitor_tell(true);
@@ -67,14 +71,16 @@ static void close_base(train_run *run) {
 static mnem_status begin_weights(train_run *run, bool *same_text) {
     char note[TRAIN_NOTE], text[TRAIN_NOTE];
     const char *path = train_path(run, "checkpoint");
-    const bool saved = run->asked->resume && access(path, F_OK) == 0;
-    mnem_status status = MNEM_OK;
+    bool saved = run->asked->resume && access(path, F_OK) == 0;
+    mnem_status status = train_ranks_say(&saved, sizeof saved);
+    if (status != MNEM_OK) return status;
     if (run->asked->resume && !saved)
         tool_message("%s has no checkpoint yet: it begins anew", run->out);
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
     if (run->base) status = mnem_trainer_load(run->trainer, run->base);
     close_base(run);
     if (status == MNEM_OK) status = train_teacher_load(run);
+    status = train_ranks_all(status);
     if (!saved || status != MNEM_OK) return status;
     status = mnem_trainer_resume(run->trainer, path, note, sizeof note);
     train_text_note(run, text);
@@ -85,6 +91,7 @@ static mnem_status begin_weights(train_run *run, bool *same_text) {
 static int create(train_run *run) {
     mnem_status status = mnem_trainer_create(&run->options, &run->plan, &run->trainer);
     if (status == MNEM_OK) status = train_feed_take(run);
+    status = train_ranks_all(status);
     if (status != MNEM_OK) return tool_fail(status);
     run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
                            train_feed_bytes(run, run->plan.micro_batch));
@@ -142,6 +149,11 @@ static int begin(train_run *run) {
     if (code != TOOL_OK) return code;
     say_resumed(run);
     say_masked(run);
+    train_ranks_planned(run);
+    if (train_follows()) {
+        run->staging[0] = 0;
+        return TOOL_OK;
+    }
     code = train_config_save(train_path(run, "config.json"), &run->config);
     if (code == TOOL_OK) code = train_folder_keep(run);
     return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
@@ -149,6 +161,7 @@ static int begin(train_run *run) {
 
 static int close_run(train_run *run, int code) {
     tool_interrupt_call(NULL, NULL);
+    if (train_ranks_lost()) return code; /* messages to memory of ours may be under way */
     train_log_close(run);
     train_feed_give(run);
     mnem_trainer_destroy(run->trainer);
@@ -185,7 +198,7 @@ static int check_text(const train_run *run) {
 }
 
 static int read_text(train_run *run) {
-    if (run->asked->resume) return TOOL_OK;
+    if (run->asked->resume || train_follows()) return TOOL_OK;
     int code = train_folder_spool(run);
     if (code == TOOL_OK) code = train_data_kind(run);
     return code == TOOL_OK ? check_text(run) : code;
@@ -201,18 +214,28 @@ static int check_adapt(const train_run *run) {
                                   : "distill");
 }
 
+/* What rank 0 has found the files to be. */
+static int say_kind(train_run *run) {
+    const mnem_status status = train_ranks_say(run->config.data, sizeof run->config.data);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 static int prepare(train_run *run) {
-    int code = run->asked->resume ? train_folder_open(run) : TOOL_OK; /* the config is in it */
+    int code = train_ranks_check(run);
+    if (code == TOOL_OK && run->asked->resume)
+        code = train_folder_open(run); /* the config is in it */
     if (code == TOOL_OK) code = make_config(run);
     if (code == TOOL_OK) code = check_adapt(run);
     if (code == TOOL_OK && !run->asked->resume) code = train_folder_open(run);
     if (code == TOOL_OK && train_result_is_whole(run)) return train_result_say_whole(run);
     if (code == TOOL_OK) code = read_text(run);
+    if (code == TOOL_OK && tool_ranks()) code = say_kind(run);
     if (code == TOOL_OK) code = open_ledger(run);
     if (code == TOOL_OK) code = open_base(run);
     if (code == TOOL_OK) code = train_teacher_open(run);
     if (code == TOOL_OK) code = train_plan_early(run);
-    if (code == TOOL_OK && !run->asked->resume) code = train_vocabulary_make(run);
+    if (code == TOOL_OK && !run->asked->resume && !train_follows())
+        code = train_vocabulary_make(run);
     if (code == TOOL_OK) code = train_text_open(run);
     return code == TOOL_OK ? train_plan(run) : code;
 }
@@ -231,7 +254,7 @@ static int verb_train(const tool_args *args) {
         if (code == TOOL_OK) code = begin(&run);
         if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
         if (code == TOOL_OK) code = train_loop(&run);
-        if (code == TOOL_OK || code == TOOL_INTERRUPTED) train_keep(&run);
+        if ((code == TOOL_OK || code == TOOL_INTERRUPTED) && !train_follows()) train_keep(&run);
     }
     return close_run(&run, code);
 }
@@ -293,6 +316,12 @@ static const tool_option options[] = {
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "steps between checkpoints (default: about a minute's)"},
     TOOL_GROUP(tool_batch_options, AT(training)),
+    {"shard", 0, "WHAT", TOOL_VALUE_CHOICE, AT(shard),
+     .choices = "none optimizer gradients weights",
+     .help =
+         "under mpirun, with --memory SIZE[,SIZE...] for each rank: what of the training is cut "
+         "over the ranks beside the batch (default: optimizer; gradients and weights aren't "
+         "built yet)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
      .also = "ctx-size context n-ctx",
      .help = "tokens of a sequence, and the model's context (default: the config's or the model's, "
@@ -343,6 +372,9 @@ TOOL_VERB(train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, insi
           "gradients\n"
           "and moments are of the adapters only. The result is adapter.gguf, for that model.\n"
           "\n"
+          "Under mpirun several ranks train one model: each runs its share of a batch, inside a\n"
+          "budget of its own, and has its part of the optimizer's state (docs/mpi.md).\n"
+          "\n"
           "--masked trains a pruned model and keeps its zeros, so that 2:4 stays 2:4; with\n"
           "--distill it learns from the model that it was made of too, which stays as it is.\n",
           "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
@@ -350,4 +382,5 @@ TOOL_VERB(train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, insi
           "mnem train --resume  # go on after Ctrl-C\n"
           "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
           "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # better again\n"
-          "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n");
+          "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"
+          "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");

@@ -61,6 +61,7 @@ static void set_options(train_run *run) {
                               .norm_max = c->clip};
     set_shape(c, &o->shape);
     set_lora(run);
+    train_ranks_options(run);
     train_teacher_options(run);
     o->optimizer.weight_decay = c->weight_decay;
     o->optimizer.seed = c->seed;
@@ -111,7 +112,8 @@ static int make_sampler(train_run *run) {
 }
 
 static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
-    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
+    const uint64_t budget = train_ranks() > 1 ? plan->budget_bytes : tool_budget_bytes(run->ledger);
+    return tool_fail_plan(status, plan->needed_bytes, budget, plan->knob);
 }
 
 int train_plan(train_run *run) {
@@ -119,7 +121,7 @@ int train_plan(train_run *run) {
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
-    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger);
+    if (status == MNEM_OK) status = train_ranks_all(mnem_ledger_hold(run->ledger));
     if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->asked->dry_run || run->asked->adapt)
@@ -151,7 +153,9 @@ uint64_t train_file_bytes(const train_run *run) {
 int train_plan_early(train_run *run) {
     enum { SHORT = 16 << 20 };
     mnem_train_plan plan;
-    const uint64_t all = train_file_bytes(run);
+    uint64_t all = train_file_bytes(run);
+    const mnem_status said = train_ranks_say(&all, sizeof all);
+    if (said != MNEM_OK) return tool_fail(said);
     set_options(run);
     set_compute(run);
     if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)

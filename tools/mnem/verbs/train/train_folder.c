@@ -122,9 +122,8 @@ static int make_folder(train_run *run) {
     return cant_make(run->out);
 }
 
-int train_folder_open(train_run *run) {
+static int open_folder(train_run *run) {
     const train_options *asked = run->asked;
-    run->out = train_resume_folder(asked);
     if (asked->resume) {
         if (access(train_path(run, "config.json"), F_OK) != 0)
             return tool_failed("%s: there is no run to resume", run->out);
@@ -136,6 +135,19 @@ int train_folder_open(train_run *run) {
     int code = asked->resume ? TOOL_OK : make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);
     return code == TOOL_OK ? open_staging(run) : code;
+}
+
+/* Of several ranks it is rank 0's; the others read what is in it. */
+int train_folder_open(train_run *run) {
+    run->out = train_resume_folder(run->asked);
+    const int code = train_follows() ? TOOL_OK : open_folder(run);
+    if (code != TOOL_OK) return code;
+    const mnem_status status = train_ranks_say(run->staging, sizeof run->staging);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (!train_follows() || !run->asked->resume ||
+        access(train_path(run, "config.json"), F_OK) == 0)
+        return TOOL_OK;
+    return tool_failed("%s: can't be seen from here: all ranks read the run's folder", run->out);
 }
 
 /* ---- keeping, or leaving nothing ---- */
@@ -166,7 +178,7 @@ int train_folder_keep(train_run *run) {
 
 void train_folder_close(train_run *run) {
     char staging[sizeof run->staging];
-    if (!*run->staging) return;
+    if (!*run->staging || train_follows()) return;
     memcpy(staging, run->staging, sizeof staging);
     run->staging[0] = 0;
     if (!run->asked->dry_run && run->spooled) {

@@ -88,6 +88,10 @@ int train_log_open(train_run *run, int64_t steps) {
 /* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
  * too; the run goes on when nobody reads that any more. */
 static void write_line(train_run *run, const char *type, json_t *line) {
+    if (!run->log) { /* that is rank 0's */
+        json_decref(line);
+        return;
+    }
     json_object_set_new(line, "type", json_string(type));
     if (run->args->json && !tool_out_closed()) tool_out_json(type, json_incref(line));
     const int fd = fileno(run->log);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
 #include "verbs/train/train_tool.h"
@@ -71,17 +72,34 @@ static mnem_status sample_and_log(train_run *run, int64_t step, double loss) {
 
 /* What was learned: the loss of held-out text, and a sample. The record comes last, so that a step
  * that has one has had both; one that a signal cut off is looked at again when the run goes on. */
+static mnem_status look_alone(train_run *run, int64_t step, double loss) {
+    if (train_follows()) return MNEM_OK;
+    if (run->validation.count) return sample_and_log(run, step, loss);
+    return wants_sample(run, step) ? train_sample(run) : MNEM_OK;
+}
+
+/* Each rank's part of the held-out windows; it may be none. */
+static mnem_status start_held_out(train_run *run) {
+    const uint64_t count = run->validation.count, ranks = (uint64_t)run->plan.ranks;
+    const uint64_t rank = (uint64_t)(run->options.comm ? mnem_comm_rank(run->options.comm) : 0);
+    const uint64_t first = count * rank / ranks, end = count * (rank + 1) / ranks;
+    train_feed_stop(run);
+    return first < end ? train_feed_start(run, &run->validation, first, end) : MNEM_OK;
+}
+
 static mnem_status look(train_run *run) {
-    double loss;
+    double loss = 0;
     int64_t tokens;
     const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
-    if (run->validated == step) return MNEM_OK;
-    if (run->validation.count == 0) return wants_sample(run, step) ? train_sample(run) : MNEM_OK;
-    mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
-    if (status == MNEM_OK)
+    bool looked = run->validated == step;
+    mnem_status status = train_ranks_say(&looked, sizeof looked);
+    if (status != MNEM_OK || looked) return status;
+    if (run->validation.count > 0) status = train_ranks_all(start_held_out(run));
+    if (status == MNEM_OK && run->validation.count > 0)
         status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
                                        &loss, &tokens);
-    return status == MNEM_OK ? sample_and_log(run, step, loss) : status;
+    if (status == MNEM_OK) status = train_ranks_all(look_alone(run, step, loss));
+    return status;
 }
 
 /* ---- after a step ---- */
@@ -116,6 +134,8 @@ static int set_length(train_run *run, loop *l) {
     if (run->config.steps || l->steps < TIMED_STEPS) return TOOL_OK;
     const double limit = run->config.time;
     run->config.steps = (int64_t)(limit / l->seconds_per_step);
+    const mnem_status said = train_ranks_say(&run->config.steps, sizeof run->config.steps);
+    if (said != MNEM_OK) return tool_fail(said);
     const int64_t least = (int64_t)mnem_trainer_steps(run->trainer) + 1;
     if (run->config.steps < least) run->config.steps = least;
     if (run->config.warmup > run->config.steps / 10) run->config.warmup = run->config.steps / 10;
@@ -125,7 +145,8 @@ static int set_length(train_run *run, loop *l) {
     if (!run->args->quiet)
         fprintf(stderr, "%lld step%s fit%s %.0f s\n", (long long)run->config.steps,
                 tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "", limit);
-    return train_config_save(train_path(run, "config.json"), &run->config);
+    return train_follows() ? TOOL_OK
+                           : train_config_save(train_path(run, "config.json"), &run->config);
 }
 
 static bool is_last(const train_run *run, uint64_t step) {
@@ -139,16 +160,37 @@ static bool wants_look(const train_run *run, uint64_t step) {
     return every > 0 && step % (uint64_t)every == 0 && step < (uint64_t)run->config.steps;
 }
 
-static bool wants_save(const train_run *run, const loop *l, uint64_t step) {
-    if (run->asked->save_every) return step % run->asked->save_every == 0;
-    return tool_clock() - l->saved > save_seconds;
+/* By the clock of rank 0. */
+static int wants_save(const train_run *run, const loop *l, uint64_t step, bool *wants) {
+    *wants = run->asked->save_every ? step % run->asked->save_every == 0
+                                    : tool_clock() - l->saved > save_seconds;
+    const mnem_status status = train_ranks_say(wants, sizeof *wants);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* mpirun kills what doesn't end soon: no checkpoint is begun, the last one stands. */
+static int stop_ranks(const train_run *run) {
+    const char *path = train_path(run, "checkpoint");
+    uint64_t steps = 0;
+    tool_progress_hide();
+    if (run->args->quiet || train_follows()) return TOOL_INTERRUPTED;
+    if (access(path, F_OK) == 0 && mnem_trainer_steps_saved(path, &steps) == MNEM_OK)
+        fprintf(stderr,
+                "stopped; the checkpoint of step %llu stands: `mnem train --out %s --resume` goes "
+                "on\n",
+                (unsigned long long)steps, run->out);
+    else
+        fprintf(stderr, "stopped before the first checkpoint\n");
+    return TOOL_INTERRUPTED;
 }
 
 /* A signal isn't a failure: the loop stops at it, and the next run looks at this step. */
 static int look_between(train_run *run) {
     mnem_status status = look(run);
-    if (status == MNEM_OK && !run->undrawn) run->undrawn = train_draw(run) != TOOL_OK;
+    if (status == MNEM_OK && !run->undrawn && !train_follows())
+        run->undrawn = train_draw(run) != TOOL_OK;
     if (status == MNEM_OK) status = feed_training(run);
+    if (status == MNEM_CANCELLED && train_ranks() > 1) return stop_ranks(run);
     return status == MNEM_OK || status == MNEM_CANCELLED ? TOOL_OK : tool_fail(status);
 }
 
@@ -164,6 +206,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     const double each = l->steps ? l->seconds_per_step : now - l->begun;
     const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
+    tool_ranks_waited(r->waited);
     tell_monitor(run, r, each, tokens_per_s);
     say_step(run, l, r, tokens_per_s);
     if (!r->applied && !run->args->quiet)
@@ -174,7 +217,9 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         code = look_between(run);
         l->started += tool_clock() - now; /* that wasn't a step's time */
     }
-    if (code == TOOL_OK && wants_save(run, l, r->step)) {
+    bool saves = false;
+    if (code == TOOL_OK) code = wants_save(run, l, r->step, &saves);
+    if (code == TOOL_OK && saves) {
         const double begin = tool_clock();
         code = save(run);
         l->saved = tool_clock();
@@ -202,7 +247,7 @@ static int stop(train_run *run, int exit_code) {
     tool_progress_hide();
     const int code = save(run);
     if (code != TOOL_OK) return code;
-    if (!run->undrawn) train_draw(run);
+    if (!run->undrawn && !train_follows()) train_draw(run);
     if (!run->args->quiet) {
         train_report_end(stderr, run);
         fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` goes on\n",
@@ -216,6 +261,7 @@ static int stop(train_run *run, int exit_code) {
 }
 
 static int fail_step(train_run *run, mnem_status status) {
+    if (status == MNEM_CANCELLED && train_ranks() > 1) return stop_ranks(run);
     if (status == MNEM_CANCELLED && tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
     return fail_run(run, status);
 }
@@ -240,7 +286,8 @@ static int run_steps(train_run *run) {
     if (run->config.steps)
         l.progress.before = (double)mnem_trainer_steps(run->trainer) / (double)run->config.steps;
     while (!is_last(run, mnem_trainer_steps(run->trainer))) {
-        if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
+        /* Of several ranks the step that a signal stops ends on all of them. */
+        if (tool_interrupted() && train_ranks() == 1) return stop(run, TOOL_INTERRUPTED);
         const double begin = tool_clock(), cpu = tool_cpu_clock();
         status = mnem_trainer_step(run->trainer, &source, &report);
         const double seconds = tool_clock() - begin, used = tool_cpu_clock() - cpu;
@@ -262,9 +309,11 @@ static int finish(train_run *run) {
     if (code != TOOL_OK) return code;
     mnem_status status = look(run);
     train_feed_give(run);
-    if (status == MNEM_OK) status = train_result_write(run);
+    if (status == MNEM_OK)
+        status = train_ranks_all(train_follows() ? MNEM_OK : train_result_write(run));
     if (status != MNEM_OK) return fail_step(run, status);
     run->finished = true;
+    if (train_follows()) return TOOL_OK;
     code = train_draw(run);
     train_report_end(stderr, run);
     train_result_say(run, (int64_t)steps);

@@ -86,12 +86,17 @@ void train_result_say_use(const train_run *run) {
 /* ---- a run that is finished already ---- */
 
 /* The checkpoint has all steps, and the result was written after it. */
-bool train_result_is_whole(const train_run *run) {
+static bool is_whole(const train_run *run) {
     uint64_t steps = 0;
     if (!run->asked->resume || !run->config.steps || access(train_result_path(run), F_OK) != 0)
         return false;
     return mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK &&
            steps >= (uint64_t)run->config.steps;
+}
+
+bool train_result_is_whole(const train_run *run) {
+    bool whole = !train_follows() && is_whole(run);
+    return train_ranks_say(&whole, sizeof whole) == MNEM_OK && whole;
 }
 
 int train_result_say_whole(train_run *run) {

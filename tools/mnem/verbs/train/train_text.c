@@ -108,9 +108,10 @@ int train_vocabulary_make(train_run *run) {
 static mnem_status open_with(train_run *run, const mnem_corpus_rows *rows) {
     tool_progress progress;
     tool_progress_begin(&progress, "tokenizing");
+    const bool as_it_is = train_follows();
     const mnem_status status =
         mnem_corpus_open(&(mnem_corpus_options){.files = (const char *const *)run->config.file,
-                                                .count = (size_t)run->config.files,
+                                                .count = as_it_is ? 0 : (size_t)run->config.files,
                                                 .cache = train_path(run, "tokens"),
                                                 .tokenizer = run->tokenizer,
                                                 .threads = run->asked->threads,
@@ -135,7 +136,7 @@ static int open_chats(train_run *run) {
 }
 
 static int open_corpus(train_run *run) {
-    if (train_is_chat(run)) return open_chats(run);
+    if (train_is_chat(run) && !train_follows()) return open_chats(run);
     const mnem_status status = open_with(run, &(mnem_corpus_rows){.next = NULL});
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -156,16 +157,25 @@ static int check_base(train_run *run) {
 
 int train_text_open(train_run *run) {
     mnem_tokenizer_info info;
+    if (train_follows()) { /* when rank 0 has made both */
+        const mnem_status made = train_ranks_all(MNEM_OK);
+        if (made != MNEM_OK) return tool_fail(made);
+    }
     mnem_status status = mnem_model_open(train_path(run, "vocabulary.gguf"), &run->vocabulary);
     if (status == MNEM_OK) status = mnem_tokenizer_create(run->vocabulary, &run->tokenizer);
     if (status != MNEM_OK) return tool_fail(status);
     int code = open_corpus(run);
+    if (code == TOOL_OK && train_ranks() > 1 && !train_follows()) {
+        status = train_ranks_all(MNEM_OK);
+        if (status != MNEM_OK) return tool_fail(status);
+    }
+    if (code == TOOL_OK) code = train_ranks_text(run);
     if (code == TOOL_OK) code = train_fit(run);
     if (code != TOOL_OK) return code;
     mnem_tokenizer_info_get(run->tokenizer, &info);
     if (run->config.vocab != info.vocab) run->config.vocab_asked = run->config.vocab;
     run->config.vocab = run->logits_count = info.vocab;
-    if (train_is_chat(run)) code = train_chat_sample(run);
+    if (train_is_chat(run) && !train_follows()) code = train_chat_sample(run);
     return code == TOOL_OK ? check_base(run) : code;
 }
 
@@ -178,17 +188,23 @@ uint64_t train_feed_bytes(const train_run *run, int32_t rows) {
 mnem_status train_feed_start(train_run *run, const mnem_windows *windows, uint64_t first,
                              uint64_t end) {
     train_feed_stop(run);
-    return mnem_feed_create(&(mnem_feed_options){.corpus = run->corpus,
-                                                 .windows = *windows,
-                                                 .rows = (uint32_t)run->plan.micro_batch,
-                                                 .first = first,
-                                                 .end = end},
-                            mnem_block_host(&run->memory), &run->feed);
+    mnem_feed_options options = {.corpus = run->corpus,
+                                 .windows = *windows,
+                                 .rows = (uint32_t)run->plan.micro_batch,
+                                 .first = first,
+                                 .end = end};
+    if (!end && run->plan.ranks > 1) { /* of every batch this rank's share */
+        options.group = (uint32_t)run->config.batch;
+        options.share_first = (uint32_t)run->plan.first;
+        options.share = (uint32_t)run->plan.share;
+    }
+    return mnem_feed_create(&options, mnem_block_host(&run->memory), &run->feed);
 }
 
 mnem_status train_feed_next(void *context, mnem_train_batch *out) {
     train_run *run = context;
     mnem_batch batch;
+    if (!run->feed) return MNEM_NOT_FOUND; /* of what is looked at, nothing is this rank's */
     const mnem_status status = mnem_feed_next(run->feed, &batch);
     if (status != MNEM_OK) return status;
     *out = (mnem_train_batch){batch.ids, batch.targets, (int32_t)batch.rows};

@@ -41,7 +41,7 @@ typedef struct train_options {
     tool_training_asked training;
     tool_template_asked template;
     const char *data, *config, *out, *init, *lora_targets, *distill, *sample;
-    int32_t lora, context, vocab, distill_on; /* the last: of its words */
+    int32_t lora, context, vocab, distill_on, shard; /* the last two: of their words */
     double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
     const char *trace;
@@ -283,6 +283,20 @@ int train_result_say_whole(train_run *run);
 void train_adapt_begin(train_run *run);
 /* After a step of so long. *changed: the trainer is another one, and the feed is gone. */
 mnem_status train_adapt_step(train_run *run, double seconds, double cpu_seconds, bool *changed);
+
+/* ---- train_ranks.c ---- */
+int32_t train_ranks(void); /* how many; 1: alone */
+bool train_follows(void);  /* is this one that leaves folder and words to rank 0? */
+/* What several ranks can't do; a usage. */
+int train_ranks_check(const train_run *run);
+void train_ranks_options(train_run *run);
+/* What rank 0 has there, all have then. */
+mnem_status train_ranks_say(void *data, size_t bytes);
+/* All of them are here; MNEM_OK where it was for all of them. */
+mnem_status train_ranks_all(mnem_status status);
+int train_ranks_text(const train_run *run);
+bool train_ranks_lost(void); /* one was: nothing can be given back in order */
+void train_ranks_planned(const train_run *run);
 
 /* ---- train_keep.c ---- */
 void train_keep(const train_run *run); /* a line in the history */

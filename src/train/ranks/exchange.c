@@ -1,0 +1,319 @@
+/* exchange.c: sums over ranks and what follows from them, in pieces of bounded memory.
+ *
+ * Idea: a rank's parts are a stream of pieces, the same on every rank: bucket after bucket from the
+ * last to the first (as gradients become ready), each cut into chunks. Adding, every rank sends
+ * each peer that peer's stream, from where the numbers lie, and receives its own from all of them
+ * into a ring of chunks; when the head of the ring is there from everybody it is added up in the
+ * order of the ranks and the chunk is free again. Sharing, a rank sends its own stream to everybody
+ * and receives each peer's where the numbers belong.
+ *
+ *     ring of rank 1    [ chunk 7: from 0, from 2 | chunk 8: from 0, from 2 | 9 ... | 10 ... ]
+ *                         all there: x0 + own x1 + x2, into own
+ *
+ * Invariant: sums are ((x0 + x1) + x2) + ..., whoever came first. No more than WINDOW messages are
+ * open from and to each peer. Who waits goes on with all of it, so that nobody waits for a rank
+ * that waits for another.
+ * Cost: each number is sent once by every rank but its own, and shared once. */
+#include "train/ranks/exchange.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+enum {
+    WINDOW = 4,
+    ROOM = 4 << 20,       /* bytes of the ring, where the ranks aren't many */
+    CHUNK_MOST = 1 << 16, /* numbers */
+    CHUNK_LEAST = 1 << 12,
+    CHANNEL_ADD = 0,
+    CHANNEL_SHARE = 1,
+    TILE = 1024,
+    SPIN_NANOSECONDS = 50000,
+    SLEEP_NANOSECONDS = 20000
+};
+
+/* Where one is in a rank's pieces. */
+typedef struct stream {
+    int32_t owner, step; /* buckets done */
+    int64_t at;          /* numbers of this bucket's that are */
+} stream;
+
+typedef struct piece {
+    int32_t step;
+    int64_t place, count;
+} piece;
+
+/* To and from a peer. */
+typedef struct lane {
+    int32_t peer;
+    stream out, in; /* in: of sharing */
+    int64_t sent, sent_done, posted, arrived;
+    mnem_comm_request sends[WINDOW], receives[WINDOW];
+} lane;
+
+struct mnem__exchange {
+    mnem_comm *comm;
+    const mnem__ranks_cut *cut;
+    mnem_team *team;
+    mnem__exchange_what what;
+    int32_t rank, peers, ready;
+    int64_t chunk;
+    float *data, *ring; /* [WINDOW][peers][chunk] */
+    stream own;         /* of adding */
+    piece pieces[WINDOW];
+    int64_t posted, added;
+    double waited;
+    lane lanes[];
+};
+
+/* ---- sizes ---- */
+
+static int64_t chunk_of(int32_t peers) {
+    const int64_t room = ROOM / ((int64_t)sizeof(float) * WINDOW * peers) / TILE * TILE;
+    return room < CHUNK_LEAST ? CHUNK_LEAST : room > CHUNK_MOST ? CHUNK_MOST : room;
+}
+
+static uint64_t ring_at(int32_t peers) {
+    return mnem__align_up(sizeof(mnem__exchange) + (uint64_t)peers * sizeof(lane), 64);
+}
+
+uint64_t mnem__exchange_bytes(int32_t ranks) {
+    const int32_t peers = ranks - 1;
+    if (peers < 1) return 0;
+    return ring_at(peers) +
+           (uint64_t)WINDOW * (uint64_t)peers * (uint64_t)chunk_of(peers) * sizeof(float);
+}
+
+mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
+                                    mnem_team *team) {
+    mnem__exchange *x = memory;
+    const int32_t size = mnem_comm_size(comm), rank = mnem_comm_rank(comm);
+    memset(x, 0, ring_at(size - 1));
+    x->comm = comm;
+    x->cut = cut;
+    x->team = team;
+    x->rank = rank;
+    x->peers = size - 1;
+    x->chunk = chunk_of(x->peers);
+    x->ring = (float *)((uint8_t *)memory + ring_at(x->peers));
+    /* Each rank begins with the one behind it, so that they don't all ask the same. */
+    for (int32_t k = 0; k < x->peers; k++) x->lanes[k].peer = (rank + 1 + k) % size;
+    return x;
+}
+
+/* ---- pieces ---- */
+
+/* The next one of the first `ready` buckets. */
+static bool next_piece(const mnem__exchange *x, stream *s, int32_t ready, piece *out) {
+    for (; s->step < ready; s->step++, s->at = 0) {
+        const int64_t row = x->cut->buckets - 1 - s->step;
+        const int64_t *bound = x->cut->bound + row * (x->cut->ranks + 1) + s->owner;
+        const int64_t left = bound[1] - bound[0] - s->at;
+        if (left <= 0) continue;
+        *out = (piece){s->step, bound[0] + s->at, left < x->chunk ? left : x->chunk};
+        s->at += out->count;
+        return true;
+    }
+    return false;
+}
+
+static float *ring_of(const mnem__exchange *x, int64_t number, int32_t k) {
+    return x->ring + ((number % WINDOW) * x->peers + k) * x->chunk;
+}
+
+/* ---- sending ---- */
+
+static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
+    const int32_t channel = x->what == MNEM__EXCHANGE_ADD ? CHANNEL_ADD : CHANNEL_SHARE;
+    bool done = true;
+    piece p;
+    while (l->sent_done < l->sent) {
+        MNEM__TRY(mnem_comm_test(x->comm, &l->sends[l->sent_done % WINDOW], &done));
+        if (!done) break;
+        l->sent_done++;
+        *moved = true;
+    }
+    while (l->sent - l->sent_done < WINDOW && next_piece(x, &l->out, x->ready, &p)) {
+        MNEM__TRY(mnem_comm_send(x->comm, l->peer, channel, x->data + p.place,
+                                 (size_t)p.count * sizeof(float), &l->sends[l->sent % WINDOW]));
+        l->sent++;
+        *moved = true;
+    }
+    return MNEM_OK;
+}
+
+/* ---- sharing ---- */
+
+static mnem_status move_shared(mnem__exchange *x, lane *l, bool *moved) {
+    bool done = true;
+    piece p;
+    while (l->arrived < l->posted) {
+        MNEM__TRY(mnem_comm_test(x->comm, &l->receives[l->arrived % WINDOW], &done));
+        if (!done) break;
+        l->arrived++;
+        *moved = true;
+    }
+    while (l->posted - l->arrived < WINDOW && next_piece(x, &l->in, x->cut->buckets, &p)) {
+        MNEM__TRY(mnem_comm_post(x->comm, l->peer, CHANNEL_SHARE, x->data + p.place,
+                                 (size_t)p.count * sizeof(float),
+                                 &l->receives[l->posted % WINDOW]));
+        l->posted++;
+        *moved = true;
+    }
+    return MNEM_OK;
+}
+
+/* ---- adding ---- */
+
+/* In tiles that stay in the cache while all ranks' numbers are added. */
+static void add(const mnem_worker *worker, void *context) {
+    const mnem__exchange *x = context;
+    const piece *p = &x->pieces[x->added % WINDOW];
+    int64_t begin, end;
+    mnem_team_split(worker, p->count, TILE, &begin, &end);
+    for (int64_t at = begin, n; at < end; at += n) {
+        float sum[TILE];
+        float *own = x->data + p->place + at;
+        n = end - at < TILE ? end - at : TILE;
+        for (int32_t rank = 0; rank <= x->peers; rank++) {
+            /* peers are counted from the rank behind this one */
+            const int32_t k = (rank - x->rank - 1 + x->peers + 1) % (x->peers + 1);
+            const float *from = rank == x->rank ? own : ring_of(x, x->added, k) + at;
+            if (rank == 0)
+                memcpy(sum, from, (size_t)n * sizeof *sum);
+            else
+                for (int64_t i = 0; i < n; i++) sum[i] += from[i];
+        }
+        memcpy(own, sum, (size_t)n * sizeof *sum);
+    }
+}
+
+static mnem_status post_own(mnem__exchange *x, bool *moved) {
+    piece p;
+    while (x->posted - x->added < WINDOW && next_piece(x, &x->own, x->cut->buckets, &p)) {
+        for (int32_t k = 0; k < x->peers; k++)
+            MNEM__TRY(mnem_comm_post(x->comm, x->lanes[k].peer, CHANNEL_ADD,
+                                     ring_of(x, x->posted, k), (size_t)p.count * sizeof(float),
+                                     &x->lanes[k].receives[x->posted % WINDOW]));
+        x->pieces[x->posted++ % WINDOW] = p;
+        *moved = true;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status move_added(mnem__exchange *x, bool *moved) {
+    MNEM__TRY(post_own(x, moved));
+    while (x->added < x->posted && x->pieces[x->added % WINDOW].step < x->ready) {
+        bool done = true;
+        for (int32_t k = 0; k < x->peers && done; k++)
+            MNEM__TRY(mnem_comm_test(x->comm, &x->lanes[k].receives[x->added % WINDOW], &done));
+        if (!done) break;
+        mnem_team_run(x->team, add, x);
+        x->added++;
+        *moved = true;
+        MNEM__TRY(post_own(x, moved));
+    }
+    return MNEM_OK;
+}
+
+/* ---- all of it ---- */
+
+void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what) {
+    x->what = what;
+    x->data = data;
+    x->ready = 0;
+    x->own = (stream){.owner = x->rank};
+    x->posted = x->added = 0;
+    for (int32_t k = 0; k < x->peers; k++) {
+        lane *l = &x->lanes[k];
+        l->out = (stream){.owner = what == MNEM__EXCHANGE_ADD ? l->peer : x->rank};
+        l->in = (stream){.owner = l->peer};
+        l->sent = l->sent_done = l->posted = l->arrived = 0;
+    }
+}
+
+void mnem__exchange_ready(mnem__exchange *x, int32_t buckets) {
+    x->ready = buckets;
+}
+
+static mnem_status move(mnem__exchange *x, bool *moved) {
+    const bool adds = x->what == MNEM__EXCHANGE_ADD;
+    *moved = false;
+    for (int32_t k = 0; k < x->peers; k++) {
+        MNEM__TRY(move_sends(x, &x->lanes[k], moved));
+        if (!adds) MNEM__TRY(move_shared(x, &x->lanes[k], moved));
+    }
+    return adds ? move_added(x, moved) : MNEM_OK;
+}
+
+static bool is_done(const mnem__exchange *x) {
+    const int32_t buckets = x->cut->buckets;
+    const bool adds = x->what == MNEM__EXCHANGE_ADD;
+    for (int32_t k = 0; k < x->peers; k++) {
+        const lane *l = &x->lanes[k];
+        if (l->out.step < buckets || l->sent_done < l->sent) return false;
+        if (!adds && (l->in.step < buckets || l->arrived < l->posted)) return false;
+    }
+    return !adds || (x->own.step == buckets && x->added == x->posted);
+}
+
+mnem_status mnem__exchange_poll(mnem__exchange *x) {
+    bool moved;
+    return move(x, &moved);
+}
+
+/* Spins for a moment, for what is about to come, then sleeps between looks. */
+mnem_status mnem__exchange_end(mnem__exchange *x) {
+    const double begin = mnem__seconds();
+    double last = begin;
+    mnem__exchange_ready(x, x->cut->buckets);
+    for (bool moved;;) {
+        MNEM__TRY(move(x, &moved));
+        if (is_done(x)) break;
+        const double now = mnem__seconds();
+        if (moved)
+            last = now;
+        else if (now - last > 1e-9 * SPIN_NANOSECONDS)
+            nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+    }
+    x->waited += mnem__seconds() - begin;
+    return MNEM_OK;
+}
+
+double mnem__exchange_waited(const mnem__exchange *x) {
+    return x->waited;
+}
+
+uint8_t *mnem__exchange_scratch(mnem__exchange *x, uint64_t *bytes) {
+    *bytes = (uint64_t)WINDOW * (uint64_t)x->peers * (uint64_t)x->chunk * sizeof(float);
+    return (uint8_t *)x->ring;
+}
+
+/* ---- words ---- */
+
+mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status) {
+    /* Not on the stack: a rank that fails leaves receives open. */
+    static _Thread_local int32_t all[MNEM_COMM_RANKS_MAX];
+    static _Thread_local char text[MNEM_COMM_TEXT_MAX];
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    if (!comm || mnem_comm_size(comm) == 1) return status;
+    const int32_t size = mnem_comm_size(comm), me = mnem_comm_rank(comm);
+    snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
+    all[me] = (int32_t)status;
+    MNEM__TRY(mnem_comm_gather(comm, all, begin));
+    int32_t first = 0;
+    while (first < size && all[first] == MNEM_OK) first++;
+    if (first == size) return MNEM_OK;
+    for (int32_t i = 0; i <= size; i++) begin[i] = i > first ? sizeof text : 0;
+    MNEM__TRY(mnem_comm_gather(comm, text, begin));
+    text[sizeof text - 1] = 0;
+    bool alike = all[first] != MNEM_OVER_BUDGET; /* budgets are each rank's own */
+    for (int32_t i = 0; i < size; i++) alike = alike && all[i] == all[first];
+    if (alike) return mnem__fail((mnem_status)all[first], "%s", text);
+    return mnem__fail((mnem_status)all[first], "rank %d: %s", first, text);
+}

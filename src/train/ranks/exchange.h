@@ -1,0 +1,45 @@
+/* exchange.h: numbers of a flat block that every rank has, added up by the rank that each is of, or
+ * sent by it to all.
+ *
+ *     mnem__exchange_begin(x, gradients, MNEM__EXCHANGE_ADD);
+ *     ... mnem__exchange_ready(x, buckets), from the last bucket to the first, as they become so
+ *     ... mnem__exchange_poll(x), now and then, for what can go on without waiting
+ *     mnem__exchange_end(x);                    // what is this rank's is the sum of all ranks'
+ *
+ * Threads: one, that of the rank's handle. Statuses are those of the handle, which has failed then.
+ */
+#ifndef MNEM_SRC_TRAIN_RANKS_EXCHANGE_H
+#define MNEM_SRC_TRAIN_RANKS_EXCHANGE_H
+
+#include "mnem/comm.h"
+#include "train/ranks/ranks_cut.h"
+
+typedef enum mnem__exchange_what {
+    MNEM__EXCHANGE_ADD,  /* everybody's numbers of each rank's parts, in the order of the ranks */
+    MNEM__EXCHANGE_SHARE /* each rank's parts to everybody */
+} mnem__exchange_what;
+
+typedef struct mnem__exchange mnem__exchange;
+
+/* Of memory, 64-byte aligned, the caller's; until the handle is gone where that has failed. */
+uint64_t mnem__exchange_bytes(int32_t ranks);
+mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
+                                    mnem_team *team);
+/* All ranks, with the same; data stays until it ends. */
+void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what);
+/* So many buckets, counted from the last, are what they shall be here. */
+void mnem__exchange_ready(mnem__exchange *x, int32_t buckets);
+mnem_status mnem__exchange_poll(mnem__exchange *x);
+/* All buckets are ready; waits until all is done. */
+mnem_status mnem__exchange_end(mnem__exchange *x);
+/* Seconds that ends have waited, of all so far. */
+double mnem__exchange_waited(const mnem__exchange *x);
+
+/* Memory that is free between an end and the next begin, of the same size on every rank. */
+uint8_t *mnem__exchange_scratch(mnem__exchange *x, uint64_t *bytes);
+
+/* Every rank's status; where one of them isn't MNEM_OK the first such, on every rank, with that
+ * rank's text, behind its number where not all have failed so. */
+mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status);
+
+#endif

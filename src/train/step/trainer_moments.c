@@ -1,0 +1,123 @@
+/* trainer_moments.c: moments that are cut over ranks, to and from one file.
+ *
+ * Idea: a checkpoint is that of one process, so that any number of ranks goes on from it. Rank 0
+ * writes it and gets the others' runs (moments_walk.h) in their order, a piece at a time; every
+ * rank reads the whole file and keeps its own.
+ * Invariant: rank 0 takes every piece that the others send, also when the disk is full: nobody
+ * waits forever. Cost: memory of the exchange, which is free between steps. */
+#include <string.h>
+
+#include "base/error.h"
+#include "train/ranks/moments_walk.h"
+#include "train/step/trainer_private.h"
+
+enum { CHANNEL_SAVE = 2, PIECE = 1 << 20 };
+
+bool mnem__trainer_moments_cut(const mnem_trainer *t) {
+    return t->exchange && t->setup.o.shard != MNEM_SHARD_NONE;
+}
+
+uint64_t mnem__trainer_moments_bytes(const mnem_trainer *t) {
+    uint64_t bytes = mnem__optimizer_bytes(t->optimizer);
+    const mnem__train_setup *s = &t->setup;
+    if (mnem__trainer_moments_cut(t))
+        (void)mnem__optimizer_measure(&s->o.optimizer, s->segments, (size_t)s->shape->params,
+                                      &bytes);
+    return bytes;
+}
+
+static mnem_status walk(mnem_trainer *t, mnem__moments_visit *visit, void *context) {
+    const mnem__train_setup *s = &t->setup;
+    return mnem__moments_walk(&s->o.optimizer, &s->cut, s->shape, s->segments,
+                              mnem_comm_rank(s->comm), visit, context);
+}
+
+static uint64_t piece_of(uint64_t left, uint64_t room) {
+    const uint64_t most = room < PIECE ? room : PIECE;
+    return left < most ? left : most;
+}
+
+/* ---- writing ---- */
+
+typedef struct writing {
+    mnem_trainer *t;
+    mnem__checkpoint_put *put;
+    void *to;
+    mnem_status status; /* of put */
+    uint8_t *buffer;
+    uint64_t room;
+} writing;
+
+static void put(writing *w, const void *data, uint64_t bytes) {
+    if (w->status == MNEM_OK) w->status = w->put(w->to, data, bytes);
+}
+
+/* Rank 0's: from whoever has them. */
+static mnem_status gather(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
+    static const uint8_t zeros[MNEM__MOMENTS_ALIGNMENT];
+    writing *w = context;
+    mnem_comm *comm = w->t->setup.comm;
+    if (owner < 0) put(w, zeros, bytes);
+    if (owner == 0) put(w, (uint8_t *)w->t->moments + place, bytes);
+    for (uint64_t n; owner > 0 && bytes > 0; bytes -= n) {
+        n = piece_of(bytes, w->room);
+        MNEM__TRY(mnem_comm_post(comm, owner, CHANNEL_SAVE, w->buffer, n, &w->t->request));
+        MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
+        put(w, w->buffer, n);
+    }
+    return MNEM_OK;
+}
+
+/* The others': what is theirs to rank 0. */
+static mnem_status give(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
+    writing *w = context;
+    mnem_comm *comm = w->t->setup.comm;
+    if (owner != mnem_comm_rank(comm)) return MNEM_OK;
+    for (uint64_t n; bytes > 0; bytes -= n, place += n) {
+        n = piece_of(bytes, w->room);
+        MNEM__TRY(mnem_comm_send(comm, 0, CHANNEL_SAVE, (uint8_t *)w->t->moments + place, n,
+                                 &w->t->request));
+        MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_moments_write(void *trainer, mnem__checkpoint_put *to_file, void *to) {
+    mnem_trainer *t = trainer;
+    writing w = {.t = t, .put = to_file, .to = to};
+    w.buffer = mnem__exchange_scratch(t->exchange, &w.room);
+    t->moments_written = true;
+    MNEM__TRY(walk(t, mnem_comm_rank(t->setup.comm) == 0 ? gather : give, &w));
+    return w.status;
+}
+
+/* ---- reading ---- */
+
+typedef struct reading {
+    mnem_trainer *t;
+    mnem__checkpoint_section section;
+    uint8_t *buffer;
+    uint64_t room;
+} reading;
+
+static mnem_status take(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
+    reading *r = context;
+    if (owner == mnem_comm_rank(r->t->setup.comm))
+        return mnem__checkpoint_section_read(&r->section, (uint8_t *)r->t->moments + place, bytes);
+    for (uint64_t n; bytes > 0; bytes -= n) {
+        n = piece_of(bytes, r->room);
+        MNEM__TRY(mnem__checkpoint_section_read(&r->section, r->buffer, n));
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_moments_read(mnem_trainer *t, const mnem__checkpoint *c) {
+    const uint64_t bytes = mnem__trainer_moments_bytes(t);
+    if (!mnem__trainer_moments_cut(t))
+        return mnem__checkpoint_read(c, "moments", t->moments, bytes);
+    reading r = {.t = t};
+    r.buffer = mnem__exchange_scratch(t->exchange, &r.room);
+    MNEM__TRY(mnem__checkpoint_section_open(c, "moments", bytes, &r.section));
+    MNEM__TRY(walk(t, take, &r));
+    return mnem__checkpoint_section_end(&r.section);
+}

@@ -1,0 +1,189 @@
+/* trainer_ranks.c: a step of several ranks.
+ *
+ *     each its sequences ── gradients ──► sums of each one's parts ── norm ──► step of its parts
+ *                                         (exchange.c)              (all)          │
+ *     all weights ◄──────────── exchange ◄─────────────────────────────────────────┘
+ *
+ * Invariant: what decides about a step (losses, statuses, norms) is added up by every rank from the
+ * same numbers in the same order, so that all decide alike; weights are the same on all ranks
+ * between steps. Of one number of ranks all of it has the same bits, however each rank's share is
+ * cut, and whatever of it is sharded. Cost: exchange.c's, and two rounds of a few bytes. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "train/step/trainer_private.h"
+
+/* ---- sums ---- */
+
+/* Not on a stack: a rank that fails leaves receives open. */
+typedef union word {
+    mnem__train_sum sum;
+    struct {
+        double norm;
+        int64_t bad_segment, bad_place;
+    };
+} word;
+static _Thread_local word words[MNEM_COMM_RANKS_MAX];
+
+static mnem_status gather_words(mnem_comm *comm, const word *mine) {
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    const int32_t size = mnem_comm_size(comm);
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *words;
+    words[mnem_comm_rank(comm)] = *mine;
+    return mnem_comm_gather(comm, words, begin);
+}
+
+/* Once: what each has read from files of its own. */
+static mnem_status agree_on_weights(mnem_trainer *t) {
+    char text[80];
+    if (t->agreed) return MNEM_OK;
+    const size_t bytes = (size_t)t->setup.shape->count * sizeof(float);
+    snprintf(text, sizeof text, "%016llx %016llx %016llx",
+             (unsigned long long)mnem__checksum_of(t->weights, bytes),
+             (unsigned long long)t->frozen_sum, (unsigned long long)t->teacher_sum);
+    MNEM__TRY(mnem_comm_agree(t->setup.comm, "the checksum of weights", text));
+    t->agreed = true;
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_sum *sum) {
+    mnem_comm *comm = t->setup.comm;
+    if (!comm) return status;
+    MNEM__TRY(mnem__ranks_agree(comm, status));
+    MNEM__TRY(agree_on_weights(t));
+    MNEM__TRY(gather_words(comm, &(word){.sum = *sum}));
+    *sum = (mnem__train_sum){0};
+    for (int32_t i = 0; i < mnem_comm_size(comm); i++) {
+        sum->loss += words[i].sum.loss;
+        sum->tokens += words[i].sum.tokens;
+    }
+    return MNEM_OK;
+}
+
+/* ---- gradients ---- */
+
+/* The bucket, counted from the last, that a gradient is in. */
+static int32_t step_of(const mnem__ranks_cut *cut, uint64_t offset) {
+    const int64_t place = (int64_t)(offset / sizeof(float));
+    int32_t bucket = cut->buckets - 1;
+    while (bucket > 0 && cut->bound[(int64_t)bucket * (cut->ranks + 1)] > place) bucket--;
+    return cut->buckets - 1 - bucket;
+}
+
+void mnem__trainer_ready_cut(mnem_trainer *t) {
+    const mnem__ranks_cut *cut = &t->setup.cut;
+    int32_t *ready = t->tables.ready;
+    mnem_graph_tensor_info info;
+    memset(ready, 0, (size_t)cut->buckets * sizeof *ready);
+    for (int32_t id = 1; mnem_graph_tensor_get(t->graphs.step.graph, id, &info); id++) {
+        if (info.slot != MNEM__TRAIN_SLOT_GRADIENTS) continue;
+        int32_t *at = &ready[step_of(cut, info.offset)];
+        if (*at < info.upper) *at = info.upper;
+    }
+    for (int32_t i = 1; i < cut->buckets; i++)
+        if (ready[i] < ready[i - 1]) ready[i] = ready[i - 1];
+}
+
+/* All but the last bucket, the embedding's where there is one: rows that wait (train_waiting.c) are
+ * added to it when all has run. Node by node, so that messages go on between them. */
+mnem_status mnem__trainer_run_last(mnem_trainer *t, const mnem_graph_args *args) {
+    const mnem_graph *graph = t->graphs.step.graph;
+    const int32_t *ready = t->tables.ready, last = t->setup.cut.buckets - 1;
+    mnem_graph_node_info node;
+    int32_t at = 0, step = 0;
+    if (last < 1) return mnem_graph_run(graph, t->team, args);
+    mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD);
+    t->adding = true;
+    MNEM__TRY(mnem_graph_run_part(graph, 0, ready[0], t->team, args));
+    for (at = ready[0]; mnem_graph_node_get(graph, at, &node); at++) {
+        while (step < last && ready[step] <= at) step++;
+        mnem__exchange_ready(t->exchange, step);
+        MNEM__TRY(mnem__exchange_poll(t->exchange));
+        MNEM__TRY(mnem_graph_run_part(graph, at, at + 1, t->team, args));
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_add(mnem_trainer *t) {
+    if (!t->adding) mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD);
+    t->adding = false;
+    return mnem__exchange_end(t->exchange);
+}
+
+mnem_status mnem__trainer_share(mnem_trainer *t, float *data) {
+    mnem__exchange_begin(t->exchange, data, MNEM__EXCHANGE_SHARE);
+    return mnem__exchange_end(t->exchange);
+}
+
+/* ---- the update ---- */
+
+typedef struct update {
+    mnem_trainer *t;
+    double norm;
+    mnem__optimizer_step_args step;
+} update;
+
+static void find_norm(const mnem_worker *worker, void *context) {
+    update *u = context;
+    const double norm = mnem__optimizer_norm(worker, u->t->norms, u->t->gradients);
+    if (worker->index == 0) u->norm = norm;
+}
+
+static void take_step(const mnem_worker *worker, void *context) {
+    const update *u = context;
+    mnem__optimizer_step(worker, u->t->optimizer, &u->step);
+}
+
+/* The first number of this rank's that isn't finite, as one of the parameters. */
+static void find_bad(const mnem_trainer *t, word *w) {
+    const mnem__train_setup *s = &t->setup;
+    const int64_t part = mnem__optimizer_find_bad(t->norms, t->gradients, &w->bad_place);
+    for (int32_t i = 0; part >= 0 && i < s->shape->params; i++)
+        if (s->segments[i].name == s->parts[part].name) w->bad_segment = i;
+}
+
+/* The norm of all, from the squares in the order of the ranks; *bad the first that isn't finite. */
+static mnem_status norm_of_all(mnem_trainer *t, update *u, word *bad) {
+    word mine = {.bad_segment = -1, .bad_place = -1};
+    mnem_team_run(t->team, find_norm, u);
+    mine.norm = u->norm;
+    if (!isfinite(u->norm)) find_bad(t, &mine);
+    MNEM__TRY(gather_words(t->setup.comm, &mine));
+    double squares = 0;
+    *bad = (word){.bad_segment = -1, .bad_place = -1};
+    for (int32_t i = 0; i < mnem_comm_size(t->setup.comm); i++) {
+        const word *w = &words[i];
+        squares += w->norm * w->norm;
+        if (w->bad_segment < 0) continue;
+        if (bad->bad_segment < 0 || w->bad_segment < bad->bad_segment) *bad = *w;
+    }
+    u->norm = sqrt(squares);
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_args *args,
+                                 mnem__optimizer_update_result *r) {
+    const bool whole = t->setup.o.shard == MNEM_SHARD_NONE;
+    update u = {.t = t};
+    word bad;
+    MNEM__TRY(norm_of_all(t, &u, &bad));
+    const double norm = u.norm * fabs(args->scale);
+    *r = (mnem__optimizer_update_result){.norm = norm,
+                                         .clip = mnem__clip_factor(norm, args->norm_max),
+                                         .applied = isfinite(norm),
+                                         .bad_segment = bad.bad_segment,
+                                         .bad_place = bad.bad_place};
+    if (r->applied && whole) MNEM__TRY(mnem__trainer_share(t, t->gradients));
+    u.step = (mnem__optimizer_step_args){.weights = args->weights,
+                                         .gradients = args->gradients,
+                                         .moments = args->moments,
+                                         .step = args->step,
+                                         .rate = args->rate,
+                                         .factor = args->scale * r->clip};
+    if (r->applied) mnem_team_run(t->team, take_step, &u);
+    if (args->zero_gradients)
+        memset(args->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+    return r->applied && !whole ? mnem__trainer_share(t, t->weights) : MNEM_OK;
+}

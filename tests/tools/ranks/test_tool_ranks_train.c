@@ -1,0 +1,301 @@
+/* test_tool_ranks_train.c: `mnem train` as several ranks under mpirun: the losses of one process,
+ * each rank inside its budget and its prediction, runs that go on with another number of ranks, and
+ * ends that leave a whole checkpoint. Without an MPI only what `mnem` says then. */
+#include <ctype.h>
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "kit/kit.h"
+#include "tools/tool_run.h"
+
+/* What a shell's command left in err of the scratch folder. */
+typedef struct said {
+    int code;
+    char err[64 * 1024];
+} said;
+
+static const said *shell(const char *format, ...) {
+    static said s;
+    char words[3072], line[4096];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    snprintf(line, sizeof line,
+             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >out.txt 2>err.txt",
+             tool_scratch(), words);
+    const int status = system(line);
+    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    FILE *file = fopen(at("err.txt"), "rb");
+    assert_non_null(file);
+    s.err[fread(s.err, 1, sizeof s.err - 1, file)] = 0;
+    fclose(file);
+    return &s;
+}
+
+static void sharding_needs_ranks(void **state) {
+    (void)state;
+    const said *s = shell("%s train -d x --shard optimizer", MNEM_COMMAND);
+    assert_int_equal(s->code, 2);
+    assert_non_null(strstr(s->err, "--shard is of several ranks: mpirun -n N mnem train"));
+}
+
+#ifdef MNEM_MPIRUN
+
+/* Open MPI keeps some memory to the end. */
+#define MPIRUN                                                                                     \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
+    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
+#define TEXT  "-d " MNEM_SOURCE "/LICENSE " MNEM_SOURCE "/docs/training.md"
+#define SMALL TEXT " --config tiny --ctx 64 --batch 7 --vocab 256 --precision f32 -t 1"
+
+enum { MORE = MNEM_SANITIZED ? 128 : 0, STEPS = 12 }; /* MiB of a budget: sanitizers take them */
+
+/* Losses of a run's log, one for each step. */
+static void read_losses(const char *folder, double losses[STEPS]) {
+    char path[300], line[1000];
+    int steps = 0;
+    snprintf(path, sizeof path, "%s/%s/log.jsonl", tool_scratch(), folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        json_t *object = json_loads(line, 0, NULL);
+        const json_t *loss = json_object_get(object, "loss");
+        if (loss) {
+            assert_true(steps < STEPS);
+            assert_int_equal(json_integer_value(json_object_get(object, "step")), steps + 1);
+            losses[steps++] = json_number_value(loss);
+        }
+        json_decref(object);
+    }
+    fclose(file);
+    assert_int_equal(steps, STEPS);
+}
+
+static void check_near(const double *a, const double *b, double tolerance) {
+    for (int i = 0; i < STEPS; i++)
+        if (!(fabs(a[i] - b[i]) <= tolerance * b[i]))
+            fail_msg("step %d: loss %.9g, not %.9g", i + 1, a[i], b[i]);
+}
+
+static double bytes_of(const char *number, const char *unit) {
+    char text[64];
+    uint64_t bytes = 0;
+    snprintf(text, sizeof text, "%s%s", number, unit);
+    must(mnem_size_parse(text, &bytes));
+    return (double)bytes;
+}
+
+/* Every rank's line of the table: its peak is within its budget, and as predicted. */
+static void check_table(const char *err, int ranks) {
+    const char *line = strstr(err, "  rank  sequences");
+    assert_non_null(line);
+    for (int i = 0; i < ranks; i++) {
+        int rank, sequences;
+        char number[4][16], unit[4][8];
+        line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%d %d %15s %7s %15s %7s %15s %7s %15s %7s", &rank,
+                                &sequences, number[0], unit[0], number[1], unit[1], number[2],
+                                unit[2], number[3], unit[3]),
+                         10);
+        assert_int_equal(rank, i);
+        const double peak = bytes_of(number[1], unit[1]), budget = bytes_of(number[3], unit[3]);
+        const double off = fabs(peak - bytes_of(number[2], unit[2]));
+        if (!(peak <= budget)) fail_msg("rank %d: %g bytes of %g", i, peak, budget);
+        if (!MNEM_SANITIZED && !(off <= 4 * 1048576.0 || off <= 0.02 * peak))
+            fail_msg("rank %d: %g bytes, off by %g", i, peak, off);
+    }
+}
+
+static double alone[STEPS];
+
+static void losses_are_those_of_one_process(void **state) {
+    (void)state;
+    double losses[STEPS];
+    const said *s =
+        shell("%s train " SMALL " --steps %d --memory %dM -o one", MNEM_COMMAND, STEPS, MORE + 100);
+    if (s->code != 0) fail_msg("%s", s->err);
+    read_losses("one", alone);
+    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 2 : 4); ranks++) {
+        s = shell(MPIRUN "train " SMALL " --steps %d --memory %dM,%dM -o of%d", ranks, STEPS,
+                  MORE + 100, MORE + 60, ranks);
+        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
+        check_table(s->err, ranks);
+        char folder[16];
+        snprintf(folder, sizeof folder, "of%d", ranks);
+        read_losses(folder, losses);
+        check_near(losses, alone, 1e-5);
+    }
+}
+
+/* Stopped on some ranks, gone on with on others. */
+static void a_run_goes_on_with_any_number_of_ranks(void **state) {
+    (void)state;
+    double losses[STEPS], of2[STEPS];
+    read_losses("of2", of2);
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        const said *s = shell("rm -rf again; " MPIRUN "train " SMALL " --steps %d --stop-after 5 "
+                              "--memory %dM -o again",
+                              2, STEPS, MORE + 100);
+        if (s->code != 0) fail_msg("%s", s->err);
+        assert_non_null(strstr(s->err, "stopped after step 5"));
+        s = shell(MPIRUN "train --resume again -t 1 --memory %dM", ranks, MORE + 100);
+        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
+        assert_non_null(strstr(s->err, "going on after step 5 of 12"));
+        read_losses("again", losses);
+        check_near(losses, of2, ranks == 2 ? 0 : 1e-5);
+    }
+}
+
+static void adapters_are_trained_so_too(void **state) {
+    (void)state;
+    double one[STEPS], losses[STEPS];
+    const char *words = "--lora 4 --ctx 64 --batch 5 --precision f32 -t 1";
+    const said *s = shell("%s train --init %s " TEXT " %s --steps %d --memory %dM -o lora1",
+                          MNEM_COMMAND, tool_model, words, STEPS, MORE + 200);
+    if (s->code != 0) fail_msg("%s", s->err);
+    s = shell(MPIRUN "train --init %s " TEXT " %s --steps %d --memory %dM -o lora3", 3, tool_model,
+              words, STEPS, MORE + 200);
+    if (s->code != 0) fail_msg("%s", s->err);
+    check_table(s->err, 3);
+    read_losses("lora1", one);
+    read_losses("lora3", losses);
+    check_near(losses, one, 1e-5);
+}
+
+static void what_does_not_run_is_refused_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *words, *text;
+        int code;
+    } refused[] = {
+        {"--memory 100M,4M", "rank 1: train: needs ", 3},
+        {"", "several ranks may share a machine", 2},
+        {"--memory 100M --shard gradients", "--shard gradients isn", 2},
+        {"--memory 100M --shard weights", "--shard weights isn", 2},
+        {"--memory 100M --adapt", "--adapt is of one process", 2},
+        {"--memory 100M --trace t.json", "--trace isn", 2},
+        {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const said *s = shell(MPIRUN "train " SMALL " -o refused %s", 2, refused[i].words);
+        const char *first = strstr(s->err, "mnem: ");
+        if (!first || !strstr(s->err, refused[i].text)) fail_msg("%s", s->err);
+        assert_int_equal(s->code, refused[i].code);
+        assert_null(strstr(first + 1, "mnem: "));
+        assert_int_not_equal(access(at("refused/config.json"), F_OK), 0);
+    }
+}
+
+/* The process of this rank of the run that has the mark in its environment; 0: not there. */
+static pid_t find_rank(const char *mark, int rank) {
+    char which[40];
+    DIR *all = opendir("/proc");
+    pid_t found = 0;
+    snprintf(which, sizeof which, "OMPI_COMM_WORLD_RANK=%d", rank);
+    assert_non_null(all);
+    for (struct dirent *d; (d = readdir(all)) && !found;) {
+        char path[300], text[32 * 1024];
+        bool marked = false, ranked = false;
+        snprintf(path, sizeof path, "/proc/%s/environ", d->d_name);
+        FILE *file = isdigit((unsigned char)d->d_name[0]) ? fopen(path, "rb") : NULL;
+        if (!file) continue;
+        const size_t n = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        text[n] = 0;
+        for (size_t k = 0; k < n; k += strlen(text + k) + 1) {
+            marked = marked || strcmp(text + k, mark) == 0;
+            ranked = ranked || strcmp(text + k, which) == 0;
+        }
+        if (marked && ranked) found = (pid_t)atoi(d->d_name);
+    }
+    closedir(all);
+    return found;
+}
+
+/* What is there goes on, alone. */
+static void check_checkpoint(void) {
+    const said *s = shell("%s train --resume ended -t 1 --memory %dM --steps 100000 --stop-after 1",
+                          MNEM_COMMAND, MORE + 100);
+    if (s->code != 0) fail_msg("%s", s->err);
+    assert_non_null(strstr(s->err, "going on after step "));
+}
+
+/* While 3 ranks train, one gets a signal; all end by themselves, and say who it was. */
+static void end_one(int rank, int number, const char *text) {
+    char mark[64], line[4096], named[80];
+    snprintf(mark, sizeof mark, "MNEM_TEST_RANKS=%d_%d_%d", (int)getpid(), rank, number);
+    snprintf(line, sizeof line,
+             "cd %s && rm -rf ended && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
+             "train " SMALL " --steps 100000 --save-every 3 --memory %dM -o ended' </dev/null "
+             ">out.txt 2>err.txt",
+             tool_scratch(), mark, 3, MORE + 100);
+    FILE *run = popen(line, "r");
+    assert_non_null(run);
+    pid_t pid = 0;
+    while (!pid || access(at("ended/checkpoint"), F_OK) != 0) {
+        usleep(20000);
+        pid = find_rank(mark, rank);
+    }
+    assert_int_equal(kill(pid, number), 0);
+    assert_int_not_equal(pclose(run), 0);
+    kill(pid, SIGKILL);
+    static char err[64 * 1024];
+    FILE *file = fopen(at("err.txt"), "rb");
+    assert_non_null(file);
+    err[fread(err, 1, sizeof err - 1, file)] = 0;
+    fclose(file);
+    snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)pid);
+    /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
+    if (rank > 0 && (!strstr(err, named) || !strstr(err, text))) fail_msg("rank %d: %s", rank, err);
+    check_checkpoint();
+}
+
+static void a_rank_that_dies_leaves_a_whole_checkpoint(void **state) {
+    (void)state;
+    end_one(1, SIGKILL, ") ended");
+    end_one(0, SIGKILL, ") ended");
+}
+
+static void so_does_one_that_hangs(void **state) {
+    (void)state;
+    end_one(2, SIGSTOP, ") hasn't been heard of for ");
+}
+
+static void a_signal_to_all_ends_in_order(void **state) {
+    (void)state;
+    const said *s =
+        shell("rm -rf ended; " MPIRUN "train " SMALL " --steps 100000 --save-every 3 --memory %dM "
+              "-o ended & pid=$!; while ! test -f ended/checkpoint; do sleep 0.05; done; "
+              "kill -TERM $pid; wait $pid",
+              3, MORE + 100);
+    assert_int_not_equal(s->code, 0);
+    if (!strstr(s->err, "stopped; the checkpoint of step ")) fail_msg("%s", s->err);
+    check_checkpoint();
+}
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharding_needs_ranks),
+#ifdef MNEM_MPIRUN
+        cmocka_unit_test(losses_are_those_of_one_process),
+        cmocka_unit_test(a_run_goes_on_with_any_number_of_ranks),
+        cmocka_unit_test(adapters_are_trained_so_too),
+        cmocka_unit_test(what_does_not_run_is_refused_once),
+        cmocka_unit_test(a_rank_that_dies_leaves_a_whole_checkpoint),
+        cmocka_unit_test(so_does_one_that_hangs),
+        cmocka_unit_test(a_signal_to_all_ends_in_order),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

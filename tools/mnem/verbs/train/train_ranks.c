@@ -1,0 +1,98 @@
+/* train_ranks.c: a training run of several ranks.
+ *
+ * All ranks do the same at the same time; what differs is here. Rank 0 has the folder: it makes
+ * vocabulary and tokens, which the others open, decides by its clock when to save, looks and
+ * samples, writes checkpoints and the result. So the folder is one that all of them see.
+ * Invariant: whatever all ranks do together follows from what all know: options, plans that all
+ * agree on, how a step ended, and what rank 0 says (train_ranks_say). */
+#include <string.h>
+
+#include "ranks/ranks.h"
+#include "verbs/train/train_tool.h"
+
+int32_t train_ranks(void) {
+    return tool_ranks() ? mnem_comm_size(tool_ranks()) : 1;
+}
+
+bool train_follows(void) {
+    return tool_ranks_follows();
+}
+
+/* Not on a stack: a rank that fails leaves receives open. */
+mnem_status train_ranks_say(void *data, size_t bytes) {
+    static uint8_t room[PATH_MAX + 64];
+    static size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    mnem_comm *comm = tool_ranks();
+    if (!comm) return MNEM_OK;
+    for (int32_t i = 1; i <= mnem_comm_size(comm); i++) begin[i] = bytes;
+    memcpy(room, data, bytes);
+    const mnem_status status = mnem_comm_gather(comm, room, begin);
+    memcpy(data, room, bytes);
+    return status;
+}
+
+mnem_status train_ranks_all(mnem_status status) {
+    static int32_t all[MNEM_COMM_RANKS_MAX];
+    static size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    char text[MNEM_COMM_TEXT_MAX] = "";
+    mnem_comm *comm = tool_ranks();
+    if (!comm) return status;
+    const int32_t size = mnem_comm_size(comm), me = mnem_comm_rank(comm);
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
+    if (status != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
+    all[me] = (int32_t)status;
+    const mnem_status gathered = mnem_comm_gather(comm, all, begin);
+    if (gathered != MNEM_OK) return gathered;
+    for (int32_t i = 0; i < size; i++)
+        if (all[i] != MNEM_OK && status == MNEM_OK) status = (mnem_status)all[i];
+    return status;
+}
+
+int train_ranks_check(const train_run *run) {
+    const train_options *o = run->asked;
+    const char *const shards[] = {"none", "optimizer", "gradients", "weights"};
+    const bool given = tool_given(run->args, "shard");
+    if (!tool_ranks()) {
+        if (given)
+            return tool_usage("train", "--shard is of several ranks: mpirun -n N mnem train");
+        return TOOL_OK;
+    }
+    if (given && o->shard > 1)
+        return tool_usage("train", "--shard %s isn't built yet; optimizer and none are",
+                          shards[o->shard]);
+    if (!o->memory)
+        return tool_usage("train", "several ranks may share a machine: say with --memory what each "
+                                   "may take");
+    if (o->trace) return tool_usage("train", "--trace isn't made of several ranks yet");
+    if (o->adapt) return tool_usage("train", "--adapt is of one process; leave it out");
+    if (o->data && !strcmp(o->data, "-"))
+        return tool_usage("train", "several ranks read files: standard input is rank 0's alone");
+    return TOOL_OK;
+}
+
+/* Of the options that the command line has. */
+void train_ranks_options(train_run *run) {
+    mnem_train_options *o = &run->options;
+    o->comm = tool_ranks();
+    o->shard = !tool_given(run->args, "shard") ? MNEM_SHARD_CHOSEN
+               : run->asked->shard == 0        ? MNEM_SHARD_NONE
+                                               : MNEM_SHARD_OPTIMIZER;
+}
+
+/* Rank 0 has made it; the tokens tell whether all have the same. */
+int train_ranks_text(const train_run *run) {
+    char note[TRAIN_NOTE];
+    if (!tool_ranks()) return TOOL_OK;
+    train_text_note(run, note);
+    const mnem_status status = mnem_comm_agree(tool_ranks(), "the text", note);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+bool train_ranks_lost(void) {
+    return tool_ranks() && mnem_comm_failure(tool_ranks());
+}
+
+/* For the table of all ranks at the end. */
+void train_ranks_planned(const train_run *run) {
+    tool_ranks_trains(&run->plan, train_report_peak(run), run->args->quiet || run->args->json);
+}
