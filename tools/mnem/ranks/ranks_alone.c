@@ -37,6 +37,7 @@ uint64_t tool_ranks_bytes(void) {
 void tool_ranks_planned(const mnem_engine_plan *plan, bool quiet) {
     (void)plan, (void)quiet;
 }
+void tool_ranks_joined(void) {}
 bool tool_ranks_follows(void) {
     return false;
 }
