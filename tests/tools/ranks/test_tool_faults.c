@@ -246,11 +246,20 @@ static bool has_ended(fault_case *c) {
     return c->launcher == 0;
 }
 
-static bool has_begun(fault_case *c) {
+/* The process of the case's rank, with Open MPI or MPICH; 0: it isn't there yet. */
+static pid_t find_victim(const fault_case *c) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
     char entry[64];
     int pids[PIDS_MAX];
-    snprintf(entry, sizeof entry, "OMPI_COMM_WORLD_RANK=%d", c->rank);
-    if (!c->victim && find(c->mark, entry, pids) > 0) c->victim = pids[0];
+    for (int i = 0; i < 2; i++) {
+        snprintf(entry, sizeof entry, "%s=%d", names[i], c->rank);
+        if (find(c->mark, entry, pids) > 0) return pids[0];
+    }
+    return 0;
+}
+
+static bool has_begun(fault_case *c) {
+    if (!c->victim) c->victim = find_victim(c);
     if (!c->victim || c->phase == BEGINS) return c->victim != 0;
     read_text(at("err"), c->err);
     read_text(at("out"), c->out);
@@ -296,9 +305,11 @@ static bool says(const fault_case *c, const char *format) {
     return strstr(c->err, text) != NULL;
 }
 
-/* In Open MPI's words: of who was killed, and of who ended with a code of its own. */
+/* In Open MPI's words: of who was killed, and of who ended with a code of its own. MPICH's say that
+ * one was, and not always which. */
 static bool launcher_says(const fault_case *c) {
-    return says(c, "process rank %d with PID") || (strstr(c->err, "Exit code:") && says(c, ",%d]"));
+    return says(c, "process rank %d with PID") || strstr(c->out, "YOUR APPLICATION TERMINATED") ||
+           (strstr(c->err, "Exit code:") && says(c, ",%d]"));
 }
 
 static bool is_whole(const fault_case *c) {
@@ -316,7 +327,7 @@ static void check_end(const fault_case *c, double seconds) {
     }
     if (c->code == 0) fail_msg("%s: no failure: %s", what, c->err);
     if (f->says && !says(c, f->says) && !says(c, f->or_says) && !launcher_says(c))
-        fail_msg("%s: it isn't named: %s", what, c->err);
+        fail_msg("%s: it isn't named: %s%s", what, c->out, c->err);
     if (seconds_most > 0 && seconds > seconds_most)
         fail_msg("%s: ended after %.1f s: %s", what, seconds, c->err);
 }

@@ -38,6 +38,8 @@ typedef enum tool_watch_phase { WATCH_BEGINS, WATCH_RUNS, WATCH_ENDS, WATCH_OVER
 void tool_watch_begin(void);
 /* RUNS: tool_ranks is there until the next turn. */
 void tool_watch_turn(tool_watch_phase phase);
+/* The last thing: returns when this rank may leave the others. */
+void tool_watch_leave(void);
 
 /* ---- launchers (launcher.c) ---- */
 

@@ -157,6 +157,7 @@ int tool_ranks_end(int code) {
     mnem_comm_destroy(ranks.comm);
     ranks.comm = NULL;
     MPI_Finalize();
+    tool_watch_leave();
     return code;
 }
 

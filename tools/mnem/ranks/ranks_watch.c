@@ -5,6 +5,8 @@
  * that who is stopped then (by SIGSTOP, a debugger) would be waited for without end: processes of
  * this machine that are ranks of the same run and don't run are found in /proc. Elsewhere, and
  * where it is something else, two minutes are the limit.
+ * Ranks of one machine leave in their order, and none while another is stopped: the launcher waits
+ * for a process that is stopped, and somebody must be there to say so.
  * Invariant: the handle of messages is there while the phase is WATCH_RUNS: phases change under the
  * lock. */
 #include <ctype.h>
@@ -37,16 +39,20 @@ static volatile sig_atomic_t told; /* the signal that is to end this rank; 0: no
 
 /* ---- processes that are stopped ---- */
 
-/* Of "PID (NAME) STATE PARENT ...": the name may have anything in it. */
-static bool is_stopped(const char *pid, int *parent) {
+/* Of "PID (NAME) STATE PARENT ...": the name may have anything in it. 0: it isn't there. */
+static char state_of(const char *pid, int *parent) {
     char path[64], text[512], state = 0;
     snprintf(path, sizeof path, "/proc/%.16s/stat", pid);
     FILE *file = fopen(path, "rb");
-    if (!file) return false;
+    if (!file) return 0;
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
     const char *end = strrchr(text, ')');
-    return end && sscanf(end + 1, " %c %d", &state, parent) == 2 && (state == 'T' || state == 't');
+    return end && sscanf(end + 1, " %c %d", &state, parent) == 2 ? state : 0;
+}
+
+static bool is_stopped(char state) {
+    return state == 'T' || state == 't';
 }
 
 /* Its environment, entry by entry: which rank of this run it is; -1: none. */
@@ -77,7 +83,8 @@ static void find_stopped(double now) {
     if (!all) return;
     for (struct dirent *d; (d = readdir(all));) {
         int parent;
-        if (!isdigit((unsigned char)d->d_name[0]) || !is_stopped(d->d_name, &parent)) continue;
+        if (!isdigit((unsigned char)d->d_name[0]) || !is_stopped(state_of(d->d_name, &parent)))
+            continue;
         const int rank = rank_of(d->d_name, parent);
         if (rank < 0) continue;
         found[rank] = true;
@@ -160,6 +167,42 @@ static void *look(void *context) {
         if (failed) end_late();
     }
     return NULL;
+}
+
+/* ---- the last one ---- */
+
+/* Ranks of this machine, by their numbers; 0: there is none. */
+static void find_ranks(int *pids) {
+    DIR *all = opendir("/proc");
+    int parent = 0;
+    memset(pids, 0, MNEM_COMM_RANKS_MAX * sizeof *pids);
+    if (!all) return;
+    for (struct dirent *d; (d = readdir(all));) {
+        if (!isdigit((unsigned char)d->d_name[0]) || !state_of(d->d_name, &parent)) continue;
+        const int rank = rank_of(d->d_name, parent);
+        if (rank >= 0) pids[rank] = atoi(d->d_name);
+    }
+    closedir(all);
+}
+
+/* Whether this one may go: those before it have, and none is stopped. */
+static bool may_leave(const int *pids) {
+    char pid[16];
+    for (int i = 0; i < MNEM_COMM_RANKS_MAX; i++) {
+        int parent = 0;
+        if (!pids[i] || i == watch.rank) continue;
+        snprintf(pid, sizeof pid, "%d", pids[i]);
+        const char state = state_of(pid, &parent);
+        if (is_stopped(state) || (i < watch.rank && state && state != 'Z' && state != 'X'))
+            return false;
+    }
+    return true;
+}
+
+void tool_watch_leave(void) {
+    int pids[MNEM_COMM_RANKS_MAX];
+    find_ranks(pids);
+    while (!may_leave(pids)) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
 static void on_told(int number) {
