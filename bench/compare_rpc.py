@@ -8,7 +8,7 @@ Two processes hold the weights, one thread each, f16 keys and values, all over T
   ours     mpirun -n 2 mnem bench, over TCP too (--mca btl tcp,self; with --shared as MPI likes)
 In turn, fresh processes each time; medians over --rounds of tokens a second, and of each pair's
 ratio. --bytes counts what crosses the loopback of a network of its own (needs root) for each token:
-the difference of a long and a short run, with all headers, so that loading isn't in it.
+the difference of four repetitions and one, with all headers, so that loading isn't in it.
 """
 import argparse
 import ctypes
@@ -61,7 +61,7 @@ def output(arguments, **more):
     return done.stdout
 
 
-def theirs(a, prompt, tokens):
+def theirs(a, prompt, tokens, times=1):
     """Tokens a second of a prompt and of generation; 0: not asked for."""
     environment = dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(a.server))
     ports = PORTS[:1] if a.local else PORTS
@@ -71,8 +71,8 @@ def theirs(a, prompt, tokens):
     try:
         for p in ports:
             wait_for(p)
-        out = output([a.llama, "-m", a.model, "-t", 1, "-p", prompt, "-n", tokens, "-r", 1, "-ngl",
-                      a.local or 99, "-fa", 1, "-o", "json", "--rpc",
+        out = output([a.llama, "-m", a.model, "-t", 1, "-p", prompt, "-n", tokens, "-r", times,
+                      "-ngl", a.local or 99, "-fa", 1, "-o", "json", "--rpc",
                       ",".join(f"127.0.0.1:{p}" for p in ports)], env=environment)
     finally:
         for s in servers:
@@ -83,30 +83,28 @@ def theirs(a, prompt, tokens):
     return speed.get(True, 0), speed.get(False, 0)
 
 
-def ours(a, prompt, tokens):
+def ours(a, prompt, tokens, times=1):
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        MNEM_HISTORY="off")
     link = [] if a.shared else ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
     out = output([a.mpirun, *link, "--oversubscribe", "-n", 2, a.mnem, "bench", a.model, "-t", 1,
-                  "-p", prompt, "-n", tokens, "-r", 1, "--kv", "f16", "--memory", a.memory,
+                  "-p", prompt, "-n", tokens, "-r", times, "--kv", "f16", "--memory", a.memory,
                   "--json"], env=environment)
     row = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
     return row.get("prompt_tokens_per_s") or 0, row.get("tokens_per_s") or 0
 
 
-def counted(run, a, prompt, tokens):
+def counted(run, *arguments):
     before = loopback_bytes()
-    run(a, prompt, tokens)
+    run(*arguments)
     return loopback_bytes() - before
 
 
 def show_bytes(a):
     own_network()
-    for what, short, long in (("prompt", (a.prompt, 0), (3 * a.prompt, 0)),
-                              ("generation", (0, a.tokens), (0, 3 * a.tokens))):
-        tokens = sum(long) - sum(short)
-        each = [(counted(run, a, *long) - counted(run, a, *short)) / tokens
-                for run in (ours, theirs)]
+    for what, prompt, tokens in (("prompt", a.prompt, 0), ("generation", 0, a.tokens)):
+        each = [(counted(run, a, prompt, tokens, 4) - counted(run, a, prompt, tokens, 1))
+                / (3 * (prompt + tokens)) for run in (ours, theirs)]
         print(f"{what:<12} bytes for each token: mnem {each[0]:10.0f}   llama.cpp {each[1]:10.0f}"
               f"   {each[0] / each[1]:6.3f}", flush=True)
 
@@ -115,6 +113,7 @@ def show_speed(a):
     pairs = []
     for _ in range(a.rounds):
         pairs.append((ours(a, a.prompt, a.tokens), theirs(a, a.prompt, a.tokens)))
+        print("  mnem %.2f, %.2f   llama.cpp %.2f, %.2f" % sum(pairs[-1], ()), flush=True)
     for k, what in enumerate((f"prompt {a.prompt}", f"generation {a.tokens}")):
         mine = statistics.median(p[0][k] for p in pairs)
         peers = statistics.median(p[1][k] for p in pairs)

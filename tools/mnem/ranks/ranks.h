@@ -34,7 +34,13 @@ void tool_ranks_joined(void);
 void tool_ranks_say(const char *text);
 
 /* ranks_watch.c: a thread that sees what no message tells. */
-typedef enum tool_watch_phase { WATCH_BEGINS, WATCH_RUNS, WATCH_ENDS, WATCH_OVER } tool_watch_phase;
+typedef enum tool_watch_phase {
+    WATCH_BEGINS,
+    WATCH_RUNS,
+    WATCH_ENDS,   /* MPI does */
+    WATCH_LEAVES, /* it has */
+    WATCH_OVER    /* this process is alone: nothing is watched */
+} tool_watch_phase;
 void tool_watch_begin(void);
 /* RUNS: tool_ranks is there until the next turn. */
 void tool_watch_turn(tool_watch_phase phase);

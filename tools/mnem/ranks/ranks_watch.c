@@ -11,6 +11,7 @@
  * lock. */
 #include <ctype.h>
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,7 +21,13 @@
 
 #include "ranks/ranks.h"
 
-enum { STOPPED_SECONDS = 5, BEGIN_SECONDS = 120, GRACE_SECONDS = 2, LATE_SECONDS = 6 };
+enum {
+    STOPPED_SECONDS = 5,
+    BEGIN_SECONDS = 120,
+    GRACE_SECONDS = 2,
+    LATE_SECONDS = 3,
+    LEAVE_SECONDS = 10
+};
 enum { LOOK_NANOSECONDS = 500000000 };
 
 static struct {
@@ -51,8 +58,17 @@ static char state_of(const char *pid, int *parent) {
     return end && sscanf(end + 1, " %c %d", &state, parent) == 2 ? state : 0;
 }
 
+/* Not by a debugger (t): who looks at a rank wants it to stay. */
 static bool is_stopped(char state) {
-    return state == 'T' || state == 't';
+    return state == 'T';
+}
+
+/* This program, not what started it for the rank, or beside it. */
+static bool is_this(const char *pid) {
+    char path[64], mine[PATH_MAX], its[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%.16s/exe", pid);
+    const ssize_t n = readlink("/proc/self/exe", mine, sizeof mine);
+    return n > 0 && readlink(path, its, sizeof its) == n && memcmp(mine, its, (size_t)n) == 0;
 }
 
 /* Its environment, entry by entry: which rank of this run it is; -1: none. */
@@ -106,9 +122,10 @@ static void end_all(const char *text) {
     _exit(TOOL_FAILED);
 }
 
-/* After a failure this process ends by itself, sooner. */
+/* After a failure this process ends by itself, sooner; rank 0 has the first word. */
 static void end_late(void) {
-    nanosleep(&(struct timespec){.tv_sec = LATE_SECONDS}, NULL);
+    const int more = watch.rank > 0 ? 2 : 0;
+    nanosleep(&(struct timespec){.tv_sec = LATE_SECONDS + more}, NULL);
     tool_ranks_say(mnem_comm_failure(tool_ranks()));
     _exit(TOOL_FAILED);
 }
@@ -127,7 +144,7 @@ static void check_stopped(double now) {
                  watch.stopped_pid[i], phase_text());
         end_all(text);
     }
-    if (now - watch.since < BEGIN_SECONDS) return;
+    if (now - watch.since < BEGIN_SECONDS || watch.phase == WATCH_LEAVES) return;
     snprintf(text, sizeof text,
              "rank %d of %d has waited for the others for %d seconds, and MPI "
              "hasn't %s",
@@ -179,30 +196,33 @@ static void find_ranks(int *pids) {
     if (!all) return;
     for (struct dirent *d; (d = readdir(all));) {
         if (!isdigit((unsigned char)d->d_name[0]) || !state_of(d->d_name, &parent)) continue;
-        const int rank = rank_of(d->d_name, parent);
+        const int rank = is_this(d->d_name) ? rank_of(d->d_name, parent) : -1;
         if (rank >= 0) pids[rank] = atoi(d->d_name);
     }
     closedir(all);
 }
 
-/* Whether this one may go: those before it have, and none is stopped. */
-static bool may_leave(const int *pids) {
+/* Whether this one may go: those before it have, or take long, and none is stopped. */
+static bool may_leave(const int *pids, double waited) {
     char pid[16];
     for (int i = 0; i < MNEM_COMM_RANKS_MAX; i++) {
         int parent = 0;
         if (!pids[i] || i == watch.rank) continue;
         snprintf(pid, sizeof pid, "%d", pids[i]);
         const char state = state_of(pid, &parent);
-        if (is_stopped(state) || (i < watch.rank && state && state != 'Z' && state != 'X'))
-            return false;
+        const bool here = state && state != 'Z' && state != 'X';
+        if (is_stopped(state) || (here && i < watch.rank && waited < LEAVE_SECONDS)) return false;
     }
     return true;
 }
 
 void tool_watch_leave(void) {
     int pids[MNEM_COMM_RANKS_MAX];
+    const double begin = tool_clock();
+    tool_watch_turn(WATCH_LEAVES);
     find_ranks(pids);
-    while (!may_leave(pids)) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    while (!may_leave(pids, tool_clock() - begin))
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
 static void on_told(int number) {
@@ -210,7 +230,7 @@ static void on_told(int number) {
 }
 
 void tool_watch_begin(void) {
-    enum { STACK = 64 << 10 };
+    enum { STACK = 128 << 10 };
     pthread_attr_t attributes;
     pthread_t thread;
     const char *family = getenv("PMIX_NAMESPACE");
