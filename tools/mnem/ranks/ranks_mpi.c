@@ -148,8 +148,16 @@ static int end_failed(int code) {
     return code;
 }
 
+/* As of any other rank; Ctrl-C is what who sees this has pressed. */
+static void say_told(int code) {
+    if (code <= 128 || code == 128 + SIGINT || mnem_comm_failure(ranks.comm)) return;
+    tool_message("rank %d: process %d was told to end: %s", mnem_comm_rank(ranks.comm),
+                 (int)getpid(), strsignal(code - 128));
+}
+
 int tool_ranks_end(int code) {
     if (!ranks.comm) return code;
+    say_told(code);
     const bool in_order = code == TOOL_OK || (code > 128 && ranks.joined); /* by a signal */
     if (!in_order) return end_failed(code);
     if (mnem_comm_failure(ranks.comm) || tell_rows() != MNEM_OK) return end_failed(TOOL_FAILED);
