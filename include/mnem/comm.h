@@ -9,7 +9,7 @@
  * Threads: one handle for each rank; it belongs to one thread at a time, but for mnem_comm_abort.
  * Failures: after the first one (a peer that died or aborted, a message larger than what was posted
  * for it) every call of the handle fails with the same text, MNEM_IO; all that is left to do is to
- * destroy it. Memory of requests stays valid until then.
+ * abort it, after which memory of requests may go, and to destroy it.
  *
  *     mnem_comm_request in, out;
  *     mnem_comm_post(comm, left, 0, theirs, bytes, &in);
@@ -76,7 +76,7 @@ mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, dou
 /* Returns when every rank has called it. */
 mnem_status mnem_comm_barrier(mnem_comm *comm);
 /* Every rank has bytes [begin[r], begin[r + 1]) of all, begin [size + 1], and gets everybody's. The
- * same begin on every rank. */
+ * same begin on every rank. Where it fails by MNEM_IO the handle is aborted, so that all may go. */
 mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin);
 /* Whether what says the same on every rank, such as "build" and a version; text is cut at
  * MNEM_COMM_TEXT_MAX. MNEM_INVALID on every rank where it doesn't: the text names the first rank
@@ -84,8 +84,10 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin);
 enum { MNEM_COMM_TEXT_MAX = 240 };
 mnem_status mnem_comm_agree(mnem_comm *comm, const char *what, const char *text);
 
-/* Ends the handles of all ranks with this text, which the others are told with the rank's number.
- * From any thread, once; later ones change nothing. */
+/* Ends the handles of all ranks with this text, which the others are told with the rank's number
+ * (but for one that begins with "comm: ", as what a handle failed with does, which they are told as
+ * it is). From any thread; later ones change no text. Once it has returned, nothing reads or writes
+ * memory of this rank's requests any more: it may be freed. */
 void mnem_comm_abort(mnem_comm *comm, const char *text);
 /* What it failed with; NULL: it hasn't. Borrowed until it is destroyed. From any thread. */
 const char *mnem_comm_failure(const mnem_comm *comm);
@@ -128,7 +130,7 @@ typedef struct mnem_comm_ops {
     /* *done, and the bytes of a receive. */
     mnem_status (*test)(void *self, mnem_comm_request *request, bool *done);
     mnem_status (*wait)(void *self, mnem_comm_request *request);
-    /* May be called by any thread, at any time before destroy. */
+    /* May be called by any thread, at any time before destroy, and more than once. */
     void (*abort)(void *self, const char *text);
     void (*destroy)(void *self); /* what it holds, but not self */
 } mnem_comm_ops;

@@ -54,7 +54,10 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
     for (int32_t i = 0; i < comm->size; i++)
         if (begin[i] > begin[i + 1])
             return mnem__fail(MNEM_INVALID, "comm: parts to gather aren't in order at rank %d", i);
-    return gather(comm, all, begin);
+    const mnem_status status = gather(comm, all, begin);
+    const char *text = mnem_comm_failure(comm);
+    if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* nothing comes to all now */
+    return status;
 }
 
 /* ---- agree ---- */

@@ -86,7 +86,7 @@ static mnem_status check_alive(const mnem_comm *comm) {
 
 void mnem_comm_abort(mnem_comm *comm, const char *text) {
     mnem_comm_fail(comm, "%s", text);
-    if (!atomic_exchange(&comm->aborted, true)) comm->ops->abort(comm->self, text);
+    comm->ops->abort(comm->self, text);
 }
 
 /* ---- messages ---- */

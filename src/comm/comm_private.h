@@ -26,7 +26,6 @@ struct mnem_comm {
     /* 0: fine, 1: somebody writes the text, 2: it is there. */
     atomic_int failed;
     char failure[512];
-    atomic_bool aborted;
     /* Of barrier, gather and agree; here, not on a stack, since a rank that fails leaves them. */
     mnem_comm_request *requests; /* [2 * size] */
     char in, out, mine[MNEM_COMM_TEXT_MAX], theirs[MNEM_COMM_TEXT_MAX];

@@ -9,6 +9,7 @@
  * Invariant: at most one of a channel's two queues isn't empty. A rank that is destroyed takes its
  * requests out of all queues, and who waits for it fails. */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -171,12 +172,14 @@ static mnem_status thread_wait(void *state, mnem_comm_request *r) {
 static void thread_abort(void *state, const char *text) {
     self *s = state;
     char told[MNEM_COMM_TEXT_MAX + 32];
-    mnem__fail(MNEM_IO, "comm: rank %d: %.*s", s->rank, MNEM_COMM_TEXT_MAX, text);
-    strncpy(told, mnem_last_error(), sizeof told - 1);
-    told[sizeof told - 1] = 0;
+    if (strncmp(text, "comm: ", 6) == 0)
+        snprintf(told, sizeof told, "%.*s", MNEM_COMM_TEXT_MAX, text);
+    else
+        snprintf(told, sizeof told, "comm: rank %d: %.*s", s->rank, MNEM_COMM_TEXT_MAX, text);
     pthread_mutex_lock(&s->world->lock);
     fail_all(s->world, told);
     pthread_mutex_unlock(&s->world->lock);
+    mnem_comm_fail(s->comm, "comm: has failed"); /* the last error is this rank's */
 }
 
 static void world_free(world *w) {

@@ -270,6 +270,7 @@ void mnem_engine_destroy(mnem_engine *e) {
     const mnem__taker taker = taker_of(e);
     mnem__step_forget_awaited(e);
     if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
+    mnem__relay_let_go(&e->relay);
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
     mnem__parts_give(&taker);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "tool.h"
 
 static bool line_visible; /* one line for the process */
@@ -100,6 +101,7 @@ void tool_interrupt_watch(mnem_session *session) {
 }
 
 void tool_interrupt_call(void (*function)(void *context), void *context) {
+    if (tool_ranks_follows()) return; /* rank 0 ends it (ranks_watch.c) */
     interrupt_context = NULL;
     interrupt_function = function;
     interrupt_context = context;

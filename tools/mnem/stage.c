@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -356,13 +355,12 @@ int tool_stage_create(tool_stage *stage) {
     stage->seconds_load = tool_clock() - start;
     if (status != MNEM_OK) return tool_fail(status);
     tool_interrupt_watch(stage->session);
+    tool_ranks_joined();
     return TOOL_OK;
 }
 
 int tool_stage_follow(tool_stage *stage) {
     mnem_engine *engine;
-    signal(SIGINT, SIG_IGN); /* rank 0 ends this one, in order */
-    signal(SIGTERM, SIG_IGN);
     bool last = false;
     mnem_status status = MNEM_OK;
     while (!last && status != MNEM_IO) status = make_plan(stage, &last);
@@ -371,6 +369,7 @@ int tool_stage_follow(tool_stage *stage) {
         status = mnem_engine_create(stage->model, &stage->options, &stage->plan, &engine);
     if (status == MNEM_OK) {
         status = mnem_engine_follow(engine);
+        if (status != MNEM_OK) return tool_ranks_end(tool_fail(status)); /* others may read it */
         mnem_engine_destroy(engine);
     }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);

@@ -43,6 +43,18 @@ static MPI_Request kept(const mnem_comm_request *r) {
     return request;
 }
 
+static void list_open(state *s, mnem_comm_request *r, MPI_Request request) {
+    keep(r, request);
+    r->next = s->open;
+    s->open = r;
+}
+
+static void unlist(state *s, const mnem_comm_request *r) {
+    mnem_comm_request **at = &s->open;
+    while (*at && *at != r) at = &(*at)->next;
+    if (*at) *at = r->next;
+}
+
 /* ---- with the lock held ---- */
 
 mnem_status mnem__mpi_check(state *s, int code, const char *what) {
@@ -71,11 +83,19 @@ static bool try_control(state *s, int to, const control *c, size_t bytes) {
            MPI_SUCCESS;
 }
 
+static mnem_status start_receive(state *s, mnem_comm_request *r) {
+    MPI_Request request;
+    const int code = MPI_Irecv(r->data, (int)r->bytes, MPI_BYTE, r->peer, TAG_DATA + r->channel,
+                               s->mpi, &request);
+    if (code == MPI_SUCCESS) list_open(s, r, request);
+    return mnem__mpi_check(s, code, "a receive can't be posted");
+}
+
 static mnem_status start_send(state *s, mnem_comm_request *r) {
     MPI_Request request;
     const int code = MPI_Isend(r->data, (int)r->bytes, MPI_BYTE, r->peer, TAG_DATA + r->channel,
                                s->mpi, &request);
-    keep(r, request);
+    if (code == MPI_SUCCESS) list_open(s, r, request);
     return mnem__mpi_check(s, code, "a message can't be sent");
 }
 
@@ -105,6 +125,8 @@ static mnem_status take_control(state *s, int from) {
     const control *c = &p->in;
     p->heard = mnem__mpi_seconds();
     if (c->kind == BYE) p->bye = true;
+    if (c->kind == ABORT && strncmp(c->text, "comm: ", 6) == 0)
+        return mnem_comm_fail(s->comm, "%.*s", MNEM_COMM_TEXT_MAX - 1, c->text);
     if (c->kind == ABORT)
         return mnem_comm_fail(s->comm, "comm: rank %d: %.*s", from, MNEM_COMM_TEXT_MAX - 1,
                               c->text);
@@ -124,9 +146,14 @@ mnem_status mnem__mpi_post_control(state *s, int from) {
                            "a message can't be received");
 }
 
+static mnem_status check_over(const state *s) {
+    return s->over ? mnem_comm_fail(s->comm, "comm: has failed") : MNEM_OK;
+}
+
 /* All that came: credits, signs of life, ends. */
 mnem_status mnem__mpi_progress(state *s) {
     int count = 0;
+    if (s->over) return check_over(s);
     mnem_status status = mnem__mpi_check(
         s, MPI_Testsome(s->size, s->controls, &count, s->finished, MPI_STATUSES_IGNORE), "MPI");
     for (int i = 0; i < count && status == MNEM_OK; i++) { /* MPI_UNDEFINED is below 0 */
@@ -139,9 +166,13 @@ mnem_status mnem__mpi_progress(state *s) {
 }
 
 mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t bytes) {
+    const double begin = mnem__mpi_seconds();
     while (!try_control(s, to, c, bytes)) {
         const mnem_status status = mnem__mpi_progress(s);
         if (status != MNEM_OK) return status;
+        if (mnem__mpi_seconds() - begin < s->options.silence) continue;
+        mnem__mpi_lose(s, to, "takes no messages");
+        return mnem_comm_fail(s->comm, "comm: has failed");
     }
     return MNEM_OK;
 }
@@ -156,6 +187,7 @@ static mnem_status look(state *s, mnem_comm_request *r) {
     const int code = MPI_Test(&request, &done, &status);
     keep(r, request);
     if (code != MPI_SUCCESS || !done) return mnem__mpi_check(s, code, "MPI");
+    unlist(s, r);
     if (!r->sends) {
         MPI_Get_count(&status, MPI_BYTE, &bytes);
         r->bytes = (size_t)bytes;
@@ -170,12 +202,9 @@ static mnem_status look(state *s, mnem_comm_request *r) {
 static mnem_status mpi_post(void *self, mnem_comm_request *r) {
     state *s = self;
     const control credit = {.kind = CREDIT, .channel = r->channel, .bytes = r->bytes};
-    MPI_Request request;
     pthread_mutex_lock(&s->lock);
-    const int code = MPI_Irecv(r->data, (int)r->bytes, MPI_BYTE, r->peer, TAG_DATA + r->channel,
-                               s->mpi, &request);
-    keep(r, request);
-    mnem_status status = mnem__mpi_check(s, code, "a receive can't be posted");
+    mnem_status status = check_over(s);
+    if (status == MNEM_OK) status = start_receive(s, r);
     if (status == MNEM_OK) status = mnem__mpi_send_control(s, r->peer, &credit, CONTROL_HEAD);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -186,6 +215,7 @@ static mnem_status mpi_send(void *self, mnem_comm_request *r) {
     lane *l = &s->peers[r->peer].lanes[r->channel];
     pthread_mutex_lock(&s->lock);
     mnem_status status = mnem__mpi_progress(s);
+    r->next = NULL;
     if (l->last)
         l->last->next = r;
     else
@@ -226,16 +256,41 @@ void mnem__mpi_tell_all(state *s, const control *c, size_t bytes) {
         if (p != s->rank) (void)try_control(s, p, c, bytes);
 }
 
-/* Once around so that small messages leave; what a peer doesn't take isn't waited for. */
+/* Receives are cancelled; those that are half here come, or their sender is gone. */
+static void let_go(state *s) {
+    const double begin = mnem__mpi_seconds();
+    for (const mnem_comm_request *r = s->open; r; r = r->next) {
+        MPI_Request request = kept(r);
+        if (!r->sends) MPI_Cancel(&request);
+    }
+    for (mnem_comm_request *r = s->open; r && mnem__mpi_seconds() - begin < 1;) {
+        MPI_Request request = kept(r);
+        int done = r->sends;
+        if (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        keep(r, request);
+        if (done)
+            r = r->next;
+        else
+            nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+    }
+    s->open = NULL;
+}
+
+/* Once around so that small messages leave; what a peer doesn't take isn't waited for. From then on
+ * MPI isn't called: it reads and writes only where it is. */
 static void mpi_abort(void *self, const char *text) {
     state *s = self;
     control c = {.kind = ABORT};
     snprintf(c.text, sizeof c.text, "%s", text);
     pthread_mutex_lock(&s->lock);
-    mnem__mpi_tell_all(s, &c, sizeof c);
-    for (int i = 0; i < 100; i++) {
-        (void)free_slot(s);
-        nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+    if (!s->over) {
+        mnem__mpi_tell_all(s, &c, sizeof c);
+        for (int i = 0; i < 100; i++) {
+            (void)free_slot(s);
+            nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+        }
+        let_go(s);
+        s->over = true;
     }
     pthread_mutex_unlock(&s->lock);
 }

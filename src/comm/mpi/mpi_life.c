@@ -18,7 +18,7 @@ enum { WARM_BYTES = 1 << 20, BEAT_MILLISECONDS = 500 };
 
 /* ---- signs of life ---- */
 
-static void lose(state *s, int p, const char *how) {
+void mnem__mpi_lose(state *s, int p, const char *how) {
     mnem_comm_fail(s->comm, "comm: rank %d (process %lld on %s) %s", p, (long long)s->peers[p].pid,
                    s->peers[p].host, how);
 }
@@ -28,7 +28,7 @@ static void miss_ended(state *s, const struct pollfd *fds) {
     for (int p = 0; p < s->size; p++) {
         if (!(fds[1 + p].revents & POLLIN)) continue;
         for (int i = 0; i < 100 && !s->peers[p].bye; i++) (void)mnem__mpi_progress(s);
-        if (!s->peers[p].bye && !mnem_comm_failure(s->comm)) lose(s, p, "ended");
+        if (!s->peers[p].bye && !mnem_comm_failure(s->comm)) mnem__mpi_lose(s, p, "ended");
         close(s->peers[p].pidfd);
         s->peers[p].pidfd = -1;
     }
@@ -41,7 +41,7 @@ static void miss_silent(state *s) {
         const double since = now - s->peers[p].heard;
         if (p == s->rank || s->peers[p].bye || since < s->options.silence) continue;
         snprintf(how, sizeof how, "hasn't been heard of for %.0f seconds", since);
-        if (!mnem_comm_failure(s->comm)) lose(s, p, how);
+        if (!mnem_comm_failure(s->comm)) mnem__mpi_lose(s, p, how);
     }
 }
 
@@ -52,9 +52,20 @@ static void tell_lost(state *s) {
     if (s->options.on_lost) s->options.on_lost(s->options.context, text);
 }
 
+/* Tells and hears. slept: seconds since the last time. */
+static void look_around(state *s, const struct pollfd *fds, double slept) {
+    const control c = {.kind = BEAT};
+    /* Who was stopped itself has heard nobody meanwhile. */
+    if (slept > s->options.silence / 2)
+        for (int p = 0; p < s->size; p++) s->peers[p].heard = mnem__mpi_seconds();
+    mnem__mpi_tell_all(s, &c, CONTROL_HEAD);
+    (void)mnem__mpi_progress(s);
+    miss_ended(s, fds);
+    miss_silent(s);
+}
+
 static void *beat(void *context) {
     state *s = context;
-    const control c = {.kind = BEAT};
     struct pollfd fds[1 + MNEM_COMM_RANKS_MAX];
     for (;;) {
         fds[0] = (struct pollfd){.fd = s->stop[0], .events = POLLIN};
@@ -64,15 +75,11 @@ static void *beat(void *context) {
         (void)poll(fds, (nfds_t)(1 + s->size), BEAT_MILLISECONDS);
         if (fds[0].revents) return NULL;
         pthread_mutex_lock(&s->lock);
-        /* Who was stopped itself has heard nobody meanwhile. */
-        if (mnem__mpi_seconds() - before > s->options.silence / 2)
-            for (int p = 0; p < s->size; p++) s->peers[p].heard = mnem__mpi_seconds();
-        mnem__mpi_tell_all(s, &c, CONTROL_HEAD);
-        (void)mnem__mpi_progress(s);
-        miss_ended(s, fds);
-        miss_silent(s);
+        if (!s->over) look_around(s, fds, mnem__mpi_seconds() - before);
+        const bool over = s->over;
         pthread_mutex_unlock(&s->lock);
         tell_lost(s);
+        if (over) return NULL;
     }
 }
 
@@ -129,10 +136,12 @@ void mnem__mpi_destroy(void *self) {
     for (int p = 0; p < s->size && whole; p++) {
         while (p != s->rank && !s->peers[p].bye && whole) {
             pthread_mutex_lock(&s->lock);
-            whole = mnem__mpi_progress(s) == MNEM_OK;
+            whole = mnem__mpi_progress(s) == MNEM_OK && !mnem_comm_failure(s->comm);
             pthread_mutex_unlock(&s->lock);
         }
     }
+    const char *text = mnem_comm_failure(s->comm);
+    if (!whole) mnem_comm_abort(s->comm, text ? text : "comm: has failed");
     if (s->beats) {
         (void)!write(s->stop[1], "", 1);
         pthread_join(s->beat, NULL);
@@ -141,7 +150,7 @@ void mnem__mpi_destroy(void *self) {
     close(s->stop[1]);
     for (int p = 0; p < s->size; p++) {
         if (s->peers[p].pidfd >= 0) close(s->peers[p].pidfd);
-        if (s->controls[p] == MPI_REQUEST_NULL) continue;
+        if (s->controls[p] == MPI_REQUEST_NULL || s->over) continue;
         MPI_Cancel(&s->controls[p]);
         MPI_Wait(&s->controls[p], MPI_STATUS_IGNORE);
     }
@@ -219,7 +228,7 @@ mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *opti
     state *s = self;
     *s = (state){.comm = *comm, .mpi = MPI_COMM_NULL, .rank = rank, .size = size, .stop = {-1, -1}};
     if (options) s->options = *options;
-    if (!(s->options.silence > 0)) s->options.silence = 7;
+    if (!(s->options.silence > 0)) s->options.silence = 6;
     s->peers = (void *)(s + 1);
     s->controls = (void *)(s->peers + n);
     s->finished = (void *)(s->controls + n);

@@ -51,6 +51,8 @@ typedef struct state {
     bool beats;  /* the thread was started */
     int stop[2]; /* a pipe that ends it */
     bool told;   /* on_lost was called */
+    bool over;   /* aborted: MPI isn't called any more, so that nothing is read or written */
+    mnem_comm_request *open; /* what MPI has, in a list */
     slot slots[SLOTS];
     peer *peers;           /* [size] */
     MPI_Request *controls; /* [size], receives */
@@ -66,6 +68,8 @@ mnem_status mnem__mpi_check(state *s, int code, const char *what);
 mnem_status mnem__mpi_progress(state *s);
 mnem_status mnem__mpi_post_control(state *s, int from);
 mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t bytes);
+/* A peer isn't there any more: the handle has failed. */
+void mnem__mpi_lose(state *s, int peer, const char *how);
 /* To every peer that takes it now. */
 void mnem__mpi_tell_all(state *s, const control *c, size_t bytes);
 

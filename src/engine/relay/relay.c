@@ -202,3 +202,10 @@ mnem_status mnem__relay_end(mnem__relay *r) {
     r->comm = NULL;
     return MNEM_OK;
 }
+
+void mnem__relay_let_go(mnem__relay *r) {
+    if (!r->comm) return;
+    const char *text = mnem_comm_failure(r->comm);
+    mnem_comm_abort(r->comm, text ? text : "its engine has gone");
+    r->comm = NULL;
+}

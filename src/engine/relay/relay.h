@@ -96,6 +96,8 @@ mnem_status mnem__relay_tell_pass(mnem__relay *relay, int32_t count, const int32
                                   int32_t rows);
 /* Tells that nothing follows, on rank 0; on others: was told so. Nothing is under way then. */
 mnem_status mnem__relay_end(mnem__relay *relay);
+/* Where it hasn't ended so: the ranks fail, and what is under way is let go; memory may go. */
+void mnem__relay_let_go(mnem__relay *relay);
 /* Of the others: the next order, until mnem__relay_done. */
 mnem_status mnem__relay_next(mnem__relay *relay, const int32_t **order);
 mnem_status mnem__relay_done(mnem__relay *relay);

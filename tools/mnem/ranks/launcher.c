@@ -3,6 +3,7 @@
  * Not Slurm's own variables: a batch script has them too, and what it starts is alone. srun starts
  * ranks by PMI or PMIx, which are here. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ranks/ranks.h"
 
@@ -25,4 +26,13 @@ int tool_launcher_size(int *rank) {
         if (which && !launchers[i].size) return 2; /* or more, or one: MPI knows */
     }
     return 1;
+}
+
+int tool_launcher_rank(const char *entry) {
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const size_t n = strlen(launchers[i].rank);
+        if (strncmp(entry, launchers[i].rank, n) == 0 && entry[n] == '=')
+            return atoi(entry + n + 1);
+    }
+    return -1;
 }

@@ -31,9 +31,33 @@ bool tool_ranks_follows(void);
 /* Where there are ranks and the verb is none that runs on several: says so. */
 int tool_ranks_check(const tool_args *args);
 
+/* All ranks do what rank 0 says from now on, until it ends them in order. */
+void tool_ranks_joined(void);
+
+/* ---- with MPI only ---- */
+
+/* Once, by whichever thread comes first, on standard error also where this rank is silent. */
+void tool_ranks_say(const char *text);
+
+/* ranks_watch.c: a thread that sees what no message tells. */
+typedef enum tool_watch_phase {
+    WATCH_BEGINS,
+    WATCH_RUNS,
+    WATCH_ENDS,   /* MPI does */
+    WATCH_LEAVES, /* it has */
+    WATCH_OVER    /* this process is alone: nothing is watched */
+} tool_watch_phase;
+void tool_watch_begin(void);
+/* RUNS: tool_ranks is there until the next turn. */
+void tool_watch_turn(tool_watch_phase phase);
+/* The last thing: returns when this rank may leave the others. */
+void tool_watch_leave(void);
+
 /* ---- launchers (launcher.c) ---- */
 
 /* How many were started with this one; 1: it is alone. *rank: which it is. */
 int tool_launcher_size(int *rank);
+/* Of a process whose environment has this entry, NAME=VALUE; -1: it says nothing of a rank. */
+int tool_launcher_rank(const char *entry);
 
 #endif

@@ -47,6 +47,7 @@ void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool qu
 void tool_ranks_waited(double seconds) {
     (void)seconds;
 }
+void tool_ranks_joined(void) {}
 bool tool_ranks_follows(void) {
     return false;
 }

@@ -18,6 +18,7 @@ static struct {
     mnem_comm *comm;
     uint64_t bytes;
     int err; /* standard error of a rank that is silent; -1: it isn't */
+    bool joined;
 } ranks = {.err = -1};
 
 mnem_comm *tool_ranks(void) {
@@ -134,8 +135,11 @@ static bool says_lost(const char *text, int rank) {
     return text && strncmp(text, begin, strlen(begin)) == 0;
 }
 
-/* Once, by whichever thread comes first. */
-static void say(const char *text) {
+void tool_ranks_joined(void) {
+    ranks.joined = true;
+}
+
+void tool_ranks_say(const char *text) {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&said)) return;
     if (ranks.err >= 0) {
@@ -150,12 +154,13 @@ static void say(const char *text) {
  * time, this thread ends the process. */
 static void on_lost(void *context, const char *text) {
     (void)context;
-    enum { PATIENCE = 2 };
+    enum { PATIENCE = 1 };
     const int me = mnem_comm_rank(ranks.comm);
+    const bool first = says_lost(text, 0); /* rank 1 speaks, and needn't wait for it */
     tool_interrupt_stop();
-    if (me == 1 && says_lost(text, 0)) say(text); /* before the launcher ends this one, too */
-    pause_for(PATIENCE);
-    if (me == 0) say(text);
+    if (me == 1 && first) tool_ranks_say(text);
+    pause_for(me == 0 ? PATIENCE : me == 1 && first ? 0.1 : 2 * PATIENCE);
+    if (me == 0 && !first) tool_ranks_say(text);
     MPI_Abort(MPI_COMM_WORLD, TOOL_FAILED);
     _exit(TOOL_FAILED);
 }
@@ -168,25 +173,38 @@ static int end_failed(int code) {
     const int me = mnem_comm_rank(ranks.comm);
     static char said[1024];
     tool_failure_said(said, sizeof said);
-    if (text && ((me == 0 && !strstr(said, text)) || (me == 1 && says_lost(text, 0)))) {
-        say(text);
+    const bool first = says_lost(text, 0); /* rank 0 is it: rank 1 speaks */
+    if (text && ((me == 0 && !first && !strstr(said, text)) || (me == 1 && first))) {
+        tool_ranks_say(text);
         code = TOOL_FAILED;
     }
-    mnem_comm_abort(ranks.comm, *said ? said : "failed");
+    if (!text) text = *said ? said : code > 128 ? "was told to end" : "failed";
+    mnem_comm_abort(ranks.comm, text);
     fflush(stdout);
     fflush(stderr);
-    pause_for(me == 0 ? 0.1 : PATIENCE); /* rank 0 has the first word */
+    pause_for(me == 0 || (me == 1 && first) ? 0.1 : PATIENCE); /* rank 0 has the first word */
     MPI_Abort(MPI_COMM_WORLD, code);
     return code;
 }
 
+/* As of any other rank; Ctrl-C is what who sees this has pressed. */
+static void say_told(int code) {
+    if (code <= 128 || code == 128 + SIGINT || mnem_comm_failure(ranks.comm)) return;
+    tool_message("rank %d: process %d was told to end: %s", mnem_comm_rank(ranks.comm),
+                 (int)getpid(), strsignal(code - 128));
+}
+
 int tool_ranks_end(int code) {
     if (!ranks.comm) return code;
-    if (code != TOOL_OK && code <= 128) return end_failed(code); /* above: by a signal */
+    say_told(code);
+    const bool in_order = code == TOOL_OK || (code > 128 && ranks.joined); /* by a signal */
+    if (!in_order) return end_failed(code);
     if (mnem_comm_failure(ranks.comm) || tell_rows() != MNEM_OK) return end_failed(TOOL_FAILED);
+    tool_watch_turn(WATCH_ENDS);
     mnem_comm_destroy(ranks.comm);
     ranks.comm = NULL;
     MPI_Finalize();
+    tool_watch_leave();
     return code;
 }
 
@@ -232,11 +250,13 @@ static int agree_on_words(int argc, char **argv) {
 int tool_ranks_begin(int argc, char **argv) {
     int provided = 0, rank = 0, size = 1;
     const uint64_t before = resident();
+    tool_watch_begin();
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return tool_failed("MPI can't be initialized");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size == 1) {
+        tool_watch_turn(WATCH_OVER);
         ranks.bytes = resident() - before;
         return TOOL_OK;
     }
@@ -248,6 +268,7 @@ int tool_ranks_begin(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, code);
         return code;
     }
+    tool_watch_turn(WATCH_RUNS);
     const uint64_t after = resident();
     ranks.bytes = after > before ? after - before : 0;
     const int code = agree_on_words(argc, argv);

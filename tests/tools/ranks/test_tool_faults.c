@@ -1,0 +1,423 @@
+/* test_tool_faults.c: ranks that end, stop or differ: the whole ends, says who it was, and leaves
+ * nothing behind.
+ *
+ * test_tool_faults [CASES [SEED [SECONDS]]]     24 by default (6 under sanitizers), under mpirun
+ *
+ * A case runs a target (a verb with its words) as three ranks and does one thing to it: to a rank
+ * or to the launcher, at a moment of a phase (it begins, reads its prompt, generates, ends), known
+ * by what it has said; or to what one rank finds: its file, its options, its budget. Then it waits
+ * for all processes of the case. With SECONDS a case that takes longer from the fault to the end
+ * fails. A fault that comes when all was done is counted as late, not as a case. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kit/kit.h"
+#include "kit/kit_random.h"
+#include "tools/tool_run.h"
+
+enum { RANKS = 3, TEXT_BYTES = 64 * 1024, PIDS_MAX = 16, LIMIT_SECONDS = 300 };
+enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
+
+static int cases = MNEM_SANITIZED ? 6 : 24;
+static uint64_t seed = 1;
+static double seconds_most; /* 0: as long as it takes */
+
+/* ---- what is run ---- */
+
+/* Of a shell, in a folder of the rank's own; %d: MiB of each rank's budget. */
+typedef struct target {
+    const char *name, *words;
+    bool text; /* its output is that of a run without a fault */
+    char out[TEXT_BYTES];
+} target;
+
+static target targets[] = {
+    {"run",
+     "run model.gguf --raw -f prompt.txt -n 48 --temp 0.9 --seed 1 --ctx 2048 --chunk 64 -t 1",
+     true, ""},
+    {"perplexity", "perplexity model.gguf prompt.txt --ctx 128 -t 1", true, ""},
+    {"bench", "bench model.gguf -p 64 -n 16 -r 1 --ctx 256 -t 1", false, ""},
+};
+enum { TARGETS = sizeof targets / sizeof targets[0] };
+
+typedef enum phase { BEGINS, READS, GENERATES, ENDS, PHASES } phase;
+static const char *const phase_names[] = {"begins", "reads", "generates", "ends"};
+
+/* What happens. A number is a signal, to a rank or to the launcher. */
+typedef struct fault {
+    const char *name;
+    int number;
+    bool launcher, slow; /* slow: it isn't missed, and all ends well */
+    const char *rank_do; /* what the shell of the rank does before */
+    const char *says;    /* what is said; %d: the rank */
+    const char *or_says; /* or this (the launcher) */
+} fault;
+
+static const fault faults[] = {
+    {"kill -KILL", SIGKILL, .says = "rank %d (process "},
+    {"kill -STOP", SIGSTOP, .says = "rank %d (process "},
+    {"kill -TERM", SIGTERM, .says = "rank %d: process "},
+    {"kill -KILL mpirun", SIGKILL, .launcher = true},
+    {"kill -INT mpirun", SIGINT, .launcher = true},
+    {"kill -TERM mpirun", SIGTERM, .launcher = true},
+    {"stopped for 3 s", SIGSTOP, .slow = true},
+    {"nice 19", 0, .slow = true, .rank_do = "renice -n 19 $$ >/dev/null"},
+    {"no file", 0, .rank_do = "rm model.gguf", .says = "rank %d: ", .or_says = "model.gguf"},
+    {"another file", 0, .rank_do = "rm model.gguf; cp ../other.gguf model.gguf",
+     .says = "rank %d has "},
+    {"a shorter file", 0, .rank_do = "rm model.gguf; head -c 3000000 ../model.gguf >model.gguf",
+     .says = "rank %d: ", .or_says = "model.gguf"},
+    {"another option", 0, .rank_do = "set -- \"$@\" --kv f16", .says = "rank %d has "},
+    {"a small budget", 0, .says = "rank %d of "},
+    {"a full disk", 0, .rank_do = "exec >/dev/full", .says = "No space left"},
+};
+enum { FAULTS = sizeof faults / sizeof faults[0], FULL_DISK = FAULTS - 1, BUDGET = FAULTS - 2 };
+
+typedef struct fault_case {
+    const fault *fault;
+    target *target;
+    phase phase;
+    int rank;
+    double later;  /* seconds after the phase has begun */
+    char mark[64]; /* in the environment of all its processes */
+    pid_t launcher, victim;
+    double at; /* of the fault */
+    int code;
+    char out[TEXT_BYTES], err[TEXT_BYTES];
+} fault_case;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void read_text(const char *path, char *text) {
+    FILE *file = fopen(path, "rb");
+    *text = 0;
+    if (!file) return;
+    text[fread(text, 1, TEXT_BYTES - 1, file)] = 0;
+    fclose(file);
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* ---- processes ---- */
+
+static bool has_mark(int pid, const char *mark) {
+    static char text[64 * 1024];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    const size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = 0;
+    for (size_t i = 0; i < n; i += strlen(text + i) + 1)
+        if (strcmp(text + i, mark) == 0) return true;
+    return false;
+}
+
+/* Its parent, and whether it runs: what has ended and isn't waited for doesn't. */
+static int parent_of(int pid, bool *runs) {
+    char path[64], text[512], state = 0;
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "rb");
+    if (!file) return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    const char *end = strrchr(text, ')');
+    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) return 0;
+    *runs = state != 'Z' && state != 'X';
+    return parent;
+}
+
+/* Those of a case; of one rank, where an entry of the environment says so. */
+static int find(const char *mark, const char *entry, int *pids) {
+    DIR *all = opendir("/proc");
+    int n = 0;
+    assert_non_null(all);
+    for (struct dirent *d; (d = readdir(all)) && n < PIDS_MAX;) {
+        const int pid = isdigit((unsigned char)d->d_name[0]) ? atoi(d->d_name) : 0;
+        bool runs = false;
+        if (!pid || !parent_of(pid, &runs) || !runs || !has_mark(pid, mark)) continue;
+        if (!entry || has_mark(pid, entry)) pids[n++] = pid;
+    }
+    closedir(all);
+    return n;
+}
+
+static bool is_there(const char *mark) {
+    int pids[PIDS_MAX];
+    return find(mark, NULL, pids) > 0;
+}
+
+static void kill_all(const char *mark) {
+    int pids[PIDS_MAX];
+    for (int n; (n = find(mark, NULL, pids)) > 0; usleep(20000))
+        for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
+}
+
+static void wait_for(double seconds) {
+    nanosleep(
+        &(struct timespec){(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))},
+        NULL);
+}
+
+/* ---- a run ---- */
+
+/* Each rank's shell: its folder has the model and the prompt; then what the fault does there. */
+static void write_script(const fault_case *c) {
+    char text[2048], budget[64];
+    const bool small = c->fault == &faults[BUDGET];
+    int n = 0;
+    for (int i = 0; i < RANKS; i++)
+        n += snprintf(budget + n, sizeof budget - (size_t)n, "%s%dM", i ? "," : "",
+                      small && i == c->rank ? 18 : 90 + MORE);
+    snprintf(text, sizeof text,
+             "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
+             "rm -rf r$rank; mkdir r$rank; cd r$rank\n"
+             "ln -s ../model.gguf model.gguf; ln -s ../prompt.txt prompt.txt\n"
+             "set -- %s --memory %s\n"
+             "if [ $rank = %d ]; then :; %s\nfi\n"
+             "exec %s \"$@\"\n",
+             c->target->words, budget, c->rank, c->fault->rank_do ? c->fault->rank_do : "",
+             MNEM_COMMAND);
+    write_text(at("rank.sh"), text);
+}
+
+static void become_launcher(const fault_case *c) {
+    const int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    const int err = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    const int in = open("/dev/null", O_RDONLY);
+    char ranks[8], asan[512];
+    snprintf(ranks, sizeof ranks, "%d", RANKS);
+    snprintf(asan, sizeof asan, "%s:detect_leaks=0",
+             getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
+    setenv("ASAN_OPTIONS", asan, 1); /* Open MPI keeps some memory to the end */
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+    setenv("MNEM_HISTORY", "off", 1);
+    putenv((char *)(uintptr_t)c->mark);
+    setpgid(0, 0);
+    dup2(in, 0), dup2(out, 1), dup2(err, 2);
+    execl(MNEM_MPIRUN, MNEM_MPIRUN, "-n", ranks, "sh", "rank.sh", (char *)NULL);
+    _exit(127);
+}
+
+static void start(fault_case *c) {
+    static int number;
+    snprintf(c->mark, sizeof c->mark, "MNEM_TEST_FAULTS=%d_%d", (int)getpid(), ++number);
+    write_script(c);
+    remove(at("out"));
+    remove(at("err"));
+    c->launcher = fork();
+    assert_true(c->launcher >= 0);
+    if (c->launcher == 0) {
+        if (chdir(tool_scratch()) != 0) _exit(127);
+        become_launcher(c);
+    }
+}
+
+/* Whether the launcher has ended; its code. */
+static bool has_ended(fault_case *c) {
+    int status;
+    if (c->launcher && waitpid(c->launcher, &status, WNOHANG) == c->launcher) {
+        c->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        c->launcher = 0;
+    }
+    return c->launcher == 0;
+}
+
+/* The process of the case's rank, with Open MPI or MPICH; 0: it isn't there yet. */
+static pid_t find_victim(const fault_case *c) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    char entry[64];
+    int pids[PIDS_MAX];
+    for (int i = 0; i < 2; i++) {
+        snprintf(entry, sizeof entry, "%s=%d", names[i], c->rank);
+        if (find(c->mark, entry, pids) > 0) return pids[0];
+    }
+    return 0;
+}
+
+static bool has_begun(fault_case *c) {
+    if (!c->victim) c->victim = find_victim(c);
+    if (!c->victim || c->phase == BEGINS) return c->victim != 0;
+    read_text(at("err"), c->err);
+    read_text(at("out"), c->out);
+    if (c->phase == READS) return strstr(c->err, " of ") != NULL; /* the plan's line */
+    return c->phase == GENERATES ? *c->out != 0 : strlen(c->out) >= strlen(c->target->out);
+}
+
+/* To the end of all of it. Returns how long that took since the fault. */
+static double finish(fault_case *c) {
+    const double limit = now() + LIMIT_SECONDS;
+    while (!has_ended(c) || is_there(c->mark)) {
+        if (now() > limit) {
+            kill_all(c->mark);
+            read_text(at("err"), c->err);
+            fail_msg("%s of rank %d while it %s: waits without end: %s", c->fault->name, c->rank,
+                     phase_names[c->phase], c->err);
+        }
+        usleep(20000);
+    }
+    read_text(at("err"), c->err);
+    read_text(at("out"), c->out);
+    return now() - c->at;
+}
+
+static void strike(fault_case *c) {
+    while (!has_ended(c) && !has_begun(c)) usleep(10000);
+    wait_for(c->later);
+    c->at = now();
+    if (!c->fault->number || has_ended(c)) return;
+    const pid_t who = c->fault->launcher ? c->launcher : c->victim;
+    kill(who, c->fault->number);
+    if (!c->fault->slow) return;
+    wait_for(3);
+    kill(who, SIGCONT);
+}
+
+/* ---- what it must leave ---- */
+
+static bool says(const fault_case *c, const char *format) {
+    char text[128];
+    if (!format) return false;
+    snprintf(text, sizeof text, format, c->rank);
+    return strstr(c->err, text) != NULL;
+}
+
+/* In Open MPI's words: of who was killed, and of who ended with a code of its own. MPICH's say that
+ * one was, and not always which. */
+static bool launcher_says(const fault_case *c) {
+    return says(c, "process rank %d with PID") || strstr(c->out, "YOUR APPLICATION TERMINATED") ||
+           (strstr(c->err, "Exit code:") && says(c, ",%d]"));
+}
+
+static bool is_whole(const fault_case *c) {
+    return c->code == 0 && (!c->target->text || strcmp(c->out, c->target->out) == 0);
+}
+
+static void check_end(const fault_case *c, double seconds) {
+    const fault *f = c->fault;
+    char what[200];
+    snprintf(what, sizeof what, "%s: %s, rank %d, %.2f s after it %s", c->target->name, f->name,
+             c->rank, c->later, phase_names[c->phase]);
+    if (f->slow) {
+        if (!is_whole(c)) fail_msg("%s: %d: %s", what, c->code, c->err);
+        return;
+    }
+    if (c->code == 0) fail_msg("%s: no failure: %s", what, c->err);
+    if (f->says && !says(c, f->says) && !says(c, f->or_says) && !launcher_says(c))
+        fail_msg("%s: it isn't named: %s%s", what, c->out, c->err);
+    if (seconds_most > 0 && seconds > seconds_most)
+        fail_msg("%s: ended after %.1f s: %s", what, seconds, c->err);
+}
+
+/* false: it was over before. */
+static bool run_case(fault_case *c, double *seconds) {
+    start(c);
+    if (c->fault->number || c->fault->launcher)
+        strike(c);
+    else
+        c->at = now();
+    *seconds = finish(c);
+    if (c->fault->number && !c->fault->slow && is_whole(c)) return false;
+    check_end(c, *seconds);
+    return true;
+}
+
+static void draw(fault_case *c, int number, uint64_t *random) {
+    static const double later[] = {0.5, 0.4, 1, 0.05}; /* at most, for each phase */
+    *c = (fault_case){.fault = &faults[number % FAULTS],
+                      .target = &targets[next_random(random) % 4 % TARGETS],
+                      .phase = (phase)(next_random(random) % PHASES),
+                      .rank = (int)(next_random(random) % RANKS)};
+    c->later = later[c->phase] * (double)(next_random(random) % 1000) / 1000;
+    if (c->fault == &faults[FULL_DISK]) c->rank = 0;
+}
+
+static void what_ends_a_rank_ends_all_and_is_named(void **state) {
+    static fault_case c;
+    double worst[FAULTS] = {0}, seconds;
+    int count[FAULTS] = {0}, late = 0;
+    uint64_t random = seed;
+    (void)state;
+    for (int i = 0; i < cases;) {
+        draw(&c, i, &random);
+        if (!run_case(&c, &seconds)) {
+            late++;
+            continue;
+        }
+        const int f = i++ % FAULTS;
+        count[f]++;
+        if (seconds > worst[f]) worst[f] = seconds;
+    }
+    for (int f = 0; f < FAULTS; f++)
+        print_message("%-18s %3d cases, %5.1f s at most\n", faults[f].name, count[f], worst[f]);
+    print_message("%d came too late\n", late);
+}
+
+/* ---- the files ---- */
+
+static void copy(const char *from, const char *to, bool changed) {
+    static uint8_t bytes[1 << 16];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_non_null(in);
+    assert_non_null(out);
+    long at_ = 0;
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0; at_ += (long)n) {
+        if (changed && at_ > 2000000) memset(bytes, 0, n);
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+    }
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+static int make_files(void **state) {
+    static const fault none = {.name = "nothing", .slow = true};
+    static fault_case c;
+    static char text[MNEM_SANITIZED ? 1000 : 4000];
+    (void)state;
+    copy(tool_model, at("model.gguf"), false);
+    copy(tool_model, at("other.gguf"), true);
+    FILE *file = fopen(MNEM_SOURCE "/LICENSE", "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    write_text(at("prompt.txt"), text);
+    for (int i = 0; i < TARGETS; i++) { /* what they say without a fault */
+        c = (fault_case){.fault = &none, .target = &targets[i], .rank = RANKS};
+        start(&c);
+        (void)finish(&c);
+        if (c.code != 0) fail_msg("%s: %s", targets[i].name, c.err);
+        memcpy(targets[i].out, c.out, sizeof c.out);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) cases = atoi(argv[1]);
+    if (argc > 2) seed = strtoull(argv[2], NULL, 10);
+    if (argc > 3) seconds_most = atof(argv[3]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_ends_a_rank_ends_all_and_is_named)};
+    return cmocka_run_group_tests(tests, make_files, NULL);
+}
