@@ -215,9 +215,9 @@ void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uin
 
 /* A counter whose name has a number of its own; leaves the sink. */
 static void tell_fixed(mnem__event_sink *sink, uint32_t number, const char *text, uint64_t value) {
-    const mnem__event_key key = {.sort = MNEM__NAME_PLAIN, .text = text};
+    const mnem__event_key named = {.sort = MNEM__NAME_PLAIN, .text = text};
     const uint32_t known = mnem__event_name_known(sink, MNEM__OWNER_FIXED, number);
-    const uint32_t name = known ? known : mnem__event_name(sink, MNEM__OWNER_FIXED, number, &key);
+    const uint32_t name = known ? known : mnem__event_name(sink, MNEM__OWNER_FIXED, number, &named);
     mnem__event_put(sink, MNEM__EVENT_COUNTER, name, 0, value);
 }
 
