@@ -135,7 +135,7 @@ static void ranks_on_paper_share_the_layers_inside_their_budgets(void **state) {
     r = RUN("plan", tool_model, "--ranks", "2", "--memory", "60M");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "layers in a row over 2 ranks"));
-    assert_non_null(strstr(r.out, "an estimate; mnem bench under mpirun measures"));
+    assert_non_null(strstr(r.out, "an estimate"));
 }
 
 /* What one more rank would hold is said, and it does. */

@@ -193,10 +193,10 @@ static void the_link_is_measured_and_kept(void **state) {
     if (s->code != 0) fail_msg("%s", s->err);
     assert_non_null(strstr(s->out, "tg8 x 3"));
     assert_non_null(strstr(s->out, "link of ranks"));
-    s = shell("XDG_CACHE_HOME=. %s plan %s --ranks 2 --memory %dM", MNEM_COMMAND, tool_model,
+    s = shell("XDG_CACHE_HOME=. %s plan %s --ranks 2 --memory %dM --json", MNEM_COMMAND, tool_model,
               MORE + 100);
     assert_int_equal(s->code, 0);
-    assert_non_null(strstr(s->out, "as mnem bench measured it under"));
+    assert_non_null(strstr(s->out, "\"rank_bytes_measured\":true"));
     s = shell(MPIRUN "bench %s --memory %dM -p 32 -n 8 -r 1 -t 1 --link 1Gbit/s,5ms", 2, tool_model,
               MORE + 100);
     double ms = 0;
