@@ -288,8 +288,8 @@ mnem_status mnem_engine_step_end(mnem_engine *engine);
  * or context, so that the fullest has the most room; a context and a chunk that all hold, and what
  * each rank takes of its budget for its layers. Every rank calls it with its own ledger, profile
  * and threads; what else is asked counts as rank 0 says it. Another version of mnem or another file
- * on a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
- * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
+ * on a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where
+ * one hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
  * adapters. */
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
                                    mnem_engine_plan *plan);
