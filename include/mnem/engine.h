@@ -277,9 +277,10 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
 int32_t mnem_engine_steps_most(const mnem_engine *engine);
 /* As mnem_engine_step, but its logits come with a later mnem_engine_step_end, in the order of the
  * steps; what on_logits returns doesn't count. Its tokens are the sequences' at once, which may be
- * forked, cut and destroyed meanwhile. *ended: it has ended already, and its logits were told: of an
- * engine alone, of several passes, or where none are wanted. MNEM_BUSY: as many as can be are under
- * way, or it is of several passes and others are. */
+ * forked, cut and destroyed meanwhile. *ended: it has ended already, and its logits were told: of
+ * an engine alone, of several passes, where none are wanted, or more rows than logits_rows.
+ * MNEM_BUSY, and nothing has changed: as many as can be are under way, the rows of those leave no
+ * place among logits_rows, or it is one that ends at once, and others are. */
 mnem_status mnem_engine_step_begin(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                                    mnem_on_step_logits *on_logits, void *context, bool *ended);
 /* Waits for the oldest one. MNEM_INVALID: none is under way; MNEM_BAD_FILE: its logits aren't

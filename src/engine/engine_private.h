@@ -44,7 +44,8 @@ typedef struct mnem__segment {
 typedef struct mnem__awaited {
     mnem_on_step_logits *on_logits;
     void *context;
-    int32_t segments, wanted;
+    int32_t segments, wanted, row; /* row: of the place of logits, where they come */
+    mnem_comm_request request;
     mnem__segment *segment; /* [sequences]: those with rows that are wanted, and only these rows */
 } mnem__awaited;
 
@@ -116,6 +117,7 @@ struct mnem_engine {
     mnem__relay relay;
     mnem_graph_gather gather;       /* of the relay */
     int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
+    int32_t awaited_row;            /* of the place of logits, behind the newest one's */
     uint64_t row_bytes;             /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;

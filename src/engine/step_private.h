@@ -18,7 +18,8 @@ typedef struct mnem__step {
     mnem_on_step_logits *on_logits;
     mnem__on_hidden *on_hidden; /* NULL: logits are wanted */
     void *context;
-    bool later;             /* logits are awaited, not waited for (step_ahead.c) */
+    bool later;             /* logits are awaited, not waited for (step_ahead.c); */
+    int32_t row;            /* they come there, of the place of logits */
     mnem__step_cursor next; /* pass to run */
     /* Passes told to the reader run ahead of those run. */
     mnem__step_cursor told; /* pass to tell */

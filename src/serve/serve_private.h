@@ -155,7 +155,6 @@ struct mnem_scheduler {
     mnem__lane *lane; /* [lanes] */
     mnem__flight flight[MNEM__SERVE_FLIGHTS];
     int32_t flight_first, flights, flights_most; /* a ring: the oldest, how many, at the most */
-    bool lost;                                   /* a rank; nothing can run any more */
     mnem__lane **order;                          /* [lanes]: busy ones, the most senior first */
     int32_t ordered;
     uint16_t *marks[MNEM__KV_KINDS]; /* [pages of the kind] */

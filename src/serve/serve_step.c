@@ -348,16 +348,9 @@ static void learn(mnem_scheduler *s, const mnem__flight *f, double seconds) {
     s->now.tokens_per_s += (tokens / seconds - s->now.tokens_per_s) / 16;
 }
 
-/* Where ranks are, one that failed has ended all of them. */
-static void note_lost(mnem_scheduler *s, mnem_status status) {
-    const mnem_comm *comm = s->engine->relay.comm;
-    if (status == MNEM_IO && comm && mnem_comm_failure(comm)) s->lost = true;
-}
-
 static void end_parts(mnem_scheduler *s, const mnem__flight *f, mnem_status status) {
     char text[MNEM__SERVE_TEXT] = "";
     if (status != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
-    note_lost(s, status);
     for (int32_t i = 0; i < f->count; i++) {
         mnem__lane *lane = f->part_lane[i];
         if (status == MNEM_OK)
@@ -384,8 +377,7 @@ static void take_off(mnem_scheduler *s, const crowd *c) {
         end_parts(s, f, status);
         return;
     }
-    for (int32_t i = 0; i < f->count && !f->ended; i++)
-        f->part_lane[i]->flies = chooses(&f->parts[i]);
+    for (int32_t i = 0; i < f->count; i++) f->part_lane[i]->flies = chooses(&f->parts[i]);
     s->flights++;
 }
 
@@ -395,12 +387,12 @@ static void land(mnem_scheduler *s) {
     const mnem_status status = f->ended ? MNEM_OK : mnem_engine_step_end(s->engine);
     int32_t kept = 0;
     if (status == MNEM_OK) learn(s, f, mnem__seconds() - f->start);
-    for (int32_t i = 0; i < f->count && !f->ended; i++) {
+    for (int32_t i = 0; i < f->count; i++) {
         if (!chooses(&f->parts[i])) continue;
         f->part_lane[i]->flies = false;
         f->part_lane[kept++] = f->part_lane[i];
     }
-    if (!f->ended) f->count = kept;
+    f->count = kept;
     s->flight_first = (s->flight_first + 1) % s->flights_most;
     s->flights--;
     end_parts(s, f, status);
@@ -437,7 +429,8 @@ mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
     pthread_mutex_lock(&s->lock);
     *more = s->waiting + s->begun + s->calls > 0;
     pthread_mutex_unlock(&s->lock);
-    if (!s->lost) return MNEM_OK;
-    const char *text = s->engine->relay.comm ? mnem_comm_failure(s->engine->relay.comm) : NULL;
-    return mnem__fail(MNEM_IO, "%s", text ? text : "serve: a rank was lost");
+    /* One rank that failed has ended all of them. */
+    const mnem_comm *comm = s->engine->relay.comm;
+    const char *text = comm ? mnem_comm_failure(comm) : NULL;
+    return text ? mnem__fail(MNEM_IO, "%s", text) : MNEM_OK;
 }

@@ -19,7 +19,7 @@
 
 #include "comm/mpi/mpi_private.h"
 
-enum { SPIN_NANOSECONDS = 100000, SLEEP_NANOSECONDS = 20000 };
+enum { SPIN_NANOSECONDS = 100000, SLEEP_NANOSECONDS = 20000, SLEEP_MOST = 2000000 };
 
 double mnem__mpi_seconds(void) {
     struct timespec t;
@@ -235,6 +235,15 @@ static mnem_status mpi_test(void *self, mnem_comm_request *r, bool *done) {
     return status;
 }
 
+/* The longer it has waited the longer it sleeps: half a percent of that is lost at most, and a rank
+ * that has nothing to do takes next to nothing. */
+static long sleep_after(double waited) {
+    const double part = 1e9 * waited / 200;
+    return part < SLEEP_NANOSECONDS ? SLEEP_NANOSECONDS
+           : part > SLEEP_MOST      ? SLEEP_MOST
+                                    : (long)part;
+}
+
 /* Spins for a while, for what is about to come, then sleeps between looks. */
 static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
     const double begin = mnem__mpi_seconds();
@@ -245,8 +254,9 @@ static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
         status = mpi_test(self, r, &done);
         if (status == MNEM_OK && !done && mnem_comm_failure(s->comm))
             status = mnem_comm_fail(s->comm, "comm: has failed");
-        if (!done && mnem__mpi_seconds() - begin > 1e-9 * SPIN_NANOSECONDS)
-            nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+        const double waited = mnem__mpi_seconds() - begin;
+        if (!done && waited > 1e-9 * SPIN_NANOSECONDS)
+            nanosleep(&(struct timespec){0, sleep_after(waited)}, NULL);
     }
     return status;
 }

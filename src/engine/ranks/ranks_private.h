@@ -6,8 +6,8 @@
 #include "mnem/comm.h"
 #include "mnem/model.h"
 
-/* Where to cut, [ranks + 1] layers, one each at the least, so that the rank that takes longest takes
- * no longer than it must: what a layer's matrices have of bytes, over the rank's speed, the output
+/* Where to cut, [ranks + 1] layers, one each at the least, so that the slowest rank takes no longer
+ * than it must: what a layer's matrices have of bytes, over the rank's speed, the output
  * matrix with the last layer. No more ranks than layers. */
 mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed, int32_t ranks,
                                     int32_t *cut);

@@ -170,14 +170,20 @@ mnem_status mnem__relay_logits_sent(mnem__relay *r) {
     return MNEM_OK;
 }
 
-mnem_status mnem__relay_logits_post(mnem__relay *r, float *logits, size_t bytes) {
-    return mnem_comm_post(r->comm, r->size - 1, CHANNEL_LOGITS, logits, bytes, &r->logits);
+mnem_status mnem__relay_logits_post(mnem__relay *r, float *logits, size_t bytes,
+                                    mnem_comm_request *request) {
+    return mnem_comm_post(r->comm, r->size - 1, CHANNEL_LOGITS, logits, bytes, request);
 }
 
-mnem_status mnem__relay_logits_wait(mnem__relay *r, size_t bytes) {
-    MNEM__TRY(mnem_comm_wait(r->comm, &r->logits, 1));
-    if (r->logits.bytes == bytes) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "engine: %zu bytes of logits, not %zu", r->logits.bytes, bytes);
+mnem_status mnem__relay_logits_wait(mnem__relay *r, mnem_comm_request *request, size_t bytes) {
+    MNEM__TRY(mnem_comm_wait(r->comm, request, 1));
+    if (request->bytes == bytes) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "engine: %zu bytes of logits, not %zu", request->bytes, bytes);
+}
+
+mnem_status mnem__relay_logits_receive(mnem__relay *r, float *logits, size_t bytes) {
+    MNEM__TRY(mnem__relay_logits_post(r, logits, bytes, &r->logits));
+    return mnem__relay_logits_wait(r, &r->logits, bytes);
 }
 
 /* ---- the end ---- */

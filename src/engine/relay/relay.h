@@ -119,12 +119,10 @@ mnem_status mnem__relay_sent(mnem__relay *relay);
 /* From the last rank to rank 0; stays as it is until mnem__relay_logits_sent. */
 mnem_status mnem__relay_logits_send(mnem__relay *relay, const float *logits, size_t bytes);
 mnem_status mnem__relay_logits_sent(mnem__relay *relay);
-mnem_status mnem__relay_logits_post(mnem__relay *relay, float *logits, size_t bytes);
-mnem_status mnem__relay_logits_wait(mnem__relay *relay, size_t bytes);
-static inline mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits,
-                                                     size_t bytes) {
-    const mnem_status status = mnem__relay_logits_post(relay, logits, bytes);
-    return status == MNEM_OK ? mnem__relay_logits_wait(relay, bytes) : status;
-}
+mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits, size_t bytes);
+/* The same for later: until it is waited for the request and logits stay where they are. */
+mnem_status mnem__relay_logits_post(mnem__relay *relay, float *logits, size_t bytes,
+                                    mnem_comm_request *request);
+mnem_status mnem__relay_logits_wait(mnem__relay *relay, mnem_comm_request *request, size_t bytes);
 
 #endif

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "kit/kit.h"
 #include "kit/kit_random.h"
 #include "tools/tool_run.h"
@@ -133,6 +135,79 @@ static void the_text_is_that_of_one_process(void **state) {
     }
 }
 
+static void several_texts_are_those_of_one_process(void **state) {
+    (void)state;
+    static char alone[64 * 1024];
+    const char *words = "run %s --raw -p \"And it came\" -p \"In the\" -p \"Now\" -p \"The "
+                        "LORD\" -p \"A\" --temp 0.9 --seed 3 -n 30 --ctx 128";
+    char line[400];
+    snprintf(line, sizeof line, words, tool_model);
+    const said *s = shell("%s %s -q", MNEM_COMMAND, line);
+    assert_int_equal(s->code, 0);
+    memcpy(alone, s->out, sizeof alone);
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        s = shell(MPIRUN "%s --memory %dM -q", ranks, line, MORE + 60);
+        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
+        assert_string_equal(s->out, alone);
+    }
+}
+
+/* What a server says to one prompt, before a signal ends it; command starts it. */
+static const said *serve_once(const char *command, char text[400]) {
+    static char answer[64 * 1024];
+    const said *s = shell(
+        "rm -f address; %s serve %s --memory %dM --port 0 --no-history >address & P=$!; "
+        "for i in $(seq 1200); do A=$(cat address 2>/dev/null); [ -n \"$A\" ] && break; sleep 0.1; "
+        "done; curl -s $A/v1/completions -d @body >answer; kill -TERM $P; wait $P; true",
+        command, tool_model, MORE + 100);
+    read_file(at("answer"), answer, sizeof answer);
+    json_t *object = json_loads(answer, 0, NULL);
+    if (!object) fail_msg("%s: %s", answer, s->err);
+    const json_t *choice = json_array_get(json_object_get(object, "choices"), 0);
+    const char *said_ = json_string_value(json_object_get(choice, "text"));
+    assert_non_null(said_);
+    snprintf(text, 400, "%.399s", said_);
+    json_decref(object);
+    return s;
+}
+
+/* A signal at mpirun ends the server and its ranks in order: their table comes at the end only. */
+static void a_server_over_ranks_answers_and_ends(void **state) {
+    (void)state;
+    char command[600], alone[400], text[400];
+    if (system("command -v curl >/dev/null") != 0) skip();
+    FILE *body = fopen(at("body"), "wb");
+    assert_non_null(body);
+    fputs("{\"prompt\": \"And it came to pass\", \"max_tokens\": 30, \"seed\": 4}", body);
+    fclose(body);
+    serve_once(MNEM_COMMAND, alone);
+    snprintf(command, sizeof command, MPIRUN, 2);
+    const said *s = serve_once(command, text);
+    assert_string_equal(text, alone);
+    check_table(s->err, 2);
+}
+
+static void the_link_is_measured_and_kept(void **state) {
+    (void)state;
+    const said *s = shell("export XDG_CACHE_HOME=.; " MPIRUN
+                          "bench %s --memory %dM -p 32 -n 8 -r 1 --sequences 3 -t 1",
+                          2, tool_model, MORE + 100);
+    if (s->code != 0) fail_msg("%s", s->err);
+    assert_non_null(strstr(s->out, "tg8 x 3"));
+    assert_non_null(strstr(s->out, "link of ranks"));
+    s = shell("XDG_CACHE_HOME=. %s plan %s --ranks 2 --memory %dM --json", MNEM_COMMAND, tool_model,
+              MORE + 100);
+    assert_int_equal(s->code, 0);
+    assert_non_null(strstr(s->out, "\"rank_bytes_measured\":true"));
+    s = shell(MPIRUN "bench %s --memory %dM -p 32 -n 8 -r 1 -t 1 --link 1Gbit/s,5ms", 2, tool_model,
+              MORE + 100);
+    double ms = 0;
+    const char *link = strstr(s->out, "link of ranks");
+    assert_non_null(link);
+    assert_int_equal(sscanf(strchr(link, ',') + 1, "%lf ms", &ms), 1);
+    assert_true(ms >= 5);
+}
+
 static void the_perplexity_is_that_of_one_process(void **state) {
     (void)state;
     char words[400], alone[400];
@@ -159,7 +234,9 @@ static void what_does_not_run_is_refused_once(void **state) {
          "ranks: queries, keys and values in one matrix isn", 1},
         {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
          "ranks: a mixture of experts isn", 1},
-        {"embed", "embed doesn", 2},
+        {"embed model.gguf hi", "embed doesn", 2},
+        {"plan", "mnem plan --ranks N", 2},
+        {"serve --memory 100M --swap .", "--swap isn", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
@@ -259,6 +336,9 @@ int main(void) {
         cmocka_unit_test(a_cut_or_a_list_of_budgets_needs_ranks),
 #ifdef MNEM_MPIRUN
         cmocka_unit_test(the_text_is_that_of_one_process),
+        cmocka_unit_test(several_texts_are_those_of_one_process),
+        cmocka_unit_test(a_server_over_ranks_answers_and_ends),
+        cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(what_does_not_run_is_refused_once),
         cmocka_unit_test(ranks_that_differ_are_named),

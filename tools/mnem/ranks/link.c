@@ -1,8 +1,8 @@
 /* link.c: a link between ranks in words, and measured.
  *
- * Latency is half of the median round trip of a message of 8 bytes; bandwidth is that of the best of
- * some messages of 1 MiB, less the latency. They are of the whole way, from the call on one rank to
- * the return on the other: what a pass waits for. */
+ * Latency is half of the median round trip of a message of 8 bytes; bandwidth is that of the best
+ * of some messages of 1 MiB, less the latency. They are of the whole way, from the call on one rank
+ * to the return on the other: what a pass waits for. */
 #include "ranks/link.h"
 
 #include <math.h>

@@ -169,7 +169,8 @@ static double measure_disk(const tool_stage *stage) {
     return rate;
 }
 
-/* The profile is of all processors: with fewer threads it is measured, neither used nor kept. */
+/* The profile is of all processors: with fewer threads it is measured, neither used nor kept; of
+ * several ranks it isn't kept, since what they reach together isn't one machine's. */
 static bool of_machine(const tool_stage *stage) {
     return stage->asked->threads == 0;
 }
@@ -468,7 +469,7 @@ static int run_bench(bench *b) {
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code == TOOL_OK) code = measure_model(b);
     if (code != TOOL_OK) return code;
-    if (of_machine(stage)) tool_profile_save(&stage->profile);
+    if (of_machine(stage) && !tool_ranks()) tool_profile_save(&stage->profile);
     keep(b);
     keep_link(b);
     if (stage->args->json)

@@ -297,7 +297,10 @@ static int choose_link(paper *p, const char *link) {
 
 int tool_plan_ranks(tool_stage *stage, const char *memory, int32_t count, const char *link) {
     paper p = {.stage = stage, .count = count};
+    uint64_t budget;
     int code = choose_link(&p, link);
+    for (int32_t i = 0; i < count && code == TOOL_OK; i++)
+        code = tool_budget_of("plan", memory, i, &budget);
     if (code != TOOL_OK) return code;
     const uint64_t others = live_bytes(stage) - code_bytes(stage->ledger);
     code = tool_stage_tokenizer(stage); /* which rank 0 has */
