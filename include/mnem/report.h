@@ -124,6 +124,7 @@ typedef struct mnem_report_facts {
     uint64_t hole_at_peak; /* H */
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
     uint64_t disk_bytes, disk_ns, disk_reads; /* ns: sum of the reads' own times */
+    uint64_t runs_left_out;                   /* of programs: their operators weren't told */
     size_t accounts, sites, leaks, ops;
     const mnem_report_owner *account;     /* [accounts], most at the peak first */
     const mnem_report_owner *site;        /* [sites], the same; none without sites */

@@ -10,6 +10,7 @@
  * its own. Where the kernel has none, the stopper sleeps far longer than a store is on its way. */
 #include "base/event.h"
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process.h"
 
 #if defined __x86_64__
 #include <cpuid.h>
@@ -132,6 +132,12 @@ mnem__event_sink *mnem__event_enter_slowly(void) {
     return NULL;
 }
 
+/* Instead of a put. */
+static void leave(void) {
+    depart(slotless ? &slots[0] : mnem__event_mine);
+    if (slotless) pthread_mutex_unlock(&shared_lock);
+}
+
 /* A thread that the sink had no room for shares the first slot to the end, also when another gives
  * its own back: so what it begins and ends is told of one thread. */
 static void put_elsewhere(mnem__event_sink *sink, mnem__event_slot *slot,
@@ -207,19 +213,81 @@ void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uin
                     small, value);
 }
 
+/* A counter whose name has a number of its own; leaves the sink. */
+static void tell_fixed(mnem__event_sink *sink, uint32_t number, const char *text, uint64_t value) {
+    const mnem__event_key named = {.sort = MNEM__NAME_PLAIN, .text = text};
+    const uint32_t known = mnem__event_name_known(sink, MNEM__OWNER_FIXED, number);
+    const uint32_t name = known ? known : mnem__event_name(sink, MNEM__OWNER_FIXED, number, &named);
+    mnem__event_put(sink, MNEM__EVENT_COUNTER, name, 0, value);
+}
+
+/* ---- programs ---- */
+
+/* Who has no buffer of its own remembers none. */
+int mnem__event_program_begin(mnem__event_program *p) {
+    mnem__event_sink *sink = mnem__event_enter();
+    mnem__event_slot *slot = mnem__event_mine;
+    if (!sink) return -1;
+    if (!slot || p->to >= 1 << MNEM__AGAIN_PLACE) {
+        leave();
+        return -1;
+    }
+    slot->newest = (slot->newest + 1) % MNEM__PROGRAMS;
+    slot->program[slot->newest].number = 0;
+    mnem__event_put(sink, MNEM__EVENT_PROGRAM, slot->newest, (uint32_t)p->to, (uint64_t)p->from);
+    p->losses = slot->losses;
+    return (int)slot->newest;
+}
+
+void mnem__event_program_end(int which, const mnem__event_program *p) {
+    if (which >= 0) mnem__event_mine->program[which] = *p;
+}
+
+/* 100 ticks an operator are to be a 400th of all. */
+void mnem__event_program_again(int which, uint64_t ticks, int32_t operators) {
+    enum { TICKS_EACH = 100, PART = 400, MOST = 64 };
+    mnem__event_sink *sink = mnem__event_enter();
+    if (!sink) return;
+    mnem__event_program *p = &mnem__event_mine->program[which];
+    const uint64_t to_leave =
+        (uint64_t)operators * TICKS_EACH * PART / (ticks ? ticks : UINT64_MAX);
+    const uint32_t left = p->left;
+    p->to_leave = to_leave < MOST ? (uint32_t)to_leave : MOST;
+    p->left = 0;
+    if (!left) {
+        leave();
+        return;
+    }
+    const uint64_t all = atomic_fetch_add_explicit(&sink->left, left, memory_order_relaxed) + left;
+    tell_fixed(sink, MNEM__FIXED_LEFT, "runs without operators", all);
+}
+
 /* ---- what is resident ---- */
 
 enum { SAMPLE_NS = 10000000 };
 
 _Atomic uint64_t mnem__event_looked;
 
-/* The second number of statm, in pages. */
-static uint64_t resident_bytes(void) {
+/* The second number of statm, in pages; 0: not known. It is open while there is a sink, since to
+ * open it takes three times as long as to read it. */
+static uint64_t resident_bytes(const mnem__event_sink *sink) {
     char text[128];
     char *end;
-    if (mnem__file_read_small("/proc/self/statm", text, sizeof text) != MNEM_OK) return 0;
+    const ssize_t n = sink->statm < 0 ? -1 : pread(sink->statm, text, sizeof text - 1, 0);
+    if (n <= 0) return 0;
+    text[n] = 0;
     strtoull(text, &end, 10);
     return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void tell_resident(void) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (!sink) return;
+    const uint64_t bytes = resident_bytes(sink);
+    if (bytes)
+        tell_fixed(sink, MNEM__FIXED_RSS, "VmRSS", bytes);
+    else
+        leave();
 }
 
 static struct {
@@ -268,10 +336,7 @@ void mnem__event_sample(void) {
     uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
     if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;
     sampler_tell();
-    const uint64_t bytes = resident_bytes();
-    if (bytes)
-        mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_RSS, 0, "VmRSS", NULL,
-                        bytes);
+    tell_resident();
 }
 
 /* ---- begin, end ---- */
@@ -285,7 +350,10 @@ bool mnem__event_start(mnem__event_sink *sink) {
     sink->clocked = !counter_is_steady();
     sink->start = ticks(sink);
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-    return atomic_compare_exchange_strong(&mnem__event_sink_now, &none, sink);
+    sink->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (atomic_compare_exchange_strong(&mnem__event_sink_now, &none, sink)) return true;
+    if (sink->statm >= 0) close(sink->statm);
+    return false;
 }
 
 static void await_all(void) {
@@ -301,4 +369,5 @@ void mnem__event_stop(mnem__event_sink *sink) {
     await_all();
     for (unsigned i = 0; i < MNEM__EVENT_SLOTS; i++)
         if (slots[i].generation == sink->generation) sink->leave(sink, &slots[i]);
+    if (sink->statm >= 0) close(sink->statm);
 }

@@ -36,7 +36,20 @@ typedef enum mnem__event_what {
     /* Ends the operator that this thread is in, if it is, and begins the named one: one event for
      * each of a program. Its bytes and its multiply-adds: mnem__event_operator. */
     MNEM__EVENT_OPERATOR,
+    /* A program begins, the name-th that this thread remembers: its next operators are those from
+     * value to below small. */
+    MNEM__EVENT_PROGRAM,
+    /* Up to four operators one after another of a program that this thread remembers, with the
+     * bytes and multiply-adds that it told then. name: the first one's place in it, above that
+     * which program, and how many operators; small, value: ticks from the first to each other. */
+    MNEM__EVENT_AGAIN,
 } mnem__event_what;
+enum {
+    MNEM__PROGRAMS = 4, /* that a thread remembers */
+    MNEM__AGAIN_MOST = 4,
+    MNEM__AGAIN_PLACE = 15, /* bits of a place in a program; two of a program, three of a count */
+    MNEM__AGAIN_COUNT = 17,
+};
 
 /* Classes of refusals, sorts of spans, phases of requests: mnem/trace_read.h has the same. */
 enum {
@@ -74,6 +87,15 @@ typedef struct mnem__event_key {
     const char *text, *more; /* copied; more: put behind text and a blank; or a site's file; NULL */
 } mnem__event_key;
 
+/* A run of a program, as far as its operators' bytes and multiply-adds depend on it. losses: of the
+ * slot that was told all of it. */
+typedef struct mnem__event_program {
+    uint32_t number, losses; /* number: mnem__event_owner; 0: none */
+    int32_t from, to;
+    int64_t tokens, first_row;
+    uint32_t to_leave, left; /* runs to be left out, and that were since the last one told */
+} mnem__event_program;
+
 /* A thread's buffer. Thread: of the sink's count; generation: of the sink that gave it. */
 typedef struct mnem__event_slot {
     _Alignas(64) _Atomic uint32_t busy;
@@ -81,7 +103,11 @@ typedef struct mnem__event_slot {
     mnem__event *next, *end;
     uint64_t dropped;
     uint32_t thread;
+    uint32_t losses;    /* times that what was told before isn't known any more */
+    mnem__event *again; /* an AGAIN that isn't full, if it is the last event; or NULL */
+    uint32_t newest;    /* of the programs */
     bool taken;
+    mnem__event_program program[MNEM__PROGRAMS]; /* that all was told of */
 } mnem__event_slot;
 
 enum { MNEM__EVENT_KNOWN = 4096, MNEM__EVENT_SLOTS = 64, MNEM__NAME_NONE = 0xfffff };
@@ -91,12 +117,15 @@ struct mnem__event_sink {
     uint64_t start; /* in ticks */
     uint32_t generation;
     bool clocked; /* ticks are nanoseconds: this processor's counter can't be trusted */
-    /* Puts away what a slot has, gives room for more; false: there is none for this thread, it
-     * shares the first slot. May be called under any lock: takes none of others, no heap. */
+    int statm;    /* what is resident is read from it */
+    /* Puts away what a slot has, gives room for more (and counts a loss if it is a new one, or lost
+     * events); false: there is none for this thread, it shares the first slot. May be called under
+     * any lock: takes none of others, no heap. */
     bool (*room)(mnem__event_sink *sink, mnem__event_slot *slot);
     void (*leave)(mnem__event_sink *sink, mnem__event_slot *slot);        /* its thread ends */
     uint32_t (*name)(mnem__event_sink *sink, const mnem__event_key *key); /* or NAME_NONE */
     _Atomic uint64_t nameless; /* events that found no room for their name */
+    _Atomic uint64_t left;     /* runs that were left out, up to the last that was told */
     /* Names by who asks: owner 24 bits, number 20, name 20; 0: nothing. */
     _Atomic uint64_t known[MNEM__EVENT_KNOWN];
 };
@@ -209,6 +238,78 @@ static inline uint32_t mnem__event_operator(uint64_t bytes, uint64_t products, u
     return (uint32_t)products;
 }
 
+/* ---- a program that runs again and again ----
+ *
+ *     first run    PROGRAM, OPERATOR, OPERATOR, ...     24 bytes each
+ *     later ones   AGAIN (4 operators), OPERATOR, AGAIN (4), ...
+ *
+ * Most operators move and multiply the same in each run of as many tokens, so only their times are
+ * kept then; those of pages are told as ever. To read the clock between two operators takes twice
+ * what a loop of reads says. So of a program whose operators take less than 16 us in the mean, only
+ * every k-th run is told, for a quarter of a percent of its time; a counter says how many
+ * weren't. */
+
+/* Which of the programs that this thread told all of this run is of; -1: none. */
+static inline int mnem__event_program_told(const mnem__event_program *p) {
+    const mnem__event_slot *slot = mnem__event_mine;
+    for (int i = 0; slot && i < MNEM__PROGRAMS; i++) {
+        const mnem__event_program *told = &slot->program[i];
+        if (told->number == p->number && told->tokens == p->tokens &&
+            told->losses == slot->losses && told->from == p->from && told->to == p->to &&
+            told->first_row == p->first_row)
+            return i;
+    }
+    return -1;
+}
+/* Whether this run of it isn't told at all. */
+static inline bool mnem__event_program_leave_out(const mnem__event_program *p) {
+    const int which = mnem__event_program_told(p);
+    if (which < 0 || !mnem__event_mine->program[which].to_leave) return false;
+    mnem__event_mine->program[which].to_leave--;
+    mnem__event_mine->program[which].left++;
+    return true;
+}
+/* A run that was told again took so many ticks for its operators. */
+void mnem__event_program_again(int which, uint64_t ticks, int32_t operators);
+/* Begins to tell all of it, in place of the one that was told least lately. Sets losses. */
+int mnem__event_program_begin(mnem__event_program *p);
+/* All of it was told; which: what begin returned. */
+void mnem__event_program_end(int which, const mnem__event_program *p);
+
+/* The operator at this place of the program begins, and the one before it ends. false: this thread
+ * has to tell of it in full, and still has the sink. */
+static inline bool mnem__event_put_again(mnem__event_sink *sink, uint64_t counter, int which,
+                                         uint32_t place) {
+    mnem__event_slot *slot = mnem__event_mine;
+    if (__builtin_expect(!slot || slot->generation != sink->generation || sink->clocked ||
+                             slot->program[which].losses != slot->losses || slot->next >= slot->end,
+                         0))
+        return false;
+    const uint64_t when = counter - sink->start;
+    const uint32_t here = (uint32_t)which << MNEM__AGAIN_PLACE | place;
+    mnem__event *to = slot->again;
+    if (to && to + 1 == slot->next) {
+        const uint32_t first = to->name & ((1u << MNEM__AGAIN_COUNT) - 1);
+        const uint32_t count = to->name >> MNEM__AGAIN_COUNT;
+        const uint64_t since = when - (to->when >> 8);
+        if (count < MNEM__AGAIN_MOST && first + count == here && since <= UINT32_MAX) {
+            to->name += 1u << MNEM__AGAIN_COUNT;
+            if (count == 1)
+                to->small = (uint32_t)since;
+            else
+                to->value |= since << (count == 2 ? 0 : 32);
+            atomic_store_explicit(&slot->busy, 0, memory_order_release);
+            return true;
+        }
+    }
+    to = slot->next++;
+    *to = (mnem__event){.when = when << 8 | MNEM__EVENT_AGAIN,
+                        .name = 1u << MNEM__AGAIN_COUNT | here};
+    slot->again = to;
+    atomic_store_explicit(&slot->busy, 0, memory_order_release);
+    return true;
+}
+
 /* Who says sums of its own whenever VmRSS is said, such as a ledger: one at a time. tell is called
  * with no lock but its own turn's; last: it won't be again. */
 typedef void mnem__event_sampler(void *context, bool last);
@@ -225,7 +326,8 @@ enum {
     MNEM__FIXED_RSS,
     MNEM__FIXED_COPIED, /* marks of a stream: bytes copied; handed over where they are */
     MNEM__FIXED_HANDED,
-    MNEM__FIXED_WORKSPACE /* a counter: bytes that a run of an operator, or of a graph, uses */
+    MNEM__FIXED_WORKSPACE, /* a counter: bytes that a run of an operator, or of a graph, uses */
+    MNEM__FIXED_LEFT       /* a counter: runs of programs that were left out */
 };
 
 /* A number for who has names (a ledger, a pool, a program), from 1. */
@@ -245,7 +347,7 @@ uint32_t mnem__event_name(mnem__event_sink *sink, uint32_t owner, uint32_t numbe
 
 uint64_t mnem__event_ticks(const mnem__event_sink *sink);
 
-/* Begins: start, generation and clocked are set here. false: there is one. */
+/* Begins: start, generation, clocked and statm are set here. false: there is one. */
 bool mnem__event_start(mnem__event_sink *sink);
 /* Ends: afterwards nobody has the sink. leave was called for each slot that it gave room to. */
 void mnem__event_stop(mnem__event_sink *sink);

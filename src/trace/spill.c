@@ -109,7 +109,9 @@ static void begin_again(mnem_trace *trace, mnem__event_slot *slot, uint64_t lost
     mnem__trace_buffer *b = buffer_of(trace, slot);
     slot->next = b->chunk;
     slot->end = slot->next + trace->events;
+    slot->again = NULL;
     if (!lost) return;
+    slot->losses++;
     *slot->next++ =
         (mnem__event){.when = (when & ~(uint64_t)0xff) | MNEM__EVENT_DROPPED, .value = lost};
 }
@@ -154,6 +156,7 @@ static bool slot_begin(mnem_trace *trace, mnem__event_slot *slot) {
     if (!b) return false;
     slot->thread = (uint32_t)(b - trace->buffers);
     slot->generation = trace->sink.generation;
+    slot->losses++;
     begin_again(trace, slot, 0, 0);
     return true;
 }

@@ -12,6 +12,12 @@
 #include "trace/trace_private.h"
 #include "trace/trace_source.h"
 
+/* A program that was told: its operators up to `to`, of which those below known were so far. */
+typedef struct program {
+    mnem__event *told;
+    uint32_t room, known, to;
+} program;
+
 typedef struct cursor {
     uint64_t place, next; /* the chunk; the one after it */
     uint64_t left;        /* chunks from this one on */
@@ -23,6 +29,9 @@ typedef struct cursor {
     uint32_t within_name;
     uint64_t within_products;
     mnem__event *events;
+    program program[MNEM__PROGRAMS];
+    uint32_t newest; /* of the programs: the one that is told */
+    uint32_t inner;  /* which of an AGAIN's operators is next */
 } cursor;
 
 typedef struct recorded {
@@ -82,11 +91,22 @@ static mnem_status rewind_all(mnem_trace_reader *reader) {
     for (uint32_t i = 0; i < r->count; i++) {
         const mnem__trace_thread *t = &r->trace->threads[i];
         cursor *c = &r->cursors[i];
-        *c = (cursor){
-            .place = t->first, .left = t->chunks, .lost = t->lost > 0, .events = c->events};
+        c->place = t->first;
+        c->left = t->chunks;
+        c->lost = t->lost > 0;
+        c->in = c->count = c->upper = c->inner = 0;
+        c->within = false;
+        for (uint32_t k = 0; k < MNEM__PROGRAMS; k++) c->program[k].known = c->program[k].to = 0;
         MNEM__TRY(refill(r, c));
     }
     return MNEM_OK;
+}
+
+/* Ticks of a cursor's next event. */
+static uint64_t when_next(const cursor *c) {
+    const mnem__event *e = &c->events[c->at];
+    const uint64_t since[MNEM__AGAIN_MOST] = {0, e->small, e->value & UINT32_MAX, e->value >> 32};
+    return (e->when >> 8) + since[c->inner];
 }
 
 static cursor *earliest(recorded *r) {
@@ -94,9 +114,46 @@ static cursor *earliest(recorded *r) {
     for (uint32_t i = 0; i < r->count; i++) {
         cursor *c = &r->cursors[i];
         if (c->at == c->have) continue;
-        if (!best || c->events[c->at].when >> 8 < best->events[best->at].when >> 8) best = c;
+        if (!best || when_next(c) < when_next(best)) best = c;
     }
     return best;
+}
+
+/* ---- programs that run again ---- */
+
+/* From now on operators are those of a program, from its first one on. */
+static mnem_status program_begin(cursor *c, const mnem__event *e) {
+    c->newest = e->name % MNEM__PROGRAMS;
+    program *p = &c->program[c->newest];
+    p->known = (uint32_t)e->value;
+    p->to = e->small;
+    if (p->to <= p->room) return MNEM_OK;
+    mnem__event *more = mnem__realloc("trace", p->told, p->to * sizeof *more);
+    if (!more) return mnem__heap_status();
+    memset(more + p->room, 0, (p->to - p->room) * sizeof *more);
+    p->told = more;
+    p->room = p->to;
+    return MNEM_OK;
+}
+
+/* The AGAIN's next operator as it was told before; one that never was (a damaged file) is nothing
+ * of "others". */
+static mnem__event again_of(const cursor *c, const mnem__event *e) {
+    const uint32_t place = (e->name & ((1u << MNEM__AGAIN_PLACE) - 1)) + c->inner;
+    const program *p = &c->program[e->name >> MNEM__AGAIN_PLACE & (MNEM__PROGRAMS - 1)];
+    mnem__event made = place < p->known ? p->told[place] : (mnem__event){0};
+    made.when = when_next(c) << 8 | MNEM__EVENT_OPERATOR;
+    return made;
+}
+
+/* The cursor's next event goes, which was e; of an AGAIN (count operators) it is the inner one. */
+static void take_next(cursor *c, const mnem__event *e, bool again, uint32_t count) {
+    program *p = &c->program[c->newest];
+    if ((e->when & 0xff) == MNEM__EVENT_OPERATOR && !again && p->known < p->to)
+        p->told[p->known++] = *e;
+    if (again && ++c->inner < count) return;
+    c->inner = 0;
+    c->at++;
 }
 
 /* ---- what an event says ---- */
@@ -175,16 +232,27 @@ static int next_lost(recorded *r, mnem_trace_event *out) {
     return 0;
 }
 
+/* The cursor's next event, which is taken unless an operator's end came before it. */
+static mnem_status next_of(recorded *r, cursor *c, mnem__event *e) {
+    *e = c->events[c->at];
+    e->name &= MNEM__NAME_NONE;
+    const bool again = (e->when & 0xff) == MNEM__EVENT_AGAIN;
+    const uint32_t count = e->name >> MNEM__AGAIN_COUNT;
+    if ((e->when & 0xff) == MNEM__EVENT_PROGRAM) MNEM__TRY(program_begin(c, e));
+    if (again) *e = again_of(c, e);
+    const mnem__event whole = *e;
+    if (!split(c, e)) take_next(c, &whole, again, count);
+    return c->at == c->have ? refill(r, c) : MNEM_OK;
+}
+
 static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     recorded *r = reader->state;
     for (;;) {
+        mnem__event e;
         cursor *c = earliest(r);
         if (!c) return next_lost(r, out);
-        mnem__event e = c->events[c->at];
-        e.name &= MNEM__NAME_NONE;
-        const bool again = split(c, &e);
-        c->at += !again;
-        if (c->at == c->have && refill(r, c) != MNEM_OK) return -1;
+        if (next_of(r, c, &e) != MNEM_OK) return -1;
+        if ((e.when & 0xff) == MNEM__EVENT_PROGRAM) continue;
         if ((e.when & 0xff) == MNEM__EVENT_LARGE) {
             c->upper = e.small;
             continue;
@@ -196,7 +264,10 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
 }
 
 static void close_recorded(mnem_trace_reader *reader) {
-    mnem__free(reader->state);
+    recorded *r = reader->state;
+    for (uint32_t i = 0; i < r->count; i++)
+        for (uint32_t k = 0; k < MNEM__PROGRAMS; k++) mnem__free(r->cursors[i].program[k].told);
+    mnem__free(r);
 }
 
 /* ---- opening ---- */

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/minmax.h"
+#include "base/pages.h"
 #include "trace/trace_out.h"
 #include "trace/trace_private.h"
 #include "trace/trace_source.h"
@@ -46,11 +48,11 @@ static sizes sizes_of(const mnem_trace_options *options) {
     return s;
 }
 
-/* Writing takes a buffer, a cursor for each thread and tables, which double; a budget that is full
- * at the end must not be in the way. */
+/* Writing takes a buffer, a cursor for each thread, tables, which double, and a program's operators
+ * as they were told; a budget that is full at the end must not be in the way. */
 static size_t reserve_bytes(const sizes *s) {
-    return MNEM__OUT_BYTES + MNEM__TRACE_THREADS * 64 + (size_t)s->names * 3 * sizeof(void *) +
-           (32 << 10);
+    return MNEM__OUT_BYTES + MNEM__TRACE_THREADS * 64 +
+           s->names * (3 * sizeof(void *) + sizeof(mnem__event)) + (32 << 10);
 }
 
 uint64_t mnem_trace_bytes(const mnem_trace_options *options) {
@@ -107,12 +109,20 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
     return MNEM_OK;
 }
 
+/* Names and the buffer of the first thread, so that the first events don't wait for pages. */
+static void touch(mnem_trace *trace, const sizes *s) {
+    const size_t chunk = mnem__min_u64(s->events, EVENTS_DEFAULT) * sizeof(mnem__event);
+    mnem__pages_touch(trace, s->chunks_at);
+    mnem__pages_touch((char *)trace + s->chunks_at + s->events * sizeof(mnem__event), chunk);
+}
+
 mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **out) {
     *out = NULL;
     if (!options || !options->path) return mnem__fail(MNEM_INVALID, "trace: no path");
     const sizes s = sizes_of(options);
     mnem_trace *trace = mnem__calloc("trace", 1, s.bytes);
     if (!trace) return mnem__heap_status();
+    touch(trace, &s);
     parts_init(trace, &s);
     const mnem_status status = begin(trace, options, &s);
     if (status == MNEM_OK)

@@ -125,11 +125,129 @@ static void an_operator_ends_the_one_before(void **state) {
     }
 }
 
+/* ---- a program that runs again ---- */
+
+enum { NODES = 11, PAGES = 6, RUNS = 60 }; /* node PAGES is told in full each time */
+
+static uint64_t bytes_of(int node, int64_t tokens, int run) {
+    return (uint64_t)tokens << 20 | (uint64_t)node << 8 | (node == PAGES ? run : 0);
+}
+
+static const char *const names[NODES] = {"n0", "n1", "same", "n3", "same", "n5",
+                                         "n6", "n7", "n8",   "n9", "n10"};
+
+/* As graph/run/run.c tells of a run. */
+static void program_run(uint32_t number, int64_t tokens, int run) {
+    mnem__event_program p = {.number = number, .to = NODES, .tokens = tokens};
+    const int again = mnem__event_program_told(&p);
+    const int whole = again < 0 ? mnem__event_program_begin(&p) : -1;
+    for (int i = 0; i < NODES; i++) {
+        if (i == 8 && run % 5 == 0) mnem_trace_counter("between", (uint64_t)run);
+        mnem__event_sink *sink = mnem__event_enter();
+        assert_non_null(sink);
+        if (again >= 0 && i != PAGES &&
+            mnem__event_put_again(sink, mnem__event_counter(), again, (uint32_t)i))
+            continue;
+        const mnem__event_key key = {.sort = MNEM__NAME_PLAIN, .text = names[i]};
+        uint64_t value;
+        const uint32_t small = mnem__event_operator(bytes_of(i, tokens, run), 3, &value);
+        mnem__event_put(sink, MNEM__EVENT_OPERATOR, sink->name(sink, &key), small, value);
+    }
+    operator_end(names[NODES - 1], 3);
+    mnem__event_program_end(whole, &p);
+}
+
+/* Later ones change each time, the last ones more than a thread remembers. */
+static int64_t tokens_of(int run) {
+    return run < 3 ? 100 : run < 40 ? 1 : run < 50 ? 2 + run % 2 : 4 + run % 5;
+}
+
+/* Reads a run; returns the time of its end. */
+static uint64_t assert_run(mnem_trace_reader *reader, int run, uint64_t since) {
+    for (int i = 0; i <= NODES; i++) {
+        const bool between = i == 8 && run % 5 == 0;
+        if (between) assert_int_equal(take(reader, MNEM_TRACE_COUNTER).bytes, (uint64_t)run);
+        uint64_t ended = 0;
+        if (i > 0) ended = assert_operator(reader, MNEM_TRACE_END, names[i - 1], 3);
+        if (i == NODES) return ended;
+        const uint64_t begun =
+            assert_operator(reader, MNEM_TRACE_BEGIN, names[i], bytes_of(i, tokens_of(run), run));
+        assert_true(begun >= since && (i == 0 || begun == ended));
+        since = begun;
+    }
+    return since;
+}
+
+/* Only times are kept of what is told again, four in an event; and all of it where a thread has
+ * forgotten it, and in another recording. */
+static void a_program_that_runs_again_is_kept_in_short(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {0, 16, 17, 100};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        recording r;
+        begin(&r, formats[k % 2], (mnem_trace_options){.events = sizes[k]}, 0);
+        for (int run = 0; run < RUNS; run++) program_run(7, tokens_of(run), run);
+        program_run(8, tokens_of(1), 1);
+        program_run(7, tokens_of(RUNS - 1), RUNS - 1);
+        mnem_trace_reader *reader = written(&r);
+        uint64_t since = 0;
+        for (int run = 0; run < RUNS; run++) since = assert_run(reader, run, since);
+        since = assert_run(reader, 1, since);
+        assert_run(reader, RUNS - 1, since);
+        mnem_trace_reader_close(reader);
+        must(mnem_ledger_destroy(r.ledger));
+    }
+}
+
+/* A first run: its program, its operators, an end. Later ones: six operators in two events, the one
+ * of pages, four in one, an end. */
+static void a_run_told_again_takes_less_than_half(void **state) {
+    (void)state;
+    recording r;
+    mnem_trace_info info;
+    begin(&r, formats[0], (mnem_trace_options){.events = 1 << 12}, 0);
+    for (int run = 1; run < 101; run++) program_run(7, 1, run % 4 + 1); /* no counter between */
+    must(mnem_trace_write(r.trace));
+    mnem_trace_info_get(r.trace, &info);
+    assert_int_equal(info.events, SUMS + 1 + NODES + 1 + 99 * (2 + 1 + 1 + 1));
+    mnem_trace_destroy(r.trace);
+    must(mnem_ledger_destroy(r.ledger));
+}
+
+/* 100 ticks of each operator are to be a 400th of its program's; what is left out is counted. */
+static void a_program_of_brief_operators_is_told_in_part(void **state) {
+    (void)state;
+    recording r;
+    begin(&r, formats[0], (mnem_trace_options){0}, 0);
+    const mnem__event_program p = {.number = 7, .to = NODES, .tokens = 1};
+    program_run(7, 1, 1);
+    const int which = mnem__event_program_told(&p);
+    assert_true(which >= 0);
+    assert_false(mnem__event_program_leave_out(&p));
+    mnem__event_program_again(which, NODES * UINT64_C(40001), NODES); /* long enough */
+    assert_false(mnem__event_program_leave_out(&p));
+    mnem__event_program_again(which, NODES * UINT64_C(12000), NODES);
+    for (int i = 0; i < 3; i++) assert_true(mnem__event_program_leave_out(&p));
+    assert_false(mnem__event_program_leave_out(&p));
+    mnem__event_program_again(which, NODES * UINT64_C(40001), NODES);
+    mnem_trace_reader *reader = written(&r);
+    mnem_trace_event e;
+    for (int i = 0; i < 2 * NODES; i++) assert_int_equal(next_told(reader, &e), 1);
+    assert_int_equal(next_told(reader, &e), 1);
+    assert_string_equal(mnem_trace_reader_name(reader, e.name), "runs without operators");
+    assert_int_equal(e.bytes, 3);
+    mnem_trace_reader_close(reader);
+    must(mnem_ledger_destroy(r.ledger));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_is_its_text_wherever_that_lies),
         cmocka_unit_test(an_event_is_24_bytes_and_nothing_beside),
         cmocka_unit_test(an_operator_ends_the_one_before),
+        cmocka_unit_test(a_program_that_runs_again_is_kept_in_short),
+        cmocka_unit_test(a_run_told_again_takes_less_than_half),
+        cmocka_unit_test(a_program_of_brief_operators_is_told_in_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
  * prepared, and the placement: O(tensors^2) for few, O(tensors log tensors) for many. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "graph/build/graph_private.h"
 
 /* ---- lifetimes and offsets ---- */
@@ -89,6 +90,7 @@ static mnem_status prepare(mnem_graph *graph) {
         const mnem_status status = mnem_op_prepare(&desc, &step->op);
         if (status != MNEM_OK) return mnem__fail_in(status, "graph node %d", i);
         step->rate = mnem__op_rate_of(&step->op);
+        step->steady = step->rate.known && !step->rate.position_bytes;
         if (step->op.workspace_bytes > graph->sizes.workspace_bytes)
             graph->sizes.workspace_bytes = step->op.workspace_bytes;
     }
@@ -163,6 +165,7 @@ static void find_meetings(mnem_graph *graph) {
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
     MNEM__TRY(mnem__graph_status(graph));
     graph->compiled = true;
+    graph->number = mnem__event_owner();
     graph->sizes = (mnem_graph_sizes){0};
     mnem__graph_clean(graph);
     MNEM__TRY(place(graph));

@@ -34,9 +34,10 @@ typedef struct mnem__graph_step {
     int32_t matrix, layer, guess;
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
     bool tail;
-    bool wait;  /* the team meets before this node */
-    bool again; /* made again by differentiation */
-    bool gone;  /* for cleanup.c: leaves the list */
+    bool steady; /* of as many tokens its bytes and multiply-adds are the same in each run */
+    bool wait;   /* the team meets before this node */
+    bool again;  /* made again by differentiation */
+    bool gone;   /* for cleanup.c: leaves the list */
 } mnem__graph_step;
 
 struct mnem_graph {
@@ -45,6 +46,7 @@ struct mnem_graph {
     int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
     bool constants, constant_positions; /* there are any; positions are */
     bool differentiated, compiled;
+    uint32_t number; /* for a trace; compile sets it */
     mnem_status error;
     char error_text[200];
     mnem_graph_sizes sizes;

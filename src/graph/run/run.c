@@ -289,41 +289,80 @@ static void tell_end(const mnem__run *r, int32_t i) {
         mnem__event_put(sink, MNEM__EVENT_END, name_of(sink, r, i), MNEM__SPAN_OPERATOR, products);
 }
 
+/* What a walk tells: all of its program, or again what didn't change. */
+typedef struct telling {
+    mnem__event_program program;
+    int again;  /* which of those that are remembered; -1: none, or it isn't told again */
+    int whole;  /* the same of one that is told in full */
+    bool named; /* no operator lacks a name so far */
+} telling;
+
+/* What is resident is sampled between nodes, in the time of none: node i - 1 ends before. NULL:
+ * nobody listens any more. */
+static mnem__event_sink *sample_between(mnem__event_sink *sink, const mnem__run *r, int32_t i,
+                                        uint64_t *now) {
+    uint64_t bytes, products;
+    cost_of(r, &r->graph->step[i - 1], &bytes, &products);
+    mnem__event_put_at(sink, *now, MNEM__EVENT_END, name_of(sink, r, i - 1), MNEM__SPAN_OPERATOR,
+                       products);
+    mnem__event_sample();
+    sink = mnem__event_enter();
+    *now = mnem__event_counter();
+    return sink;
+}
+
 /* Begins node i, which ends the one before it, where that is told of: one event for both, since of
- * a small model's operator two are a part in fifty. What is resident is sampled between nodes, in
- * the time of none. */
-static void tell_begin(const mnem__run *r, int32_t i, bool within) {
-    uint64_t bytes, products, value;
-    cost_of(r, &r->graph->step[i], &bytes, &products);
-    const uint32_t small = mnem__event_operator(bytes, products, &value);
+ * a small model's operator two are a part in fifty; and of four operators one, where only their
+ * times are new. */
+static void tell_begin(telling *t, const mnem__run *r, int32_t i, bool within) {
+    const mnem__graph_step *step = &r->graph->step[i];
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;
-    uint32_t name = name_of(sink, r, i);
-    uint64_t now = mnem__event_counter();
-    if (__builtin_expect(within && mnem__event_sample_due(now), 0)) {
-        cost_of(r, &r->graph->step[i - 1], &bytes, &products);
-        mnem__event_put_at(sink, now, MNEM__EVENT_END, name_of(sink, r, i - 1), MNEM__SPAN_OPERATOR,
-                           products);
-        mnem__event_sample();
-        if (!(sink = mnem__event_enter())) return;
-        name = name_of(sink, r, i);
-        now = mnem__event_counter();
-    }
+    uint64_t now = mnem__event_counter(), bytes, products, value;
+    if (__builtin_expect(within && mnem__event_sample_due(now), 0))
+        if (!(sink = sample_between(sink, r, i, &now))) return;
+    if (t->again >= 0 && step->steady && mnem__event_put_again(sink, now, t->again, (uint32_t)i))
+        return;
+    cost_of(r, step, &bytes, &products);
+    const uint32_t small = mnem__event_operator(bytes, products, &value);
+    const uint32_t name = name_of(sink, r, i);
+    t->named = t->named && name != MNEM__NAME_NONE;
     mnem__event_put_at(sink, now, MNEM__EVENT_OPERATOR, name, small, value);
+}
+
+static mnem__event_program program_of(const mnem__run *r) {
+    return (mnem__event_program){.number = r->graph->number,
+                                 .from = r->from,
+                                 .to = r->to,
+                                 .tokens = r->args->tokens,
+                                 .first_row = r->args->first_row};
 }
 
 static mnem_status run_told(mnem__walk *w, int32_t *i) {
     const mnem__run *r = w->run;
     const int32_t first = *i;
+    const uint64_t begun = mnem__event_counter();
     mnem_status status = MNEM_OK;
+    telling t = {.program = program_of(r), .whole = -1, .named = true};
+    t.again = mnem__event_program_told(&t.program);
+    if (t.again < 0 && first == r->from) t.whole = mnem__event_program_begin(&t.program);
     while (*i < r->to && status == MNEM_OK) {
-        tell_begin(r, *i, *i > first);
+        tell_begin(&t, r, *i, *i > first);
         status = r->args->observer ? run_step_observed(w, *i) : run_step(w, &r->graph->step[*i]);
         *i += status == MNEM_OK;
     }
     if (*i > first || status != MNEM_OK) tell_end(r, status == MNEM_OK ? *i - 1 : *i);
+    if (t.named && status == MNEM_OK) mnem__event_program_end(t.whole, &t.program);
+    if (t.again >= 0) mnem__event_program_again(t.again, mnem__event_counter() - begun, *i - first);
     mnem__event_sample();
     return status;
+}
+
+/* Whether this walk is told of by operator. */
+static bool told_of(const mnem__run *r) {
+    if (!mnem__event_told()) return false;
+    const mnem__event_program p = program_of(r);
+    return r->at > r->from || !mnem__event_program_leave_out(&p);
 }
 
 /* A failure or another team ends the walk of all members at the same node, since they read it in
@@ -331,7 +370,7 @@ static mnem_status run_told(mnem__walk *w, int32_t *i) {
 static void member(const mnem_worker *worker, void *context) {
     mnem__walk w = {.run = context, .worker = worker};
     const bool observed = w.run->args->observer && worker->index == 0;
-    const bool told = worker->index == 0 && mnem__event_told();
+    const bool told = worker->index == 0 && told_of(w.run);
     int32_t i = w.run->at;
     mnem_status status = told ? run_told(&w, &i) : MNEM_OK;
     while (i < w.run->to && status == MNEM_OK) {

@@ -167,6 +167,7 @@ mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *e) {
     case MNEM__REPORT_BEGIN:
     case MNEM__REPORT_END: return mnem__count_span(c, e, &ended, &span);
     case MNEM__REPORT_RESIDENT: reside(c, e); return MNEM_OK;
+    case MNEM__REPORT_LEFT: c->runs_left_out = e->bytes; return MNEM_OK;
     case MNEM__REPORT_SAMPLE: compare(c, e); return MNEM_OK;
     case MNEM__REPORT_TICK: return MNEM_OK;
     }

@@ -64,7 +64,8 @@ static void fill_facts(mnem_report *r) {
                              .reserved = level_of(r, &c->reserved, a->places),
                              .disk_bytes = c->disk_bytes,
                              .disk_ns = c->disk_ns,
-                             .disk_reads = c->disk_reads};
+                             .disk_reads = c->disk_reads,
+                             .runs_left_out = c->runs_left_out};
     memcpy(f->refused, c->refused, sizeof f->refused);
 }
 

@@ -59,7 +59,7 @@ typedef struct mnem__count {
     bool sampled;
     uint64_t samples, samples_equal; /* of ledgers' sums */
     bool sample_differs;             /* a kind of the one that is being told */
-    uint64_t disk_bytes, disk_ns, disk_reads;
+    uint64_t disk_bytes, disk_ns, disk_reads, runs_left_out;
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
     bool charged; /* there are charges: they are what is live, and blocks lie within */
     bool sited;

@@ -18,6 +18,7 @@ typedef enum mnem__report_what {
     MNEM__REPORT_BEGIN,   /* a span of a thread: name; why: mnem_span; bytes, or 0 */
     MNEM__REPORT_END,
     MNEM__REPORT_RESIDENT, /* bytes: VmRSS */
+    MNEM__REPORT_LEFT,     /* bytes: runs of programs so far whose operators weren't told */
     MNEM__REPORT_SAMPLE, /* ledger id's own sum of a kind (why), or of all (-1), which comes last */
     MNEM__REPORT_TICK    /* nothing but a moment */
 } mnem__report_what;

@@ -22,6 +22,10 @@ static bool is_resident(const trace_source *s, uint32_t name) {
     return strcmp(mnem_trace_reader_name(s->reader, name), "VmRSS") == 0;
 }
 
+static bool is_left(const trace_source *s, uint32_t name) {
+    return strcmp(mnem_trace_reader_name(s->reader, name), "runs without operators") == 0;
+}
+
 /* Of a counter "ledger N KIND" or "ledger N total": N, and the kind or -1. */
 static bool is_sum(const trace_source *s, uint32_t name, uint64_t *ledger, int32_t *kind) {
     unsigned owner;
@@ -59,7 +63,9 @@ static mnem__report_what what_of(const trace_source *s, const mnem_trace_event *
     case MNEM_TRACE_BEGIN: return MNEM__REPORT_BEGIN;
     case MNEM_TRACE_END: return MNEM__REPORT_END;
     case MNEM_TRACE_COUNTER:
-        return is_resident(s, from->name) ? MNEM__REPORT_RESIDENT : MNEM__REPORT_TICK;
+        return is_resident(s, from->name) ? MNEM__REPORT_RESIDENT
+               : is_left(s, from->name)   ? MNEM__REPORT_LEFT
+                                          : MNEM__REPORT_TICK;
     default: return MNEM__REPORT_TICK;
     }
 }

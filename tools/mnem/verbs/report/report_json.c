@@ -139,6 +139,7 @@ json_t *report_json(const mnem_report_facts *f) {
     json_object_set_new(root, "sites", owners_json(f, f->site, f->sites));
     json_object_set_new(root, "leaks", leaks_json(f));
     json_object_set_new(root, "operators", operators_json(f));
+    json_object_set_new(root, "runs_left_out", json_integer((json_int_t)f->runs_left_out));
     json_object_set_new(root, "roofs", roofs_json(f));
     json_object_set_new(root, "disk",
                         f->disk_reads

@@ -289,6 +289,10 @@ static void print_operators(const mnem_report_facts *f) {
                   report_rate(o, false, d), report_rate(o, true, e));
     }
     if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
+    if (f->runs_left_out)
+        tool_outf("  %s more runs of programs aren't in these: their operators are brief, and only "
+                  "some are told\n",
+                  tool_exact(f->runs_left_out, a));
 }
 
 static void print_disk(const mnem_report_facts *f) {
