@@ -11,6 +11,8 @@ A row: check, unit, before, promised, after, part of the promised gain that came
 """
 import argparse, json, os, re, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 
+from control_group import ControlGroup
+
 ROUNDS = 3
 
 
@@ -127,11 +129,14 @@ def streamed(m, model, *more, n=12):
     m.run("run", model, "-q", "-p", "In the", "-n", n, "--temp", 0, "--ctx", 128, "--raw", *more)
 
 
+def peak_of(m, model):
+    o = json.loads(m.run("plan", model, "--ctx", 128, "--json").stdout)
+    return o["plan"]["peak_bytes"] if "plan" in o else o["peak_bytes"]
+
+
 def least_memory(m, model, part):
     """A budget in which about so much of the weights stays in memory."""
-    o = json.loads(m.run("plan", model, "--ctx", 128, "--json").stdout)
-    peak = o["plan"]["peak_bytes"] if "plan" in o else o["peak_bytes"]
-    return f"{int(peak * part) >> 20}M"
+    return f"{int(peak_of(m, model) * part) >> 20}M"
 
 
 def disk_awaited(m, a):
@@ -163,9 +168,41 @@ def reader_idle(m, a):
     memory = least_memory(m, a.big, 0.8)
 
     def go(threads):
-        m.run("run", a.big, "-q", "-p", "And God said " * 60, "-n", 1, "--ctx", 512, "--temp", 0, "--raw", "--memory", memory,
-              "-t", threads)
+        m.run("run", a.big, "-q", "-p", "And God said " * 200, "-n", 1, "--ctx", 2048, "--temp", 0, "--raw", "--memory",
+              memory, "-t", threads)
     measured(m, "reader-idle", "seconds", lambda: go(1), lambda x: go(option(x["command"], "--threads")), rounds=2)
+
+
+def pages_lost(m, a):
+    """A budget beyond what a control group lets stay, on a machine that swaps (both are made here)."""
+    swap = m.folder + "/swap"
+    with open(swap, "wb") as out:
+        out.write(bytes(1 << 30))
+    os.chmod(swap, 0o600)
+    try:
+        subprocess.run(["mkswap", swap], check=True, capture_output=True)
+        subprocess.run(["swapon", swap], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        print(f"pages-lost           can't be made here: {e}")
+        return
+    group = ControlGroup("mnem-advice")
+    limit = int(peak_of(m, a.big) * 0.7)
+    outside = m.run
+
+    def inside(*args, check=True):
+        if args[0] != "run":
+            return outside(*args, check=check)
+        command = ["env", "XDG_STATE_HOME=" + m.env["XDG_STATE_HOME"], "XDG_CACHE_HOME=" + m.env["XDG_CACHE_HOME"],
+                   "MNEM_HISTORY=on", m.path]
+        return group.run(limit, command + [str(x) for x in args])
+    m.run = inside
+    try:
+        measured(m, "pages-lost", "seconds", lambda: streamed(m, a.big, "--memory", "2G"),
+                 lambda x: streamed(m, a.big, "--memory", option(x["command"], "--memory").rstrip(";")), rounds=2)
+    finally:
+        m.run = outside
+        group.remove()
+        subprocess.run(["swapoff", swap], check=False)
 
 
 def disk_slow(m, a):
@@ -326,7 +363,7 @@ def work_repeated(m, a):
 
 
 CHECKS = {f.__name__.replace("_", "-"): f for f in (
-    threads_too_few, others_run, bandwidth_reached, roofs_far, disk_awaited, disk_slow, reader_idle, page_cache,
+    threads_too_few, others_run, bandwidth_reached, roofs_far, disk_awaited, disk_slow, reader_idle, pages_lost, page_cache,
     time_off, pages_small, training_efficiency, clients_refused, work_repeated)}
 
 

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""compare_probe.py LIKWID_BENCH MULTICHASE [--mnem FILE] [--rounds N] [--keep FILE] [--threads N]
+"""compare_probe.py LIKWID_BENCH MULTICHASE [--mnem FILE] [--rounds N] [--keep FILE] [--levels L,L]
 
 `mnem probe` beside programs that nobody here wrote, alternating: each round runs the probe, then
 likwid-bench (bandwidth of every level by one and by all threads, operations/s) and multichase
-(latency along a random cycle), with the probe's own sizes. Each figure is the best of its rounds, of
-both; the last column is ours over theirs. likwid-bench is Debian's (package likwid); multichase is
+(latency along a random cycle), with the probe's own sizes. Each figure is the best of its passes, of
+both; ratio is ours over theirs. likwid-bench is Debian's (package likwid); multichase is
 github.com/google/multichase, built anywhere outside the tree. --keep adds to the figures of earlier
 calls that the file has, so that a machine can be given back between rounds.
 
 Alike on both sides: bytes that the loop names (copy counts two, triad three, and what a cache reads
-before a store none), as many bytes for all streams together, vectors of one width, and pages of
-2 MiB: likwid-bench takes its memory from malloc, which is told to ask for them (a tunable of glibc
-2.35 and later). Our store_mem is likwid's store_mem (non-temporal), our triad its stream.
+before a store none), as many bytes for all streams together, vectors of one width, multiply-adds
+fused, and the pages. Those of 2 MiB are there for less than 2 MiB only where the kernel keeps some
+(echo 24 > /proc/sys/vm/nr_hugepages): then likwid-bench's malloc takes them (a tunable of glibc 2.35
+and later) and multichase's -p 2m. Without them theirs are of 4 KiB in L1 and L2, which is said. Our
+store_mem is likwid's store_mem (non-temporal), our triad its stream_..._fma.
+
+"peer cv" is the standard deviation over the mean of the better half of what the peer itself said in
+this call, from pass to pass, as the probe's own cv is: what the machine shows of itself.
 
 Bounds are those of issue 19: bandwidth 0.97-1.05 (L3 0.93-1.07), operations/s at least 0.97,
 latency within 5 % (L1, L2) and 10 % (L3, memory). On a machine that others use, raise --rounds.
@@ -20,14 +25,27 @@ import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 
 STREAMS = {"load": "load", "store": "store", "stream": "store_mem", "copy": "copy",
            "triad": "stream"}
+HUGE = 2 << 20
 
 
-def run(command):
-    env = dict(os.environ, GLIBC_TUNABLES="glibc.malloc.hugetlb=1")
+def pages_kept():
+    """Pages of 2 MiB that the kernel keeps for who asks."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        return next((int(x.split()[1]) for x in lines if x.startswith("HugePages_Free")), 0)
+
+
+def environment(size):
+    """malloc asks for pages of 2 MiB: for kept ones if there are enough, else it advises."""
+    kept = size < 16 * HUGE and pages_kept() > size // HUGE + 4
+    return dict(os.environ, GLIBC_TUNABLES=f"glibc.malloc.hugetlb={2 if kept else 1}")
+
+
+def run(command, env=None):
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
@@ -39,101 +57,116 @@ def width():
     return "avx512" if "avx512f" in flags else "avx"
 
 
-def likwid_once(program, test, size, threads, length):
-    """MByte/s and MFlops/s of one run, of so many seconds or iterations."""
-    out = run([program, "-t", test, "-w", f"S0:{size}B:{threads}", *length])
-    rate = float(re.search(r"MByte/s:\s+([\d.]+)", out).group(1))
-    flops = float(re.search(r"MFlops/s:\s+([\d.]+)", out).group(1))
-    return rate * 1e6, flops * 1e6
+class Likwid:
+    """Rows of likwid-bench, each so many seconds a pass."""
 
+    def __init__(self, program):
+        self.program, self.rows = program, []
 
-def likwid(program, test, size, threads, cache, passes=8, seconds=0.01):
-    """The best, as the probe's: of caches and arithmetic of short passes, since a neighbour that
-    takes a processor for a moment is in each long one."""
-    if not cache:
-        return likwid_once(program, test, size, threads, ["-s", "1"])
-    best = likwid_once(program, test, size, threads, ["-i", str(max(1, (64 << 20) // size))])
-    count = max(1, int(seconds * max(best) / size))
-    for _ in range(passes):
-        now = likwid_once(program, test, size, threads, ["-i", str(count)])
-        best = tuple(map(max, best, now))
-    return best
+    def add(self, test, size, threads, seconds, tell):
+        """tell(MByte/s or MFlops/s of a pass)."""
+        self.rows.append({"test": test, "size": size, "threads": threads, "seconds": seconds,
+                          "tell": tell, "count": max(1, (64 << 20) // size), "known": False})
+
+    def once(self, row):
+        out = run([self.program, "-t", row["test"], "-w", f"S0:{row['size']}B:{row['threads']}", "-i",
+                   str(row["count"])], environment(row["size"]))
+        return {what: float(re.search(what + r":\s+([\d.]+)", out).group(1))
+                for what in ("MByte/s", "MFlops/s", "Time")}
+
+    def one_pass(self):
+        """One pass of each, by turns; the first only finds out how much takes the seconds. (Most of
+        the second that each takes is likwid-bench's own sleep.)"""
+        for row in self.rows:
+            value = self.once(row)
+            if row["known"]:
+                row["tell"](value)
+            row["count"] = max(1, int(row["count"] * row["seconds"] / max(value["Time"], 1e-6)))
+            row["known"] = True
 
 
 def chase(program, size, huge, samples):
-    """ns a load, the least of the samples of half a second; the whole block is one random cycle (-T),
-    a pointer per 128 bytes."""
+    """ns a load, of samples of half a second; the whole block is one random cycle (-T), a pointer
+    per 128 bytes."""
     size -= size % 4096
-    command = [program, "-m", str(size), "-s", "128", "-T", str(size), "-n", str(samples)]
-    return float(run(command + (["-H"] if huge else [])).split()[-1])
+    pages = [] if not huge else ["-p", "2m"] if size < 16 * HUGE and pages_kept() > 8 else ["-H"]
+    out = run([program, "-m", str(size), "-s", "128", "-T", str(size), "-n", str(samples), "-v",
+               *pages])
+    return [float(x) for x in re.findall(r"avg=\s*([\d.]+)", out)]
 
 
 class Table:
     def __init__(self, rows):
         self.rows = rows
 
-    def add(self, name, ours, theirs, larger, low, high):
-        row = self.rows.setdefault(name, {"ours": [], "theirs": [], "larger": larger,
-                                          "low": low, "high": high})
-        if ours:
-            row["ours"].append(ours)
-        row["theirs"].append(theirs)
+    def row(self, name, larger, low, high):
+        return self.rows.setdefault(name, {"ours": [], "theirs": [], "larger": larger, "low": low,
+                                           "high": high})
 
     def show(self):
         out = []
-        print(f"{'figure':34} {'mnem':>10} {'theirs':>10} {'ratio':>7}  bounds")
+        print(f"{'figure':34} {'mnem':>10} {'theirs':>10} {'ratio':>7} {'peer cv':>8}  bounds")
         for name, row in self.rows.items():
-            best = max if row["larger"] else min
-            if not row["ours"]:
+            if not row["ours"] or not row["theirs"]:
                 print(f"{name:34} {'-':>10}")
                 continue
-            ours, theirs = best(row["ours"]), best(row["theirs"])
-            ratio = ours / theirs
+            theirs = sorted(row["theirs"], reverse=row["larger"])
+            ours = (max if row["larger"] else min)(row["ours"])
+            ratio, half = ours / theirs[0], theirs[:(len(theirs) + 1) // 2]
+            cv = f"{100 * statistics.stdev(half) / statistics.mean(half):.1f} %" if half[1:] else ""
             good = row["low"] <= ratio <= row["high"]
-            print(f"{name:34} {ours:10.2f} {theirs:10.2f} {ratio:7.3f}  {row['low']}-{row['high']}"
-                  f"{'' if good else '  OUTSIDE'}")
+            print(f"{name:34} {ours:10.2f} {theirs[0]:10.2f} {ratio:7.3f} {cv:>8}  {row['low']}-"
+                  f"{row['high']}{'' if good else '  OUTSIDE'}")
             out.append(good)
         print(f"{sum(out)} of {len(out)} within")
 
 
-def bandwidth(table, probe, level, program, asked):
+def bandwidth(table, probe, level, peer, asked):
     low, high = (0.93, 1.07) if level["name"] == "L3" else (0.97, 1.05)
     for team in {0, len(probe["teams"]) - 1}:
         threads = probe["teams"][team]
         if asked and threads != asked:
             continue
         for stream, test in STREAMS.items():
-            if stream == "stream" and level["name"] != "memory":
-                continue
             value = level["bytes_per_s"][stream][team]
-            theirs, _ = likwid(program, f"{test}_{width()}", level["rate_bytes"] * threads, threads,
-                               level["name"] in ("L1", "L2"))
-            table.add(f"{level['name']} {stream} {threads} thr GB/s",
-                      value and value["best"] / 1e9, theirs / 1e9, True, low, high)
+            if not value:
+                continue
+            row = table.row(f"{level['name']} {stream} {threads} thr GB/s", True, low, high)
+            row["ours"].append(value["best"] / 1e9)
+            fused = "_fma" if test == "stream" else ""
+            peer.add(f"{test}_{width()}{fused}", level["rate_bytes"] * threads, threads,
+                     0.3 if level["name"] == "memory" else 0.05 if level["name"] == "L3" else 0.01,
+                     lambda v, to=row["theirs"]: to.append(v["MByte/s"] / 1e3))
 
 
-def latency(table, level, program):
+def latency(table, level, program, samples):
     near = level["name"] in ("L1", "L2")
     for key, huge in (("latency_ns", True), ("latency_4k_ns", False)):
         value = level[key]
+        if not value:
+            continue
         # a block of pages of 4 KiB is an eighth of the other, which is all of memory's cycle
         small = not huge and level["name"] == "memory"
-        theirs = chase(program, level["latency_bytes"] // (8 if small else 1), huge,
-                       4 if near else 2)
         bound = 0.05 if near else 0.10
-        table.add(f"{level['name']} latency {'2M' if huge else '4K'} pages ns",
-                  value and value["best"], theirs, False, 1 - bound, 1 + bound)
+        row = table.row(f"{level['name']} latency {'2M' if huge else '4K'} pages ns", False,
+                        1 - bound, 1 + bound)
+        row["ours"].append(value["best"])
+        row["theirs"] += chase(program, level["latency_bytes"] // (8 if small else 1), huge,
+                               samples)
 
 
-def arithmetic(table, probe, program):
+def arithmetic(table, probe, peer):
     best = max(p["all"]["best"] if p["all"] else 0 for p in probe["peaks"] if p["type"] == "f32")
     threads = probe["threads"]
-    _, flops = likwid(program, f"peakflops_sp_{width()}_fma", threads * 16384, threads, True)
-    table.add(f"f32 {threads} thr GFLOP/s", best / 1e9, flops / 1e9, True, 0.97, 9)
+    row = table.row(f"f32 {threads} thr GFLOP/s", True, 0.97, 9)
+    row["ours"].append(best / 1e9)
+    peer.add(f"peakflops_sp_{width()}_fma", threads * 16384, threads, 0.01,
+             lambda v, to=row["theirs"]: to.append(v["MFlops/s"] / 1e3))
     if probe["clock_wide_hz"]:  # wide vectors have a clock of their own
         lanes = 16 if width() == "avx512" else 8
-        limit = probe["clock_wide_hz"]["best"] * lanes * 2 * 2 * threads
-        table.add("f32 of clock x width x 2 units", best / 1e9, limit / 1e9, True, 0.97, 1.1)
+        row = table.row("f32 of clock x width x 2 units", True, 0.97, 1.1)
+        row["ours"].append(best / 1e9)
+        row["theirs"].append(probe["clock_wide_hz"]["best"] * lanes * 2 * 2 * threads / 1e9)
 
 
 def count_noisy(level, noisy):
@@ -147,6 +180,22 @@ def count_noisy(level, noisy):
     noisy[-1] += count
 
 
+def compare(table, probe, asked):
+    peer = Likwid(asked.likwid_bench)
+    levels = [x for x in probe["levels"]
+              if not asked.levels or x["name"] in asked.levels.split(",")]
+    for level in levels:
+        bandwidth(table, probe, level, peer, asked.threads)
+    if not asked.levels or "L1" in asked.levels.split(","):
+        arithmetic(table, probe, peer)
+    peer.one_pass()
+    for number in range(asked.passes):  # chases between them, so that both meet more moments
+        peer.one_pass()
+        if number % max(1, asked.passes // 4) == 0:
+            for level in levels:
+                latency(table, level, asked.multichase, 2 if level["name"] != "memory" else 1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,6 +203,7 @@ def main():
     parser.add_argument("multichase")
     parser.add_argument("--mnem", default="build/release/tools/mnem/mnem")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=6, help="of likwid-bench, in a round")
     parser.add_argument("--keep", help="a file of figures: what it has counts too")
     parser.add_argument("--threads", type=int, help="bandwidth by so many threads only")
     parser.add_argument("--levels", help="of these only, such as L1,L2")
@@ -162,16 +212,14 @@ def main():
     if asked.keep and os.path.exists(asked.keep):
         with open(asked.keep, encoding="ascii") as kept:
             rows = json.load(kept)
+    if pages_kept() <= 8:
+        print("the kernel keeps no pages of 2 MiB: theirs are of 4 KiB in L1 and L2")
     table = Table(rows)
     for number in range(asked.rounds):
         probe = json.loads(run([asked.mnem, "probe", "--json", "-q"]))
         for level in probe["levels"]:
-            if asked.levels and level["name"] not in asked.levels.split(","):
-                continue
-            bandwidth(table, probe, level, asked.likwid_bench, asked.threads)
             count_noisy(level, noisy)
-            latency(table, level, asked.multichase)
-        arithmetic(table, probe, asked.likwid_bench)
+        compare(table, probe, asked)
         print(f"round {number + 1}: probe {probe['seconds']:.1f} s, "
               f"VmHWM {probe['vmhwm'] / 2**20:.1f} MiB", flush=True)
         if asked.keep:

@@ -52,14 +52,17 @@ static bool others_run(const mnem__checking *c) {
                           "history");
 }
 
+/* A token made alone multiplies each weight once, so bytes over products are those of a weight.
+ * Below 8 bits, or with several tokens at a time, there is nothing to do about it. */
 static bool bandwidth_reached(const mnem__checking *c) {
     const double part = V(READ_BYTES) / V(TOKENS_SECONDS) / V(READ_RATE);
-    if (part <= 0.8 || V(STREAMED)) return false;
+    const double small = 5.0 / 8; /* bytes of a weight in Q4_K_M */
+    if (part <= 0.8 || V(STREAMED) || V(READ_BYTES) < V(MACS)) return false;
     mnem__say_evidence(c, "tokens read %.0f %% of what memory gives: more threads change nothing",
                        100 * part);
     mnem__say_command(c, "stop tuning; fewer bytes only help: mnem quantize %.100s Q4_K_M",
                       *c->facts->model ? c->facts->model : "MODEL");
-    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(TOKENS_SECONDS), V(READ_BYTES) / V(READ_RATE),
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(TOKENS_SECONDS), small * V(MACS) / V(READ_RATE),
                           "seconds", "probe");
 }
 
@@ -228,8 +231,9 @@ const mnem__check mnem__checks_run[] = {
                 F(TOKENS_SECONDS), F(TOKENS)),
     MNEM__CHECK(others_run, "others-run", "above 20 % of the threads' time went to others",
                 F(THREADS), F(PROCESSORS), F(SECONDS), F(CPU_SECONDS), F(WAITING)),
-    MNEM__CHECK(bandwidth_reached, "bandwidth-reached", "above 80 % of memory's bandwidth",
-                F(READ_BYTES), F(TOKENS_SECONDS), F(READ_RATE), F(STREAMED)),
+    MNEM__CHECK(bandwidth_reached, "bandwidth-reached",
+                "above 80 % of memory's bandwidth, for weights of 8 bits or more", F(READ_BYTES),
+                F(MACS), F(TOKENS_SECONDS), F(READ_RATE), F(STREAMED)),
     MNEM__CHECK(roofs_far, "roofs-far", "below 60 % of both roofs", F(READ_BYTES), F(READ_RATE),
                 F(MACS), F(MAC_RATE), F(TOKENS_SECONDS), F(WAITING), F(THREADS), F(PROCESSORS)),
     MNEM__CHECK(disk_awaited, "disk-awaited", "above 10 % of the time waiting for the disk",

@@ -1,5 +1,8 @@
 /* facts_training.c: facts of a plan of training, and of its neighbours, each with one option
  * changed and the others as they were chosen. */
+#include <math.h>
+
+#include "base/minmax.h"
 #include "sight/advice/checks.h"
 
 typedef struct trying {
@@ -30,12 +33,38 @@ static void try_micro(const trying *t, mnem_train_plan *with) {
         try_peak(t, &o, MNEM_FACT_TRY_MICRO_PEAK, with);
 }
 
+/* Of so many sequences a step's own work is 60 % of it, by what is known of a run. A step is its
+ * update, which takes as long for any batch, what goes once through weights and gradients (twice
+ * each, a micro-batch), and what each sequence adds; of that the last grows only. A fourth more,
+ * since the sequences of a larger batch take less each; at most 16 times as many. */
+static int32_t batch_wanted(const trying *t, int32_t batch) {
+    enum { MOST = 16 };
+    const bool *known = t->facts->known;
+    const double *value = t->facts->value;
+    if (!known[MNEM_FACT_EFFICIENCY] || !known[MNEM_FACT_STEP_SECONDS] ||
+        !known[MNEM_FACT_READ_RATE])
+        return batch + batch / 2 + (batch == 1);
+    const double step = value[MNEM_FACT_STEP_SECONDS];
+    const double update = step * (1 - value[MNEM_FACT_EFFICIENCY]), own = step - update;
+    const double passes = 4 * (double)t->plan->gradient_bytes / value[MNEM_FACT_READ_RATE];
+    const double pass = mnem__min_f64(passes, 0.8 * own / mnem__max_i32(t->plan->accumulation, 1));
+    const double each = (own - pass * t->plan->accumulation) / batch;
+    const double wanted = each > 0 ? 1.25 * (1.5 * update - pass) / each : MOST * (double)batch;
+    return (int32_t)mnem__min_f64(mnem__max_f64(ceil(wanted), batch + 1), MOST * (double)batch);
+}
+
+/* The one that is wanted, or as near to it as four fifths of the budget let. */
 static void try_batch(const trying *t, mnem_train_plan *with) {
     mnem_train_options o = *t->options;
     const int32_t batch = t->plan->micro_batch * t->plan->accumulation;
-    o.batch = o.micro_batch = batch + batch / 2 + (batch == 1);
-    SET(TRY_BATCH, o.batch);
-    try_peak(t, &o, MNEM_FACT_TRY_BATCH_PEAK, with);
+    for (int32_t tried = batch_wanted(t, batch); tried > batch; tried -= (tried - batch + 1) / 2) {
+        o.batch = o.micro_batch = tried;
+        if (mnem_train_plan_make(&o, with) != MNEM_OK) continue;
+        SET(TRY_BATCH, tried);
+        SET(TRY_BATCH_PEAK, with->peak_bytes);
+        if (!t->plan->budget_bytes || with->peak_bytes <= 0.8 * (double)t->plan->budget_bytes)
+            return;
+    }
 }
 
 static void try_types(const trying *t, mnem_train_plan *with) {
