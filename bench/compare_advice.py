@@ -165,7 +165,7 @@ def page_cache(m, a):
 
 
 def reader_idle(m, a):
-    memory = least_memory(m, a.big, 0.8)
+    memory = least_memory(m, a.big, 0.5)
 
     def go(threads):
         m.run("run", a.big, "-q", "-p", "And God said " * 200, "-n", 1, "--ctx", 2048, "--temp", 0, "--raw", "--memory",

@@ -1,5 +1,7 @@
 /* test_advice_done.c: doing what a check of a plan says clears it, and gives at least four fifths
  * of what was promised: with real plans on both sides. */
+#include <math.h>
+
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
 #include "sight/advice_case.h"
@@ -366,6 +368,39 @@ static void nothing_is_computed_again_after(void **state) {
     fail_msg("computed-again never ends");
 }
 
+/* A run took so long, of which seven tenths were its update. */
+static void make_trained(taught *t, mnem_train_options o, uint64_t budget) {
+    const mnem_ledger_options ledger = {.budget_bytes = budget};
+    *t = (taught){0};
+    must(mnem_ledger_create(&ledger, &t->ledger));
+    o.ledger = t->ledger;
+    must(mnem_train_plan_make(&o, &t->plan));
+    mnem_facts_set(&t->facts, MNEM_FACT_EFFICIENCY, 0.3);
+    mnem_facts_set(&t->facts, MNEM_FACT_STEP_SECONDS, 0.01);
+    mnem_facts_set(&t->facts, MNEM_FACT_READ_RATE, 1e10);
+    must(mnem_facts_training(&o, &t->plan, &t->facts));
+    must(mnem_ledger_destroy(t->ledger));
+}
+
+static void a_batch_is_enough_or_the_nearest_that_fits(void **state) {
+    (void)state;
+    taught t;
+    mnem_advice a;
+    mnem_train_options o = training();
+    o.batch = o.micro_batch = 1;
+    o.sequence = 16;
+    make_trained(&t, o, roomy);
+    advice_need(&t.facts, "training-efficiency", &a);
+    const double batch = advice_option(&a, "--batch");
+    const double pass = fmin(4 * (double)t.plan.gradient_bytes / 1e10, 0.8 * 0.003);
+    assert_true(0.007 <= 0.4 * (0.007 + pass + batch * (0.003 - pass)));
+    const double peak = t.facts.value[MNEM_FACT_TRY_BATCH_PEAK];
+    make_trained(&t, o, (uint64_t)(peak / 0.85));
+    if (!advice_find(&t.facts, "training-efficiency", &a)) return;
+    assert_true(advice_option(&a, "--batch") < batch);
+    assert_true(t.facts.value[MNEM_FACT_TRY_BATCH_PEAK] <= 0.8 * peak / 0.85);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_too_small_fits_after),
@@ -384,6 +419,7 @@ int main(void) {
         cmocka_unit_test(precision_takes_less_after),
         cmocka_unit_test(adapters_take_less_after),
         cmocka_unit_test(nothing_is_computed_again_after),
+        cmocka_unit_test(a_batch_is_enough_or_the_nearest_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,11 +113,12 @@ static bool disk_slow(const mnem__checking *c) {
                           fmax(V(SECONDS) - V(WAITING), V(DISK_BYTES) / limit), "seconds", "probe");
 }
 
-/* The reader of weights stands still, since the arithmetic can't keep up. */
+/* The reader of weights stands still, since the arithmetic can't keep up. Above a tenth of waiting
+ * it is the disk that is awaited. */
 static bool reader_idle(const mnem__checking *c) {
     const double busy = V(DISK_BYTES) / V(DISK_RATE);
-    if (!V(STREAMED) || V(WAITING) > 0.02 * V(SECONDS) || busy >= 0.9 * V(SECONDS)) return false;
-    if (V(THREADS) >= V(PROCESSORS)) return false;
+    if (!V(STREAMED) || V(WAITING) > 0.1 * V(SECONDS) || busy >= 0.9 * V(SECONDS)) return false;
+    if (V(THREADS) >= V(PROCESSORS) || threads_gain(c) < 1.1) return false;
     mnem__say_evidence(c, "the disk is idle for %.0f %% of the time, %.0f of %.0f processors work",
                        100 * (1 - busy / V(SECONDS)), V(THREADS), V(PROCESSORS));
     mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
