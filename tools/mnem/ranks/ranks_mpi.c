@@ -17,8 +17,8 @@
 static struct {
     mnem_comm *comm;
     uint64_t bytes;
-    int err; /* standard error of a rank that is silent; -1: it isn't */
-    bool joined;
+    int err;           /* standard error of a rank that is silent; -1: it isn't */
+    bool joined, told; /* the others follow; that a signal ends it was said */
 } ranks = {.err = -1};
 
 mnem_comm *tool_ranks(void) {
@@ -174,7 +174,7 @@ static int end_failed(int code) {
     static char said[1024];
     tool_failure_said(said, sizeof said);
     const bool first = says_lost(text, 0); /* rank 0 is it: rank 1 speaks */
-    if (text && ((me == 0 && !first && !strstr(said, text)) || (me == 1 && first))) {
+    if (text && !ranks.told && ((me == 0 && !first && !strstr(said, text)) || (me == 1 && first))) {
         tool_ranks_say(text);
         code = TOOL_FAILED;
     }
@@ -187,9 +187,13 @@ static int end_failed(int code) {
     return code;
 }
 
-/* As of any other rank; Ctrl-C is what who sees this has pressed. */
+/* As of any other rank; Ctrl-C is what who sees this has pressed. What the signal stopped may have
+ * failed for it on this rank, in words that don't begin as those about others do. */
 static void say_told(int code) {
-    if (code <= 128 || code == 128 + SIGINT || mnem_comm_failure(ranks.comm)) return;
+    const char *failure = mnem_comm_failure(ranks.comm);
+    if (code <= 128 || code == 128 + SIGINT) return;
+    if (failure && strncmp(failure, "comm: ", 6) == 0) return;
+    ranks.told = true;
     tool_message("rank %d: process %d was told to end: %s", mnem_comm_rank(ranks.comm),
                  (int)getpid(), strsignal(code - 128));
 }
