@@ -5,7 +5,6 @@
  * goes. What isn't known is answered with the nearest name that is.
  * Cost: each look at a row walks the tables from their start; a command line is short. */
 #include "options.h"
-#include "ranks/ranks.h"
 
 #include <errno.h>
 #include <math.h>
@@ -205,68 +204,6 @@ static int set_size(const char *verb, const tool_option *o, const char *text, ui
     return tool_usage(verb, "--%s takes a size such as 512M or 2G, not \"%s\"", o->name, text);
 }
 
-/* "50%" of what this process has and could still take. */
-static int set_share(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
-    char *end;
-    const double share = strtod(text, &end);
-    mnem_process_usage usage = {0};
-    uint64_t more = 0;
-    if (end == text || end[0] != '%' || end[1] || !(share >= 1 && share <= 100))
-        return tool_usage(verb, "--%s takes a share from 1%% to 100%%, not \"%s\"", o->name, text);
-    mnem_status status = mnem_process_usage_get(&usage);
-    if (status == MNEM_OK) status = mnem_process_available(&more);
-    if (status != MNEM_OK) return tool_fail(status);
-    *out = (uint64_t)(share / 100 * (double)(usage.bytes_resident + more));
-    return TOOL_OK;
-}
-
-static const char *budget_list;
-
-const char *tool_budget_list(void) {
-    return budget_list;
-}
-
-static int set_word(const char *verb, const char *name, const char *word, uint64_t *out) {
-    if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(verb, "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is none",
-                      name, word);
-}
-
-/* The last one is that of all behind it. */
-static void word_of(const char *list, int32_t rank, char word[32]) {
-    for (; rank > 0 && strchr(list, ','); rank--) list = strchr(list, ',') + 1;
-    snprintf(word, 32, "%.*s", (int)strcspn(list, ","), list);
-}
-
-int tool_budget_of(const char *verb, const char *list, int32_t rank, uint64_t *bytes) {
-    char word[32];
-    word_of(list, rank, word);
-    return set_word(verb, "memory", word, bytes);
-}
-
-/* This rank's of a list with commas between. */
-static int set_rank_budget(const char *verb, const tool_option *o, const char *text,
-                           uint64_t *out) {
-    char word[32];
-    budget_list = text;
-    if (!tool_ranks() && strcmp(verb, "plan") == 0) return tool_budget_of(verb, text, 0, out);
-    if (!tool_ranks())
-        return tool_usage(verb, "--%s takes a list (%s) where there are ranks: mpirun -n N mnem %s",
-                          o->name, text, verb);
-    word_of(text, mnem_comm_rank(tool_ranks()), word);
-    if (strchr(word, '%')) return set_share(verb, o, word, out);
-    return set_word(verb, o->name, word, out);
-}
-
-static int set_budget(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
-    if (strchr(text, ',')) return set_rank_budget(verb, o, text, out);
-    if (strchr(text, '%')) return set_share(verb, o, text, out);
-    if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(verb,
-                      "--%s takes a size such as 512M or 2G, or a share such as 50%%, not \"%s\"",
-                      o->name, text);
-}
-
 /* Which word of the choices it is; -1: none. */
 static int find_choice(const tool_option *o, const char *text, bool any_case) {
     const size_t n = strlen(text);
@@ -318,7 +255,7 @@ static int set_value(const char *verb, const tool_option *o, const char *text, v
     case TOOL_VALUE_FLAG: *(bool *)field = true; return TOOL_OK;
     case TOOL_VALUE_TEXT: *(const char **)field = text; return TOOL_OK;
     case TOOL_VALUE_SIZE: return set_size(verb, o, text, field);
-    case TOOL_VALUE_BUDGET: return set_budget(verb, o, text, field);
+    case TOOL_VALUE_BUDGET: return tool_option_budget(verb, o, text, field);
     case TOOL_VALUE_COUNT: return set_count(verb, o, text, field);
     case TOOL_VALUE_NUMBER: return set_number(verb, o, text, field);
     case TOOL_VALUE_REAL: return set_real(verb, o, text, field);

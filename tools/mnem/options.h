@@ -108,6 +108,9 @@ extern const tool_option tool_pre_options[];                      /* a const cha
 extern const tool_option tool_cut_options[], tool_link_options[]; /* cut; link */
 /* The list that --memory gave for ranks, where it is a list; NULL: it is none. */
 const char *tool_budget_list(void);
+/* As a size, a share of what there is ("50%"), or a list for ranks. Exit code, with the message. */
+int tool_option_budget(const char *verb, const tool_option *option, const char *text,
+                       uint64_t *bytes);
 /* Of such a list the budget of a rank: its own word, or the last one. Exit code. */
 int tool_budget_of(const char *verb, const char *list, int32_t rank, uint64_t *bytes);
 

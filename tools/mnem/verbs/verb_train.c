@@ -376,7 +376,8 @@ TOOL_VERB(train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, insi
           "budget of its own, and has its part of the optimizer's state (docs/mpi.md).\n"
           "\n"
           "--masked trains a pruned model and keeps its zeros, so that 2:4 stays 2:4; with\n"
-          "--distill it learns from the model that it was made of too, which stays as it is.\n",
+          "--distill it learns from the model that it was made of too, which stays as it is.\n"
+          "Neither has dropout, unless --dropout or --config is given.\n",
           "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
           "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
           "mnem train --resume  # go on after Ctrl-C\n"

@@ -7,7 +7,7 @@
  * and samplers one only while it runs. The one whose turn it is prints as it goes; the others keep
  * their tokens, from which the same text is made when their turn comes: no text waits in memory.
  * Invariant: all that this takes is there before the plan. */
-#include "verbs/run/several.h"
+#include "verbs/run/several_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,48 +15,6 @@
 
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
-
-typedef struct slot {
-    tool_generator g;
-    int32_t prompt;          /* which; its tokens begin the sequence */
-    int32_t lane;            /* of those that run; -1: it has ended, or never began */
-    int32_t made, last;      /* tokens; the one behind the sequence's, -1: none */
-    mnem_sequence *sequence; /* while it runs */
-    tool_end end;
-    bool flies; /* in a step under way */
-    bool cut;   /* a grammar would have gone on */
-} slot;
-
-enum { FLIGHTS = 8 };
-typedef struct flight {
-    mnem_step_part part[TOOL_TOGETHER];
-    slot *slot[TOOL_TOGETHER];
-    int32_t parts;
-    bool ended;
-} flight;
-
-struct tool_several {
-    tool_stage *stage;
-    const run_options *asked;
-    tool_prompt_list list;
-    int32_t together, limit;
-    int32_t slots; /* together * TOOL_WAITING at the most */
-    slot *slot;    /* [slots]; prompt i has slot i % slots */
-    /* [together]: what runs (NULL: none), and how its tokens are chosen. */
-    slot *running[TOOL_TOGETHER];
-    mnem_sampler *sampler[TOOL_TOGETHER];
-    tool_constraint constraint; /* a grammar for all, and where each lane is in it */
-    mnem_match *match[TOOL_TOGETHER];
-    mnem_sampler_options sampling;
-    /* Steps under way, of lanes that take turns where ranks run the model: a ring. */
-    flight flight[FLIGHTS];
-    int32_t flight_first, flights;
-    uint64_t taken;
-    mnem_engine *engine;
-    int32_t begun, printed; /* prompts */
-    uint64_t prompt_tokens, tokens;
-    double seconds, cpu_seconds;
-};
 
 /* ---- what they take ---- */
 
@@ -211,82 +169,6 @@ void tool_several_close(tool_several *s) {
     tool_prompts_close(&s->list);
 }
 
-/* ---- what is printed ---- */
-
-/* "==> 2: What is the capital of ... <==", as head heads several files. */
-static void print_header(const tool_several *s, const slot *a) {
-    enum { SHOWN = 60 };
-    const mnem_text text = s->list.prompt[a->prompt].text;
-    char shown[SHOWN + 1];
-    size_t n = 0;
-    if (s->stage->args->quiet) return;
-    for (; n < text.length && n < SHOWN; n++)
-        shown[n] = (unsigned char)text.bytes[n] < ' ' ? ' ' : text.bytes[n];
-    while (n < text.length && n > 0 && (text.bytes[n] & 0xc0) == 0x80) n--; /* whole characters */
-    tool_outf("%s==> %d: %.*s%s <==\n", a->prompt ? "\n" : "", a->prompt + 1, (int)n, shown,
-              n < text.length ? "..." : "");
-}
-
-/* From the tokens, as though none had been looked at. */
-static void say_again(const tool_several *s, slot *a) {
-    tool_generator_say(&a->g, s->list.prompt[a->prompt].count, a->last);
-}
-
-/* One object on one line, whose text is written as it is made. */
-static void print_json(const tool_several *s, slot *a) {
-    const tool_prompt *p = &s->list.prompt[a->prompt];
-    tool_outf("{\"type\":\"answer\",\"index\":%d,\"prompt\":\"", a->prompt);
-    tool_out_escaped(NULL, p->text.bytes, p->text.length);
-    tool_outf("\",\"text\":\"");
-    a->g.on_text = tool_out_escaped;
-    say_again(s, a);
-    tool_generator_flush(&a->g, a->end);
-    tool_outf("\",\"end\":\"%s\",\"prompt_tokens\":%d,\"tokens\":%llu,\"seed\":%llu}\n",
-              tool_end_text(a->end), p->count, (unsigned long long)a->g.tokens,
-              (unsigned long long)a->g.sampling.seed);
-    tool_out_flush();
-}
-
-/* Its turn has come: what it has said so far, and then as it goes. */
-static void begin_turn(const tool_several *s, slot *a) {
-    if (s->stage->args->json || !a->g.mute) return;
-    print_header(s, a);
-    a->g.mute = false;
-    say_again(s, a);
-}
-
-static void end_turn(const tool_several *s, slot *a) {
-    char what[64] = "";
-    if (s->stage->args->json) {
-        print_json(s, a);
-        return;
-    }
-    begin_turn(s, a);
-    tool_generator_flush(&a->g, a->end);
-    if (!a->g.newline) tool_out("\n", 1);
-    tool_out_flush();
-    if (a->end == TOOL_END_CONTEXT)
-        snprintf(what, sizeof what, "the context of %d tokens is full", s->stage->plan.context);
-    else if (!a->g.text_bytes && a->end != TOOL_END_INTERRUPTED)
-        snprintf(what, sizeof what, "the %s is empty", a->g.answers ? "answer" : "text");
-    else if (a->cut)
-        snprintf(what, sizeof what, "the answer ended before the grammar did");
-    if (*what) tool_message("prompt %d: %s", a->prompt + 1, what);
-}
-
-static slot *slot_of(const tool_several *s, int32_t prompt) {
-    return &s->slot[prompt % s->slots];
-}
-
-/* Those that have ended, in order, and of the next one what there is. */
-static void print_turns(tool_several *s) {
-    while (s->printed < s->begun && slot_of(s, s->printed)->lane < 0) {
-        end_turn(s, slot_of(s, s->printed));
-        s->printed++;
-    }
-    if (s->printed < s->begun) begin_turn(s, slot_of(s, s->printed));
-}
-
 /* ---- running ---- */
 
 /* The next prompt, in a slot whose text has been printed. */
@@ -294,7 +176,7 @@ static int start(tool_several *s, int32_t lane) {
     const int32_t i = s->begun;
     const tool_prompt *p = &s->list.prompt[i];
     const uint64_t seed = s->sampling.seed + (uint64_t)i;
-    slot *a = slot_of(s, i);
+    slot *a = tool_slot_of(s, i);
     const tool_generator kept = a->g; /* its tokens' memory */
     *a = (slot){.prompt = i, .lane = lane, .last = -1};
     a->g = (tool_generator){.stage = s->stage,
@@ -440,7 +322,7 @@ static int run(tool_several *s) {
             (s->flights == flights_most(s) || s->flights == before))
             code = land(s);
         if (code != TOOL_OK) stop_all(s);
-        print_turns(s);
+        tool_print_turns(s);
         if (code != TOOL_OK) return code;
     }
     return tool_interrupted() ? TOOL_INTERRUPTED : TOOL_OK;

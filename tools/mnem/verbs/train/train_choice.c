@@ -223,11 +223,19 @@ int train_config_say(const train_options *asked, train_config *c) {
     return set_data(asked, c);
 }
 
+/* Who learns from a teacher, or makes up for what was pruned, is to say what whole models say: noise
+ * is in the way there, unless it is asked for. */
+static void set_dropout(const train_options *asked, train_config *c) {
+    const bool asked_for = asked->config || tool_given(&asked->args, "dropout");
+    if (!asked_for && (c->masked || *c->distill)) c->dropout = 0;
+}
+
 int train_config_make(const train_options *asked, train_config *c) {
     int code = choose(asked, c);
     if (code != TOOL_OK) return code;
     if (!*c->base) set_base(asked->lora ? "lora" : names[NAME_DEFAULT].name, c);
     code = train_config_say(asked, c);
+    set_dropout(asked, c);
     c->memory =
         asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
     if (code == TOOL_OK && c->files == 0)

@@ -1,0 +1,14 @@
+/* machine.h: how fast this machine reads memory and a model's file. */
+#ifndef MNEM_TOOLS_MNEM_MACHINE_H
+#define MNEM_TOOLS_MNEM_MACHINE_H
+
+#include "stage.h"
+
+/* Bytes a second: the best of passes over a block larger than the caches, inside the budget, with
+ * the plan's threads; 0: the budget has no room for one. Exit code, with the message printed. */
+int tool_machine_memory(tool_stage *stage, double *bytes_per_s);
+/* Bytes a second of the model's file, read in order past the page cache for a second at most; 0
+ * where the file system can't read past it, since the cache's speed says nothing. */
+double tool_machine_disk(const tool_stage *stage);
+
+#endif
