@@ -451,7 +451,7 @@ static void a_context_holds_the_text_or_it_is_said(void **state) {
     assert_int_equal(sscanf(least, "the least is --memory %23s", memory), 1);
     assert_false(is_held(memory, would_do));
     assert_true(is_held(would_do, memory));
-    for (int kib = 19 << 9; kib <= 27 << 9; kib += 2048) {
+    for (int kib = 20 << 9; kib <= 28 << 9; kib += 2048) {
         snprintf(memory, sizeof memory, "%dK", kib);
         assert_true(is_held(memory, would_do));
     }

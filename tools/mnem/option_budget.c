@@ -1,4 +1,4 @@
-/* option_budget.c: the value of --memory: a size, a share of what there is, or one for each rank. */
+/* option_budget.c: the value of --memory: a size, a share, or a list for ranks. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -223,8 +223,8 @@ int train_config_say(const train_options *asked, train_config *c) {
     return set_data(asked, c);
 }
 
-/* Who learns from a teacher, or makes up for what was pruned, is to say what whole models say: noise
- * is in the way there, unless it is asked for. */
+/* Who learns from a teacher, or makes up for what was pruned, is to say what whole models say:
+ * noise is in the way there, unless it is asked for. */
 static void set_dropout(const train_options *asked, train_config *c) {
     const bool asked_for = asked->config || tool_given(&asked->args, "dropout");
     if (!asked_for && (c->masked || *c->distill)) c->dropout = 0;
