@@ -16,6 +16,7 @@
  * Cost: each number is sent once by every rank but its own, and shared once. */
 #include "train/ranks/exchange.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -32,7 +33,9 @@ enum {
     CHANNEL_ADD = 0,
     CHANNEL_SHARE = 1,
     TILE = 1024,
-    SPIN_NANOSECONDS = 50000,
+    SPIN_NANOSECONDS =
+        5000000, /* messages of a chunk take a while, and go on only while one looks */
+    YIELD_NANOSECONDS = 100000,
     SLEEP_NANOSECONDS = 20000
 };
 
@@ -266,7 +269,7 @@ mnem_status mnem__exchange_poll(mnem__exchange *x) {
     return move(x, &moved);
 }
 
-/* Spins for a moment, for what is about to come, then sleeps between looks. */
+/* Looks for a moment, for what is about to come, then between others' turns, then sleeps. */
 mnem_status mnem__exchange_end(mnem__exchange *x) {
     const double begin = mnem__seconds();
     double last = begin;
@@ -279,9 +282,21 @@ mnem_status mnem__exchange_end(mnem__exchange *x) {
             last = now;
         else if (now - last > 1e-9 * SPIN_NANOSECONDS)
             nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+        else if (now - last > 1e-9 * YIELD_NANOSECONDS)
+            sched_yield();
     }
     x->waited += mnem__seconds() - begin;
     return MNEM_OK;
+}
+
+void mnem__exchange_let_go(mnem__exchange *x) {
+    const char *text = mnem_comm_failure(x->comm);
+    bool open = text || x->added < x->posted;
+    for (int32_t k = 0; k < x->peers; k++) {
+        const lane *l = &x->lanes[k];
+        open = open || l->sent_done < l->sent || l->arrived < l->posted;
+    }
+    if (open) mnem_comm_abort(x->comm, text ? text : "its trainer has gone");
 }
 
 double mnem__exchange_waited(const mnem__exchange *x) {

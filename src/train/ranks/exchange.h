@@ -21,7 +21,7 @@ typedef enum mnem__exchange_what {
 
 typedef struct mnem__exchange mnem__exchange;
 
-/* Of memory, 64-byte aligned, the caller's; until the handle is gone where that has failed. */
+/* Of memory, 64-byte aligned, the caller's. */
 uint64_t mnem__exchange_bytes(int32_t ranks);
 mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
                                     mnem_team *team);
@@ -32,6 +32,9 @@ void mnem__exchange_ready(mnem__exchange *x, int32_t buckets);
 mnem_status mnem__exchange_poll(mnem__exchange *x);
 /* All buckets are ready; waits until all is done. */
 mnem_status mnem__exchange_end(mnem__exchange *x);
+/* Before its memory goes: what is still open after a failure ends here (mnem_comm_abort), so that
+ * nothing is written there later. */
+void mnem__exchange_let_go(mnem__exchange *x);
 /* Seconds that ends have waited, of all so far. */
 double mnem__exchange_waited(const mnem__exchange *x);
 

@@ -139,6 +139,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 void mnem_trainer_destroy(mnem_trainer *t) {
     if (!t) return;
     const mnem__taker taker = mnem__trainer_taker(t);
+    if (t->exchange) mnem__exchange_let_go(t->exchange);
     mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
     mnem__parts_give(&taker);
