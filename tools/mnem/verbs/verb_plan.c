@@ -80,6 +80,10 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     if (tool_given(args, "device") || tool_given(args, "capacity"))
         return tool_usage("plan", "--ranks plans for the host of each rank; leave out --%s",
                           tool_given(args, "device") ? "device" : "capacity");
+    if (tool_given(args, "cut"))
+        return tool_usage("plan",
+                          "--ranks plans layers in a row; rows aren't planned on paper yet: "
+                          "leave out --cut");
     if (!o->run.session.memory)
         return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: what each may take");
     session = o->run.session;
