@@ -267,13 +267,14 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
  * Of several ranks each has a part of the layers, and of one step only one computes at a time. So
  * that none waits, steps of other sequences begin before the logits of the one before have come:
  *
- *     for (int i = 0;; i ^= 1) { // two groups of sequences take turns
- *         mnem_engine_step_begin(engine, group[i].parts, n, on_logits, &group[i], &ended);
- *         if (under_way++ == 1) mnem_engine_step_end(engine); // the other group's
- *     }
+ *     bool ended;
+ *     mnem_engine_step_begin(engine, a, n, on_logits, context, &ended); // of some sequences
+ *     mnem_engine_step_begin(engine, b, n, on_logits, context, &ended); // of others
+ *     mnem_engine_step_end(engine);                                     // the logits of the first
  */
 
-/* How many steps can be under way: 1 for an engine alone, else one for each rank, up to 8. */
+/* How many steps can be under way: 1 for an engine alone, and where ranks have rows of all layers;
+ * else one for each rank, up to 8. */
 int32_t mnem_engine_steps_most(const mnem_engine *engine);
 /* As mnem_engine_step, but its logits come with a later mnem_engine_step_end, in the order of the
  * steps; what on_logits returns doesn't count. Its tokens are the sequences' at once, which may be
