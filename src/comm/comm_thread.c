@@ -15,7 +15,7 @@
 #include "base/heap.h"
 #include "comm/comm_private.h"
 
-enum { THREADS_MAX = 64 };
+enum { THREADS_MAX = MNEM_COMM_RANKS_MAX };
 
 typedef struct queue {
     mnem_comm_request *first, *last;

@@ -249,11 +249,12 @@ static mnem_status run_heads(mnem__step *x, int32_t wanted) {
     for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows) {
         float *rows = hidden ? hidden + i * embd : NULL;
         status = run_head(x, rows, mnem__min_i32(e->logits_rows, wanted - i), &r);
-        for (int32_t k = i + e->logits_rows; status == MNEM_CANCELLED && k < wanted;
-             k += e->logits_rows)
-            if (!hidden || e->relay.together)
-                (void)make_logits(x, hidden ? hidden + k * embd : NULL,
-                                  mnem__min_i32(e->logits_rows, wanted - k));
+        for (int32_t k = i + e->logits_rows; status != MNEM_OK && k < wanted; k += e->logits_rows) {
+            if (hidden && !(e->relay.together && status == MNEM_CANCELLED)) break;
+            const mnem_status left = make_logits(x, hidden ? hidden + k * embd : NULL,
+                                                 mnem__min_i32(e->logits_rows, wanted - k));
+            if (left != MNEM_OK) status = left;
+        }
     }
     return status;
 }
@@ -264,8 +265,8 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     x->segments = mnem__step_deal(x, &x->next, e->tables.segments, &wanted);
     const mnem__segment *last = &e->tables.segments[x->segments - 1];
     x->rows = last->row + last->n;
-    for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
     MNEM__TRY(check_stopped(e));
+    for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
     if (mnem__relay_leads(&x->e->relay)) MNEM__TRY(tell_pass(x));
     mnem_status status = end_body(x, run_body(x));
     if (status == MNEM_OK && x->on_hidden) status = give_hidden(x);

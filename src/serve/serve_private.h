@@ -110,7 +110,7 @@ typedef struct mnem__flight {
     mnem__lane **part_lane;        /* [lanes] */
     int32_t count, rows, position; /* rows: of the parts, those that generate; position: as a
                                        crowd's (serve_step.c) */
-    double start;
+    double start, seconds;         /* seconds: of one that has ended when it was begun */
     bool ended;
 } mnem__flight;
 

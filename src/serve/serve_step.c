@@ -377,6 +377,7 @@ static void take_off(mnem_scheduler *s, const crowd *c) {
         end_parts(s, f, status);
         return;
     }
+    f->seconds = f->ended ? mnem__seconds() - f->start : 0; /* it may land much later */
     for (int32_t i = 0; i < f->count; i++) f->part_lane[i]->flies = chooses(&f->parts[i]);
     s->flights++;
 }
@@ -386,7 +387,7 @@ static void land(mnem_scheduler *s) {
     mnem__flight *f = &s->flight[s->flight_first];
     const mnem_status status = f->ended ? MNEM_OK : mnem_engine_step_end(s->engine);
     int32_t kept = 0;
-    if (status == MNEM_OK) learn(s, f, mnem__seconds() - f->start);
+    if (status == MNEM_OK) learn(s, f, f->ended ? f->seconds : mnem__seconds() - f->start);
     for (int32_t i = 0; i < f->count; i++) {
         if (!chooses(&f->parts[i])) continue;
         f->part_lane[i]->flies = false;

@@ -336,7 +336,10 @@ int tool_stage_plan(tool_stage *stage) {
     if (status == MNEM_OK)
         tool_ranks_planned(&stage->plan, stage->args->quiet || stage->args->json);
     if (status == MNEM_OK) return TOOL_OK;
-    const uint64_t needed = stage->plan.needed_bytes, budget = tool_budget_bytes(stage->ledger);
+    const uint64_t needed = stage->plan.needed_bytes;
+    const uint64_t budget = stage->options.comm
+                                ? stage->plan.budget_bytes /* maybe another rank's */
+                                : tool_budget_bytes(stage->ledger);
     if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->asked->memory)
         return tool_fail_capacity(needed, budget);
     return tool_fail_plan(status, needed, budget, stage->plan.knob);

@@ -242,7 +242,8 @@ static void end_one(int rank, int number, const char *text) {
     FILE *run = popen(line, "r");
     assert_non_null(run);
     pid_t pid = 0;
-    while (!pid || access(at("ended/checkpoint"), F_OK) != 0) {
+    for (int i = 0; !pid || access(at("ended/checkpoint"), F_OK) != 0; i++) {
+        if (i > 300 * 50) fail_msg("rank %d: no checkpoint in 300 s", rank); /* as timeout has it */
         usleep(20000);
         pid = find_rank(mark, rank);
     }
@@ -273,11 +274,11 @@ static void so_does_one_that_hangs(void **state) {
 
 static void a_signal_to_all_ends_in_order(void **state) {
     (void)state;
-    const said *s =
-        shell("rm -rf ended; " MPIRUN "train " SMALL " --steps 100000 --save-every 3 --memory %dM "
-              "-o ended & pid=$!; while ! test -f ended/checkpoint; do sleep 0.05; done; "
-              "kill -TERM $pid; wait $pid",
-              3, MORE + 100);
+    const said *s = shell(
+        "rm -rf ended; " MPIRUN "train " SMALL " --steps 100000 --save-every 3 --memory %dM "
+        "-o ended & pid=$!; while ! test -f ended/checkpoint && kill -0 $pid; do sleep 0.05; done; "
+        "kill -TERM $pid; wait $pid",
+        3, MORE + 100);
     assert_int_not_equal(s->code, 0);
     if (!strstr(s->err, "stopped; the checkpoint of step ")) fail_msg("%s", s->err);
     check_checkpoint();

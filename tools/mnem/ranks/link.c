@@ -77,6 +77,9 @@ static mnem_status trip(mnem_comm *comm, int32_t peer, bool begins, char *data, 
     if (status == MNEM_OK && begins) status = mnem_comm_wait(comm, &in, 1);
     *seconds = tool_clock() - start;
     if (status == MNEM_OK) status = mnem_comm_wait(comm, &out, 1);
+    if (status != MNEM_OK) /* in and out are of this frame */
+        mnem_comm_abort(comm,
+                        mnem_comm_failure(comm) ? mnem_comm_failure(comm) : mnem_last_error());
     return status;
 }
 

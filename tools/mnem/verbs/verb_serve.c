@@ -330,7 +330,9 @@ static int verb_serve(const tool_args *args) {
     }
     if (code == TOOL_OK) code = create_engine(s);
     if (code == TOOL_OK) code = run(s);
-    if (code == TOOL_INTERRUPTED && atomic_load(&s->draining)) code = TOOL_OK;
+    /* Ranks that were still loading have failed for it. */
+    const bool in_order = s->engine || !tool_ranks();
+    if (code == TOOL_INTERRUPTED && atomic_load(&s->draining) && in_order) code = TOOL_OK;
     stop(s);
     if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
     if (s->scheduler && code == TOOL_OK) keep(s);

@@ -161,7 +161,6 @@ static int begin(train_run *run) {
 
 static int close_run(train_run *run, int code) {
     tool_interrupt_call(NULL, NULL);
-    if (train_ranks_lost()) return code; /* messages to memory of ours may be under way */
     train_log_close(run);
     train_feed_give(run);
     mnem_trainer_destroy(run->trainer);
@@ -253,6 +252,7 @@ static int verb_train(const tool_args *args) {
         code = create(&run);
         if (code == TOOL_OK) code = begin(&run);
         if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
+        if (code == TOOL_OK && tool_ranks() && tool_interrupted()) cancel(run.trainer); /* before */
         if (code == TOOL_OK) code = train_loop(&run);
         if ((code == TOOL_OK || code == TOOL_INTERRUPTED) && !train_follows()) train_keep(&run);
     }

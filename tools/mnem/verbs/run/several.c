@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
 
@@ -382,6 +383,7 @@ static int create(tool_several *s) {
     stage->seconds_load = tool_clock() - start_time;
     if (status != MNEM_OK) return tool_fail(status);
     tool_interrupt_call(cancel, s->engine);
+    tool_ranks_joined();
     return TOOL_OK;
 }
 

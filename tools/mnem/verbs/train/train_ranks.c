@@ -39,7 +39,11 @@ mnem_status train_ranks_all(mnem_status status) {
     if (!comm) return status;
     const int32_t size = mnem_comm_size(comm), me = mnem_comm_rank(comm);
     for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
-    if (status != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
+    if (status != MNEM_OK && status != MNEM_CANCELLED) { /* the others are told why, by number */
+        snprintf(text, sizeof text, "%s", mnem_last_error());
+        mnem_comm_abort(comm, text);
+        return status;
+    }
     all[me] = (int32_t)status;
     const mnem_status gathered = mnem_comm_gather(comm, all, begin);
     if (gathered != MNEM_OK) return gathered;
@@ -86,10 +90,6 @@ int train_ranks_text(const train_run *run) {
     train_text_note(run, note);
     const mnem_status status = mnem_comm_agree(tool_ranks(), "the text", note);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-bool train_ranks_lost(void) {
-    return tool_ranks() && mnem_comm_failure(tool_ranks());
 }
 
 /* For the table of all ranks at the end. */

@@ -295,7 +295,6 @@ mnem_status train_ranks_say(void *data, size_t bytes);
 /* All of them are here; MNEM_OK where it was for all of them. */
 mnem_status train_ranks_all(mnem_status status);
 int train_ranks_text(const train_run *run);
-bool train_ranks_lost(void); /* one was: nothing can be given back in order */
 void train_ranks_planned(const train_run *run);
 
 /* ---- train_keep.c ---- */
