@@ -110,6 +110,14 @@ static void what_is_sharded_and_how_shares_are_cut_changes_no_bit(void **state) 
 
 /* ---- bytes ---- */
 
+static void check_shares(const rank *ranks, int size, uint64_t whole) {
+    for (int i = 0; i < size; i++) {
+        const double share = (double)ranks[i].plan.optimizer_bytes / (double)whole;
+        assert_int_equal(ranks[i].status, MNEM_OK);
+        if (!(share <= 1.0 / size + 0.02)) fail_msg("rank %d of %d: %g", i, size, share);
+    }
+}
+
 static void moments_are_cut_evenly(void **state) {
     (void)state;
     mnem_train_options o = usual_options("llama");
@@ -125,12 +133,7 @@ static void moments_are_cut_evenly(void **state) {
         for (int size = 2; size <= RANKS; size++) {
             set_ranks(ranks, size, &o, 0);
             run_ranks(ranks, size);
-            for (int i = 0; i < size; i++) {
-                const mnem_train_plan *p = &ranks[i].plan;
-                const double share = (double)p->optimizer_bytes / (double)one.plan.optimizer_bytes;
-                assert_int_equal(ranks[i].status, MNEM_OK);
-                if (!(share <= 1.0 / size + 0.02)) fail_msg("rank %d of %d: %g", i, size, share);
-            }
+            check_shares(ranks, size, one.plan.optimizer_bytes);
             forget_ranks(ranks, size);
         }
         forget_ranks(&one, 1);
