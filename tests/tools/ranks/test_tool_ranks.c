@@ -1,52 +1,17 @@
 /* test_tool_ranks.c: the command as several ranks under mpirun: the text and the perplexity of one
  * process, each rank inside its budget, and ends that name who ended. Without an MPI only what
  * `mnem` says then. */
-#include <ctype.h>
-#include <dirent.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "kit/kit.h"
 #include "kit/kit_random.h"
-#include "tools/tool_run.h"
-
-/* What a shell's command left in out and err of the scratch folder. */
-typedef struct said {
-    int code;
-    char out[64 * 1024], err[64 * 1024];
-} said;
-
-static void read_file(const char *path, char *text, size_t n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    text[fread(text, 1, n - 1, file)] = 0;
-    fclose(file);
-}
-
-/* Runs it and keeps what it says; a run that takes over five minutes is killed. */
-static const said *shell(const char *format, ...) {
-    static said s;
-    char words[2048], line[4096];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
-    va_end(list);
-    snprintf(line, sizeof line,
-             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >out 2>err",
-             tool_scratch(), words);
-    const int status = system(line);
-    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    read_file(at("out"), s.out, sizeof s.out);
-    read_file(at("err"), s.err, sizeof s.err);
-    return &s;
-}
+#include "tools/ranks/mpirun.h"
 
 static void a_launcher_without_mnem_mpi_is_told_so(void **state) {
     (void)state;
@@ -72,12 +37,6 @@ static void a_cut_or_a_list_of_budgets_needs_ranks(void **state) {
 }
 
 #ifdef MNEM_MPIRUN
-
-/* Open MPI keeps some memory to the end; leaks of ours are test_ranks' to find. */
-#define MPIRUN                                                                                     \
-    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
-    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
 
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
 
@@ -160,7 +119,7 @@ static const said *serve_once(const char *command, char text[400]) {
         "for i in $(seq 1200); do A=$(cat address 2>/dev/null); [ -n \"$A\" ] && break; sleep 0.1; "
         "done; curl -s $A/v1/completions -d @body >answer; kill -TERM $P; wait $P; true",
         command, tool_model, MORE + 100);
-    read_file(at("answer"), answer, sizeof answer);
+    read_said(at("answer"), answer, sizeof answer);
     json_t *object = json_loads(answer, 0, NULL);
     if (!object) fail_msg("%s: %s", answer, s->err);
     const json_t *choice = json_array_get(json_object_get(object, "choices"), 0);
@@ -260,32 +219,6 @@ static void ranks_that_differ_are_named(void **state) {
     assert_non_null(strstr(s->err, "rank 1 has run -p ho"));
 }
 
-/* The process of this rank of the run that has the mark in its environment; 0: not there. */
-static pid_t find_rank(const char *mark, int rank) {
-    char which[40];
-    DIR *all = opendir("/proc");
-    pid_t found = 0;
-    snprintf(which, sizeof which, "OMPI_COMM_WORLD_RANK=%d", rank);
-    assert_non_null(all);
-    for (struct dirent *d; (d = readdir(all)) && !found;) {
-        char path[300], text[32 * 1024];
-        bool marked = false, ranked = false;
-        snprintf(path, sizeof path, "/proc/%s/environ", d->d_name);
-        FILE *file = isdigit((unsigned char)d->d_name[0]) ? fopen(path, "rb") : NULL;
-        if (!file) continue;
-        const size_t n = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-        text[n] = 0;
-        for (size_t at_ = 0; at_ < n; at_ += strlen(text + at_) + 1) {
-            marked = marked || strcmp(text + at_, mark) == 0;
-            ranked = ranked || strcmp(text + at_, which) == 0;
-        }
-        if (marked && ranked) found = (pid_t)atoi(d->d_name);
-    }
-    closedir(all);
-    return found;
-}
-
 /* While 3 ranks generate, one gets a signal; all end by themselves, and say who it was. */
 static void end_one(const char *cut, int rank, int number, const char *text) {
     char mark[64], line[4096], named[80];
@@ -302,14 +235,14 @@ static void end_one(const char *cut, int rank, int number, const char *text) {
     pid_t pid = 0;
     while (!*out || !pid) { /* it generates */
         usleep(20000);
-        if (access(at("out"), R_OK) == 0) read_file(at("out"), out, sizeof out);
+        if (access(at("out"), R_OK) == 0) read_said(at("out"), out, sizeof out);
         pid = find_rank(mark, rank);
     }
     assert_int_equal(kill(pid, number), 0);
     assert_int_not_equal(pclose(run), 0);
     kill(pid, SIGKILL);
     static char err[64 * 1024];
-    read_file(at("err"), err, sizeof err);
+    read_said(at("err"), err, sizeof err);
     snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)pid);
     /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
     if (rank > 0 && (!strstr(err, named) || !strstr(err, text))) fail_msg("rank %d: %s", rank, err);

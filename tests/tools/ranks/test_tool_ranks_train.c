@@ -1,45 +1,17 @@
 /* test_tool_ranks_train.c: `mnem train` as several ranks under mpirun: the losses of one process,
  * each rank inside its budget and its prediction, runs that go on with another number of ranks, and
  * ends that leave a whole checkpoint. Without an MPI only what `mnem` says then. */
-#include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "kit/kit.h"
-#include "tools/tool_run.h"
-
-/* What a shell's command left in err of the scratch folder. */
-typedef struct said {
-    int code;
-    char err[64 * 1024];
-} said;
-
-static const said *shell(const char *format, ...) {
-    static said s;
-    char words[3072], line[4096];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
-    va_end(list);
-    snprintf(line, sizeof line,
-             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >out.txt 2>err.txt",
-             tool_scratch(), words);
-    const int status = system(line);
-    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    FILE *file = fopen(at("err.txt"), "rb");
-    assert_non_null(file);
-    s.err[fread(s.err, 1, sizeof s.err - 1, file)] = 0;
-    fclose(file);
-    return &s;
-}
+#include "tools/ranks/mpirun.h"
 
 static void sharding_needs_ranks(void **state) {
     (void)state;
@@ -50,11 +22,6 @@ static void sharding_needs_ranks(void **state) {
 
 #ifdef MNEM_MPIRUN
 
-/* Open MPI keeps some memory to the end. */
-#define MPIRUN                                                                                     \
-    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
-    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
 #define TEXT  "-d " MNEM_SOURCE "/LICENSE " MNEM_SOURCE "/docs/training.md"
 #define SMALL TEXT " --config tiny --ctx 64 --batch 7 --vocab 256 --precision f32 -t 1"
 
@@ -196,32 +163,6 @@ static void what_does_not_run_is_refused_once(void **state) {
     }
 }
 
-/* The process of this rank of the run that has the mark in its environment; 0: not there. */
-static pid_t find_rank(const char *mark, int rank) {
-    char which[40];
-    DIR *all = opendir("/proc");
-    pid_t found = 0;
-    snprintf(which, sizeof which, "OMPI_COMM_WORLD_RANK=%d", rank);
-    assert_non_null(all);
-    for (struct dirent *d; (d = readdir(all)) && !found;) {
-        char path[300], text[32 * 1024];
-        bool marked = false, ranked = false;
-        snprintf(path, sizeof path, "/proc/%s/environ", d->d_name);
-        FILE *file = isdigit((unsigned char)d->d_name[0]) ? fopen(path, "rb") : NULL;
-        if (!file) continue;
-        const size_t n = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-        text[n] = 0;
-        for (size_t k = 0; k < n; k += strlen(text + k) + 1) {
-            marked = marked || strcmp(text + k, mark) == 0;
-            ranked = ranked || strcmp(text + k, which) == 0;
-        }
-        if (marked && ranked) found = (pid_t)atoi(d->d_name);
-    }
-    closedir(all);
-    return found;
-}
-
 /* What is there goes on, alone. */
 static void check_checkpoint(void) {
     const said *s = shell("%s train --resume ended -t 1 --memory %dM --steps 100000 --stop-after 1",
@@ -237,7 +178,7 @@ static void end_one(int rank, int number, const char *text) {
     snprintf(line, sizeof line,
              "cd %s && rm -rf ended && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
              "train " SMALL " --steps 100000 --save-every 3 --memory %dM -o ended' </dev/null "
-             ">out.txt 2>err.txt",
+             ">out 2>err",
              tool_scratch(), mark, 3, MORE + 100);
     FILE *run = popen(line, "r");
     assert_non_null(run);
@@ -251,10 +192,7 @@ static void end_one(int rank, int number, const char *text) {
     assert_int_not_equal(pclose(run), 0);
     kill(pid, SIGKILL);
     static char err[64 * 1024];
-    FILE *file = fopen(at("err.txt"), "rb");
-    assert_non_null(file);
-    err[fread(err, 1, sizeof err - 1, file)] = 0;
-    fclose(file);
+    read_said(at("err"), err, sizeof err);
     snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)pid);
     /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
     if (rank > 0 && (!strstr(err, named) || !strstr(err, text))) fail_msg("rank %d: %s", rank, err);

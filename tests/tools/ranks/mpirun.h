@@ -1,0 +1,29 @@
+/* mpirun.h: the command as several ranks, for tests of it. */
+#ifndef MNEM_TESTS_TOOLS_RANKS_MPIRUN_H
+#define MNEM_TESTS_TOOLS_RANKS_MPIRUN_H
+
+#include <sys/types.h>
+
+#include "tools/tool_run.h"
+
+/* Of a shell's line; %d: how many ranks. Open MPI keeps some memory to the end; leaks of ours are
+ * for the tests whose ranks are threads to find. */
+#define MPIRUN                                                                                     \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
+    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
+
+/* What a shell's command left in out and err of the scratch folder. */
+typedef struct said {
+    int code;
+    char out[64 * 1024], err[64 * 1024];
+} said;
+/* Runs it and keeps what it says, until the next one; a run that takes over five minutes is
+ * killed. */
+const said *shell(const char *format, ...);
+/* The text of a file, cut at n - 1. */
+void read_said(const char *path, char *text, size_t n);
+/* The process of this rank of the run that has the mark in its environment; 0: not there. */
+pid_t find_rank(const char *mark, int rank);
+
+#endif
