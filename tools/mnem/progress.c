@@ -117,8 +117,8 @@ void tool_interrupt_leave(void (*function)(void)) {
     interrupt_leave = function;
 }
 
-void tool_interrupt_stop(void) {
-    interrupt = SIGTERM;
+void tool_interrupt_stop(int number) {
+    interrupt = number;
     void *context = interrupt_context;
     if (context) interrupt_function(context);
 }

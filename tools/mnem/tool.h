@@ -264,8 +264,8 @@ void tool_interrupt_call(void (*function)(void *context), void *context);
 /* Called where a second signal leaves at once; what a signal handler may do. */
 void tool_interrupt_leave(void (*function)(void));
 bool tool_interrupted(void);
-/* As a signal to end does; from any thread. */
-void tool_interrupt_stop(void);
+/* As that signal does; from any thread. */
+void tool_interrupt_stop(int number);
 /* By another one than Ctrl-C: also what goes on after that ends. */
 bool tool_interrupt_ends(void);
 /* 128 + the signal's number; Ctrl-C's where it was cleared. */

@@ -197,6 +197,15 @@ static void a_terminal_that_goes_away_ends_the_chat(void **state) {
     assert_int_equal(chat_hang_up(), 128 + SIGHUP);
 }
 
+/* The signal comes after the terminal's end was read, or, as here, not at all. */
+static void a_terminal_may_go_without_a_signal(void **state) {
+    (void)state;
+    signal(SIGHUP, SIG_IGN);
+    start_chat();
+    signal(SIGHUP, SIG_DFL);
+    assert_int_equal(chat_hang_up(), 128 + SIGHUP);
+}
+
 /* Nobody reads the answers: after the first the chat is over. */
 static void a_closed_output_ends_the_chat(void **state) {
     (void)state;
@@ -313,6 +322,7 @@ int main(void) {
         cmocka_unit_test(two_signals_leave_the_terminal_as_it_was),
         cmocka_unit_test(a_terminal_without_pastes_is_told_nothing),
         cmocka_unit_test(a_terminal_that_goes_away_ends_the_chat),
+        cmocka_unit_test(a_terminal_may_go_without_a_signal),
         cmocka_unit_test(a_closed_output_ends_the_chat),
         cmocka_unit_test(a_full_output_is_a_failure),
         cmocka_unit_test(messages_come_back_in_the_next_chat),

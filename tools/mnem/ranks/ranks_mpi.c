@@ -157,7 +157,7 @@ static void on_lost(void *context, const char *text) {
     enum { PATIENCE = 1 };
     const int me = mnem_comm_rank(ranks.comm);
     const bool first = says_lost(text, 0); /* rank 1 speaks, and needn't wait for it */
-    tool_interrupt_stop();
+    tool_interrupt_stop(SIGTERM);
     if (me == 1 && first) tool_ranks_say(text);
     pause_for(me == 0 ? PATIENCE : me == 1 && first ? 0.1 : 2 * PATIENCE);
     if (me == 0 && !first) tool_ranks_say(text);

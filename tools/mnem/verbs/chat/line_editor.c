@@ -36,6 +36,7 @@ static size_t history_bytes;
 static tool_editor_options options;
 static bool continued; /* the prompt is of a line that goes on */
 static bool ahead;     /* what comes now was typed before the prompt */
+static bool gone;      /* the terminal, or soon: what was typed before can still be read */
 static bool begun;     /* something was typed when the wait was interrupted */
 static bool too_long;  /* a paste was cut off */
 static bool pastes;    /* the terminal tells them */
@@ -102,6 +103,7 @@ static bool wait_for_input(void) {
         if (ready == 0) ahead = false;
         errno = EINTR;
         if (tool_interrupted()) return false;
+        gone = ready > 0 && wait[0].revents & POLLHUP;
         if (ready > 0 && wait[0].revents) return true;
     }
 }
@@ -119,6 +121,7 @@ static int read_character(EditLine *line, wchar_t *character) {
         }
         char byte;
         ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0 && gone) tool_interrupt_stop(SIGHUP); /* that signal may be late */
         if (n <= 0) return (int)n;
         if (ahead && !byte) byte = CTRL_D;
         size_t length = mbrtowc(character, &byte, 1, &state);
