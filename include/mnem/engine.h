@@ -304,6 +304,14 @@ mnem_status mnem_engine_step_end(mnem_engine *engine);
  * that are several in one. */
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
                                    mnem_engine_plan *plan);
+/* Tells which bytes of the model's files an engine of this plan reads, while it is created and
+ * later: whole matrices, or the rows of a part, an embedding, norms and biases. Ranges may touch,
+ * overlap and come in any order. A status that isn't MNEM_OK ends it and is returned. */
+typedef mnem_status mnem_on_engine_read(void *context, uint32_t file, uint64_t offset,
+                                        uint64_t bytes);
+mnem_status mnem_engine_reads(const mnem_model *model, const mnem_engine_options *options,
+                              const mnem_engine_plan *plan, mnem_on_engine_read *tell,
+                              void *context);
 /* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;
  * states of files and embeddings are MNEM_UNSUPPORTED. Every other rank calls this after create:
  * it does what rank 0 says, and returns MNEM_OK when that destroys its engine. MNEM_IO: a rank

@@ -200,6 +200,8 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     code = tool_recording_begin(args, asked->trace, path, stage->ledger, &stage->recording);
     if (code != TOOL_OK) return code;
     set_options(stage);
+    code = tool_ranks_file_open(&path, stage->ledger);
+    if (code != TOOL_OK) return code;
     tool_stage_begin(stage, "open");
     status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
@@ -322,6 +324,13 @@ static mnem_status make_plan(tool_stage *stage, bool *last) {
     return mnem_engine_plan_ranks(stage->model, &stage->options, &stage->plan);
 }
 
+static int planned(tool_stage *stage) {
+    const bool quiet = stage->args->quiet || stage->args->json || tool_ranks_follows();
+    if (!tool_ranks_follows()) say_beyond(stage);
+    tool_ranks_planned(&stage->plan, quiet);
+    return tool_ranks_file_fill(stage->model, &stage->options, &stage->plan, quiet);
+}
+
 mnem_status tool_stage_try(tool_stage *stage) {
     bool last = false;
     return make_plan(stage, &last);
@@ -332,10 +341,7 @@ int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
     const mnem_status status = make_plan(stage, &last);
     tool_stage_end(stage, "plan");
-    if (status == MNEM_OK) say_beyond(stage);
-    if (status == MNEM_OK)
-        tool_ranks_planned(&stage->plan, stage->args->quiet || stage->args->json);
-    if (status == MNEM_OK) return TOOL_OK;
+    if (status == MNEM_OK) return planned(stage);
     const uint64_t needed = stage->plan.needed_bytes;
     const uint64_t budget = stage->options.comm
                                 ? stage->plan.budget_bytes /* maybe another rank's */
@@ -367,9 +373,11 @@ int tool_stage_follow(tool_stage *stage) {
     bool last = false;
     mnem_status status = MNEM_OK;
     while (!last && status != MNEM_IO) status = make_plan(stage, &last);
-    if (status == MNEM_OK) tool_ranks_planned(&stage->plan, true);
-    if (status == MNEM_OK)
+    if (status == MNEM_OK) {
+        const int code = planned(stage);
+        if (code != TOOL_OK) return code;
         status = mnem_engine_create(stage->model, &stage->options, &stage->plan, &engine);
+    }
     if (status == MNEM_OK) {
         status = mnem_engine_follow(engine);
         if (status != MNEM_OK) return tool_ranks_end(tool_fail(status)); /* others may read it */

@@ -66,6 +66,13 @@ static inline bool mnem__weights_stream(const mnem__weights_sizes *sizes) {
 /* Computes what create would take. MNEM_INVALID when a slot can't hold 16 rows of a matrix. */
 mnem_status mnem__weights_measure(const mnem__weights_options *options, mnem__weights_sizes *sizes);
 
+/* Tells which bytes of which of the model's files are read of all that isn't absent; ends at the
+ * first status that isn't MNEM_OK. */
+typedef mnem_status mnem__on_weights_range(void *context, uint32_t file, uint64_t offset,
+                                           uint64_t bytes);
+mnem_status mnem__weights_ranges(const mnem__weights_options *options, mnem__on_weights_range *tell,
+                                 void *context);
+
 typedef struct mnem__weights mnem__weights;
 /* 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but the ring only
  * until load returns where nothing is streamed. */

@@ -287,3 +287,22 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
     sizes->direct_io = direct_possible(o);
     return MNEM_OK;
 }
+
+mnem_status mnem__weights_ranges(const mnem__weights_options *o, mnem__on_weights_range *tell,
+                                 void *context) {
+    for (int32_t i = 0; i < matrix_count(o); i++) {
+        mnem__matrix m;
+        mnem_tensor_info info;
+        if (i >= o->body_count + o->head_count && !o->resident[i]) continue;
+        MNEM__TRY(mnem__matrix_describe(o, i, 0, &m));
+        uint64_t at = m.offset + (uint64_t)m.first_row * m.row_bytes;
+        uint64_t bytes = (uint64_t)m.rows * m.row_bytes;
+        if (m.made >= 0) { /* of the whole tensor */
+            mnem_model_tensor_get(o->model, (uint32_t)m.made, &info);
+            at = info.offset;
+            bytes = info.file_bytes;
+        }
+        MNEM__TRY(tell(context, m.file, at, bytes));
+    }
+    return MNEM_OK;
+}

@@ -7,11 +7,12 @@
 #include "tools/tool_run.h"
 
 /* Of a shell's line; %d: how many ranks. Open MPI keeps some memory to the end; leaks of ours are
- * for the tests whose ranks are threads to find. */
-#define MPIRUN                                                                                     \
+ * for the tests whose ranks are threads to find. MPIRUN_OF: of another program. */
+#define MPIRUN_OF                                                                                  \
     "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "                          \
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                                            \
-    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d " MNEM_COMMAND " "
+    "OMPI_MCA_rmaps_base_oversubscribe=1 " MNEM_MPIRUN " -n %d "
+#define MPIRUN MPIRUN_OF MNEM_COMMAND " "
 
 /* What a shell's command left in out and err of the scratch folder. */
 typedef struct said {

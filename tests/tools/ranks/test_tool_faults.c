@@ -72,7 +72,10 @@ static const fault faults[] = {
     {"kill -TERM mpirun", SIGTERM, .launcher = true},
     {"stopped for 3 s", SIGSTOP, .slow = true},
     {"nice 19", 0, .slow = true, .rank_do = "renice -n 19 $$ >/dev/null"},
-    {"no file", 0, .rank_do = "rm model.gguf", .says = "rank %d: ", .or_says = "model.gguf"},
+    {"no file", 0, .slow = true, .rank_do = "rm model.gguf"},
+    {"no file, and no place for one", 0,
+     .rank_do = "rm model.gguf; export XDG_CACHE_HOME=/dev/null",
+     .says = "rank %d: ", .or_says = "model.gguf"},
     {"another file", 0, .rank_do = "rm model.gguf; cp ../other.gguf model.gguf",
      .says = "rank %d has "},
     {"a shorter file", 0, .rank_do = "rm model.gguf; head -c 3000000 ../model.gguf >model.gguf",
@@ -193,6 +196,7 @@ static void write_script(const fault_case *c) {
     snprintf(text, sizeof text,
              "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
              "rm -rf r$rank; mkdir r$rank; cd r$rank\n"
+             "export XDG_CACHE_HOME=$PWD\n"
              "ln -s ../model.gguf model.gguf; ln -s ../prompt.txt prompt.txt\n"
              "set -- %s --memory %s\n"
              "if [ $rank = %d ]; then :; %s\nfi\n"

@@ -146,6 +146,55 @@ static void a_server_over_ranks_answers_and_ends(void **state) {
     check_table(s->err, 2);
 }
 
+/* Ranks but the first run where the model isn't: in the folder `none`. */
+static const said *without_file(const char *cut, int ranks) {
+    FILE *script = fopen(at("rank.sh"), "wb");
+    assert_non_null(script);
+    fprintf(script,
+            "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || cd none\n"
+            "exec %s run here.gguf --raw -p 'And it came' --temp 0.9 --seed 3 -n 20 --ctx 128 "
+            "--memory %dM --cut %s\n",
+            MNEM_COMMAND, MORE + 60, cut);
+    assert_int_equal(fclose(script), 0);
+    const said *s = shell("[ -e here.gguf ] || cp %s here.gguf; mkdir -p none; export "
+                          "XDG_CACHE_HOME=$PWD/kept; " MPIRUN_OF "sh rank.sh",
+                          tool_model, ranks);
+    if (s->code != 0) fail_msg("%s: %s", cut, s->err);
+    return s;
+}
+
+/* It keeps what came: another run needs nothing more, another cut something. */
+static void a_rank_without_the_file_gets_its_part(void **state) {
+    (void)state;
+    static char alone[64 * 1024];
+    const said *s = shell("%s run %s --raw -p \"And it came\" --temp 0.9 --seed 3 -n 20 --ctx 128 "
+                          "-q",
+                          MNEM_COMMAND, tool_model);
+    assert_int_equal(s->code, 0);
+    memcpy(alone, s->out, sizeof alone);
+    for (int i = 0; i < 4; i++) {
+        s = without_file(i < 2 ? "layers" : "rows", 3);
+        assert_string_equal(s->out, alone);
+        check_table(s->err, 3);
+        assert_non_null(strstr(s->err, i % 2 ? "rank 2 hasn't here.gguf: its part was kept there"
+                                             : "rank 2 hasn't here.gguf: "));
+        assert_true((strstr(s->err, " of it came from rank 0") != NULL) == (i % 2 == 0));
+    }
+    /* Parts they are: half of the file's bytes or so. */
+    s = shell("du -k kept/mnem/parts/here.gguf.*.2 here.gguf | cut -f1");
+    long part, whole;
+    assert_int_equal(sscanf(s->out, "%ld %ld", &part, &whole), 2);
+    assert_in_range(part, whole / 6, whole * 3 / 4);
+    /* A list that was cut off, or a part that is gone, is had anew. */
+    shell("for f in kept/mnem/parts/*.list; do head -c 30 $f >cut; cat cut >$f; done");
+    assert_string_equal(without_file("rows", 3)->out, alone);
+    shell("rm kept/mnem/parts/*[0-9]");
+    assert_string_equal(without_file("layers", 3)->out, alone);
+    /* Another file of that name is another part. */
+    shell("touch -d 2020-01-01 here.gguf");
+    assert_string_equal(without_file("layers", 2)->out, alone);
+}
+
 static void the_link_is_measured_and_kept(void **state) {
     (void)state;
     const said *s = shell("export XDG_CACHE_HOME=.; " MPIRUN
@@ -271,6 +320,7 @@ int main(void) {
         cmocka_unit_test(the_text_is_that_of_one_process),
         cmocka_unit_test(several_texts_are_those_of_one_process),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
+        cmocka_unit_test(a_rank_without_the_file_gets_its_part),
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(what_does_not_run_is_refused_once),

@@ -31,6 +31,13 @@ bool tool_ranks_follows(void);
 /* Where there are ranks and the verb is none that runs on several: says so. */
 int tool_ranks_check(const tool_args *args);
 
+/* ranks_file.c: a rank without the model's file gets what it needs of it from rank 0. Before the
+ * model is opened, by all: *path becomes that of what such a rank keeps of it. */
+int tool_ranks_file_open(const char **path, mnem_ledger *ledger);
+/* Before an engine is made of the plan, by all: what it reads is there then. */
+int tool_ranks_file_fill(const mnem_model *model, const mnem_engine_options *options,
+                         const mnem_engine_plan *plan, bool quiet);
+
 /* All ranks do what rank 0 says from now on, until it ends them in order. */
 void tool_ranks_joined(void);
 

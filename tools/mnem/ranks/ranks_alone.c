@@ -47,6 +47,15 @@ void tool_ranks_trains(const mnem_train_plan *plan, uint64_t peak_bytes, bool qu
 void tool_ranks_waited(double seconds) {
     (void)seconds;
 }
+int tool_ranks_file_open(const char **path, mnem_ledger *ledger) {
+    (void)path, (void)ledger;
+    return TOOL_OK;
+}
+int tool_ranks_file_fill(const mnem_model *model, const mnem_engine_options *options,
+                         const mnem_engine_plan *plan, bool quiet) {
+    (void)model, (void)options, (void)plan, (void)quiet;
+    return TOOL_OK;
+}
 void tool_ranks_joined(void) {}
 bool tool_ranks_follows(void) {
     return false;
