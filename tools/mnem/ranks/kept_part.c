@@ -1,6 +1,6 @@
-/* kept_part.c: see kept_part.h. The list is of lines "BEGIN END", each written when its bytes are on
- * the disk, so that a run that ends half-way leaves nothing wrong. It is locked while a run uses the
- * file. */
+/* kept_part.c: see kept_part.h. The list is of lines "BEGIN END", each written when its bytes are
+ * on the disk, so that a run that ends half-way leaves nothing wrong. It is locked while a run uses
+ * the file. */
 #include "ranks/kept_part.h"
 
 #include <errno.h>

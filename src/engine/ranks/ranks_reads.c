@@ -1,4 +1,4 @@
-/* engine_reads.c: which bytes of a model's file an engine of a plan reads.
+/* ranks_reads.c: which bytes of a model's file an engine of a plan reads.
  *
  * Idea: matrices, or their rows, as the plan's residency has them (weights_layout.c says where they
  * lie), the embedding where its rows are looked up, and all vectors, which are few bytes. */
