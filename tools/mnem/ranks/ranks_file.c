@@ -335,6 +335,7 @@ static int serve_all(bool quiet) {
 int tool_ranks_file_fill(const mnem_model *model, const mnem_engine_options *options,
                          const mnem_engine_plan *plan, bool quiet) {
     if (!x.any || !x.piece) return TOOL_OK;
+    x.comm = tool_ranks(); /* there may be a slow link around it by now */
     const int code =
         mnem_comm_rank(x.comm) == 0 ? serve_all(quiet) : fetch_part(model, options, plan);
     give();
