@@ -71,7 +71,7 @@ class Likwid:
     def once(self, row):
         out = run([self.program, "-t", row["test"], "-w", f"S0:{row['size']}B:{row['threads']}", "-i",
                    str(row["count"])], environment(row["size"]))
-        return {what: float(re.search(what + r":\s+([\d.]+)", out).group(1))
+        return {what: float(re.search(what + r":\s+(\S+)", out).group(1))
                 for what in ("MByte/s", "MFlops/s", "Time")}
 
     def one_pass(self):

@@ -3,7 +3,8 @@
  *
  * Every figure is the best of passes of about a millisecond that take turns with those of all other
  * figures, so that a machine that is busy now and then is still measured in its quiet moments; cv
- * says how far the better half of the passes are apart.
+ * says how far the better half of the passes are apart. A pass at a cache's latency is the median
+ * of 24 ms, behind 10 ms of the same: a core that only waits has another clock after a while.
  * Not here: what a model needs of it (engine.h, graph.h: mnem_graph_node_cost).
  * Threads: one call at a time; it makes a team of its own.
  *

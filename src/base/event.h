@@ -245,7 +245,7 @@ static inline uint32_t mnem__event_operator(uint64_t bytes, uint64_t products, u
  *
  * Most operators move and multiply the same in each run of as many tokens, so only their times are
  * kept then; those of pages are told as ever. To read the clock between two operators takes twice
- * what a loop of reads says. So of a program whose operators take less than 16 us in the mean, only
+ * what a loop of reads says. So of a program whose operators take less than 30 us in the mean, only
  * every k-th run is told, for a quarter of a percent of its time; a counter says how many
  * weren't. */
 

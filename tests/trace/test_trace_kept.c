@@ -214,22 +214,24 @@ static void a_run_told_again_takes_less_than_half(void **state) {
     must(mnem_ledger_destroy(r.ledger));
 }
 
-/* 100 ticks of each operator are to be a 400th of its program's; what is left out is counted. */
+/* 1000 ticks of a run and 200 of each operator are to be a 400th of its program's; what is left out
+ * is counted. */
 static void a_program_of_brief_operators_is_told_in_part(void **state) {
     (void)state;
     recording r;
     begin(&r, formats[0], (mnem_trace_options){0}, 0);
     const mnem__event_program p = {.number = 7, .to = NODES, .tokens = 1};
+    const uint64_t enough = 400 * (1000 + NODES * 200);
     program_run(7, 1, 1);
     const int which = mnem__event_program_told(&p);
     assert_true(which >= 0);
     assert_false(mnem__event_program_leave_out(&p));
-    mnem__event_program_again(which, NODES * UINT64_C(40001), NODES); /* long enough */
+    mnem__event_program_again(which, enough + 1, NODES);
     assert_false(mnem__event_program_leave_out(&p));
-    mnem__event_program_again(which, NODES * UINT64_C(12000), NODES);
+    mnem__event_program_again(which, enough / 3, NODES);
     for (int i = 0; i < 3; i++) assert_true(mnem__event_program_leave_out(&p));
     assert_false(mnem__event_program_leave_out(&p));
-    mnem__event_program_again(which, NODES * UINT64_C(40001), NODES);
+    mnem__event_program_again(which, enough + 1, NODES);
     mnem_trace_reader *reader = written(&r);
     mnem_trace_event e;
     for (int i = 0; i < 2 * NODES; i++) assert_int_equal(next_told(reader, &e), 1);

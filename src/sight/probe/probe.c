@@ -160,8 +160,8 @@ static void short_one(mnem__probe_run *run, int i) {
         return;
     }
     i -= caches * each;
-    if (i < 2 * caches) {
-        mnem__probe_latency(run, i / 2, i % 2);
+    if (i < 2 * caches) { /* not so short: one of them in a round, but all in the first */
+        if (!p->rounds || p->rounds % (2 * caches) == i) mnem__probe_latency(run, i / 2, i % 2);
         return;
     }
     i -= 2 * caches;
@@ -266,6 +266,7 @@ static void tell_all(mnem__probe_run *run) {
 
 static mnem_status measure(mnem__probe_run *run) {
     const double seconds = run->options->seconds > 0 ? run->options->seconds : 6;
+    run->seconds = seconds;
     run->begun = mnem__seconds();
     run->last = run->begun + 1.5 * seconds;
     mnem__probe_system_get(&run->system);

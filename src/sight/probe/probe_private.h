@@ -56,6 +56,7 @@ struct mnem__probe_run {
     mnem_team *team;
     mnem__probe_block huge, small; /* pages of 2 MiB, of 4 KiB */
     const mnem__probe_kernels *kernels;
+    double seconds;            /* that it is asked to take */
     double begun, until, last; /* seconds of the clock: begun, should end, must end */
     uint64_t random;
     int next; /* of the short passes */
@@ -78,7 +79,7 @@ void mnem__probe_cycle_grow(mnem__probe_block *block, uint64_t bytes, uint64_t *
 void mnem__probe_sizes(mnem__probe_run *run);
 /* One pass over all sizes that fit into the block. */
 void mnem__probe_curve(mnem__probe_run *run, bool small);
-/* One pass at a cache; memory's is one of its own. */
+/* A run of passes at a cache, whose median is one figure; memory's passes are figures each. */
 void mnem__probe_latency(mnem__probe_run *run, int level, bool small);
 void mnem__probe_latency_memory(mnem__probe_run *run, bool small);
 /* Where the curve leaves each level. */

@@ -71,6 +71,10 @@ static double pass(mnem__probe_run *run, passing *p) {
 
 /* ---- caches ---- */
 
+/* Between the shares of threads: a processor that reads up to its share's end fetches ahead what
+ * comes behind, and would take it from the one that writes there (a third of L1's rate). */
+enum { APART = 8192 };
+
 void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stream stream) {
     const mnem_probe_level *l = &run->probe->level[level];
     mnem__probe_samples *samples = &run->rate[level][team][stream];
@@ -79,18 +83,19 @@ void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stre
     const uint64_t bytes = l->rate_bytes / (uint64_t)count & ~(uint64_t)(MNEM__PROBE_GRAIN - 1);
     passing p = {.loop = run->kernels->loop[stream],
                  .base = run->huge.bytes,
-                 .share = (l->rate_bytes + 4095) & ~4095ull,
+                 .share = ((l->rate_bytes + 4095) & ~4095ull) + APART,
                  .stream = bytes,
                  .bytes = (int64_t)bytes,
                  .times = samples->times,
                  .threads = threads};
     if (stream == MNEM_PROBE_STREAM) return; /* it is of memory */
     if (!bytes || p.share * (uint64_t)threads > run->huge.size) return;
-    if (!p.times) { /* how often makes a millisecond; the second is in the caches */
+    if (!p.times) { /* how often makes a millisecond; all but the first are in the caches */
         p.times = 1;
         pass(run, &p);
-        p.times = 4;
-        p.times = mnem__max_i64(1, (int64_t)(0.001 / (pass(run, &p) / 4)));
+        double seconds = pass(run, &p);
+        for (; seconds < 0.0001 && p.times < 1 << 20; seconds = pass(run, &p)) p.times *= 4;
+        p.times = mnem__max_i64(1, (int64_t)(0.001 / seconds * (double)p.times));
         samples->times = p.times;
     } else {
         const int64_t times = p.times;
