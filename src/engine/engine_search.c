@@ -309,8 +309,7 @@ static double both(double a, double b) {
 static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
                            bool head) {
     const mnem_machine_profile *p = &search->profile;
-    const double rows = head ? 1 : tokens;
-    const double macs = (head ? search->head_macs : search->body_macs) * rows;
+    const double macs = (head ? search->head_macs : search->body_macs) * tokens;
     const double bytes = head ? search->head_bytes : search->body_bytes;
     const double experts = head ? 0 : expert_bytes(search, way->residency->expert_slots, tokens);
     const double streamed =
@@ -340,9 +339,9 @@ static double job_seconds(const mnem__search *search, const mnem__way *way) {
 }
 
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
-                              bool head) {
+                              int32_t logits) {
     return pass_seconds(search, way, tokens, false) +
-           (head ? pass_seconds(search, way, 1, true) : 0);
+           (logits ? pass_seconds(search, way, logits, true) : 0);
 }
 
 /* ---- choosing ---- */

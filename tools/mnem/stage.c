@@ -162,7 +162,7 @@ static int check_ranks(const tool_stage *stage) {
     const tool_session_asked *asked = stage->asked;
     const char *verb = stage->args->verb->name;
     if (!tool_ranks()) {
-        if (tool_given(stage->args, "cut"))
+        if (tool_given(stage->args, "cut") && strcmp(verb, "plan") != 0)
             return tool_usage(verb, "--cut is of several ranks: mpirun -n N mnem %s", verb);
         return TOOL_OK;
     }
