@@ -42,6 +42,8 @@ typedef struct mnem_machine_profile {
     double read_bytes_per_s; /* memory, all cores */
     double disk_bytes_per_s; /* sequential, past the page cache */
     double macs_per_s;       /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
+    double generate_bytes_per_s; /* weights read to generate, one sequence's, as the kernels reach
+                                    them, with what that takes beside them; 0: as memory is read */
 } mnem_machine_profile;
 
 /* How ranks share a model: each has some of the layers, or some rows of every matrix. */

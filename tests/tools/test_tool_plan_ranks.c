@@ -151,6 +151,35 @@ static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     assert_int_equal(r.code, 1);
 }
 
+/* ---- what a model reached ---- */
+
+static json_t *bench(const char *threads) {
+    const tool_result r = RUN("bench", tool_model, "-p", "32", "-n", "8", "-r", "1", "--json",
+                              threads ? "--threads" : NULL, threads);
+    return json_of(&r);
+}
+
+/* What one thread reached is what a plan says of one thread; of others it says what they did. */
+static void a_plan_says_what_as_many_threads_reached(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) return;
+    json_decref(bench(NULL)); /* the machine */
+    for (int i = 1; i <= 3; i += 2) {
+        char threads[8];
+        snprintf(threads, sizeof threads, "%d", i);
+        json_t *did = bench(threads);
+        const tool_result r = RUN("plan", tool_model, "-t", threads, "--ctx", "32", "--json");
+        json_t *plan = json_of(&r);
+        const double rate = json_number_value(json_object_get(did, "tokens_per_s"));
+        const double said = json_number_value(json_object_get(plan, "predicted_tokens_per_s"));
+        if (!(said > 0.98 * rate && said < 1.02 * rate))
+            fail_msg("%d threads: %g tokens/s, %g predicted", i, rate, said);
+        json_decref(did);
+        json_decref(plan);
+    }
+    remove(at("mnem/profile.json"));
+}
+
 /* ---- refusing ---- */
 
 /* What one more rank would hold is said, and it does. */
@@ -220,6 +249,7 @@ int main(void) {
         cmocka_unit_test(ranks_on_paper_share_the_rows),
         cmocka_unit_test(without_a_cut_the_faster_one_is_chosen),
         cmocka_unit_test(a_cut_that_cannot_be_leaves_the_other),
+        cmocka_unit_test(a_plan_says_what_as_many_threads_reached),
         cmocka_unit_test(a_rank_too_small_is_refused_with_its_name_and_ways_out),
         cmocka_unit_test(what_ranks_do_not_take_is_said),
     };
