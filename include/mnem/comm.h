@@ -110,7 +110,8 @@ mnem_status mnem_comm_self_create(mnem_comm **comm);
 /* size ranks of this process, ranks [size]; each for a thread of its own. */
 mnem_status mnem_comm_thread_create(int32_t size, mnem_comm **ranks);
 
-/* A link as slow as this between each two ranks, one message after another. Zero: no limit. */
+/* A link as slow as this from each rank to all others, one message after another. Zero: no limit.
+ */
 typedef struct mnem_comm_link {
     double seconds;          /* from the last byte sent to its arrival */
     double bytes_per_second; /* each way */

@@ -42,6 +42,8 @@ typedef struct mnem_machine_profile {
     double read_bytes_per_s; /* memory, all cores */
     double disk_bytes_per_s; /* sequential, past the page cache */
     double macs_per_s;       /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
+    double generate_bytes_per_s; /* weights read to generate, one sequence's, as the kernels reach
+                                    them, with what that takes beside them; 0: as memory is read */
 } mnem_machine_profile;
 
 /* How ranks share a model: each has some of the layers, or some rows of every matrix. */
@@ -82,13 +84,13 @@ typedef struct mnem_engine_options {
     mnem_cut cut;       /* what mnem_engine_plan_ranks gives each rank a part of */
     mnem_row_part rows; /* of every layer, which it sets in the plan, too; vocab.end 0: all */
     mnem_comm_link
-        link; /* between ranks, for the prediction of rank 0's (default: takes no time) */
+        link; /* of each rank to all others, for the prediction (default: takes no time) */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
     void *on_experts_context;
 } mnem_engine_options;
 
-enum { MNEM_PLAN_LINES = 40 };
+enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8 };
 typedef struct mnem_engine_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows, sequences;
@@ -132,12 +134,16 @@ typedef struct mnem_engine_plan {
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
+    double predicted_together; /* of all sequences that generate at once */
+    int32_t together;          /* so many: the plan's, or where it is of one MNEM_TOGETHER */
     /* Of a rank: whether layers were cut by what ranks take of time, not by their room; the seconds
-     * of its part of a token, and of a chunk of a prompt (0: no profile), and the bytes that it
-     * sends for each. */
+     * of its part of a token, of a chunk of a prompt and of a step of sequences that run together
+     * (0: no profile), and the bytes that it sends for the first two. Of all ranks: the seconds of
+     * a token, and of each further chunk. */
     bool part_by_work;
-    double part_token_seconds, part_chunk_seconds;
+    double part_token_seconds, part_chunk_seconds, part_together_seconds;
     uint64_t part_token_sent, part_chunk_sent;
+    double ranks_token_seconds, ranks_chunk_seconds;
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;

@@ -6,6 +6,9 @@
  *
  *     arrival = max(now, when the link is free) + bytes / bandwidth + seconds
  *
+ * The link is what a rank sends through, to whomever, as a machine has one port; what comes from
+ * several peers isn't held up by each other.
+ *
  * Cost: 8 bytes more for each message, and a stamp's memory for each one under way, kept for the
  * next. What a sender waits for (memory posted for it) comes without the link's latency. */
 #include <time.h>
@@ -27,7 +30,7 @@ typedef struct slow {
     mnem_comm *comm, *inner;
     mnem_comm_link link;
     stamp *stamps;
-    double *free_at; /* [size], of the link to each peer */
+    double free_at; /* when what this rank sends has left */
 } slow;
 
 static stamp *take_stamp(slow *s) {
@@ -46,9 +49,8 @@ static stamp *take_stamp(slow *s) {
 
 static double arrival_of(slow *s, const mnem_comm_request *r) {
     const double now = mnem__seconds(), rate = s->link.bytes_per_second;
-    double *free_at = &s->free_at[r->peer];
-    *free_at = (*free_at > now ? *free_at : now) + (rate > 0 ? (double)r->bytes / rate : 0);
-    return *free_at + s->link.seconds;
+    s->free_at = (s->free_at > now ? s->free_at : now) + (rate > 0 ? (double)r->bytes / rate : 0);
+    return s->free_at + s->link.seconds;
 }
 
 /* What the inner one failed with is what this one failed with. */
@@ -123,7 +125,6 @@ static void slow_destroy(void *self) {
         s->stamps = t->next;
         mnem__free(t);
     }
-    mnem__free(s->free_at);
 }
 
 mnem_status mnem_comm_slow_create(mnem_comm *inner, const mnem_comm_link *link, mnem_comm **comm) {
@@ -135,21 +136,17 @@ mnem_status mnem_comm_slow_create(mnem_comm *inner, const mnem_comm_link *link, 
                                       .abort = slow_abort,
                                       .destroy = slow_destroy};
     void *self = NULL;
-    double *free_at = NULL;
     mnem_status status = MNEM_OK;
     if (!(link->seconds >= 0) || !(link->bytes_per_second >= 0))
         status = mnem__fail(MNEM_INVALID, "comm: a link of %g s and %g bytes a second",
                             link->seconds, link->bytes_per_second);
-    if (status == MNEM_OK && !(free_at = mnem__calloc(tag, (size_t)inner->size, sizeof *free_at)))
-        status = mnem__heap_status();
     if (status == MNEM_OK)
         status = mnem_comm_create(&ops, inner->rank, inner->size, sizeof(slow), comm, &self);
     if (status != MNEM_OK) {
-        mnem__free(free_at);
         mnem_comm_destroy(inner);
         return status;
     }
     (*comm)->inner = inner;
-    *(slow *)self = (slow){.comm = *comm, .inner = inner, .link = *link, .free_at = free_at};
+    *(slow *)self = (slow){.comm = *comm, .inner = inner, .link = *link};
     return MNEM_OK;
 }

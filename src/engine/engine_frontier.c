@@ -20,10 +20,9 @@ static mnem_engine_way describe(const mnem__search *search, const mnem__way *way
     const mnem__choice choice = mnem__way_choice(way);
     mnem_engine_way out = {.peak_bytes = way->peak_bytes,
                            .seconds = way->seconds,
-                           .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, true),
+                           .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, 1),
                            .prompt_tokens_per_s =
-                               choice.chunk /
-                               mnem__way_pass_seconds(search, way, choice.chunk, false),
+                               choice.chunk / mnem__way_pass_seconds(search, way, choice.chunk, 0),
                            .context = choice.context,
                            .chunk = choice.chunk,
                            .kv_type = choice.kv_type,

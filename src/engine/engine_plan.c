@@ -278,13 +278,25 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
     plan->direct_io = way->ring->sizes.direct_io;
 }
 
+/* Sequences that a step has where all generate at once: ranks with layers have several steps under
+ * way. */
+static int32_t rows_together(const planner *p, int32_t together) {
+    const mnem_engine_options *o = p->setup.options;
+    if (!o->comm || o->cut == MNEM_CUT_ROWS) return together;
+    const int32_t steps = mnem__relay_ahead(mnem_comm_size(o->comm));
+    return (together + steps - 1) / steps;
+}
+
 static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     plan->predicted_seconds = way->seconds;
+    plan->together = plan->sequences > 1 ? plan->sequences : MNEM_TOGETHER;
     if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
-    plan->predicted_prompt =
-        plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
-    if (!p->setup.map->shape.encoder)
-        plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
+    plan->predicted_prompt = plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, 0);
+    if (p->setup.map->shape.encoder) return;
+    const int32_t rows = rows_together(p, plan->together);
+    plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, 1);
+    plan->part_together_seconds = mnem__way_pass_seconds(&p->search, way, rows, rows);
+    plan->predicted_together = plan->together / plan->part_together_seconds;
 }
 
 static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {

@@ -224,6 +224,7 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
     if (o->profile && o->profile->read_bytes_per_s > 0 && o->profile->disk_bytes_per_s > 0 &&
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
+    if (!(search->profile.generate_bytes_per_s > 0)) search->profile.generate_bytes_per_s = 0;
     search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
     const size_t mixed = setup->map->shape.experts > 0 ? MIXED_POINTS : 0;
     search->residency =
@@ -306,16 +307,25 @@ static double both(double a, double b) {
     return fmax(a, b) + overlap_cost * fmin(a, b);
 }
 
+/* What one token takes of arithmetic is in the rate of generation, where that was measured. */
+static double computing_seconds(const mnem_machine_profile *p, double macs, double tokens,
+                                double bytes) {
+    const double arithmetic = macs / p->macs_per_s;
+    if (p->generate_bytes_per_s == 0) return both(arithmetic, bytes / p->read_bytes_per_s);
+    const double reading = bytes / p->generate_bytes_per_s;
+    return fmax(arithmetic, reading) +
+           overlap_cost * fmin(arithmetic * (tokens - 1) / tokens, reading);
+}
+
 static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
                            bool head) {
     const mnem_machine_profile *p = &search->profile;
-    const double rows = head ? 1 : tokens;
-    const double macs = (head ? search->head_macs : search->body_macs) * rows;
+    const double macs = (head ? search->head_macs : search->body_macs) * tokens;
     const double bytes = head ? search->head_bytes : search->body_bytes;
     const double experts = head ? 0 : expert_bytes(search, way->residency->expert_slots, tokens);
     const double streamed =
         (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
-    const double computing = both(macs / p->macs_per_s, bytes / p->read_bytes_per_s);
+    const double computing = computing_seconds(p, macs, tokens, bytes);
     if (streamed + experts == 0) return computing;
     const double requests = ceil(streamed / (double)way->ring->slot_bytes);
     const double reading = (streamed / p->disk_bytes_per_s + requests * request_seconds) *
@@ -340,9 +350,9 @@ static double job_seconds(const mnem__search *search, const mnem__way *way) {
 }
 
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
-                              bool head) {
+                              int32_t logits) {
     return pass_seconds(search, way, tokens, false) +
-           (head ? pass_seconds(search, way, 1, true) : 0);
+           (logits ? pass_seconds(search, way, logits, true) : 0);
 }
 
 /* ---- choosing ---- */

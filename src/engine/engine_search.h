@@ -94,8 +94,8 @@ mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *
 bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);
 mnem__weights_sizes mnem__way_weights(const mnem__way *way);
-/* Seconds for a pass over tokens: a chunk of a prompt (head false), or its last logits too. */
+/* Seconds for a pass over tokens, and rows of logits of them: a chunk of a prompt has none. */
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
-                              bool head);
+                              int32_t logits);
 
 #endif

@@ -34,7 +34,8 @@ static const char HELP[] =
     "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
     "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
     "yarn|linear|llama3]\n"
-    "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
+    "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n"
+    "  [--hollow]   no data: a hole as large, for plans of models that no disk here holds\n";
 
 static bool take_number(options *o, const char *name, const char *value) {
     const struct {
@@ -79,9 +80,10 @@ static bool take_text(options *o, const char *name, const char *value) {
 }
 
 static bool take_flag(options *o, const char *name) {
-    bool *flag = strcmp(name, "--tied") == 0   ? &o->tied
-                 : strcmp(name, "--bias") == 0 ? &o->bias
-                                               : NULL;
+    bool *flag = strcmp(name, "--tied") == 0     ? &o->tied
+                 : strcmp(name, "--bias") == 0   ? &o->bias
+                 : strcmp(name, "--hollow") == 0 ? &o->hollow
+                                                 : NULL;
     if (flag) *flag = true;
     return flag != NULL;
 }
@@ -462,6 +464,10 @@ int main(int argc, char **argv) {
     must(mnem_gguf_create(o.out, &w.writer));
     put_keys(w.writer, &o);
     tensors(&w);
+    if (o.hollow) {
+        must(mnem__gguf_finish_hollow(w.writer));
+        return 0;
+    }
     w.data = true;
     tensors(&w);
     must(mnem_gguf_finish(w.writer));

@@ -9,7 +9,7 @@ typedef struct options {
         *chat_template;
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
     long experts, experts_used, ff_expert, ff_shared;
-    bool tied, bias;
+    bool tied, bias, hollow;
 } options;
 
 /* Says so and ends the program. */

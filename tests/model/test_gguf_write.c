@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/heap.h"
@@ -368,6 +369,42 @@ static void a_part_of_another_model_is_refused(void **state) {
     mnem_model_close(model);
 }
 
+/* ---- without data ---- */
+
+/* 4 GiB of weights that take no room, where every other byte of the file is true. */
+static void a_hollow_file_is_as_long_as_it_says(void **state) {
+    (void)state;
+    const char *path = kit_path("hollow.gguf");
+    const int64_t shape[2] = {1 << 16, 1 << 14};
+    struct stat info;
+    mnem_gguf_writer *w;
+    mnem_model *model;
+    mnem_tensor_info t;
+    float read[4] = {1, 1, 1, 1};
+    OK(mnem_gguf_create(path, &w));
+    OK(mnem_gguf_key_text(w, "text", "hollow"));
+    OK(mnem__gguf_write_tensor(w, "large", MNEM_TYPE_F32, 2, shape));
+    OK(mnem__gguf_write_tensor(w, "small", MNEM_TYPE_F32, 1, &(int64_t){5}));
+    OK(mnem__gguf_finish_hollow(w));
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(info.st_size > (int64_t)4 << 30);
+    OK(mnem_model_open(path, &model));
+    assert_true(mnem_model_tensor_get(model, 0, &t));
+    assert_true(t.bytes == (uint64_t)4 << 30);
+    OK(mnem_model_tensor_read(model, 1, 4, sizeof read, read)); /* its last bytes */
+    assert_true(read[0] == 0 && read[3] == 0);
+    mnem_model_close(model);
+    assert_true((int64_t)info.st_blocks * 512 < 1 << 20);
+    kit_remove(path);
+    OK(mnem_gguf_create(path, &w));
+    assert_int_equal(mnem__gguf_finish_hollow(w), MNEM_INVALID);
+    OK(mnem_gguf_create(path, &w));
+    OK(mnem__gguf_write_tensor(w, "small", MNEM_TYPE_F32, 1, &(int64_t){1}));
+    OK(mnem__gguf_write_data(w, read, 4));
+    assert_int_equal(mnem__gguf_finish_hollow(w), MNEM_INVALID);
+    assert_false(exists(path));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_read_back_and_copy),
@@ -380,6 +417,7 @@ int main(void) {
         cmocka_unit_test(split_files_open_as_one_from_any_part),
         cmocka_unit_test(a_missing_or_wrong_part_is_named),
         cmocka_unit_test(a_part_of_another_model_is_refused),
+        cmocka_unit_test(a_hollow_file_is_as_long_as_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

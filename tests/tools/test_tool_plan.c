@@ -108,82 +108,6 @@ static void devices_too_small_are_refused_with_a_knob_that_works(void **state) {
     json_decref(refusal);
 }
 
-/* ---- ranks ---- */
-
-static void ranks_on_paper_share_the_layers_inside_their_budgets(void **state) {
-    (void)state;
-    if (!MNEM_RELEASE) return; /* sanitizers take more than such budgets */
-    tool_result r = RUN("plan", tool_model, "--ranks", "3", "--memory", "60M,50M", "--link",
-                        "1Gbit/s,0.1ms", "--json");
-    json_t *plan = json_of(&r, 0), *rank;
-    int64_t next = 0;
-    size_t i;
-    json_array_foreach(json_object_get(plan, "ranks"), i, rank) {
-        assert_int_equal(number(rank, "layer_begin"), next);
-        next += number(rank, "layers");
-        assert_int_equal(number(rank, "layers"), 2);
-        assert_int_equal(number(rank, "budget_bytes"), (i ? 50 : 60) << 20);
-        assert_true(number(rank, "peak_bytes") < number(rank, "budget_bytes"));
-        assert_true(number(rank, "rank_bytes") > 0);
-    }
-    assert_int_equal(i, 3);
-    assert_int_equal(next, 6);
-    assert_true(json_is_true(json_object_get(plan, "cut_by_speed")));
-    assert_true(json_real_value(json_object_get(plan, "link_bytes_per_s")) == 125e6);
-    assert_true(json_real_value(json_object_get(plan, "link_seconds")) == 1e-4);
-    json_decref(plan);
-    r = RUN("plan", tool_model, "--ranks", "2", "--memory", "60M");
-    assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "layers in a row over 2 ranks"));
-    assert_non_null(strstr(r.out, "an estimate"));
-}
-
-/* What one more rank would hold is said, and it does. */
-static void a_rank_too_small_is_refused_with_its_name_and_ways_out(void **state) {
-    (void)state;
-    if (!MNEM_RELEASE) return;
-    make_model(at("wide.gguf"),
-               "--arch llama --embd 512 --heads 8 --kv-heads 8 --layers 8 --type Q8_0");
-    tool_result r = RUN("plan", at("wide.gguf"), "--ranks", "2", "--memory", "200M,10M");
-    assert_int_equal(r.code, 3);
-    assert_non_null(strstr(r.err, "rank 1 of 2"));
-    for (int mib = 20; mib < 100; mib++) { /* where two are too few and three do */
-        char size[32];
-        snprintf(size, sizeof size, "%dM", mib);
-        r = RUN("plan", at("wide.gguf"), "--ranks", "2", "--memory", size, "--ctx", "8192");
-        if (r.code == 3 && strstr(r.err, "one more rank would do (--ranks 3)")) {
-            assert_non_null(strstr(r.err, "rank "));
-            r = RUN("plan", at("wide.gguf"), "--ranks", "3", "--memory", size, "--ctx", "8192");
-            assert_int_equal(r.code, 0);
-            return;
-        }
-    }
-    fail_msg("no budget where one more rank helps");
-}
-
-static void what_ranks_do_not_take_is_said(void **state) {
-    (void)state;
-    static const char *const words[][4] = {
-        {"--memory", "1G,2G"},
-        {"--link", "1ms"},
-        {"--ranks", "2"},
-        {"--ranks", "2", "--memory", "1G,huge"},
-        {"--ranks", "2", "--explain"},
-    };
-    static const char *const texts[] = {"add --ranks N", "add --ranks N", "--ranks needs --memory",
-                                        "\"huge\" is none", "leave out --explain"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const tool_result r = RUN("plan", tool_model, words[i][0], words[i][1], words[i][2],
-                                  words[i][3]); /* up to the first that is NULL */
-        assert_int_equal(r.code, 2);
-        assert_non_null(strstr(r.err, texts[i]));
-    }
-    const tool_result r =
-        RUN("plan", tool_model, "--ranks", "2", "--memory", "1G", "--link", "1Gbit");
-    assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "such as 1Gbit/s,0.1ms"));
-}
-
 /* ---- experts ---- */
 
 static void a_plan_says_how_many_experts_memory_holds(void **state) {
@@ -353,9 +277,6 @@ int main(void) {
         cmocka_unit_test(sequences_take_pages_of_their_own),
         cmocka_unit_test(devices_share_the_layers),
         cmocka_unit_test(devices_too_small_are_refused_with_a_knob_that_works),
-        cmocka_unit_test(ranks_on_paper_share_the_layers_inside_their_budgets),
-        cmocka_unit_test(a_rank_too_small_is_refused_with_its_name_and_ways_out),
-        cmocka_unit_test(what_ranks_do_not_take_is_said),
         cmocka_unit_test(a_plan_says_how_many_experts_memory_holds),
         cmocka_unit_test(explain_shows_the_frontier_and_draws_it),
         cmocka_unit_test(the_frontier_of_json_climbs_to_the_plan),

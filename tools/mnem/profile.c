@@ -1,7 +1,13 @@
 /* profile.c: the machine profile that `mnem bench` measures and `mnem plan` reads: a JSON file; and
- * in it what is between its ranks. */
+ * in it what is between its ranks, and what models reached.
+ *
+ * What a model reaches depends on the threads, and on whether caches hold its weights. So a rate is
+ * kept with both, and the one of the nearest size counts, if it is of the same threads and not of
+ * quite another size, unless both are of a size that no cache holds. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,4 +96,81 @@ bool tool_link_load(tool_link_kept *kept) {
     kept->rank_bytes = (uint64_t)number(object, "rank_bytes");
     json_decref(object);
     return kept->rank_bytes > 0;
+}
+
+/* ---- what models reached ---- */
+
+enum { REACHED_MOST = 24 };
+static const double size_alike = 1.05, size_far = 4; /* times */
+static const double no_cache_holds = 256 << 20;
+
+static int32_t threads_of(int32_t asked) {
+    cpu_set_t set;
+    if (asked > 0 || sched_getaffinity(0, sizeof set, &set) != 0) return asked;
+    return (int32_t)CPU_COUNT(&set);
+}
+
+/* How many times as large; at least 1. */
+static double apart(double a, double b) {
+    return a > b ? a / b : b / a;
+}
+
+tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape) {
+    tool_token_work work = {0};
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
+        if (t.dims < 2) continue;
+        if (!shape->tied && strcmp(t.name, "token_embd.weight") == 0) continue; /* a row */
+        const bool experts = strstr(t.name, "_exps.") != NULL;
+        const double used = experts ? (double)shape->route.used / shape->experts : 1;
+        double numbers = 1;
+        for (int d = 0; d < t.dims; d++) numbers *= (double)t.shape[d];
+        work.bytes += t.layout == MNEM_LAYOUT_SPARSE
+                          ? (double)mnem_sparse_bytes(t.type, t.shape[0], t.shape[1])
+                          : used * (double)t.bytes;
+        work.macs += used * numbers;
+        work.sparse |= t.layout == MNEM_LAYOUT_SPARSE;
+    }
+    return work;
+}
+
+bool tool_reached_save(const tool_reached *r) {
+    char path[PATH_MAX];
+    if (!tool_profile_path(path, sizeof path) || !(r->token_bytes > 0)) return false;
+    const int32_t threads = threads_of(r->threads);
+    tool_reached now = *r;
+    json_t *object = json_load_file(path, 0, NULL), *list = json_array(), *old;
+    size_t i;
+    json_array_foreach(json_object_get(object, "reached"), i, old) {
+        const bool same = (int32_t)number(old, "threads") == threads &&
+                          apart(number(old, "token_bytes"), r->token_bytes) < size_alike;
+        if (same && now.generate_bytes_per_s == 0)
+            now.generate_bytes_per_s = number(old, "generate_bytes_per_s");
+        if (same && now.macs_per_s == 0) now.macs_per_s = number(old, "macs_per_s");
+        if (!same) json_array_append(list, old);
+    }
+    while (json_array_size(list) >= REACHED_MOST) json_array_remove(list, 0); /* the oldest */
+    json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f}", "threads", threads, "token_bytes",
+                                          now.token_bytes, "generate_bytes_per_s",
+                                          now.generate_bytes_per_s, "macs_per_s", now.macs_per_s));
+    json_decref(object);
+    return save(json_pack("{s:o}", "reached", list));
+}
+
+void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile) {
+    char path[PATH_MAX];
+    double nearest = INFINITY;
+    if (!tool_profile_path(path, sizeof path) || !(token_bytes > 0)) return;
+    json_t *object = json_load_file(path, 0, NULL), *one;
+    size_t i;
+    json_array_foreach(json_object_get(object, "reached"), i, one) {
+        const double its_bytes = number(one, "token_bytes"), far = apart(its_bytes, token_bytes);
+        const bool large = its_bytes > no_cache_holds && token_bytes > no_cache_holds;
+        if ((int32_t)number(one, "threads") != threads_of(threads) || !(far < nearest)) continue;
+        if (far > size_far && !large) continue;
+        nearest = far;
+        profile->generate_bytes_per_s = number(one, "generate_bytes_per_s");
+        if (number(one, "macs_per_s") > 0) profile->macs_per_s = number(one, "macs_per_s");
+    }
+    json_decref(object);
 }

@@ -162,7 +162,7 @@ static int check_ranks(const tool_stage *stage) {
     const tool_session_asked *asked = stage->asked;
     const char *verb = stage->args->verb->name;
     if (!tool_ranks()) {
-        if (tool_given(stage->args, "cut"))
+        if (tool_given(stage->args, "cut") && strcmp(verb, "plan") != 0)
             return tool_usage(verb, "--cut is of several ranks: mpirun -n N mnem %s", verb);
         return TOOL_OK;
     }
@@ -206,6 +206,10 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
     if (status == MNEM_OK) status = open_adapters(stage);
+    if (status == MNEM_OK && stage->options.profile)
+        tool_reached_use(asked->threads,
+                         tool_token_work_of(stage->model, &stage->transformer).bytes,
+                         &stage->profile);
     tool_stage_end(stage, "open");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

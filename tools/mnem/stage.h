@@ -85,6 +85,24 @@ void tool_advice_line(FILE *file, const tool_stage *stage);
 bool tool_profile_load(mnem_machine_profile *profile);
 /* Written whole or not at all; prints why it can't. */
 bool tool_profile_save(const mnem_machine_profile *profile);
+/* What a token reads of a model, and multiplies. */
+typedef struct tool_token_work {
+    double bytes, macs;
+    bool sparse; /* some are 2:4, whose products take less time */
+} tool_token_work;
+tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape);
+
+/* What a model reached here with so many threads; a rate of 0 wasn't measured. Those of several
+ * numbers of threads and sizes of models are kept, each as it was measured last. */
+typedef struct tool_reached {
+    int32_t threads; /* 0: the processors this process may use */
+    double token_bytes;
+    double generate_bytes_per_s, macs_per_s;
+} tool_reached;
+bool tool_reached_save(const tool_reached *reached);
+/* Puts what the model that is nearest in size reached with so many threads into a profile. */
+void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile);
+
 /* Where it is; false when neither XDG_CACHE_HOME nor HOME is set. */
 bool tool_profile_path(char *path, size_t n);
 

@@ -33,6 +33,7 @@ typedef struct answer {
     int32_t context, chunk, kv_type, pages;
     uint64_t needed_bytes, budget_bytes;
     double prompt, generate; /* tokens a second of its part; 0: not known */
+    double together;         /* seconds of its part of a step of those that run together */
     mnem_knob knob;
     char text[200];
 } answer;
@@ -221,6 +222,7 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
                      .budget_bytes = plan->budget_bytes,
                      .prompt = plan->predicted_prompt,
                      .generate = plan->predicted_generate,
+                     .together = plan->part_together_seconds,
                      .knob = plan->knob};
     if (status != MNEM_OK) snprintf(mine->text, sizeof mine->text, "%s", mnem_last_error());
     return gather_rows(x, x->answers, sizeof *x->answers);
@@ -320,33 +322,31 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
     }
 }
 
-/* All work at once on parts of the same token, and wait for the slowest; what links take isn't in
- * it. */
-static void predict_rows(const ranks *x, mnem_engine_plan *plan) {
-    for (int32_t i = 0; i < x->size; i++) {
-        const answer *a = &x->answers[i];
-        if (a->prompt < plan->predicted_prompt) plan->predicted_prompt = a->prompt;
-        if (a->generate < plan->predicted_generate) plan->predicted_generate = a->generate;
-    }
+static mnem_status job_of(const ranks *x, const mnem_engine_plan *plan, mnem__ranks_job *job) {
+    mnem_transformer t;
+    MNEM__TRY(mnem_model_transformer(x->model, &t));
+    *job = (mnem__ranks_job){.ranks = x->size,
+                             .embd = t.embd,
+                             .vocab = t.vocab,
+                             .chunk = plan->chunk,
+                             .prompt = mnem__min_i32(plan->context, PROMPT_USUAL),
+                             .together = plan->together,
+                             .link = x->options.link};
+    return x->options.cut == MNEM_CUT_ROWS ? mnem__ranks_meet(x->model, x->parts, job) : MNEM_OK;
+}
+
+static double rate(double n, double seconds) {
+    return seconds > 0 ? n / seconds : 0;
 }
 
 static mnem_status predict(const ranks *x, mnem_engine_plan *plan) {
-    mnem_transformer t;
-    if (x->options.cut == MNEM_CUT_ROWS) {
-        predict_rows(x, plan);
-        return MNEM_OK;
-    }
     mnem__rank_seconds *parts = mnem__calloc("plan", (size_t)x->size, sizeof *parts);
     if (!parts) return mnem__heap_status();
-    const mnem_status status = mnem_model_transformer(x->model, &t);
-    const mnem__ranks_job job = {.ranks = x->size,
-                                 .embd = t.embd,
-                                 .vocab = t.vocab,
-                                 .chunk = plan->chunk,
-                                 .prompt = mnem__min_i32(plan->context, PROMPT_USUAL),
-                                 .link = x->options.link};
+    mnem__ranks_job job;
+    const mnem_status status = job_of(x, plan, &job);
     for (int32_t i = 0; i < x->size; i++) {
         const answer *a = &x->answers[i];
+        parts[i].together = a->together;
         if (a->generate > 0) parts[i].token = 1 / a->generate;
         if (a->prompt > 0) parts[i].chunk = a->chunk / a->prompt;
     }
@@ -354,10 +354,14 @@ static mnem_status predict(const ranks *x, mnem_engine_plan *plan) {
     plan->part_token_seconds = parts[x->rank].token;
     plan->part_chunk_seconds = parts[x->rank].chunk;
     if (status == MNEM_OK) {
+        const mnem__ranks_seconds s = mnem__ranks_speed(&job, parts);
         plan->part_token_sent = mnem__ranks_sent(&job, x->rank, 1);
         plan->part_chunk_sent = mnem__ranks_sent(&job, x->rank, plan->chunk);
-        plan->predicted_generate = mnem__ranks_generate(&job, parts);
-        plan->predicted_prompt = mnem__ranks_prompt(&job, parts);
+        plan->ranks_token_seconds = s.token;
+        plan->ranks_chunk_seconds = s.chunk;
+        plan->predicted_generate = rate(1, s.token);
+        plan->predicted_prompt = rate(job.prompt, s.prompt);
+        plan->predicted_together = rate(job.together, s.together);
     }
     mnem__free(parts);
     return status;

@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "engine/ranks/ranks_private.h"
+#include "engine/relay/relay_gather.h"
 #include "model/architecture/transformer_graph.h"
 #include "model/weights/weights.h"
 
@@ -216,4 +218,42 @@ mnem_status mnem__ranks_rows_cut(const mnem_model *model, const mnem_engine_opti
     mnem__free(part);
     mnem__free(end);
     return status;
+}
+
+/* ---- where they meet ---- */
+
+static void add_meeting(mnem__ranks_job *job, mnem__gathers what, mnem_type type, bool last) {
+    int i = 0;
+    while (job->meetings[i].times + job->meetings[i].last &&
+           (job->meetings[i].what != what || job->meetings[i].type != type))
+        i++;
+    mnem__ranks_meeting *m = &job->meetings[i];
+    m->what = what;
+    m->type = type;
+    m->times += !last;
+    m->last += last;
+}
+
+/* Before what follows attention and before down, as those read it, and behind both. */
+mnem_status mnem__ranks_meet(const mnem_model *model, const mnem_row_part *parts,
+                             mnem__ranks_job *job) {
+    mnem__transformer_map *map;
+    MNEM__TRY(mnem__transformer_map_create(model, &map));
+    const uint64_t row_bytes = mnem__transformer_gather_bytes(map);
+    job->parts = parts;
+    job->head_dim = map->shape.head_dim;
+    job->slot_bytes = mnem__gather_slot(row_bytes, job->chunk, job->ranks);
+    for (int32_t i = 0; i < 2 * map->shape.layers; i++) {
+        const mnem__role role = i % 2 ? MNEM__ROLE_DOWN : MNEM__ROLE_O;
+        const int32_t tensor = mnem__role_tensor(model, role, i / 2);
+        mnem_tensor_info info;
+        if (tensor < 0 || !mnem_model_tensor_get(model, (uint32_t)tensor, &info)) continue;
+        const bool a8 = mnem_matmul_input(info.type) == MNEM_TYPE_A8;
+        const bool last = i / 2 == map->shape.layers - 1;
+        add_meeting(job, i % 2 ? MNEM__GATHERS_FF : MNEM__GATHERS_HEADS,
+                    a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32, last);
+        add_meeting(job, MNEM__GATHERS_HIDDEN, MNEM_TYPE_F32, last);
+    }
+    mnem__transformer_map_destroy(map);
+    return MNEM_OK;
 }

@@ -18,7 +18,7 @@ enum { SLOTS = 2, SLOT_MOST = 256 << 10, SLOTS_MOST = 8 << 20 };
 static const double soon_most = 0.002;
 
 /* A row at the least; as many as a chunk has, while that isn't much. */
-static size_t slot_bytes(uint64_t row_bytes, int32_t chunk, int32_t size) {
+size_t mnem__gather_slot(uint64_t row_bytes, int32_t chunk, int32_t size) {
     const uint64_t most = mnem__min_u64(SLOT_MOST, SLOTS_MOST / (uint64_t)(SLOTS * size));
     const uint64_t bytes = mnem__min_u64(row_bytes * (uint64_t)chunk, most);
     return (size_t)mnem__align_up(mnem__max_u64(bytes, row_bytes), 64);
@@ -30,7 +30,7 @@ static size_t members_bytes(int32_t size) {
 
 uint64_t mnem__gather_bytes(uint64_t row_bytes, int32_t chunk, int32_t size) {
     const uint64_t slots = (uint64_t)(SLOTS * size + 1);
-    return row_bytes ? members_bytes(size) + slots * slot_bytes(row_bytes, chunk, size) : 0;
+    return row_bytes ? members_bytes(size) + slots * mnem__gather_slot(row_bytes, chunk, size) : 0;
 }
 
 /* ---- the begin and the end ---- */
@@ -72,7 +72,7 @@ mnem_status mnem__gather_start(mnem__gather *g, void *block, uint64_t row_bytes,
                                const mnem__gather_member *mine) {
     size_t begin[MNEM_COMM_RANKS_MAX + 1];
     g->members = block;
-    g->slot_bytes = slot_bytes(row_bytes, chunk, g->size);
+    g->slot_bytes = mnem__gather_slot(row_bytes, chunk, g->size);
     g->slots = (uint8_t *)block + members_bytes(g->size);
     g->out = g->slots + (size_t)(SLOTS * g->size) * g->slot_bytes;
     g->at = 0;
@@ -119,7 +119,7 @@ mnem_status mnem__gather_end(mnem__gather *g) {
 
 /* ---- a gather ---- */
 
-static size_t bytes_of(mnem_type type, int64_t columns) {
+size_t mnem__gather_columns(mnem_type type, int64_t columns) {
     const mnem_type_info *info = mnem_type_get(type);
     const int64_t each = info->block_elements;
     return (size_t)((columns + each - 1) / each) * info->block_bytes;
@@ -136,8 +136,8 @@ static mnem_row_range columns_of(const mnem__gather *g, int32_t rank,
 static size_t part_of(const mnem__gather *g, int32_t rank, const mnem_graph_gathered *x,
                       size_t *begin) {
     const mnem_row_range columns = columns_of(g, rank, x);
-    *begin = bytes_of(x->type, columns.begin);
-    return bytes_of(x->type, columns.end - columns.begin);
+    *begin = mnem__gather_columns(x->type, columns.begin);
+    return mnem__gather_columns(x->type, columns.end - columns.begin);
 }
 
 /* Rows of a piece, the same on every rank: those of which a slot holds the widest part. */
@@ -187,23 +187,33 @@ static mnem_status gather_piece(mnem__gather *g, const mnem_graph_gathered *x, u
     return sent_all(g);
 }
 
-/* Row by row to rank 0, each part to its place. */
-static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) {
+/* Of a row to rank 0, each part to its place. */
+static mnem_status begin_logits(mnem__gather *g, const mnem_graph_gathered *x, uint8_t *row,
+                                int which) {
     size_t begin, bytes = part_of(g, g->rank, x, &begin);
-    for (int64_t row = 0; row < x->count; row++) {
-        uint8_t *at = x->rows + row * x->stride;
-        if (g->rank > 0) {
-            MNEM__TRY(
-                mnem_comm_send(g->comm, 0, CHANNEL_LOGITS, at, bytes, request_of(g, SLOTS, 0)));
-            MNEM__TRY(wait_for(g, SLOTS, 0));
-            continue;
-        }
-        for (int32_t p = 1; p < g->size; p++) {
-            bytes = part_of(g, p, x, &begin);
-            MNEM__TRY(mnem_comm_post(g->comm, p, CHANNEL_LOGITS, at + begin, bytes,
-                                     request_of(g, SLOTS, p)));
-        }
-        MNEM__TRY(sent_all(g)); /* they have come */
+    if (g->rank > 0)
+        return mnem_comm_send(g->comm, 0, CHANNEL_LOGITS, row, bytes, request_of(g, which, 0));
+    for (int32_t p = 1; p < g->size; p++) {
+        bytes = part_of(g, p, x, &begin);
+        MNEM__TRY(mnem_comm_post(g->comm, p, CHANNEL_LOGITS, row + begin, bytes,
+                                 request_of(g, which, p)));
+    }
+    return MNEM_OK;
+}
+
+static mnem_status end_logits(mnem__gather *g, int which) {
+    if (g->rank > 0) return wait_for(g, which, 0);
+    for (int32_t p = 1; p < g->size; p++) MNEM__TRY(wait_for(g, which, p));
+    return MNEM_OK;
+}
+
+/* Some rows at once, so that a link's latency isn't waited for with each. */
+static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) {
+    for (int64_t row = 0; row < x->count; row += MNEM__GATHER_LOGITS) {
+        const int n = (int)mnem__min_i64(MNEM__GATHER_LOGITS, x->count - row);
+        for (int i = 0; i < n; i++)
+            MNEM__TRY(begin_logits(g, x, x->rows + (row + i) * x->stride, SLOTS + i));
+        for (int i = 0; i < n; i++) MNEM__TRY(end_logits(g, SLOTS + i));
     }
     return MNEM_OK;
 }

@@ -17,7 +17,8 @@
 #include "mnem/graph.h"
 #include "mnem/model.h"
 
-enum { MNEM__GATHER_REQUESTS = 3 }; /* for each rank: two slots, and what is sent */
+/* For each rank: two slots, and what is sent, or rows of logits that are under way at once. */
+enum { MNEM__GATHER_LOGITS = 8, MNEM__GATHER_REQUESTS = 2 + MNEM__GATHER_LOGITS };
 
 /* What each rank knows of each. */
 typedef struct mnem__gather_member {
@@ -37,12 +38,17 @@ typedef struct mnem__gather {
     double soon; /* seconds of looking */
 } mnem__gather;
 
-/* Of a block for rows of up to row_bytes, in chunks of so many. */
+/* Of a slot for rows of up to row_bytes, in chunks of so many: rows that it doesn't hold go in
+ * pieces. */
+size_t mnem__gather_slot(uint64_t row_bytes, int32_t chunk, int32_t size);
+/* Of a block of them. */
 uint64_t mnem__gather_bytes(uint64_t row_bytes, int32_t chunk, int32_t size);
 /* Takes what mnem__gather has of comm, rank, size and requests, and block (64-byte aligned); tells
  * all ranks what this one has, of threads, too. */
 mnem_status mnem__gather_start(mnem__gather *gather, void *block, uint64_t row_bytes, int32_t chunk,
                                const mnem__gather_member *mine);
+/* Of so many columns. */
+size_t mnem__gather_columns(mnem_type type, int64_t columns);
 /* For a graph's run; its context is the mnem__gather. */
 mnem_status mnem__gather_run(void *context, const mnem_graph_gathered *gathered);
 /* On all ranks: nothing is under way then. */

@@ -268,16 +268,32 @@ mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_
 
 /* ---- finish ---- */
 
+static mnem_status put_counts(mnem_gguf_writer *w) {
+    const uint64_t counts[2] = {w->tensors, w->keys};
+    MNEM__TRY(flush(w));
+    return mnem__new_file_put_at(&w->file, counts, sizeof counts, COUNTS_AT);
+}
+
 mnem_status mnem_gguf_finish(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && w->current != w->tensors)
         status =
             mnem__fail(MNEM_INVALID, "%s: data of %llu tensors, %llu are declared", w->file.path,
                        (unsigned long long)w->current, (unsigned long long)w->tensors);
-    if (status == MNEM_OK) status = flush(w);
-    const uint64_t counts[2] = {w->tensors, w->keys};
-    if (status == MNEM_OK)
-        status = mnem__new_file_put_at(&w->file, counts, sizeof counts, COUNTS_AT);
+    if (status == MNEM_OK) status = put_counts(w);
+    return end(w, status);
+}
+
+mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
+    static const uint8_t zero;
+    mnem_status status = w->failed;
+    if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
+        status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
+                            w->tensors ? "data where there is to be none" : "no tensors");
+    if (status == MNEM_OK) status = pad(w);
+    if (status == MNEM_OK) status = put_counts(w);
+    if (status == MNEM_OK) /* the last byte, so that the file is as long as it says */
+        status = mnem__new_file_put_at(&w->file, &zero, 1, w->position + w->data_bytes - 1);
     return end(w, status);
 }
 

@@ -18,5 +18,9 @@ mnem_status mnem__gguf_write_tensor(mnem_gguf_writer *writer, const char *name, 
                                     int dims, const int64_t *shape);
 /* The next bytes of the tensor data; pads by itself between tensors. */
 mnem_status mnem__gguf_write_data(mnem_gguf_writer *writer, const void *data, uint64_t bytes);
+/* As mnem_gguf_finish, before any data: all of it is a hole, which reads as zeros and takes no room
+ * where the file system has holes. Keys and declarations are true, so that what reads only those (a
+ * plan) says what it would of the model. */
+mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *writer);
 
 #endif

@@ -80,10 +80,6 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     if (tool_given(args, "device") || tool_given(args, "capacity"))
         return tool_usage("plan", "--ranks plans for the host of each rank; leave out --%s",
                           tool_given(args, "device") ? "device" : "capacity");
-    if (tool_given(args, "cut"))
-        return tool_usage("plan",
-                          "--ranks plans layers in a row; rows aren't planned on paper yet: "
-                          "leave out --cut");
     if (!o->run.session.memory)
         return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: what each may take");
     session = o->run.session;
@@ -92,7 +88,12 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     int code = tool_stage_open(args, &session, &stage);
     if (o->sequences) stage.options.sequences = o->sequences;
     if (code == TOOL_OK)
-        code = tool_plan_ranks(&stage, list ? list : one, o->ranks, o->run.session.link);
+        code = tool_plan_ranks(
+            &stage, &(tool_ranks_asked){.memory = list ? list : one,
+                                        .count = o->ranks,
+                                        .link = o->run.session.link,
+                                        .cut_given = tool_given(args, "cut"),
+                                        .cut = session.cut ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS});
     tool_stage_close(&stage);
     return code;
 }
@@ -114,9 +115,11 @@ static int verb_plan(const tool_args *args) {
     int code = tool_prompt_check("plan", &o->run);
     if (code != TOOL_OK) return code;
     if (o->ranks) return plan_ranks(args, o);
-    if (tool_budget_list() || o->run.session.link)
+    if (tool_budget_list() || o->run.session.link || tool_given(args, "cut"))
         return tool_usage("plan", "%s is of several ranks: add --ranks N",
-                          o->run.session.link ? "--link" : "a list of budgets");
+                          o->run.session.link       ? "--link"
+                          : tool_given(args, "cut") ? "--cut"
+                                                    : "a list of budgets");
     if (o->devices) return plan_devices(args, o);
     code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
@@ -148,6 +151,9 @@ static const tool_option options[] = {
     {"ranks", 0, "N", TOOL_VALUE_COUNT, AT(ranks), .least = 2, .most = MNEM_COMM_RANKS_MAX,
      .help = "of N ranks under mpirun, each with its --memory SIZE[,SIZE...]: what each holds, "
              "sends and waits for"},
+    {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
+     .help = "with --ranks: what each has, layers in a row or rows of every matrix (default: what "
+             "is faster, beside the other one)"},
     TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
      .help = "show every way to run that no other beats in both bytes and speed, and what each "

@@ -4,8 +4,15 @@
 
 #include "stage.h"
 
-/* What count ranks with these budgets (a list, whose last one counts for all behind it) would hold
- * and take, with a link between them (NULL: as mnem bench measured it). An exit code. */
-int tool_plan_ranks(tool_stage *stage, const char *memory, int32_t count, const char *link);
+typedef struct tool_ranks_asked {
+    const char *memory; /* budgets; the last one of a list counts for all behind it */
+    int32_t count;
+    const char *link; /* between them; NULL: as mnem bench measured it */
+    bool cut_given;   /* else the better cut is chosen */
+    mnem_cut cut;
+} tool_ranks_asked;
+
+/* What so many ranks would hold and take. An exit code. */
+int tool_plan_ranks(tool_stage *stage, const tool_ranks_asked *asked);
 
 #endif
