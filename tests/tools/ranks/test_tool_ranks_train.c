@@ -195,7 +195,6 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"--memory 100M --shard gradients --masked", "--shard gradients isn't for --masked", 2},
         {"--memory 100M --shard weights", "--shard weights isn", 2},
         {"--memory 100M --adapt", "--adapt is of one process", 2},
-        {"--memory 100M --trace t.json", "--trace isn", 2},
         {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {

@@ -70,7 +70,6 @@ int train_ranks_check(const train_run *run) {
     if (!o->memory)
         return tool_usage("train", "several ranks may share a machine: say with --memory what each "
                                    "may take");
-    if (o->trace) return tool_usage("train", "--trace isn't made of several ranks yet");
     if (o->adapt) return tool_usage("train", "--adapt is of one process; leave it out");
     if (o->data && !strcmp(o->data, "-"))
         return tool_usage("train", "several ranks read files: standard input is rank 0's alone");
