@@ -195,7 +195,10 @@ static mnem_status read_run(mnem_trace_reader *reader, bytes key, bytes text, ui
                                                length(text));
     if (!strcmp(name, "version")) p->ours = value == 1;
     if (!strcmp(name, "pid")) info->pid = (uint32_t)value;
-    if (!strcmp(name, "ranks")) info->ranks = (uint32_t)value;
+    if (!strcmp(name, "ranks")) {
+        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "its number of ranks");
+        info->ranks = (uint32_t)value;
+    }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].key)) *numbers[i].to = value;
     return MNEM_OK;

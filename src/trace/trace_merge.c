@@ -22,6 +22,7 @@ typedef struct part {
     uint64_t shift_ns;
     mnem_trace_event next;
     bool has;
+    mnem_trace_file_info known;           /* before its first event */
     uint32_t *names, *accounts, *threads; /* their numbers in all; one allocation */
 } part;
 
@@ -75,6 +76,7 @@ static mnem_status add_part(mnem_trace_reader *reader, uint32_t rank, const mnem
     mnem_trace_file_info info, *all = &reader->info;
     MNEM__TRY(mnem_trace_reader_open(from->path, NULL, &p->reader));
     mnem_trace_reader_info(p->reader, &info);
+    p->known = info;
     p->shift_ns = from->shift_ns;
     p->names = mnem__calloc("trace", (size_t)info.names + info.accounts + info.threads + 1,
                             sizeof *p->names);
@@ -102,15 +104,19 @@ static bool advance(part *p, int *failed) {
     return more >= 0;
 }
 
-static void renumber(const part *p, uint32_t rank, mnem_trace_event *e) {
-    mnem_trace_file_info info;
-    mnem_trace_reader_info(p->reader, &info);
-    if (e->name < info.names) e->name = p->names[e->name];
-    if (e->what == MNEM_TRACE_REFUSED || e->account >= 0)
-        e->account = (int32_t)p->accounts[e->account];
-    if (e->thread < info.threads) e->thread = p->threads[e->thread];
+/* false: it has what wasn't there before the first event, so the part isn't one of ours. */
+static bool renumber(const part *p, uint32_t rank, mnem_trace_event *e) {
+    const mnem_trace_file_info *known = &p->known;
+    if ((e->name && e->name >= known->names) ||
+        (e->account >= 0 && (uint32_t)e->account >= known->accounts) ||
+        (e->thread && e->thread >= known->threads))
+        return false;
+    if (known->names) e->name = p->names[e->name];
+    if (e->account >= 0) e->account = (int32_t)p->accounts[e->account];
+    if (known->threads) e->thread = p->threads[e->thread];
     e->ns += p->shift_ns;
     e->rank = rank;
+    return true;
 }
 
 static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
@@ -125,7 +131,10 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     }
     if (best == m->count) return 0;
     *out = m->parts[best].next;
-    renumber(&m->parts[best], best, out);
+    if (!renumber(&m->parts[best], best, out)) {
+        mnem__fail(MNEM_BAD_FILE, "the trace of rank %u: names come after its first event", best);
+        return -1;
+    }
     if (!advance(&m->parts[best], &failed)) return failed;
     return 1;
 }

@@ -321,6 +321,10 @@ static mnem_status try_shard(const mnem_train_options *options, mnem_shard shard
     if (options->shard == MNEM_SHARD_CHOSEN && shard == MNEM_SHARD_GRADIENTS)
         o.micro_batch = mnem__ranks_share_get(o.batch, size, me).count;
     const mnem_status status = plan_alone(&o, plan, &cost);
+    const bool compute = o.compute == MNEM_TYPE_F32;
+    if (!options->micro_batch && plan->knob.kind == MNEM_KNOB_MICRO_BATCH) /* it is ours */
+        plan->knob = compute ? (mnem_knob){MNEM_KNOB_COMPUTE, MNEM_TYPE_BF16}
+                             : (mnem_knob){MNEM_KNOB_NONE, 0};
     all[me] = (outcome){.status = (int32_t)status,
                         .knob = plan->knob,
                         .needed = plan->needed_bytes,
