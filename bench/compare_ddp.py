@@ -4,7 +4,8 @@ thread each: the fastest step, the largest peak of a process (VmHWM), and what a
 brings at the same batch for each.
 
     compare_ddp.py --mnem MNEM [--python PYTHON] [--shape gpt2-6x384|gpt2-124m] [--ranks 2]
-                   [--memory SIZE] [--steps N] [--work FOLDER] [--mpirun MPIRUN]
+                   [--memory SIZE] [--shard none|optimizer|gradients] [--steps N] [--work FOLDER]
+                   [--mpirun MPIRUN]
 
 PYTHON is an interpreter that has PyTorch; without one only mnem runs. FOLDER keeps the text and the
 run's vocabulary from one call to the next, so that what is made once isn't measured. Wait for a
@@ -57,6 +58,8 @@ def run_mnem(args, ranks):
     launch = [args.mpirun, "-n", str(ranks)] if ranks > 1 else []
     command = launch + [args.mnem, "train", "--out", out, "--memory", args.memory, "-t", "1",
                         "--stop-after", str(args.steps), "--save-every", "1000000"]
+    if ranks > 1 and args.shard:
+        command += ["--shard", args.shard]
     going_on = os.path.exists(f"{out}/config.json")
     if going_on:
         if os.path.exists(f"{out}/checkpoint"):
@@ -108,6 +111,7 @@ def main():
     parser.add_argument("--shape", choices=SHAPES, default="gpt2-6x384")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--memory", default="3G")
+    parser.add_argument("--shard", choices=["none", "optimizer", "gradients"])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--work")
     parser.add_argument("--mpirun", default="mpirun")

@@ -37,6 +37,7 @@ typedef struct mnem_report mnem_report;
 typedef struct mnem_report_options {
     bool device_given; /* snapshots of several devices: this one (default: most events) */
     uint32_t device;
+    uint32_t rank; /* 1 + a rank, of a trace of several (default: rank 0's events) */
     mnem_progress progress;
 } mnem_report_options;
 
@@ -104,6 +105,9 @@ typedef struct mnem_report_facts {
     bool clocked;        /* times are nanoseconds; else operations */
     uint64_t duration;   /* first to last event */
     uint64_t events, allocations, threads;
+    uint32_t rank, ranks;      /* whose the events are, of how many; ranks 0: of one process */
+    const char *clock;         /* "clock 1200 +- 300 ns": how far that rank's was before rank 0's;
+                                  NULL: not noted */
     bool blocks;               /* single blocks are recorded */
     uint64_t dropped;          /* events that were lost or contradict the others */
     uint64_t budget_bytes;     /* 0: none, or nobody knows */

@@ -82,8 +82,27 @@ typedef struct mnem_trace_info {
 } mnem_trace_info;
 void mnem_trace_info_get(const mnem_trace *trace, mnem_trace_info *info);
 
+/* Nanoseconds of CLOCK_MONOTONIC when it began. */
+uint64_t mnem_trace_began(const mnem_trace *trace);
+
 /* Ends the recording and writes the file, beside its place and renamed. MNEM_IO names it. */
 mnem_status mnem_trace_write(mnem_trace *trace);
+/* The same under another name, whose ending says the format. */
+mnem_status mnem_trace_write_to(mnem_trace *trace, const char *path);
+
+/* The trace of a rank, which is its place in the list: one that mnem_trace_write wrote for
+ * Perfetto. */
+typedef struct mnem_trace_part {
+    const char *path;
+    uint64_t shift_ns; /* its beginning in the time of all */
+    int64_t clock_ns;  /* for the file: how far its clock is before the first rank's, by */
+    uint64_t error_ns; /* at most this wrong */
+} mnem_trace_part;
+/* Merges them by time into one file, for Perfetto or as Chrome's JSON, in which ranks are
+ * processes. Takes a window of 64 KiB and the names of each part. MNEM_UNSUPPORTED: a format that
+ * holds one process; statuses of mnem_trace_reader_open. */
+enum { MNEM_TRACE_PARTS_MAX = 256 };
+mnem_status mnem_trace_merge(const mnem_trace_part *parts, uint32_t count, const char *path);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,8 @@
  * Perfetto's and Chrome's files are told apart by what is in them. Events come in the order of
  * their times. Names, accounts and threads are numbers from 0, known from the first event that has
  * them; their texts are borrowed until close. Traces of others are refused (snapshot.h reads
- * PyTorch's, replay.h text).
+ * PyTorch's, replay.h text). A file of several ranks (mnem_trace_merge) has one timeline: threads
+ * and accounts are a rank's, and so are events.
  * Threads: one reader, one thread at a time.
  *
  *     mnem_trace_reader *reader;
@@ -96,6 +97,7 @@ typedef struct mnem_trace_event {
     int32_t account; /* -1: none */
     uint32_t detail; /* see the list */
     uint32_t stream; /* ALLOC, FREE: the pool's number of it, from 0 */
+    uint32_t rank;   /* whose it is; 0 where there is one process */
     uint64_t id, bytes;
 } mnem_trace_event;
 
@@ -105,11 +107,13 @@ typedef struct mnem_trace_account {
     const char *tag;
     uint32_t owner;
     bool pool;
+    uint32_t rank;
 } mnem_trace_account;
 
 typedef struct mnem_trace_thread {
     uint32_t tid; /* 0: several threads that shared a buffer */
     const char *name;
+    uint32_t rank;
 } mnem_trace_thread;
 
 typedef struct mnem_trace_file_info {
@@ -117,12 +121,15 @@ typedef struct mnem_trace_file_info {
     uint64_t duration_ns;
     uint64_t budget_bytes; /* at the beginning; 0: none */
     uint32_t pid;
+    uint32_t ranks;                           /* of a file of several; else 0 */
     uint32_t names, accounts, threads, notes; /* known so far */
 } mnem_trace_file_info;
 
 /* Zero means default. */
 typedef struct mnem_trace_reader_options {
     uint64_t bytes_most; /* of memory: more names than that takes are refused (default 64 MiB) */
+    uint32_t only;       /* 1 + a rank: its events, info and notes alone; MNEM_NOT_FOUND: the file
+                            has none such (default: all of them) */
 } mnem_trace_reader_options;
 
 /* options NULL: the defaults. MNEM_IO; MNEM_BAD_FILE; MNEM_UNSUPPORTED: not a trace of ours;

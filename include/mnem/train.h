@@ -113,14 +113,20 @@ typedef struct mnem_schedule {
 } mnem_schedule;
 
 /* What of training is cut over the ranks of options.comm, beside the sequences of a batch. A choice
- * changes no bit of what is computed. */
+ * changes no bit of what is computed, as long as a rank's share of a batch is one micro-batch where
+ * gradients are cut: those of smaller ones are added to each other over the ranks. */
 #define MNEM_SHARD_LIST(X)                                                                         \
     X(NONE, "none") /* nothing: every rank updates all weights */                                  \
     X(OPTIMIZER,                                                                                   \
       "optimizer") /* moments: each updates its part of the weights, and gives it to    \
-                                 the others */
+                                 the others */          \
+    X(GRADIENTS,                                                                                   \
+      "gradients") /* and gradients: a layer's are sent to those that they are of, and  \
+                                 its room is the next one's; not with masked */
 typedef enum mnem_shard {
-    MNEM_SHARD_CHOSEN, /* optimizer: it takes less than none and is no slower */
+    /* The faster of optimizer and gradients under all ranks' budgets (none is never faster than
+     * optimizer, and takes more); gradients only where no bit depends on it. */
+    MNEM_SHARD_CHOSEN,
 #define MNEM_SHARD_ENUM(name, text) MNEM_SHARD_##name,
     MNEM_SHARD_LIST(MNEM_SHARD_ENUM)
 #undef MNEM_SHARD_ENUM
@@ -178,6 +184,7 @@ typedef struct mnem_train_plan {
     int32_t threads;
     int32_t ranks, first, share; /* sequences [first, first + share) of a batch are run here */
     mnem_shard shard;
+    char sharding[160];                /* what else it could be, or why not; "": was given */
     uint8_t keep[MNEM_TRAIN_LAYERS];   /* mnem_train_keep of each layer */
     int32_t layers, layers_recomputed; /* that don't keep all */
     double recomputed;                 /* multiply-adds done twice over all of a step */
@@ -240,8 +247,8 @@ void mnem_trainer_destroy(mnem_trainer *trainer); /* NULL is fine */
 typedef struct mnem_parameter {
     const char *name;
     int dims;
-    int64_t shape[2]; /* slowest first */
-    float *weights, *gradients;
+    int64_t shape[2];           /* slowest first */
+    float *weights, *gradients; /* gradients NULL: cut over ranks */
 } mnem_parameter;
 /* false past the last. */
 bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,
@@ -298,7 +305,7 @@ void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *obse
 mnem_status mnem_trainer_step(mnem_trainer *trainer, const mnem_train_source *source,
                               mnem_train_report *report);
 /* (ranks) The gradients of one step without the update, left in the parameters' gradients (tests).
- */
+ * MNEM_UNSUPPORTED where they are cut. */
 mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_source *source,
                                    double *loss);
 /* (ranks, each with windows of its own, or none) Mean loss over micro-batches until next says

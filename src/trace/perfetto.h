@@ -61,13 +61,13 @@ enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 
 /* What a track is; the number behind it. */
 typedef enum mnem__track_sort {
-    TRACK_SORT_PROCESS = 1, /* 0 */
+    TRACK_SORT_PROCESS = 1, /* the rank; 0 */
     TRACK_SORT_THREAD,      /* the thread's */
-    TRACK_SORT_OWNER,       /* owner << 1 | pool: a ledger, a pool */
-    TRACK_SORT_KIND,        /* owner << 5 | pool << 4 | kind */
+    TRACK_SORT_OWNER,       /* rank << 33 | owner << 1 | pool: a ledger, a pool */
+    TRACK_SORT_KIND,        /* rank << 37 | owner << 5 | pool << 4 | kind */
     TRACK_SORT_ACCOUNT,     /* the account's */
-    TRACK_SORT_COUNTER,     /* its name's */
-    TRACK_SORT_REQUESTS,    /* 0 */
+    TRACK_SORT_COUNTER,     /* rank << 32 | its name's */
+    TRACK_SORT_REQUESTS,    /* the rank; 0 */
     TRACK_SORT_REQUEST,     /* its own */
 } mnem__track_sort;
 

@@ -9,7 +9,7 @@
 #include "trace/trace_in.h"
 #include "trace/trace_source.h"
 
-enum { LINE_MOST = 16 << 10, FIELDS = 24 };
+enum { LINE_MOST = 16 << 10, FIELDS = 24 + 3 * MNEM__CHROME_RANKS };
 
 typedef struct chrome {
     mnem__in in;
@@ -179,7 +179,9 @@ static mnem_status read_head(mnem_trace_reader *reader) {
                                           .events = number_of(&l, "events"),
                                           .dropped = number_of(&l, "dropped"),
                                           .duration_ns = number_of(&l, "duration"),
-                                          .budget_bytes = number_of(&l, "budget")};
+                                          .budget_bytes = number_of(&l, "budget"),
+                                          .ranks = (uint32_t)number_of(&l, "ranks")};
+    if (reader->info.ranks > MNEM_TRACE_PARTS_MAX) return malformed(c, "its number of ranks");
     const int noted = line_next(c, &s);
     l.count = 0;
     if (noted < 0) return c->status;
@@ -227,7 +229,8 @@ static mnem_status read_live(mnem_trace_reader *reader, const line *l, mnem_trac
     const char *name = text_of(l, "name");
     const size_t n = strlen(name);
     const field *f = &l->fields[l->count - 1];
-    mnem_trace_account a = {.tag = f->key, .owner = (uint32_t)number_of(l, "id")};
+    mnem_trace_account a = {
+        .tag = f->key, .owner = (uint32_t)number_of(l, "id"), .rank = out->rank};
     if (n < 7 || strcmp(name + n - 6, " bytes") != 0 || !kind_of(name, n - 6, &a.kind) || f->text)
         return malformed(reader->state, "an account of no kind");
     out->bytes = f->number;
@@ -237,8 +240,10 @@ static mnem_status read_live(mnem_trace_reader *reader, const line *l, mnem_trac
 static mnem_status read_account(mnem_trace_reader *reader, const line *l, bool pool,
                                 mnem_trace_event *out) {
     const char *kind = text_of(l, "kind");
-    mnem_trace_account a = {
-        .tag = text_of(l, "tag"), .owner = (uint32_t)number_of(l, "owner"), .pool = pool};
+    mnem_trace_account a = {.tag = text_of(l, "tag"),
+                            .owner = (uint32_t)number_of(l, "owner"),
+                            .pool = pool,
+                            .rank = out->rank};
     if (!kind_of(kind, strlen(kind), &a.kind))
         return malformed(reader->state, "an account of no kind");
     return account_find(reader, a, out);
@@ -288,6 +293,11 @@ static mnem_status read_span(mnem_trace_reader *reader, const line *l, mnem_trac
     return name_find(reader, text_of(l, "name"), out);
 }
 
+/* A file of several ranks has them as processes. */
+static uint32_t rank_of(const mnem_trace_reader *reader, const line *l) {
+    return reader->info.ranks ? (uint32_t)number_of(l, "pid") : 0;
+}
+
 static mnem_trace_what what_of(const line *l) {
     const char *cat = text_of(l, "cat"), *phase = text_of(l, "ph");
     static const mnem_trace_what by_category[] = {
@@ -305,11 +315,14 @@ static mnem_status read_fields(mnem_trace_reader *reader, const line *l, mnem_tr
                               .what = what_of(l),
                               .thread = (uint32_t)number_of(l, "tid"),
                               .account = -1,
+                              .rank = rank_of(reader, l),
                               .bytes = number_of(l, "bytes")};
     if (out->what == MNEM_TRACE_END && !out->bytes) out->bytes = number_of(l, "multiply_adds");
     if (!ts || out->ns < c->last) return malformed(c, "its time is before the last one's");
     if (out->thread && out->thread >= reader->tables.threads.count)
         return malformed(c, "a thread that it doesn't have");
+    if (reader->info.ranks && out->rank >= reader->info.ranks)
+        return malformed(c, "a rank that it doesn't have");
     c->last = out->ns;
     switch (out->what) {
     case MNEM_TRACE_LIVE: return read_live(reader, l, out);
@@ -331,8 +344,9 @@ static mnem_status read_thread(mnem_trace_reader *reader, const line *l) {
     if (strcmp(text_of(l, "name"), "thread_name") != 0 || c->again) return MNEM_OK;
     if (!name || !name->text || number_of(l, "tid") != reader->tables.threads.count)
         return malformed(c, "a thread out of turn");
-    return mnem__trace_thread_add(&reader->tables, (uint32_t)number_of(l, "kernel"), name->text,
-                                  strlen(name->text), &number);
+    const mnem_trace_thread thread = {
+        .tid = (uint32_t)number_of(l, "kernel"), .name = name->text, .rank = rank_of(reader, l)};
+    return mnem__trace_thread_add(&reader->tables, &thread, strlen(name->text), &number);
 }
 
 static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {

@@ -122,7 +122,8 @@ static mnem_status read_account(mnem_trace_reader *reader, const track *t) {
     const mnem_trace_account account = {.kind = (mnem_kind)(of & 15),
                                         .tag = tag,
                                         .owner = (uint32_t)(of >> 5),
-                                        .pool = of >> 4 & 1};
+                                        .pool = of >> 4 & 1,
+                                        .rank = (uint32_t)(of >> 37)};
     if (number_of(t->uuid) < reader->tables.accounts.count) return MNEM_OK;
     if (number_of(t->uuid) > reader->tables.accounts.count ||
         sort_of(t->parent) != TRACK_SORT_KIND || account.kind >= MNEM_KIND_COUNT)
@@ -145,8 +146,10 @@ static mnem_status read_thread(mnem_trace_reader *reader, const track *t) {
     if (number_of(t->uuid) < reader->tables.threads.count) return MNEM_OK;
     if (more < 0 || number_of(t->uuid) > reader->tables.threads.count)
         return malformed(reader->state, "a thread out of turn");
-    return mnem__trace_thread_add(&reader->tables, (uint32_t)tid, (const char *)name.p,
-                                  length(name), &number);
+    const mnem_trace_thread thread = {
+        (uint32_t)tid, (const char *)name.p,
+        sort_of(t->parent) == TRACK_SORT_PROCESS ? (uint32_t)number_of(t->parent) : 0};
+    return mnem__trace_thread_add(&reader->tables, &thread, length(name), &number);
 }
 
 static mnem_status read_track(mnem_trace_reader *reader, bytes b) {
@@ -192,6 +195,10 @@ static mnem_status read_run(mnem_trace_reader *reader, bytes key, bytes text, ui
                                                length(text));
     if (!strcmp(name, "version")) p->ours = value == 1;
     if (!strcmp(name, "pid")) info->pid = (uint32_t)value;
+    if (!strcmp(name, "ranks")) {
+        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "its number of ranks");
+        info->ranks = (uint32_t)value;
+    }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].key)) *numbers[i].to = value;
     return MNEM_OK;
@@ -262,6 +269,7 @@ static void fill(const raw *e, mnem_trace_event *out) {
         break;
     case MNEM_TRACE_COUNTER:
         out->name = (uint32_t)number_of(e->track);
+        out->rank = (uint32_t)(number_of(e->track) >> 32);
         out->bytes = e->counter;
         break;
     case MNEM_TRACE_ALLOC:
@@ -304,6 +312,12 @@ static mnem_status check(const mnem_trace_reader *reader, const mnem_trace_event
     return e->ns < p->last ? malformed(p, "its time is before the last one's") : MNEM_OK;
 }
 
+/* Whose its account or its thread is. */
+static uint32_t rank_of(const mnem__trace_tables *t, const mnem_trace_event *e) {
+    if (e->account >= 0) return mnem__trace_account_at(t, (uint32_t)e->account)->rank;
+    return e->thread < t->threads.count ? mnem__trace_thread_at(t, e->thread)->rank : 0;
+}
+
 /* ---- packets ---- */
 
 /* 1: an event; 0: a packet without one. */
@@ -331,6 +345,7 @@ static int read_packet(mnem_trace_reader *reader, bytes b, mnem_trace_event *out
     if (!e.type || (out->what = what_of(&e)) == MNEM_TRACE_WHATS) return 0;
     fill(&e, out);
     if (check(reader, out) != MNEM_OK) return -1;
+    if (out->what != MNEM_TRACE_COUNTER) out->rank = rank_of(&reader->tables, out);
     p->last = out->ns;
     return 1;
 }

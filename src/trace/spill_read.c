@@ -291,7 +291,7 @@ static mnem_status tables_fill(mnem_trace_reader *reader, const mnem_trace *trac
     }
     for (uint32_t i = 0; i < trace->thread_count; i++) {
         const mnem__trace_thread *thread = &trace->threads[i];
-        MNEM__TRY(mnem__trace_thread_add(t, thread->tid, thread->name,
+        MNEM__TRY(mnem__trace_thread_add(t, &(mnem_trace_thread){thread->tid, thread->name, 0},
                                          strnlen(thread->name, sizeof thread->name), &number));
     }
     for (uint32_t at = 0; at < trace->notes_used;) {

@@ -155,13 +155,23 @@ void mnem_trace_destroy(mnem_trace *trace) {
     mnem__free(trace);
 }
 
+uint64_t mnem_trace_began(const mnem_trace *trace) {
+    return trace->began_ns;
+}
+
 mnem_status mnem_trace_write(mnem_trace *trace) {
-    end(trace);
+    return mnem_trace_write_to(trace, trace->path);
+}
+
+mnem_status mnem_trace_write_to(mnem_trace *trace, const char *path) {
     mnem_trace_reader *reader;
+    mnem_trace_format format;
+    end(trace);
+    MNEM__TRY(mnem_trace_format_of(path, &format));
     mnem__free(trace->reserve);
     trace->reserve = NULL;
     MNEM__TRY(mnem__trace_recorded_open(trace, &reader));
-    const mnem_status status = mnem__trace_write_as(trace->format, reader, trace->path);
+    const mnem_status status = mnem__trace_write_as(format, reader, path);
     mnem_trace_reader_close(reader);
     return status;
 }

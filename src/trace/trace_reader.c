@@ -1,4 +1,5 @@
 /* trace_reader.c: one reader over whatever the events come from. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -20,7 +21,15 @@ mnem_status mnem_trace_reader_open(const char *path, const mnem_trace_reader_opt
     *reader = NULL;
     mnem_status status = mnem__trace_perfetto_open(path, most, reader);
     if (status == MNEM_UNSUPPORTED) status = mnem__trace_chrome_open(path, most, reader);
-    return status;
+    if (status != MNEM_OK || !options || !options->only) return status;
+    (*reader)->only = options->only;
+    if (options->only <= (*reader)->info.ranks) return MNEM_OK;
+    const uint32_t ranks = (*reader)->info.ranks;
+    mnem_trace_reader_close(*reader);
+    *reader = NULL;
+    return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: has no rank %u of %u", path, options->only - 1,
+                              ranks)
+                 : mnem__fail(MNEM_NOT_FOUND, "%s: is of one process, not of ranks", path);
 }
 
 void mnem_trace_reader_close(mnem_trace_reader *reader) {
@@ -31,11 +40,55 @@ void mnem_trace_reader_close(mnem_trace_reader *reader) {
 }
 
 int mnem_trace_reader_next(mnem_trace_reader *reader, mnem_trace_event *event) {
-    return reader->source->next(reader, event);
+    int more;
+    while ((more = reader->source->next(reader, event)) == 1)
+        if (!reader->only || event->rank == reader->only - 1) break;
+    return more;
 }
 
 mnem_status mnem_trace_reader_rewind(mnem_trace_reader *reader) {
     return reader->source->rewind(reader);
+}
+
+/* ---- ranks ---- */
+
+void mnem__trace_rank_key(char key[MNEM__RANK_KEY], uint32_t rank, const char *of) {
+    snprintf(key, MNEM__RANK_KEY, "rank %u%s%s", rank, of ? " " : "", of ? of : "");
+}
+
+static const char rank_numbers[] = "pid %u, events %llu, dropped %llu, duration %llu, budget %llu";
+
+mnem_status mnem__trace_rank_note(mnem__trace_tables *tables, uint32_t rank,
+                                  const mnem_trace_file_info *info, const mnem_trace_part *part) {
+    char key[MNEM__RANK_KEY], text[200];
+    mnem__trace_rank_key(key, rank, NULL);
+    int n = snprintf(text, sizeof text, rank_numbers, info->pid, (unsigned long long)info->events,
+                     (unsigned long long)info->dropped, (unsigned long long)info->duration_ns,
+                     (unsigned long long)info->budget_bytes);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", clock %lld +- %llu ns",
+                  (long long)part->clock_ns, (unsigned long long)part->error_ns);
+    return mnem__trace_note_add(tables, key, text, (size_t)n);
+}
+
+static const char *note_of(const mnem_trace_reader *reader, const char *key) {
+    const char *is, *value;
+    for (uint32_t i = 0; mnem_trace_reader_note(reader, i, &is, &value); i++)
+        if (!strcmp(is, key)) return value;
+    return NULL;
+}
+
+static void read_rank(const mnem_trace_reader *reader, mnem_trace_file_info *info) {
+    char key[MNEM__RANK_KEY];
+    unsigned pid;
+    unsigned long long n[4];
+    mnem__trace_rank_key(key, reader->only - 1, NULL);
+    const char *text = note_of(reader, key);
+    if (!text || sscanf(text, rank_numbers, &pid, &n[0], &n[1], &n[2], &n[3]) != 5) return;
+    info->pid = pid;
+    info->events = n[0];
+    info->dropped = n[1];
+    info->duration_ns = n[2];
+    info->budget_bytes = n[3];
 }
 
 void mnem_trace_reader_info(const mnem_trace_reader *reader, mnem_trace_file_info *info) {
@@ -45,6 +98,7 @@ void mnem_trace_reader_info(const mnem_trace_reader *reader, mnem_trace_file_inf
     info->accounts = t->accounts.count;
     info->threads = t->threads.count;
     info->notes = t->notes.count;
+    if (reader->only) read_rank(reader, info);
 }
 
 const char *mnem_trace_reader_name(const mnem_trace_reader *reader, uint32_t name) {
@@ -74,10 +128,13 @@ bool mnem_trace_reader_note(const mnem_trace_reader *reader, uint32_t index, con
 }
 
 const char *mnem_trace_reader_note_of(const mnem_trace_reader *reader, const char *key) {
-    const char *is, *value;
-    for (uint32_t i = 0; mnem_trace_reader_note(reader, i, &is, &value); i++)
-        if (!strcmp(is, key)) return value;
-    return NULL;
+    char own[MNEM__RANK_KEY];
+    if (reader->only > 1) {
+        mnem__trace_rank_key(own, reader->only - 1, key);
+        const char *value = note_of(reader, own);
+        if (value) return value; /* else it is as rank 0's */
+    }
+    return note_of(reader, key);
 }
 
 /* ---- texts ---- */

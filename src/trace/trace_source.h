@@ -21,6 +21,7 @@ struct mnem_trace_reader {
     const mnem__trace_source *source;
     mnem__trace_tables tables;
     mnem_trace_file_info info; /* counts of the tables aside */
+    uint32_t only;             /* 1 + a rank: the others' events are passed over */
     void *state;               /* the source's */
 };
 
@@ -41,5 +42,12 @@ mnem_status mnem__trace_write_as(mnem_trace_format format, mnem_trace_reader *re
                                  const char *path);
 mnem_status mnem__trace_write_perfetto(mnem_trace_reader *reader, const char *path);
 mnem_status mnem__trace_write_chrome(mnem_trace_reader *reader, const char *path);
+/* Ranks of a Chrome file: its line of notes has some for each. */
+enum { MNEM__CHROME_RANKS = 32 };
+/* What is said of a rank: the key of a note, "rank 3" with key NULL, or "rank 3 KEY". */
+enum { MNEM__RANK_KEY = 80 };
+void mnem__trace_rank_key(char key[MNEM__RANK_KEY], uint32_t rank, const char *of);
+mnem_status mnem__trace_rank_note(mnem__trace_tables *tables, uint32_t rank,
+                                  const mnem_trace_file_info *info, const mnem_trace_part *part);
 
 #endif

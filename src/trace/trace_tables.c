@@ -150,7 +150,8 @@ mnem_status mnem__trace_account_find(mnem__trace_tables *t, const mnem_trace_acc
                                      uint32_t *number) {
     for (uint32_t i = 0; i < t->accounts.count; i++) {
         const mnem_trace_account *a = mnem__trace_account_at(t, i);
-        if (a->kind != account->kind || a->owner != account->owner || a->pool != account->pool)
+        if (a->kind != account->kind || a->owner != account->owner || a->pool != account->pool ||
+            a->rank != account->rank)
             continue;
         if (strcmp(a->tag, account->tag) != 0) continue;
         *number = i;
@@ -159,13 +160,13 @@ mnem_status mnem__trace_account_find(mnem__trace_tables *t, const mnem_trace_acc
     return mnem__trace_account_add(t, account, number);
 }
 
-mnem_status mnem__trace_thread_add(mnem__trace_tables *t, uint32_t tid, const char *name, size_t n,
+mnem_status mnem__trace_thread_add(mnem__trace_tables *t, const mnem_trace_thread *thread, size_t n,
                                    uint32_t *number) {
-    mnem_trace_thread thread = {.tid = tid};
+    mnem_trace_thread copy = *thread;
     void *row = NULL;
-    MNEM__TRY(text_add(t, name, n, &thread.name));
-    MNEM__TRY(row_add(t, &t->threads, sizeof thread, &row));
-    memcpy(row, &thread, sizeof thread);
+    MNEM__TRY(text_add(t, thread->name, n, &copy.name));
+    MNEM__TRY(row_add(t, &t->threads, sizeof copy, &row));
+    memcpy(row, &copy, sizeof copy);
     *number = t->threads.count - 1;
     return MNEM_OK;
 }

@@ -42,7 +42,7 @@ mnem_status mnem__trace_account_add(mnem__trace_tables *t, const mnem_trace_acco
 /* The same account gets the same number. */
 mnem_status mnem__trace_account_find(mnem__trace_tables *t, const mnem_trace_account *account,
                                      uint32_t *number);
-mnem_status mnem__trace_thread_add(mnem__trace_tables *t, uint32_t tid, const char *name, size_t n,
+mnem_status mnem__trace_thread_add(mnem__trace_tables *t, const mnem_trace_thread *thread, size_t n,
                                    uint32_t *number);
 mnem_status mnem__trace_note_add(mnem__trace_tables *t, const char *key, const char *value,
                                  size_t n);

@@ -27,14 +27,15 @@ static const char *escape(const char *text, escaped *out) {
 typedef struct writer {
     mnem_trace_reader *reader;
     mnem__out *out;
-    uint32_t pid;
-    bool first;
+    uint32_t pid, rank; /* pid: of a process alone */
+    bool ranks, first;
 } writer;
 
 /* What every line begins with. */
 static void begin(writer *w, const char *phase, uint64_t ns) {
     mnem__out_text(w->out, "%s\n{\"ph\":\"%s\",\"pid\":%u,\"ts\":%llu.%03u", w->first ? "" : ",",
-                   phase, w->pid, (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
+                   phase, w->ranks ? w->rank : w->pid, (unsigned long long)(ns / 1000),
+                   (unsigned)(ns % 1000));
     w->first = false;
 }
 
@@ -122,6 +123,7 @@ static void put_dropped(writer *w, const mnem_trace_event *e) {
 }
 
 static void put_event(writer *w, const mnem_trace_event *e) {
+    w->rank = e->rank;
     switch (e->what) {
     case MNEM_TRACE_LIVE: put_live(w, e); break;
     case MNEM_TRACE_COUNTER: put_counter(w, e); break;
@@ -143,13 +145,15 @@ static void put_run(writer *w) {
     escaped a, b;
     mnem_trace_reader_info(w->reader, &info);
     w->pid = info.pid;
+    w->ranks = info.ranks > 0;
     w->first = true;
     mnem__out_text(w->out,
                    "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"mnem\":1,\"pid\":%u,"
-                   "\"events\":%llu,\"dropped\":%llu,\"duration\":%llu,\"budget\":%llu},\n"
-                   "\"metadata\":{",
+                   "\"events\":%llu,\"dropped\":%llu,\"duration\":%llu,\"budget\":%llu",
                    info.pid, (unsigned long long)info.events, (unsigned long long)info.dropped,
                    (unsigned long long)info.duration_ns, (unsigned long long)info.budget_bytes);
+    if (w->ranks) mnem__out_text(w->out, ",\"ranks\":%u", info.ranks);
+    mnem__out_text(w->out, "},\n\"metadata\":{");
     for (uint32_t i = 0; mnem_trace_reader_note(w->reader, i, &key, &value); i++)
         mnem__out_text(w->out, "%s\"%s\":\"%s\"", i ? "," : "", escape(key, &a), escape(value, &b));
     mnem__out_text(w->out, "},\n\"traceEvents\":[");
@@ -158,9 +162,16 @@ static void put_run(writer *w) {
 static void put_threads(writer *w) {
     mnem_trace_thread thread;
     escaped name;
-    begin(w, "M", 0);
-    mnem__out_text(w->out, ",\"name\":\"process_name\",\"args\":{\"name\":\"mnem\"}}");
+    mnem_trace_file_info info;
+    mnem_trace_reader_info(w->reader, &info);
+    for (w->rank = 0; w->rank < (info.ranks ? info.ranks : 1); w->rank++) {
+        begin(w, "M", 0);
+        mnem__out_text(w->out, ",\"name\":\"process_name\",\"args\":{\"name\":\"mnem");
+        if (w->ranks) mnem__out_text(w->out, " rank %u", w->rank);
+        mnem__out_text(w->out, "\"}}");
+    }
     for (uint32_t i = 0; mnem_trace_reader_thread(w->reader, i, &thread); i++) {
+        w->rank = thread.rank;
         begin(w, "M", 0);
         mnem__out_text(
             w->out,
@@ -173,6 +184,13 @@ mnem_status mnem__trace_write_chrome(mnem_trace_reader *reader, const char *path
     mnem__out out;
     mnem_trace_event e;
     writer w = {.reader = reader, .out = &out};
+    mnem_trace_file_info info;
+    mnem_trace_reader_info(reader, &info);
+    if (info.ranks > MNEM__CHROME_RANKS)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: %u ranks in Chrome's JSON (at most %d); .pftrace "
+                          "holds them",
+                          path, info.ranks, MNEM__CHROME_RANKS);
     MNEM__TRY(mnem__out_open(&out, path));
     put_run(&w);
     put_threads(&w);

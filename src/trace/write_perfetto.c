@@ -19,8 +19,9 @@ typedef struct packet {
 typedef struct writer {
     mnem_trace_reader *reader;
     mnem__out *out;
-    uint64_t requests;                          /* the largest request that has a track, and one */
-    uint32_t counters[COUNTERS], counter_count; /* names that have a track */
+    uint64_t requests;           /* the largest request that has a track, and one */
+    uint64_t counters[COUNTERS]; /* those that have a track */
+    uint32_t counter_count;
     packet packet;
 } writer;
 
@@ -130,6 +131,7 @@ static void put_run(writer *w) {
             note_number(pb, "dropped", info.dropped);
             note_number(pb, "duration", info.duration_ns);
             note_number(pb, "budget", info.budget_bytes);
+            if (info.ranks) note_number(pb, "ranks", info.ranks);
         }
         mnem__pb_end(pb, begun);
         packet_end(w);
@@ -168,25 +170,32 @@ static void put_counter(writer *w, uint64_t number, uint64_t parent, const char 
     track_end(w, begun);
 }
 
-static void put_process(writer *w, uint32_t pid) {
+/* Of ranks, 1 + the rank is the process: number 0 is the kernel's idle one to who reads it. */
+static uint32_t pid_of(const mnem_trace_file_info *info, uint32_t rank) {
+    return info->ranks ? 1 + rank : info->pid;
+}
+
+static void put_process(writer *w, const mnem_trace_file_info *info, uint32_t rank) {
     uint8_t *begun;
-    mnem__pb *pb = track_begin(w, uuid(TRACK_SORT_PROCESS, 0), 0, NULL, &begun);
+    char name[32] = "mnem";
+    if (info->ranks) snprintf(name, sizeof name, "mnem rank %u", rank);
+    mnem__pb *pb = track_begin(w, uuid(TRACK_SORT_PROCESS, rank), 0, NULL, &begun);
     uint8_t *process = mnem__pb_begin(pb, TRACK_PROCESS);
-    mnem__pb_number(pb, PROCESS_PID, pid);
-    mnem__pb_text(pb, PROCESS_NAME, "mnem", 4);
+    mnem__pb_number(pb, PROCESS_PID, pid_of(info, rank));
+    mnem__pb_text(pb, PROCESS_NAME, name, strlen(name));
     mnem__pb_end(pb, process);
     track_end(w, begun);
 }
 
-static void put_thread(writer *w, uint32_t i, uint32_t pid) {
+static void put_thread(writer *w, uint32_t i, const mnem_trace_file_info *info) {
     uint8_t *begun;
     mnem_trace_thread thread;
     if (!mnem_trace_reader_thread(w->reader, i, &thread)) return;
-    mnem__pb *pb = track_begin(w, uuid(TRACK_SORT_THREAD, i), uuid(TRACK_SORT_PROCESS, 0),
+    mnem__pb *pb = track_begin(w, uuid(TRACK_SORT_THREAD, i), uuid(TRACK_SORT_PROCESS, thread.rank),
                                thread.tid ? NULL : "others", &begun);
     if (thread.tid) {
         uint8_t *inner = mnem__pb_begin(pb, TRACK_THREAD);
-        mnem__pb_number(pb, THREAD_PID, pid);
+        mnem__pb_number(pb, THREAD_PID, pid_of(info, thread.rank));
         mnem__pb_number(pb, THREAD_TID, thread.tid);
         mnem__pb_text(pb, THREAD_NAME, thread.name, strlen(thread.name));
         mnem__pb_end(pb, inner);
@@ -195,11 +204,12 @@ static void put_thread(writer *w, uint32_t i, uint32_t pid) {
 }
 
 static uint64_t owner_of(const mnem_trace_account *a) {
-    return uuid(TRACK_SORT_OWNER, (uint64_t)a->owner << 1 | a->pool);
+    return uuid(TRACK_SORT_OWNER, (uint64_t)a->rank << 33 | (uint64_t)a->owner << 1 | a->pool);
 }
 
 static uint64_t kind_of(const mnem_trace_account *a) {
-    return uuid(TRACK_SORT_KIND, (uint64_t)a->owner << 5 | (uint64_t)a->pool << 4 | a->kind);
+    return uuid(TRACK_SORT_KIND, (uint64_t)a->rank << 37 | (uint64_t)a->owner << 5 |
+                                     (uint64_t)a->pool << 4 | a->kind);
 }
 
 /* Parents are said again with each account: a descriptor that comes twice is fine. */
@@ -208,7 +218,7 @@ static void put_account(writer *w, uint32_t i) {
     mnem_trace_account a;
     if (!mnem_trace_reader_account(w->reader, i, &a)) return;
     snprintf(name, sizeof name, "%s %u", a.pool ? "pool" : "ledger", a.owner);
-    put_track(w, owner_of(&a), uuid(TRACK_SORT_PROCESS, 0), name);
+    put_track(w, owner_of(&a), uuid(TRACK_SORT_PROCESS, a.rank), name);
     put_track(w, kind_of(&a), owner_of(&a), mnem_kind_text(a.kind));
     if (a.pool)
         put_track(w, uuid(TRACK_SORT_ACCOUNT, i), kind_of(&a), a.tag);
@@ -219,8 +229,8 @@ static void put_account(writer *w, uint32_t i) {
 static void put_tracks(writer *w) {
     mnem_trace_file_info info;
     mnem_trace_reader_info(w->reader, &info);
-    put_process(w, info.pid);
-    for (uint32_t i = 0; i < info.threads; i++) put_thread(w, i, info.pid);
+    for (uint32_t i = 0; i < (info.ranks ? info.ranks : 1); i++) put_process(w, &info, i);
+    for (uint32_t i = 0; i < info.threads; i++) put_thread(w, i, &info);
     for (uint32_t i = 0; i < info.accounts; i++) put_account(w, i);
 }
 
@@ -303,8 +313,8 @@ static void put_request(writer *w, const mnem_trace_event *e) {
     char name[40];
     uint8_t *begun;
     const uint64_t track = uuid(TRACK_SORT_REQUEST, e->id);
-    const uint64_t all = uuid(TRACK_SORT_REQUESTS, 0);
-    if (!w->requests) put_track(w, all, uuid(TRACK_SORT_PROCESS, 0), "requests");
+    const uint64_t all = uuid(TRACK_SORT_REQUESTS, e->rank);
+    if (!w->requests) put_track(w, all, uuid(TRACK_SORT_PROCESS, e->rank), "requests");
     if (e->id >= w->requests) {
         snprintf(name, sizeof name, "request %llu", (unsigned long long)e->id);
         put_track(w, track, all, name);
@@ -325,13 +335,13 @@ static void put_request(writer *w, const mnem_trace_event *e) {
 
 /* Its descriptor comes before its first event; again and again, if there are very many. */
 static void put_number(writer *w, const mnem_trace_event *e) {
-    const uint64_t track = uuid(TRACK_SORT_COUNTER, e->name);
+    const uint64_t track = uuid(TRACK_SORT_COUNTER, (uint64_t)e->rank << 32 | e->name);
     uint32_t i = 0;
-    while (i < w->counter_count && w->counters[i] != e->name) i++;
+    while (i < w->counter_count && w->counters[i] != track) i++;
     if (i == w->counter_count) {
-        put_counter(w, track, uuid(TRACK_SORT_PROCESS, 0),
+        put_counter(w, track, uuid(TRACK_SORT_PROCESS, e->rank),
                     mnem_trace_reader_name(w->reader, e->name));
-        if (i < COUNTERS) w->counters[w->counter_count++] = e->name;
+        if (i < COUNTERS) w->counters[w->counter_count++] = track;
     }
     put_count(w, e, track);
 }

@@ -115,9 +115,9 @@ static void schedules_that_are_none_are_refused(void **state) {
 /* ---- the same bits ---- */
 
 static const mnem__segment uneven[] = {
-    {"a", 3, 9001, true, false, 0, 0, 0},     {"norm", 9004, 100, false, true, 0, 0, 0},
-    {"b", 9110, 4096, true, false, 0, 0, 0},  {"c", 13206, 1, true, false, 0, 0, 0},
-    {"d", 13207, 5000, false, true, 0, 0, 0}, {"e", 18300, 4097, true, false, 0, 0, 0}};
+    {"a", 3, 9001, true, false, 0, 0, 0, 0},     {"norm", 9004, 100, false, true, 0, 0, 0, 0},
+    {"b", 9110, 4096, true, false, 0, 0, 0, 0},  {"c", 13206, 1, true, false, 0, 0, 0, 0},
+    {"d", 13207, 5000, false, true, 0, 0, 0, 0}, {"e", 18300, 4097, true, false, 0, 0, 0, 0}};
 
 static bench uneven_run(mnem_moments moments, mnem__cpu_level level, int threads) {
     mnem_team *team;
@@ -264,7 +264,7 @@ static void what_is_not_finite_is_named_and_nothing_moves(void **state) {
 
 static void options_and_segments_out_of_range_are_refused(void **state) {
     (void)state;
-    const mnem__segment good = {"good", 0, 10, true, false, 0, 0, 0};
+    const mnem__segment good = {"good", 0, 10, true, false, 0, 0, 0, 0};
     const mnem_optimizer_options bad[] = {
         {.beta1 = 1.0},     {.beta2 = -0.1},        {.beta1 = (double)NAN},       {.epsilon = -1.0},
         {.epsilon = 1e-17}, {.weight_decay = -0.1}, {.moments = (mnem_moments)2}, {.beta2 = 2.0}};
@@ -273,12 +273,12 @@ static void options_and_segments_out_of_range_are_refused(void **state) {
         assert_int_equal(mnem__optimizer_create(&bad[i], &good, 1, &adam), MNEM_INVALID);
         assert_null(adam);
     }
-    const mnem__segment wrong[][2] = {{good, {"over", 9, 1, true, false, 0, 0, 0}},
-                                      {good, {"none", 10, 0, true, false, 0, 0, 0}},
-                                      {good, {"less", 10, -5, true, false, 0, 0, 0}},
-                                      {good, {"far", INT64_MAX, 5, true, false, 0, 0, 0}},
-                                      {good, {"vast", 10, INT64_MAX, true, false, 0, 0, 0}},
-                                      {{"before", -1, 5, true, false, 0, 0, 0}, good}};
+    const mnem__segment wrong[][2] = {{good, {"over", 9, 1, true, false, 0, 0, 0, 0}},
+                                      {good, {"none", 10, 0, true, false, 0, 0, 0, 0}},
+                                      {good, {"less", 10, -5, true, false, 0, 0, 0, 0}},
+                                      {good, {"far", INT64_MAX, 5, true, false, 0, 0, 0, 0}},
+                                      {good, {"vast", 10, INT64_MAX, true, false, 0, 0, 0, 0}},
+                                      {{"before", -1, 5, true, false, 0, 0, 0, 0}, good}};
     const mnem_optimizer_options o = {0};
     uint64_t bytes;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -11,10 +11,10 @@
 
 static void bytes_are_those_of_the_table(void **state) {
     (void)state;
-    const mnem__segment s[] = {{"m", 0, 1 << 20, true, false, 0, 0, 0},
-                               {"exact", 1 << 20, 8192, true, true, 0, 0, 0},
-                               {"small", 1 << 21, 4095, true, false, 0, 0, 0},
-                               {"short", 1 << 22, 4097, true, false, 0, 0, 0}};
+    const mnem__segment s[] = {{"m", 0, 1 << 20, true, false, 0, 0, 0, 0},
+                               {"exact", 1 << 20, 8192, true, true, 0, 0, 0, 0},
+                               {"small", 1 << 21, 4095, true, false, 0, 0, 0, 0},
+                               {"short", 1 << 22, 4097, true, false, 0, 0, 0, 0}};
     uint64_t bytes;
     mnem_optimizer_options o = {.moments = MNEM_MOMENTS_F32};
     assert_int_equal(mnem__optimizer_measure(&o, s, 1, &bytes), MNEM_OK);
@@ -35,7 +35,7 @@ static void bytes_are_those_of_the_table(void **state) {
 }
 
 enum { CODED = 8192 };
-static const mnem__segment coded[] = {{"coded", 0, CODED, true, false, 0, 0, 0}};
+static const mnem__segment coded[] = {{"coded", 0, CODED, true, false, 0, 0, 0, 0}};
 
 /* Moments after one step from zero, where they are fresh1 g and fresh2 g^2. */
 static void one_step_moments(float *g, float *m, float *v, uint64_t seed) {

@@ -169,7 +169,6 @@ static int check_ranks(const tool_stage *stage) {
     if (!asked->memory)
         return tool_usage(verb, "several ranks may share a machine: say with --memory what each "
                                 "may take");
-    if (asked->trace) return tool_usage(verb, "--trace isn't made of several ranks yet");
     return TOOL_OK;
 }
 
@@ -387,7 +386,7 @@ int tool_stage_follow(tool_stage *stage) {
         if (status != MNEM_OK) return tool_ranks_end(tool_fail(status)); /* others may read it */
         mnem_engine_destroy(engine);
     }
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    return tool_stage_end_trace(stage, status == MNEM_OK ? TOOL_OK : tool_fail(status));
 }
 
 static void tell_monitor(const tool_stage *stage, const char *phase) {

@@ -20,6 +20,7 @@ typedef struct seen {
 } seen;
 
 static void see(const mnem_trace_reader *reader, const mnem_trace_event *e, seen *s) {
+    if (e->rank > 0) return; /* the report is rank 0's */
     if (e->what != MNEM_TRACE_COUNTER && e->what != MNEM_TRACE_MARK) return;
     const char *name = mnem_trace_reader_name(reader, e->name);
     if (e->what == MNEM_TRACE_COUNTER && strcmp(name, "workspace used") == 0 && e->bytes > s->used)

@@ -45,6 +45,9 @@ static void fill_facts(mnem_report *r) {
                              .events = c->events,
                              .allocations = c->allocations,
                              .threads = a->threads,
+                             .rank = a->rank,
+                             .ranks = a->ranks,
+                             .clock = a->clock,
                              .blocks = a->blocks || c->allocations || c->blocks.count,
                              .dropped = a->dropped,
                              .budget_bytes = a->budget_bytes,
@@ -72,7 +75,7 @@ static void fill_facts(mnem_report *r) {
 static mnem_status make(mnem_report *r, const char *path) {
     r->path = mnem__strndup("report", path, strlen(path));
     if (!r->path) return mnem__heap_status();
-    mnem_status status = mnem__report_open_trace(path, &r->source);
+    mnem_status status = mnem__report_open_trace(path, &r->options, &r->source);
     if (status == MNEM_UNSUPPORTED)
         status = mnem__report_open_workload(path, &r->options, &r->source);
     if (status != MNEM_OK) return status;

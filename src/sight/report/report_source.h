@@ -40,6 +40,8 @@ typedef struct mnem__report_about {
     bool places; /* they have addresses, and RESERVE tells what is reserved */
     uint64_t dropped, budget_bytes, predicted_bytes;
     uint64_t threads;
+    uint32_t rank, ranks; /* as the facts have them */
+    const char *clock;
 } mnem__report_about;
 
 typedef struct mnem__report_source mnem__report_source;
@@ -57,8 +59,9 @@ struct mnem__report_source {
     void (*close)(mnem__report_source *self);
 };
 
-/* Traces that mnem recorded; MNEM_UNSUPPORTED: it's none. */
-mnem_status mnem__report_open_trace(const char *path, mnem__report_source **source);
+/* Traces that mnem recorded, of one rank where there are several; MNEM_UNSUPPORTED: it's none. */
+mnem_status mnem__report_open_trace(const char *path, const mnem_report_options *options,
+                                    mnem__report_source **source);
 /* PyTorch snapshots and text traces. */
 mnem_status mnem__report_open_workload(const char *path, const mnem_report_options *options,
                                        mnem__report_source **source);

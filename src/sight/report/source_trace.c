@@ -14,6 +14,7 @@
 typedef struct trace_source {
     mnem__report_source base;
     mnem_trace_reader *reader;
+    uint32_t rank;
     char program[128];
 } trace_source;
 
@@ -138,6 +139,19 @@ static void name_program(trace_source *s) {
                  model ? model : "");
 }
 
+/* What is said of a rank, and whose it is. */
+static void name_rank(trace_source *s, mnem__report_about *about) {
+    char key[24];
+    if (!about->ranks) return;
+    const size_t n = strlen(s->program);
+    snprintf(s->program + n, sizeof s->program - n, ", rank %u of %u", about->rank, about->ranks);
+    snprintf(key, sizeof key, "rank %u", about->rank);
+    const char *text = NULL, *is, *value;
+    for (uint32_t i = 0; mnem_trace_reader_note(s->reader, i, &is, &value); i++)
+        if (!strcmp(is, key)) text = strstr(value, "clock ");
+    about->clock = text;
+}
+
 static void trace_about(mnem__report_source *self, mnem__report_about *about) {
     trace_source *s = (trace_source *)self;
     mnem_trace_file_info info;
@@ -150,7 +164,10 @@ static void trace_about(mnem__report_source *self, mnem__report_about *about) {
                                   .dropped = info.dropped,
                                   .budget_bytes = info.budget_bytes,
                                   .predicted_bytes = noted(s, "predicted_bytes"),
-                                  .threads = info.threads};
+                                  .threads = info.threads,
+                                  .rank = s->rank,
+                                  .ranks = info.ranks};
+    name_rank(s, about);
 }
 
 static void trace_close(mnem__report_source *self) {
@@ -158,16 +175,30 @@ static void trace_close(mnem__report_source *self) {
     mnem__free(self);
 }
 
-mnem_status mnem__report_open_trace(const char *path, mnem__report_source **source) {
+/* Of a file of several ranks one's events: those of all would be several ledgers' in one sum. */
+static mnem_status open_rank(const char *path, uint32_t rank, mnem_trace_reader **reader) {
+    mnem_trace_reader_options o = {.only = rank};
+    mnem_trace_file_info info;
+    MNEM__TRY(mnem_trace_reader_open(path, &o, reader));
+    mnem_trace_reader_info(*reader, &info);
+    if (rank || !info.ranks) return MNEM_OK;
+    mnem_trace_reader_close(*reader);
+    o.only = 1;
+    return mnem_trace_reader_open(path, &o, reader);
+}
+
+mnem_status mnem__report_open_trace(const char *path, const mnem_report_options *options,
+                                    mnem__report_source **source) {
     mnem_trace_reader *reader;
     *source = NULL;
-    MNEM__TRY(mnem_trace_reader_open(path, NULL, &reader));
+    MNEM__TRY(open_rank(path, options->rank, &reader));
     trace_source *s = mnem__calloc("report", 1, sizeof *s);
     if (!s) {
         mnem_trace_reader_close(reader);
         return mnem__heap_status();
     }
     s->reader = reader;
+    s->rank = options->rank ? options->rank - 1 : 0;
     s->base = (mnem__report_source){trace_next, trace_rewind, trace_account, trace_within,
                                     trace_site, trace_name,   trace_about,   trace_close};
     *source = &s->base;

@@ -125,6 +125,7 @@ static void add_param(finder *f, mnem__role role, int32_t layer, bool is_b, int6
                              .shape = {rows, columns},
                              .count = rows * columns,
                              .offset = s->count,
+                             .gradients = s->count,
                              .init = is_b ? MNEM__TRAIN_ZEROS : MNEM__TRAIN_LORA_A};
     mnem__role_name(role, layer, p->name);
     const size_t length = strlen(p->name);

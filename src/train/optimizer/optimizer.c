@@ -52,6 +52,10 @@ struct mnem__optimizer {
     part parts[];
 };
 
+static int64_t gradients_at(const part *p) {
+    return p->segment.offset - p->segment.apart;
+}
+
 /* ---- measuring and placing ---- */
 
 mnem__segment mnem__segment_make(const char *name, int64_t offset, int64_t count, int dims) {
@@ -229,7 +233,7 @@ static double slice_sum(const mnem__optimizer *a, int64_t begin, int64_t end,
     size_t index = begin < end ? part_of(a, begin) : 0;
     for (int64_t next = begin; next < end;) {
         const run r = next_run(a, &index, &next, end);
-        a->kernels->add_squares(r.count, gradients + r.part->segment.offset + r.offset, sums);
+        a->kernels->add_squares(r.count, gradients + gradients_at(r.part) + r.offset, sums);
     }
     return sum_of(sums);
 }
@@ -253,7 +257,7 @@ int64_t mnem__optimizer_find_bad(const mnem__optimizer *optimizer, const float *
     for (size_t i = 0; i < optimizer->n; i++) {
         const mnem__segment *s = &optimizer->parts[i].segment;
         for (int64_t j = 0; j < s->count; j++) {
-            if (isfinite(gradients[s->offset + j])) continue;
+            if (isfinite(gradients[s->offset - s->apart + j])) continue;
             *where = s->before + j;
             return (int64_t)i;
         }
@@ -306,7 +310,7 @@ static void step_coded(const mnem__optimizer *a, const mnem__adam *adam, const r
         const int64_t at = b * BLOCK, rest = p->segment.count - at;
         a->kernels->step_8bit(adam, rest < BLOCK ? rest : BLOCK, (uint64_t)(p->number + b),
                               args->weights + p->segment.offset + at,
-                              args->gradients + p->segment.offset + at, block + b, range + b);
+                              args->gradients + gradients_at(p) + at, block + b, range + b);
     }
 }
 
@@ -314,9 +318,9 @@ static void step_exact(const mnem__optimizer *a, const mnem__adam *adam, const r
                        const mnem__optimizer_step_args *args) {
     const part *p = r->part;
     float *first = (float *)((uintptr_t)args->moments + p->place);
-    const int64_t at = p->segment.offset + r->offset;
-    a->kernels->step_f32(adam, r->count, args->weights + at, args->gradients + at,
-                         first + r->offset, first + p->segment.count + r->offset);
+    a->kernels->step_f32(adam, r->count, args->weights + p->segment.offset + r->offset,
+                         args->gradients + gradients_at(p) + r->offset, first + r->offset,
+                         first + p->segment.count + r->offset);
 }
 
 void mnem__optimizer_step(const mnem_worker *worker, mnem__optimizer *optimizer,
@@ -347,7 +351,7 @@ static void zero_run(const mnem_worker *worker, const mnem__optimizer *a, float 
     size_t index = next < end ? part_of(a, next) : 0;
     while (next < end) {
         const run r = next_run(a, &index, &next, end);
-        float *g = gradients + r.part->segment.offset + r.offset;
+        float *g = gradients + gradients_at(r.part) + r.offset;
         for (int64_t i = 0; i < r.count; i++) g[i] = 0.0f;
     }
 }

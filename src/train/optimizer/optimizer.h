@@ -37,6 +37,7 @@ typedef struct mnem__segment {
     int64_t whole;         /* of a part: numbers of the tensor; 0: it is one */
     int64_t before;        /* of a part: those before it, a multiple of MNEM__OPTIMIZER_BLOCK */
     int64_t block;         /* of a part: its first block, counted through all tensors */
+    int64_t apart;         /* its gradients begin at offset - apart */
 } mnem__segment;
 
 /* The rules for a tensor of this many dimensions: matrices (2 and more) decay; vectors (norms,

@@ -2,8 +2,8 @@
  *
  * Idea: every value is written once, by one node; nothing is in place, so that any of them may be
  * kept or made again.
- * Invariant: tensors of parameters lie in the slots of weights and gradients at the parameters'
- * offsets. */
+ * Invariant: tensors of parameters lie in the slots of weights and gradients where the parameters
+ * say. */
 #include "train/program/train_builder.h"
 
 uint64_t mnem__train_number_bytes(const mnem__train_builder *b) {
@@ -31,7 +31,10 @@ int32_t mnem__train_parameter(mnem__train_builder *b, const mnem__train_param *f
     const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_WEIGHTS, at);
     mnem_graph_name(b->graph, weight, first->name, -1);
     if (!b->gradients) return weight;
-    const int32_t gradient = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_GRADIENTS, at);
+    const int32_t gradient =
+        mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_GRADIENTS,
+                            (uint64_t)first->gradients * mnem__train_number_bytes(b));
+    mnem_graph_name(b->graph, gradient, NULL, first->layer); /* whose it is: trainer_ranks.c */
     mnem_graph_parameter(b->graph, weight, gradient);
     return weight;
 }

@@ -124,6 +124,7 @@ static void add(walk *w, mnem__role role, int32_t layer) {
                                  .shape = {shape[0], shape[dims - 1]},
                                  .count = count,
                                  .offset = w->at,
+                                 .gradients = w->at,
                                  .init = init_of(w->architecture, role)};
         if (layer <= 0) w->shape->first[role] = w->params;
         mnem__role_name(role, layer, p->name);

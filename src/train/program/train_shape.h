@@ -30,7 +30,8 @@ typedef struct mnem__train_param {
     int32_t layer; /* -1: outside of layers */
     int dims;
     int64_t shape[2], count;
-    int64_t offset; /* in numbers */
+    int64_t offset;    /* in numbers */
+    int64_t gradients; /* the place of its gradients: offset, unless they are cut over ranks */
     mnem__train_init init;
 } mnem__train_param;
 

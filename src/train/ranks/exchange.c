@@ -10,9 +10,10 @@
  *     ring of rank 1    [ chunk 7: from 0, from 2 | chunk 8: from 0, from 2 | 9 ... | 10 ... ]
  *                         all there: x0 + own x1 + x2, into own
  *
- * Invariant: sums are ((x0 + x1) + x2) + ..., whoever came first. No more than WINDOW messages are
- * open from and to each peer. Who waits goes on with all of it, so that nobody waits for a rank
- * that waits for another.
+ * Invariant: sums are ((x0 + x1) + x2) + ..., whoever came first; of a later round each is added so
+ * to what is there, and a rank that has nothing more for it is left out. No more than WINDOW
+ * messages are open from and to each peer. Who waits goes on with all of it, so that nobody waits
+ * for a rank that waits for another.
  * Cost: each number is sent once by every rank but its own, and shared once. */
 #include "train/ranks/exchange.h"
 
@@ -52,8 +53,9 @@ typedef struct piece {
 
 /* To and from a peer. */
 typedef struct lane {
-    int32_t peer;
-    stream out, in; /* in: of sharing */
+    int32_t peer, rounds;
+    stream out, in;          /* in: of sharing */
+    int32_t of_send[WINDOW]; /* the buckets before a message's, counted from the last */
     int64_t sent, sent_done, posted, arrived;
     mnem_comm_request sends[WINDOW], receives[WINDOW];
 } lane;
@@ -64,6 +66,7 @@ struct mnem__exchange {
     mnem_team *team;
     mnem__exchange_what what;
     int32_t rank, peers, ready;
+    int32_t round, rounds; /* this one, and this rank's */
     int64_t chunk;
     float *data, *ring; /* [WINDOW][peers][chunk] */
     stream own;         /* of adding */
@@ -104,8 +107,17 @@ mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__r
     x->chunk = chunk_of(x->peers);
     x->ring = (float *)((uint8_t *)memory + ring_at(x->peers));
     /* Each rank begins with the one behind it, so that they don't all ask the same. */
-    for (int32_t k = 0; k < x->peers; k++) x->lanes[k].peer = (rank + 1 + k) % size;
+    x->rounds = 1;
+    for (int32_t k = 0; k < x->peers; k++) {
+        x->lanes[k].peer = (rank + 1 + k) % size;
+        x->lanes[k].rounds = 1;
+    }
     return x;
+}
+
+void mnem__exchange_rounds_set(mnem__exchange *x, const int32_t *rounds) {
+    x->rounds = rounds[x->rank];
+    for (int32_t k = 0; k < x->peers; k++) x->lanes[k].rounds = rounds[x->lanes[k].peer];
 }
 
 /* ---- pieces ---- */
@@ -124,6 +136,20 @@ static bool next_piece(const mnem__exchange *x, stream *s, int32_t ready, piece 
     return false;
 }
 
+static int32_t bucket_of(const mnem__exchange *x, const piece *p) {
+    return x->cut->buckets - 1 - p->step;
+}
+
+/* Of what is added: what this rank's sequences give. */
+static const float *local_of(const mnem__exchange *x, const piece *p) {
+    return x->data + (p->place - x->cut->local[bucket_of(x, p)]);
+}
+
+/* Whether a rank has something for this round. */
+static bool takes_part(const mnem__exchange *x, int32_t rounds) {
+    return x->what != MNEM__EXCHANGE_ADD || x->round < rounds;
+}
+
 static float *ring_of(const mnem__exchange *x, int64_t number, int32_t k) {
     return x->ring + ((number % WINDOW) * x->peers + k) * x->chunk;
 }
@@ -131,7 +157,8 @@ static float *ring_of(const mnem__exchange *x, int64_t number, int32_t k) {
 /* ---- sending ---- */
 
 static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
-    const int32_t channel = x->what == MNEM__EXCHANGE_ADD ? CHANNEL_ADD : CHANNEL_SHARE;
+    const bool adds = x->what == MNEM__EXCHANGE_ADD;
+    const int32_t channel = adds ? CHANNEL_ADD : CHANNEL_SHARE;
     bool done = true;
     piece p;
     while (l->sent_done < l->sent) {
@@ -141,9 +168,10 @@ static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
         *moved = true;
     }
     while (l->sent - l->sent_done < WINDOW && next_piece(x, &l->out, x->ready, &p)) {
-        MNEM__TRY(mnem_comm_send(x->comm, l->peer, channel, x->data + p.place,
+        MNEM__TRY(mnem_comm_send(x->comm, l->peer, channel,
+                                 adds ? local_of(x, &p) : x->data + p.place,
                                  (size_t)p.count * sizeof(float), &l->sends[l->sent % WINDOW]));
-        l->sent++;
+        l->of_send[l->sent++ % WINDOW] = p.step;
         *moved = true;
     }
     return MNEM_OK;
@@ -172,6 +200,14 @@ static mnem_status move_shared(mnem__exchange *x, lane *l, bool *moved) {
 
 /* ---- adding ---- */
 
+/* A rank's numbers of the chunk that is added; NULL: it has none. Peers are counted from the rank
+ * behind this one. */
+static const float *numbers_of(const mnem__exchange *x, const piece *p, int32_t rank) {
+    const int32_t k = (rank - x->rank - 1 + x->peers + 1) % (x->peers + 1);
+    if (rank == x->rank) return takes_part(x, x->rounds) ? local_of(x, p) : NULL;
+    return takes_part(x, x->lanes[k].rounds) ? ring_of(x, x->added, k) : NULL;
+}
+
 /* In tiles that stay in the cache while all ranks' numbers are added. */
 static void add(const mnem_worker *worker, void *context) {
     const mnem__exchange *x = context;
@@ -180,16 +216,18 @@ static void add(const mnem_worker *worker, void *context) {
     mnem_team_split(worker, p->count, TILE, &begin, &end);
     for (int64_t at = begin, n; at < end; at += n) {
         float sum[TILE];
-        float *own = x->data + p->place + at;
+        float *own = x->data + (p->place - x->cut->own[bucket_of(x, p)]) + at;
+        bool begun = x->round > 0;
         n = end - at < TILE ? end - at : TILE;
+        if (begun) memcpy(sum, own, (size_t)n * sizeof *sum);
         for (int32_t rank = 0; rank <= x->peers; rank++) {
-            /* peers are counted from the rank behind this one */
-            const int32_t k = (rank - x->rank - 1 + x->peers + 1) % (x->peers + 1);
-            const float *from = rank == x->rank ? own : ring_of(x, x->added, k) + at;
-            if (rank == 0)
-                memcpy(sum, from, (size_t)n * sizeof *sum);
+            const float *from = numbers_of(x, p, rank);
+            if (!from) continue;
+            if (!begun)
+                memcpy(sum, from + at, (size_t)n * sizeof *sum);
             else
-                for (int64_t i = 0; i < n; i++) sum[i] += from[i];
+                for (int64_t i = 0; i < n; i++) sum[i] += from[at + i];
+            begun = true;
         }
         memcpy(own, sum, (size_t)n * sizeof *sum);
     }
@@ -198,10 +236,13 @@ static void add(const mnem_worker *worker, void *context) {
 static mnem_status post_own(mnem__exchange *x, bool *moved) {
     piece p;
     while (x->posted - x->added < WINDOW && next_piece(x, &x->own, x->cut->buckets, &p)) {
-        for (int32_t k = 0; k < x->peers; k++)
-            MNEM__TRY(mnem_comm_post(x->comm, x->lanes[k].peer, CHANNEL_ADD,
-                                     ring_of(x, x->posted, k), (size_t)p.count * sizeof(float),
-                                     &x->lanes[k].receives[x->posted % WINDOW]));
+        for (int32_t k = 0; k < x->peers; k++) {
+            lane *l = &x->lanes[k];
+            if (!takes_part(x, l->rounds)) continue;
+            MNEM__TRY(mnem_comm_post(x->comm, l->peer, CHANNEL_ADD, ring_of(x, x->posted, k),
+                                     (size_t)p.count * sizeof(float),
+                                     &l->receives[x->posted % WINDOW]));
+        }
         x->pieces[x->posted++ % WINDOW] = p;
         *moved = true;
     }
@@ -212,8 +253,11 @@ static mnem_status move_added(mnem__exchange *x, bool *moved) {
     MNEM__TRY(post_own(x, moved));
     while (x->added < x->posted && x->pieces[x->added % WINDOW].step < x->ready) {
         bool done = true;
-        for (int32_t k = 0; k < x->peers && done; k++)
-            MNEM__TRY(mnem_comm_test(x->comm, &x->lanes[k].receives[x->added % WINDOW], &done));
+        for (int32_t k = 0; k < x->peers && done; k++) {
+            lane *l = &x->lanes[k];
+            if (!takes_part(x, l->rounds)) continue;
+            MNEM__TRY(mnem_comm_test(x->comm, &l->receives[x->added % WINDOW], &done));
+        }
         if (!done) break;
         mnem_team_run(x->team, add, x);
         x->added++;
@@ -225,8 +269,9 @@ static mnem_status move_added(mnem__exchange *x, bool *moved) {
 
 /* ---- all of it ---- */
 
-void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what) {
+void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what, int32_t round) {
     x->what = what;
+    x->round = round;
     x->data = data;
     x->ready = 0;
     x->own = (stream){.owner = x->rank};
@@ -235,6 +280,7 @@ void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what wh
         lane *l = &x->lanes[k];
         l->out = (stream){.owner = what == MNEM__EXCHANGE_ADD ? l->peer : x->rank};
         l->in = (stream){.owner = l->peer};
+        if (!takes_part(x, x->rounds)) l->out.step = x->cut->buckets;
         l->sent = l->sent_done = l->posted = l->arrived = 0;
     }
 }
@@ -253,15 +299,17 @@ static mnem_status move(mnem__exchange *x, bool *moved) {
     return adds ? move_added(x, moved) : MNEM_OK;
 }
 
-static bool is_done(const mnem__exchange *x) {
-    const int32_t buckets = x->cut->buckets;
+/* So many buckets, counted from the last. */
+static bool is_done(const mnem__exchange *x, int32_t buckets) {
     const bool adds = x->what == MNEM__EXCHANGE_ADD;
     for (int32_t k = 0; k < x->peers; k++) {
         const lane *l = &x->lanes[k];
-        if (l->out.step < buckets || l->sent_done < l->sent) return false;
+        if (l->out.step < buckets) return false;
+        if (l->sent_done < l->sent && l->of_send[l->sent_done % WINDOW] < buckets) return false;
         if (!adds && (l->in.step < buckets || l->arrived < l->posted)) return false;
     }
-    return !adds || (x->own.step == buckets && x->added == x->posted);
+    if (!adds) return true;
+    return (x->added < x->posted ? x->pieces[x->added % WINDOW].step : x->own.step) >= buckets;
 }
 
 mnem_status mnem__exchange_poll(mnem__exchange *x) {
@@ -270,13 +318,12 @@ mnem_status mnem__exchange_poll(mnem__exchange *x) {
 }
 
 /* Looks for a moment, for what is about to come, then between others' turns, then sleeps. */
-mnem_status mnem__exchange_end(mnem__exchange *x) {
+mnem_status mnem__exchange_wait(mnem__exchange *x, int32_t buckets) {
     const double begin = mnem__seconds();
     double last = begin;
-    mnem__exchange_ready(x, x->cut->buckets);
     for (bool moved;;) {
         MNEM__TRY(move(x, &moved));
-        if (is_done(x)) break;
+        if (is_done(x, buckets)) break;
         const double now = mnem__seconds();
         if (moved)
             last = now;
@@ -287,6 +334,11 @@ mnem_status mnem__exchange_end(mnem__exchange *x) {
     }
     x->waited += mnem__seconds() - begin;
     return MNEM_OK;
+}
+
+mnem_status mnem__exchange_end(mnem__exchange *x) {
+    mnem__exchange_ready(x, x->cut->buckets);
+    return mnem__exchange_wait(x, x->cut->buckets);
 }
 
 void mnem__exchange_let_go(mnem__exchange *x) {

@@ -1,7 +1,8 @@
 /* exchange.h: numbers of a flat block that every rank has, added up by the rank that each is of, or
- * sent by it to all.
+ * sent by it to all. Where gradients are cut (ranks_cut.h), what is added lies in windows, which
+ * are free again once it is.
  *
- *     mnem__exchange_begin(x, gradients, MNEM__EXCHANGE_ADD);
+ *     mnem__exchange_begin(x, gradients, MNEM__EXCHANGE_ADD, 0);
  *     ... mnem__exchange_ready(x, buckets), from the last bucket to the first, as they become so
  *     ... mnem__exchange_poll(x), now and then, for what can go on without waiting
  *     mnem__exchange_end(x);                    // what is this rank's is the sum of all ranks'
@@ -25,11 +26,18 @@ typedef struct mnem__exchange mnem__exchange;
 uint64_t mnem__exchange_bytes(int32_t ranks);
 mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
                                     mnem_team *team);
-/* All ranks, with the same; data stays until it ends. */
-void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what);
+/* Of a step whose numbers are added in rounds, how many of them each rank has something for (1, if
+ * nothing is said). [ranks], copied. */
+void mnem__exchange_rounds_set(mnem__exchange *x, const int32_t *rounds);
+/* All ranks, with the same; data stays until it ends. Sums of a round behind the first one are
+ * added to what is there. */
+void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what, int32_t round);
 /* So many buckets, counted from the last, are what they shall be here. */
 void mnem__exchange_ready(mnem__exchange *x, int32_t buckets);
 mnem_status mnem__exchange_poll(mnem__exchange *x);
+/* Waits until so many buckets, which are ready, are sent and added, so that nothing of them here is
+ * read any more. */
+mnem_status mnem__exchange_wait(mnem__exchange *x, int32_t buckets);
 /* All buckets are ready; waits until all is done. */
 mnem_status mnem__exchange_end(mnem__exchange *x);
 /* Before its memory goes: what is still open after a failure ends here (mnem_comm_abort), so that

@@ -84,7 +84,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status != MNEM_OK) return status;
     mnem__team_adapt(t->team);
     bind(t);
-    if (s->comm) mnem__trainer_ready_cut(t);
+    if (s->comm) status = mnem__trainer_ready_cut(t);
     if (s->comm)
         t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__TRAIN_PART_EXCHANGE), s->comm,
                                           &s->cut, t->team);
@@ -129,7 +129,8 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
                                 mnem_trainer **trainer) {
     *trainer = NULL;
     const mnem_status status = create_alone(options, plan, trainer);
-    const mnem_status agreed = mnem__ranks_agree(options->comm, status);
+    mnem_status agreed = mnem__ranks_agree(options->comm, status);
+    if (agreed == MNEM_OK && (*trainer)->exchange) agreed = mnem__trainer_rounds_agree(*trainer);
     if (agreed == MNEM_OK) return MNEM_OK;
     mnem_trainer_destroy(*trainer);
     *trainer = NULL;
@@ -161,10 +162,11 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step; last: its last one, of several ranks. A cancel ends
- * one run: the run that it stopped takes it back, so that the trainer can go on. */
+/* waiting: mnem__trainer_waiting_at, of a step; round: of several ranks, what is added to the sums
+ * while it runs, or -1. A cancel ends one run: the run that it stopped takes it back, so that the
+ * trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
-                       float *waiting, bool last, mnem_graph_args *args) {
+                       float *waiting, int32_t round, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
     uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
@@ -187,8 +189,8 @@ static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t 
     if (teaches && t->setup.streams)
         status = mnem__trainer_teacher_run(t, args, external);
     else
-        status =
-            last ? mnem__trainer_run_last(t, args) : mnem_graph_run(graph->graph, t->team, args);
+        status = round >= 0 ? mnem__trainer_run_round(t, round, args)
+                            : mnem_graph_run(graph->graph, t->team, args);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
@@ -242,46 +244,65 @@ static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, 
  * every micro-batch is divided by all of them, which is the same for each way to cut a step, and
  * the optimizer multiplies by all / counted afterwards. Rows are numbered through the whole run:
  * what dropout leaves out follows from a row's number, not from the micro-batch that it is in. */
-static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
-                              mnem__train_sum *s) {
+static mnem_status accumulate_one(mnem_trainer *t, const mnem_train_source *source, double scale,
+                                  int32_t index, mnem__train_sum *s) {
     const double all = (double)t->setup.o.batch * t->setup.o.sequence;
     const int64_t first =
         ((int64_t)t->steps * t->setup.o.batch + t->setup.share.first) * t->setup.o.sequence;
     mnem_graph_args args = {.gradient_scale = (float)(scale / all)};
-    for (int32_t i = 0; i < t->accumulation; i++) {
-        int64_t tokens = 0;
-        MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
-        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, false, &args));
-        args.row_base = first + i * tokens;
-        float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
-        const bool last = t->exchange && !t->masks && i == t->accumulation - 1;
-        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, last, &args));
-        add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
-    }
-    mnem__trainer_waiting_add(t);
-    mnem__trainer_mask_apply(t);
+    int64_t tokens = 0;
+    const bool last = index == t->accumulation - 1, cut = mnem__trainer_gradients_cut(t);
+    const int32_t round = cut ? index : t->exchange && !t->masks && last ? 0 : -1;
+    MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
+    if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, -1, &args));
+    args.row_base = first + index * tokens;
+    float *waiting = mnem__trainer_waiting_at(t, index * tokens, args.ids, tokens);
+    MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, round, &args));
+    add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
+    if (last) mnem__trainer_waiting_add(t);
     return MNEM_OK;
 }
 
-static void clear_gradients(mnem_trainer *t) {
-    memset(t->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
-    mnem__trainer_waiting_clear(t);
-}
-
 /* status, which stays with its text: the other ranks wait for this one's gradients all the same. */
-static mnem_status add_ranks(mnem_trainer *t, mnem_status status) {
+static mnem_status add_ranks(mnem_trainer *t, int32_t round, mnem_status status) {
     char text[256];
     if (!t->exchange) return status;
     snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
-    const mnem_status added = mnem__trainer_add(t);
+    const mnem_status added = mnem__trainer_add(t, round);
     return status == MNEM_OK || added != MNEM_OK ? added : mnem__fail(status, "%s", text);
+}
+
+/* Of gradients that are cut each micro-batch's go to their ranks before the next one runs; a rank
+ * that has no more, or has failed, still takes its own. */
+static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
+                              mnem__train_sum *s) {
+    mnem_status status = MNEM_OK;
+    if (mnem__trainer_gradients_cut(t)) {
+        for (int32_t i = 0; i < t->rounds; i++) {
+            if (i < t->accumulation && status == MNEM_OK)
+                status = accumulate_one(t, source, scale, i, s);
+            status = add_ranks(t, i, status);
+        }
+        return status;
+    }
+    for (int32_t i = 0; i < t->accumulation && status == MNEM_OK; i++)
+        status = accumulate_one(t, source, scale, i, s);
+    if (status == MNEM_OK) mnem__trainer_mask_apply(t);
+    return add_ranks(t, 0, status);
+}
+
+static void clear_gradients(mnem_trainer *t) {
+    mnem__trainer_clear_gradients(t);
+    mnem__trainer_waiting_clear(t);
 }
 
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
     mnem__train_sum s = {0};
+    if (mnem__trainer_gradients_cut(t))
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "train: gradients are cut over the ranks: none has all");
     clear_gradients(t);
-    mnem_status status = accumulate(t, source, 1, &s);
-    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
+    mnem_status status = mnem__trainer_sum(t, accumulate(t, source, 1, &s), &s);
     if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;
     return status;
@@ -312,8 +333,7 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
     mnem__train_sum s = {0};
     *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
     const double waited = t->exchange ? mnem__exchange_waited(t->exchange) : 0;
-    mnem_status status = accumulate(t, source, report->loss_scale, &s);
-    status = mnem__trainer_sum(t, add_ranks(t, status), &s);
+    mnem_status status = mnem__trainer_sum(t, accumulate(t, source, report->loss_scale, &s), &s);
     if (status != MNEM_OK) {
         clear_gradients(t);
         return status;
@@ -370,7 +390,7 @@ static mnem_status evaluate(mnem_trainer *t, const mnem_train_source *source, mn
         const mnem_status status = next(t, source, 1, &args, &n);
         if (status == MNEM_NOT_FOUND) return MNEM_OK;
         MNEM__TRY(status);
-        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, false, &args));
+        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, -1, &args));
         add_losses(t, args.targets, n, 1, s);
     }
 }
@@ -401,7 +421,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run(t, graph, tokens, NULL, false,
+    MNEM__TRY(run(t, graph, tokens, NULL, -1,
                   &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +

@@ -15,8 +15,9 @@ struct mnem_trainer {
     mnem__optimizer *optimizer;
     mnem__optimizer *norms; /* of what this rank adds up: optimizer, or with all moments another */
     mnem__exchange *exchange; /* NULL: alone */
-    bool adding;              /* the exchange has begun while the step's last micro-batch ran */
-    bool agreed;              /* the ranks have begun with the same weights */
+    bool adding;              /* the exchange has begun while a micro-batch ran */
+    int32_t rounds; /* of a step's sums: with gradients cut, micro-batches of who has most; or 1 */
+    bool agreed;    /* the ranks have begun with the same weights */
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     mnem_op logits;
@@ -70,13 +71,16 @@ typedef struct mnem__train_sum {
     int64_t tokens; /* counted */
 } mnem__train_sum;
 mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_sum *sum);
-/* Fills tables.ready. */
-void mnem__trainer_ready_cut(mnem_trainer *t);
-/* The last micro-batch of a step: what is ready is sent while it runs. */
-mnem_status mnem__trainer_run_last(mnem_trainer *t, const mnem_graph_args *args);
+/* Fills tables.ready and tables.begin. */
+mnem_status mnem__trainer_ready_cut(mnem_trainer *t);
+/* (ranks) Says how many rounds a step has. */
+mnem_status mnem__trainer_rounds_agree(mnem_trainer *t);
+/* A micro-batch whose sums are added to those of the rounds before: what is ready is sent while it
+ * runs. */
+mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_graph_args *args);
 /* What is this rank's of the gradients becomes the sum over the ranks: all of them, also one whose
  * step has failed, before they learn of it. */
-mnem_status mnem__trainer_add(mnem_trainer *t);
+mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round);
 /* What each has added goes to all: data is gradients or weights. */
 mnem_status mnem__trainer_share(mnem_trainer *t, float *data);
 /* All of a step behind that; *result as mnem__optimizer_update's, of a parameter of all. */
@@ -87,6 +91,14 @@ mnem_status mnem__trainer_moments_write(void *trainer, mnem__checkpoint_put *put
 mnem_status mnem__trainer_moments_read(mnem_trainer *t, const mnem__checkpoint *c);
 uint64_t mnem__trainer_moments_bytes(const mnem_trainer *t); /* of all */
 bool mnem__trainer_moments_cut(const mnem_trainer *t);       /* are they not all here? */
+
+/* Whether a rank has its sums only, and is told of each micro-batch. */
+static inline bool mnem__trainer_gradients_cut(const mnem_trainer *t) {
+    return t->setup.cut.sums > 0;
+}
+
+/* All that is here of gradients. */
+void mnem__trainer_clear_gradients(mnem_trainer *t);
 
 /* Gradients of weights that stay zero become 0. */
 void mnem__trainer_mask_apply(mnem_trainer *t);

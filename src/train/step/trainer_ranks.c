@@ -7,7 +7,9 @@
  * Invariant: what decides about a step (losses, statuses, norms) is added up by every rank from the
  * same numbers in the same order, so that all decide alike; weights are the same on all ranks
  * between steps. Of one number of ranks all of it has the same bits, however each rank's share is
- * cut, and whatever of it is sharded. Cost: exchange.c's, and two rounds of a few bytes. */
+ * cut, and whatever of it is sharded; but where gradients are, and a share isn't one micro-batch,
+ * sums are those of micro-batches, and have bits of their own. Cost: exchange.c's, and two rounds
+ * of a few bytes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,56 +66,113 @@ mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_s
 
 /* ---- gradients ---- */
 
-/* The bucket, counted from the last, that a gradient is in. */
-static int32_t step_of(const mnem__ranks_cut *cut, uint64_t offset) {
-    const int64_t place = (int64_t)(offset / sizeof(float));
-    int32_t bucket = cut->buckets - 1;
-    while (bucket > 0 && cut->bound[(int64_t)bucket * (cut->ranks + 1)] > place) bucket--;
+/* The bucket, counted from the last, that a gradient is in: that of its layer, or outside of them
+ * the one whose room it is in. */
+static int32_t step_of(const mnem__ranks_cut *cut, const mnem_graph_tensor_info *info) {
+    const int64_t place = (int64_t)(info->offset / sizeof(float));
+    int32_t bucket = cut->layer[0] + info->number;
+    for (int32_t b = 0; info->number < 0 && b < cut->buckets; b++) {
+        if (b >= cut->layer[0] && b < cut->layer[1]) continue;
+        const int64_t *bound = cut->bound + (int64_t)b * (cut->ranks + 1);
+        const int64_t begin = bound[0] - cut->local[b];
+        if (place >= begin && place < begin + bound[cut->ranks] - bound[0]) bucket = b;
+    }
     return cut->buckets - 1 - bucket;
 }
 
-void mnem__trainer_ready_cut(mnem_trainer *t) {
+mnem_status mnem__trainer_ready_cut(mnem_trainer *t) {
     const mnem__ranks_cut *cut = &t->setup.cut;
-    int32_t *ready = t->tables.ready;
+    int32_t *ready = t->tables.ready, *begin = t->tables.begin;
     mnem_graph_tensor_info info;
-    memset(ready, 0, (size_t)cut->buckets * sizeof *ready);
+    for (int32_t i = 0; i < cut->buckets; i++) ready[i] = 0, begin[i] = INT32_MAX;
     for (int32_t id = 1; mnem_graph_tensor_get(t->graphs.step.graph, id, &info); id++) {
-        if (info.slot != MNEM__TRAIN_SLOT_GRADIENTS) continue;
-        int32_t *at = &ready[step_of(cut, info.offset)];
-        if (*at < info.upper) *at = info.upper;
+        if (info.slot != MNEM__TRAIN_SLOT_GRADIENTS || info.upper == info.lower) continue;
+        const int32_t step = step_of(cut, &info);
+        if (ready[step] < info.upper) ready[step] = info.upper;
+        if (begin[step] > info.lower) begin[step] = info.lower;
     }
     for (int32_t i = 1; i < cut->buckets; i++)
         if (ready[i] < ready[i - 1]) ready[i] = ready[i - 1];
+    for (int32_t i = 0; i < cut->buckets; i++) {
+        const int32_t before = mnem__ranks_window_before(cut, cut->buckets - 1 - i);
+        if (before >= 0 && ready[cut->buckets - 1 - before] > begin[i])
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "train: a layer's gradients aren't done where another's begin");
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_rounds_agree(mnem_trainer *t) {
+    static _Thread_local int32_t all[MNEM_COMM_RANKS_MAX]; /* as words */
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    const int32_t size = mnem_comm_size(t->setup.comm);
+    t->rounds = 1;
+    if (!mnem__trainer_gradients_cut(t)) return MNEM_OK;
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
+    all[mnem_comm_rank(t->setup.comm)] = t->accumulation;
+    MNEM__TRY(mnem_comm_gather(t->setup.comm, all, begin));
+    for (int32_t i = 0; i < size; i++) t->rounds = all[i] > t->rounds ? all[i] : t->rounds;
+    mnem__exchange_rounds_set(t->exchange, all);
+    return MNEM_OK;
+}
+
+/* A bucket's room is its own from its first node on: what had the window before is gone from here
+ * then, and zeros are left. */
+static mnem_status begin_buckets(mnem_trainer *t, int32_t at, int32_t *step) {
+    const mnem__ranks_cut *cut = &t->setup.cut;
+    for (; *step < cut->buckets && t->tables.begin[*step] <= at; ++*step) {
+        const int32_t bucket = cut->buckets - 1 - *step;
+        const int32_t before = mnem__ranks_window_before(cut, bucket);
+        if (before < 0) continue;
+        MNEM__TRY(mnem__exchange_wait(t->exchange, cut->buckets - before));
+        const int64_t *bound = cut->bound + (int64_t)before * (cut->ranks + 1);
+        memset(t->gradients + (bound[0] - cut->local[before]), 0,
+               (size_t)(bound[cut->ranks] - bound[0]) * sizeof(float));
+    }
+    return MNEM_OK;
 }
 
 /* All but the last bucket, the embedding's where there is one: rows that wait (train_waiting.c) are
  * added to it when all has run. Node by node, so that messages go on between them. */
-mnem_status mnem__trainer_run_last(mnem_trainer *t, const mnem_graph_args *args) {
+mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_graph_args *args) {
     const mnem_graph *graph = t->graphs.step.graph;
     const int32_t *ready = t->tables.ready, last = t->setup.cut.buckets - 1;
     mnem_graph_node_info node;
-    int32_t at = 0, step = 0;
+    int32_t at = 0, step = 0, begun = t->setup.cut.buckets - t->setup.cut.layer[1];
     if (last < 1) return mnem_graph_run(graph, t->team, args);
-    mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD);
+    mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD, round);
     t->adding = true;
     MNEM__TRY(mnem_graph_run_part(graph, 0, ready[0], t->team, args));
     for (at = ready[0]; mnem_graph_node_get(graph, at, &node); at++) {
         while (step < last && ready[step] <= at) step++;
         mnem__exchange_ready(t->exchange, step);
         MNEM__TRY(mnem__exchange_poll(t->exchange));
+        if (mnem__trainer_gradients_cut(t)) MNEM__TRY(begin_buckets(t, at, &begun));
         MNEM__TRY(mnem_graph_run_part(graph, at, at + 1, t->team, args));
     }
     return MNEM_OK;
 }
 
-mnem_status mnem__trainer_add(mnem_trainer *t) {
-    if (!t->adding) mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD);
+/* Sums are what is left of gradients that are cut. */
+static void clear_windows(mnem_trainer *t) {
+    const mnem__ranks_cut *cut = &t->setup.cut;
+    memset(t->gradients + cut->sums, 0, (size_t)(cut->numbers - cut->sums) * sizeof(float));
+}
+
+mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round) {
+    if (!t->adding) mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD, round);
     t->adding = false;
-    return mnem__exchange_end(t->exchange);
+    MNEM__TRY(mnem__exchange_end(t->exchange));
+    if (mnem__trainer_gradients_cut(t)) clear_windows(t);
+    return MNEM_OK;
+}
+
+void mnem__trainer_clear_gradients(mnem_trainer *t) {
+    memset(t->gradients, 0, (size_t)mnem__train_gradient_numbers(&t->setup) * sizeof(float));
 }
 
 mnem_status mnem__trainer_share(mnem_trainer *t, float *data) {
-    mnem__exchange_begin(t->exchange, data, MNEM__EXCHANGE_SHARE);
+    mnem__exchange_begin(t->exchange, data, MNEM__EXCHANGE_SHARE, 0);
     return mnem__exchange_end(t->exchange);
 }
 
@@ -183,7 +242,6 @@ mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_a
                                          .rate = args->rate,
                                          .factor = args->scale * r->clip};
     if (r->applied) mnem_team_run(t->team, take_step, &u);
-    if (args->zero_gradients)
-        memset(args->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+    if (args->zero_gradients) mnem__trainer_clear_gradients(t);
     return r->applied && !whole ? mnem__trainer_share(t, t->weights) : MNEM_OK;
 }

@@ -16,7 +16,7 @@ static void add(const mnem_worker *worker, void *context) {
     mnem_op_run(&t->add_rows,
                 &(mnem_op_args){.tokens = t->rows.rows,
                                 .in = {t->waiting},
-                                .out = t->gradients + p->offset,
+                                .out = t->gradients + p->gradients,
                                 .ids = t->tables.waiting},
                 worker);
 }

@@ -18,11 +18,12 @@
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
     if (index < 0 || index >= t->setup.shape->params) return false;
     const mnem__train_param *p = &t->setup.shape->param[index];
-    *parameter = (mnem_parameter){.name = p->name,
-                                  .dims = p->dims,
-                                  .shape = {p->shape[0], p->shape[1]},
-                                  .weights = t->weights + p->offset,
-                                  .gradients = t->gradients + p->offset};
+    *parameter =
+        (mnem_parameter){.name = p->name,
+                         .dims = p->dims,
+                         .shape = {p->shape[0], p->shape[1]},
+                         .weights = t->weights + p->offset,
+                         .gradients = t->setup.cut.sums ? NULL : t->gradients + p->gradients};
     return true;
 }
 
@@ -55,7 +56,7 @@ void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
 /* ---- files ---- */
 
 static void clear_scratch(mnem_trainer *t) {
-    memset(t->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+    mnem__trainer_clear_gradients(t);
 }
 
 static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
@@ -72,8 +73,8 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
     return MNEM_OK;
 }
 
-/* Row by row through the scratch. It is as large as all parameters in F32, so a row of any type has
- * room in it. */
+/* Row by row through the scratch. It is as large as all parameters of a layer in F32, or of what is
+ * outside of them, so a row of any type has room in it. */
 static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
                                   const mnem__train_param *p) {
     const int32_t index = mnem_model_tensor_find(model, p->name);

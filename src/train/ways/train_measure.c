@@ -148,9 +148,12 @@ static mnem_status share_batch(mnem__train_setup *setup) {
     if (ranks > 1) snprintf(whose, sizeof whose, "rank %d's share", rank);
     setup->comm = ranks > 1 ? o->comm : NULL;
     setup->share = mnem__ranks_share_get(o->batch, ranks, rank);
-    if ((unsigned)o->shard > MNEM_SHARD_OPTIMIZER)
+    if ((unsigned)o->shard > MNEM_SHARD_GRADIENTS)
         return mnem__fail(MNEM_INVALID, "train: sharding of kind %d", (int)o->shard);
     if (!o->shard) o->shard = ranks > 1 ? MNEM_SHARD_OPTIMIZER : MNEM_SHARD_NONE;
+    if (o->shard == MNEM_SHARD_GRADIENTS && (ranks == 1 || o->masked))
+        return mnem__fail(MNEM_INVALID, "train: gradients are cut over several ranks, of weights "
+                                        "that may all move (not masked)");
     if (ranks > o->batch)
         return mnem__fail(MNEM_INVALID,
                           "train: a batch of %d sequence%s for %d ranks: each runs at least one",
@@ -164,13 +167,21 @@ static mnem_status share_batch(mnem__train_setup *setup) {
 uint64_t mnem__train_setup_bytes(const mnem__train_setup *setup) {
     const uint64_t each = sizeof(mnem__segment), params = (uint64_t)setup->shape->params;
     if (!setup->comm) return params * each;
-    const uint64_t bounds =
-        (uint64_t)mnem__ranks_buckets(setup->shape) * ((uint64_t)mnem_comm_size(setup->comm) + 1);
-    return 2 * params * each + bounds * sizeof(int64_t);
+    return 2 * params * each +
+           mnem__ranks_cut_numbers(setup->shape, mnem_comm_size(setup->comm)) * sizeof(int64_t);
+}
+
+static void cut_gradients(mnem__train_setup *setup) {
+    mnem__train_shape *s = setup->shape;
+    mnem__ranks_cut_gradients(mnem_comm_rank(setup->comm), &setup->cut);
+    for (int32_t i = 0, bucket = 0; i < s->params; i++) {
+        bucket = mnem__ranks_bucket_next(s, i, bucket);
+        s->param[i].gradients = s->param[i].offset - setup->cut.local[bucket];
+    }
 }
 
 static mnem_status add_segments(mnem__train_setup *setup) {
-    const mnem__train_shape *s = setup->shape;
+    mnem__train_shape *s = setup->shape;
     setup->segments = mnem__alloc("train", mnem__train_setup_bytes(setup));
     if (!setup->segments) return mnem__heap_status();
     for (int32_t i = 0; i < s->params; i++)
@@ -180,10 +191,9 @@ static mnem_status add_segments(mnem__train_setup *setup) {
     setup->part_count = s->params;
     if (!setup->comm) return MNEM_OK;
     setup->parts = setup->segments + s->params;
-    setup->cut = (mnem__ranks_cut){.ranks = mnem_comm_size(setup->comm),
-                                   .buckets = mnem__ranks_buckets(s),
-                                   .bound = (int64_t *)(setup->parts + s->params)};
-    mnem__ranks_cut_make(s, &setup->cut);
+    mnem__ranks_cut_make(s, mnem_comm_size(setup->comm), (int64_t *)(setup->parts + s->params),
+                         &setup->cut);
+    if (setup->o.shard == MNEM_SHARD_GRADIENTS) cut_gradients(setup);
     setup->part_count = mnem__ranks_parts(&setup->cut, s, setup->segments,
                                           mnem_comm_rank(setup->comm), setup->parts);
     if (setup->part_count > 0) return MNEM_OK;
@@ -335,7 +345,8 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
 
 /* Behind the trainer, in its allocation:
  *
- *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts | ready ]
+ *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts
+ *       | ready, begin[buckets] ]
  *
  * waiting only where each token's row waits; where a row waits for each word, the id is its
  * place. parts only where a teacher is streamed, ready only of several ranks. */
@@ -356,7 +367,8 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
         tables->ready = tables->parts + parts;
     }
     const uint64_t buckets = (uint64_t)setup->cut.buckets; /* 0: alone */
-    return at + (tokens + 2 * sequence + waiting + parts + buckets) * sizeof(int32_t);
+    if (base) tables->begin = tables->ready + buckets;
+    return at + (tokens + 2 * sequence + waiting + parts + 2 * buckets) * sizeof(int32_t);
 }
 
 /* What create takes of the heap: asked from those that will take it, never written down twice. */
@@ -424,7 +436,7 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     MNEM__TRY(mnem__train_logits_op(setup, &logits));
     const bool lora = setup->shape->lora_rank > 0;
     bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
-    bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_GRADIENTS] = mnem__train_gradient_numbers(setup) * sizeof(float);
     bytes[MNEM__TRAIN_PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
                                       (uint64_t)setup->shape->t.embd * sizeof(float);
     bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/minmax.h"
 #include "plan/plan_budget.h"
 #include "plan/plan_ways.h"
@@ -26,6 +27,7 @@ typedef struct planner {
     uint64_t budget;
     uint64_t before; /* charged to the ledger before planning */
     uint64_t fixed;  /* of every way's own, but for activations: at least */
+    double cost;     /* of the chosen way */
     mnem_status status;
 } planner;
 
@@ -124,6 +126,7 @@ static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
     memcpy(plan->keep, way->keep, (size_t)plan->layers);
     plan->layers_recomputed = recomputed_layers(p, way);
     plan->macs_per_step = mnem__train_way_macs(&p->ways, way, &plan->recomputed);
+    p->cost = way->cost;
     plan->budget_bytes = p->budget == UINT64_MAX ? 0 : p->budget;
     plan->parameters = (uint64_t)p->setup.shape->count;
     plan->teacher_streamed = way->streams;
@@ -231,7 +234,9 @@ static mnem_status start(planner *p, const mnem_train_options *options) {
     *p = (planner){.status = MNEM_OK};
     MNEM__TRY(mnem__train_setup_init(&p->setup, options));
     p->budget = mnem__plan_budget(options->ledger);
-    p->fixed = 2 * sizeof(float) * (uint64_t)p->setup.shape->count + p->setup.shape->frozen_bytes;
+    p->fixed = sizeof(float) *
+                   ((uint64_t)p->setup.shape->count + mnem__train_gradient_numbers(&p->setup)) +
+               p->setup.shape->frozen_bytes;
     p->fixed += teacher_least(&p->setup);
     mnem_status status = mnem__train_ways_create(&p->setup, &p->ways);
     if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
@@ -243,7 +248,8 @@ static void stop(planner *p) {
     mnem__train_setup_fini(&p->setup);
 }
 
-static mnem_status plan_alone(const mnem_train_options *options, mnem_train_plan *plan) {
+static mnem_status plan_alone(const mnem_train_options *options, mnem_train_plan *plan,
+                              double *cost) {
     planner p;
     *plan = (mnem_train_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
@@ -257,6 +263,7 @@ static mnem_status plan_alone(const mnem_train_options *options, mnem_train_plan
     if (p.status == MNEM_OK) fill(&p, rank, plan);
     if (p.status == MNEM_OK) fill_others(&p, rank, plan);
     if (p.status == MNEM_OK) p.status = check_before(&p, plan);
+    *cost = p.cost;
     stop(&p);
     return p.status;
 }
@@ -292,37 +299,148 @@ static mnem_status agree_on_options(const mnem_train_options *o) {
     return mnem_comm_agree(o->comm, "the optimizer", text);
 }
 
-typedef struct refusal {
+/* What all ranks know of each one's plan. */
+typedef struct outcome {
     int32_t status;
     mnem_knob knob;
-    uint64_t needed, budget;
-} refusal;
+    uint64_t needed, budget, peak;
+    double cost;
+} outcome;
+
+/* What is sharded so: this rank's plan in *plan, everybody's outcome in all, [ranks]. Where a rank
+ * is refused all are, with its number in the text. */
+static mnem_status try_shard(const mnem_train_options *options, mnem_shard shard,
+                             mnem_train_plan *plan, outcome *all) {
+    size_t begin[MNEM_COMM_RANKS_MAX + 1];
+    const int32_t size = mnem_comm_size(options->comm), me = mnem_comm_rank(options->comm);
+    mnem_train_options o = *options;
+    char text[MNEM_COMM_TEXT_MAX] = "";
+    double cost = 0;
+    o.shard = shard;
+    /* Bits shouldn't depend on a choice that the budget makes. */
+    if (options->shard == MNEM_SHARD_CHOSEN && shard == MNEM_SHARD_GRADIENTS)
+        o.micro_batch = mnem__ranks_share_get(o.batch, size, me).count;
+    const mnem_status status = plan_alone(&o, plan, &cost);
+    const bool compute = o.compute == MNEM_TYPE_F32;
+    if (!options->micro_batch && plan->knob.kind == MNEM_KNOB_MICRO_BATCH) /* it is ours */
+        plan->knob = compute ? (mnem_knob){MNEM_KNOB_COMPUTE, MNEM_TYPE_BF16}
+                             : (mnem_knob){MNEM_KNOB_NONE, 0};
+    all[me] = (outcome){.status = (int32_t)status,
+                        .knob = plan->knob,
+                        .needed = plan->needed_bytes,
+                        .budget = plan->budget_bytes,
+                        .peak = plan->peak_bytes,
+                        .cost = cost};
+    const mnem_status agreed = mnem__ranks_agree(o.comm, status);
+    if (agreed != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
+    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
+    MNEM__TRY(mnem_comm_gather(o.comm, all, begin)); /* which aborts where it fails */
+    return agreed == MNEM_OK ? MNEM_OK : mnem__fail(agreed, "%s", text);
+}
+
+static const outcome *first_refused(const outcome *all, int32_t size) {
+    int32_t first = 0;
+    while (first < size - 1 && all[first].status == MNEM_OK) first++;
+    return &all[first];
+}
+
+/* What it needs is the plan's. */
+static void fill_refused(const outcome *all, int32_t size, mnem_train_plan *plan) {
+    const outcome *who = first_refused(all, size);
+    plan->needed_bytes = who->needed;
+    plan->budget_bytes = who->budget;
+    plan->knob = who->knob;
+}
+
+/* Of the slowest rank, which all wait for. */
+static double cost_of(const outcome *all, int32_t size) {
+    double most = 0;
+    for (int32_t i = 0; i < size; i++) most = mnem__max_f64(most, all[i].cost);
+    return most;
+}
+
+static uint64_t most_needed(const outcome *all, int32_t size) {
+    uint64_t most = 0;
+    for (int32_t i = 0; i < size; i++) most = mnem__max_u64(most, all[i].needed);
+    return most;
+}
+
+/* NULL where gradients may be cut without that a bit depends on it; or why not. */
+static const char *why_not_gradients(const mnem_train_options *o) {
+    const int32_t size = mnem_comm_size(o->comm);
+    if (o->masked) return "gradients aren't where zeros stay";
+    for (int32_t i = 0; i < size && o->micro_batch; i++)
+        if (mnem__ranks_share_get(o->batch, size, i).count != o->micro_batch)
+            return "gradients are where a rank's share is one micro-batch, or by --shard gradients";
+    return NULL;
+}
+
+/* Both were tried. */
+static void say_sharding(const outcome *optimizer, const outcome *gradients, int32_t size,
+                         bool refused, mnem_train_plan *plan) {
+    char needs[24], has[24];
+    const outcome *who = first_refused(optimizer, size);
+    const double times = cost_of(optimizer, size) / cost_of(gradients, size);
+    const bool cut = plan->shard == MNEM_SHARD_GRADIENTS;
+    if (cut && refused)
+        snprintf(plan->sharding, sizeof plan->sharding,
+                 "else (--shard optimizer) rank %d needs %s of its %s", (int)(who - optimizer),
+                 mnem_size_format(who->needed, needs, sizeof needs),
+                 mnem_size_format(who->budget, has, sizeof has));
+    else if (cut)
+        snprintf(plan->sharding, sizeof plan->sharding,
+                 "else (--shard optimizer) a step takes %+.0f %% time in these budgets",
+                 100 * (times - 1));
+    else if (first_refused(gradients, size)->status == MNEM_OK)
+        snprintf(plan->sharding, sizeof plan->sharding,
+                 "with gradients cut too (--shard gradients) rank 0 takes %s, %+.0f %% time",
+                 mnem_size_format(gradients[0].peak, needs, sizeof needs), 100 * (1 / times - 1));
+}
+
+/* all: of optimizer, of gradients. */
+static mnem_status choose_shard(const mnem_train_options *o, mnem_train_plan *plan, outcome *all) {
+    const int32_t size = mnem_comm_size(o->comm);
+    const char *why = why_not_gradients(o);
+    outcome *theirs = all + size;
+    mnem_train_plan cut;
+    char text[MNEM_COMM_TEXT_MAX] = "";
+    const mnem_status status = try_shard(o, MNEM_SHARD_OPTIMIZER, plan, all);
+    if (why) snprintf(plan->sharding, sizeof plan->sharding, "%s", why);
+    if (status != MNEM_OK) fill_refused(all, size, plan);
+    if (why || (status != MNEM_OK && status != MNEM_OVER_BUDGET)) return status;
+    if (status != MNEM_OK) snprintf(text, sizeof text, "%s", mnem_last_error());
+    const mnem_status too = try_shard(o, MNEM_SHARD_GRADIENTS, &cut, theirs);
+    if (too != MNEM_OK && too != MNEM_OVER_BUDGET) return too;
+    const bool faster = cost_of(theirs, size) < cost_of(all, size) * (1 - noticed);
+    const bool smaller = most_needed(theirs, size) < most_needed(all, size);
+    if (too == MNEM_OK ? status != MNEM_OK || faster : status != MNEM_OK && smaller) *plan = cut;
+    if (status != MNEM_OK && too != MNEM_OK) {
+        fill_refused(smaller ? theirs : all, size, plan);
+        return smaller ? too : mnem__fail(status, "%s", text);
+    }
+    say_sharding(all, theirs, size, status != MNEM_OK, plan);
+    return MNEM_OK;
+}
 
 /* Where a rank is refused all are, and know what it needs. */
 static mnem_status plan_together(const mnem_train_options *o, mnem_train_plan *plan) {
-    static _Thread_local refusal all[MNEM_COMM_RANKS_MAX]; /* not on the stack: exchange.c */
-    size_t begin[MNEM_COMM_RANKS_MAX + 1];
-    const int32_t size = mnem_comm_size(o->comm), me = mnem_comm_rank(o->comm);
+    const int32_t size = mnem_comm_size(o->comm);
     MNEM__TRY(agree_on_options(o));
-    const mnem_status status = plan_alone(o, plan);
-    all[me] = (refusal){(int32_t)status, plan->knob, plan->needed_bytes, plan->budget_bytes};
-    const mnem_status agreed = mnem__ranks_agree(o->comm, status);
-    if (agreed == MNEM_OK) return MNEM_OK;
-    char text[MNEM_COMM_TEXT_MAX];
-    snprintf(text, sizeof text, "%s", mnem_last_error());
-    for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
-    MNEM__TRY(mnem_comm_gather(o->comm, all, begin));
-    int32_t first = 0;
-    while (first < size - 1 && all[first].status == MNEM_OK) first++;
-    plan->needed_bytes = all[first].needed;
-    plan->budget_bytes = all[first].budget;
-    plan->knob = all[first].knob;
-    return mnem__fail(agreed, "%s", text);
+    outcome *all = mnem__calloc("plan", 2 * (size_t)size, sizeof *all);
+    mnem_status status = mnem__ranks_agree(o->comm, all ? MNEM_OK : mnem__heap_status());
+    if (status == MNEM_OK)
+        status = o->shard == MNEM_SHARD_CHOSEN ? choose_shard(o, plan, all)
+                                               : try_shard(o, o->shard, plan, all);
+    if (status != MNEM_OK && o->shard != MNEM_SHARD_CHOSEN && all) fill_refused(all, size, plan);
+    mnem__free(all);
+    return status;
 }
 
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
     *plan = (mnem_train_plan){0};
-    if (!options->comm || mnem_comm_size(options->comm) == 1) return plan_alone(options, plan);
+    double cost;
+    if (!options->comm || mnem_comm_size(options->comm) == 1)
+        return plan_alone(options, plan, &cost);
     return plan_together(options, plan);
 }
 
@@ -346,7 +464,9 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
     mnem__plan_frontier f;
     mnem_ledger_info ledger = {0};
     if (options->ledger) mnem_ledger_info_get(options->ledger, &ledger);
-    MNEM__TRY(start(&p, options));
+    mnem_train_options o = *options;
+    o.shard = plan->shard;
+    MNEM__TRY(start(&p, &o));
     p.before = ledger.bytes_live;
     const mnem__plan_ways ways = ways_of(&p);
     mnem_status status = mnem__plan_frontier_make(&ways, noticed, &f);

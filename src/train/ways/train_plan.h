@@ -68,6 +68,10 @@ static inline const mnem__segment *mnem__train_updated(const mnem__train_setup *
     return parts ? setup->parts : setup->segments;
 }
 
+static inline uint64_t mnem__train_gradient_numbers(const mnem__train_setup *setup) {
+    return (uint64_t)(setup->cut.sums ? setup->cut.numbers : setup->shape->count);
+}
+
 /* What a matrix that is embedding and output too gets from the embedding, until all micro-batches
  * have run (train_waiting.c). */
 typedef struct mnem__train_rows {
@@ -108,6 +112,7 @@ typedef struct mnem__train_tables {
     int32_t *waiting;       /* [batch * sequence], ids of a step, where its tokens' rows wait */
     int32_t *parts;         /* [teacher's layers + 1], where each begins in its graph, streamed */
     int32_t *ready;         /* [buckets], of ranks: before which node of a step each is a sum */
+    int32_t *begin;         /* [buckets]: the first node that touches it */
 } mnem__train_tables;
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);

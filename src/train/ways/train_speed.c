@@ -93,8 +93,9 @@ static double rate(probe *p, mnem_team *team) {
 }
 
 static double seconds_of(const mnem_train_plan *plan, double rate) {
-    /* weights (as many bytes as gradients), gradients and moments: read and written */
-    const uint64_t traffic = 2 * (2 * plan->gradient_bytes + plan->optimizer_bytes);
+    /* weights, gradients and moments: read and written */
+    const uint64_t traffic =
+        2 * (plan->weight_bytes + plan->gradient_bytes + plan->optimizer_bytes);
     return plan->macs_per_step / rate + (double)traffic / mnem__plain_machine.traffic_bytes_per_s;
 }
 

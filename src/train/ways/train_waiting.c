@@ -14,7 +14,8 @@
  *
  * Invariant: the order depends on the tokens' places in the batch only; what decides between tokens
  * and words is not the micro-batch. Micro-batches that aren't whole blocks of 256 tokens have bits
- * of their own (linear.h), and nothing waits there.
+ * of their own (linear.h), and nothing waits there; so have those of a rank whose gradients are
+ * cut, which gives them away after each.
  * Cost: the rows are written, read and cleared once in a step. */
 #include "ops/gemm/linear.h"
 #include "train/ways/train_plan.h"
@@ -26,7 +27,7 @@ mnem__train_rows mnem__train_rows_get(const mnem__train_setup *setup, int32_t mi
     const int64_t tokens = (int64_t)setup->share.count * setup->o.sequence;
     const int64_t least = WAITING_BYTES / (t->embd * (int64_t)sizeof(float));
     const mnem__train_rows none = {MNEM__TRAIN_WAITING_NONE, 0};
-    if (setup->shape->frozen_count ||
+    if (setup->shape->frozen_count || (setup->cut.sums && micro_batch != setup->share.count) ||
         (int64_t)micro_batch * setup->o.sequence % MNEM__LINEAR_TOKENS != 0)
         return none;
     if (tokens > t->vocab && tokens > least)

@@ -87,6 +87,13 @@ static double stream_cost(const mnem__train_ways *ways, const mnem__train_way *w
     return bytes / mnem__plain_machine.traffic_bytes_per_s + (waits > 0 ? waits : 0);
 }
 
+/* Gradients that are cut are sent, received and added for each micro-batch, not once; and windows
+ * are zeroed, which waits for who is slower. */
+static double cut_traffic(const mnem__train_setup *s, double times) {
+    if (!s->cut.sums) return 0;
+    return (double)s->shape->count * sizeof(float) * (4 * (times - 1) + 1);
+}
+
 static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) {
     const mnem_train_options *o = &ways->setup->o;
     double again;
@@ -94,8 +101,9 @@ static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) 
     const double rows = (double)way->micro_batch * o->sequence;
     const double times = (double)ways->setup->share.count / way->micro_batch;
     /* Each micro-batch reads the weights twice, and reads and writes the gradients. */
-    const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
-                           (double)ways->setup->shape->frozen_bytes * 2 * times;
+    double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
+                     (double)ways->setup->shape->frozen_bytes * 2 * times;
+    traffic += cut_traffic(ways->setup, times);
     return macs * (1 + rows_more / rows) / (mnem__plain_machine.float_macs_per_s * o->threads) +
            traffic / mnem__plain_machine.traffic_bytes_per_s +
            (way->streams ? stream_cost(ways, way, times) : 0);

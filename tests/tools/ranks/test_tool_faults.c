@@ -7,7 +7,9 @@
  * or to the launcher, at a moment of a phase (it begins, reads its prompt, generates, ends), known
  * by what it has said; or to what one rank finds: its file, its options, its budget. Then it waits
  * for all processes of the case. With SECONDS a case that takes longer from the fault to the end
- * fails. A fault that comes when all was done is counted as late, not as a case. */
+ * fails. A fault that comes when all was done is counted as late, not as a case. A training whose
+ * checkpoint is there then goes on from it, as three ranks, with the losses of one without a
+ * fault. */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,24 +33,31 @@ enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take th
 static int cases = MNEM_SANITIZED ? 6 : 24;
 static uint64_t seed = 1;
 static double seconds_most; /* 0: as long as it takes */
+static int resumed;         /* trainings that went on */
 
 /* ---- what is run ---- */
 
 /* Of a shell, in a folder of the rank's own; %d: MiB of each rank's budget. */
 typedef struct target {
     const char *name, *words;
-    bool text; /* its output is that of a run without a fault */
+    bool text;   /* its output is that of a run without a fault */
+    bool trains; /* in the folder of all ranks: what it says is its log */
     char out[TEXT_BYTES];
 } target;
 
 static target targets[] = {
     {"run",
      "run model.gguf --raw -f prompt.txt -n 48 --temp 0.9 --seed 1 --ctx 2048 --chunk 64 -t 1",
-     true, ""},
-    {"perplexity", "perplexity model.gguf prompt.txt --ctx 128 -t 1", true, ""},
-    {"bench", "bench model.gguf -p 64 -n 16 -r 1 --ctx 256 -t 1", false, ""},
+     true, false, ""},
+    {"perplexity", "perplexity model.gguf prompt.txt --ctx 128 -t 1", true, false, ""},
+    {"bench", "bench model.gguf -p 64 -n 16 -r 1 --ctx 256 -t 1", false, false, ""},
+    {"train",
+     "train -d prompt.txt --config tiny --vocab 256 --ctx 64 --batch 6 --precision f32 -t 1 "
+     "--steps 120 --save-every 10 -o ../trained",
+     false, true, ""},
 };
 enum { TARGETS = sizeof targets / sizeof targets[0] };
+#define RESUME "train --resume ../trained -t 1"
 
 typedef enum phase { BEGINS, READS, GENERATES, ENDS, PHASES } phase;
 static const char *const phase_names[] = {"begins", "reads", "generates", "ends"};
@@ -59,6 +68,7 @@ typedef struct fault {
     int number;
     bool launcher, slow; /* slow: it isn't missed, and all ends well */
     const char *rank_do; /* what the shell of the rank does before */
+    bool file;           /* of the model's file, which a training from nothing hasn't */
     const char *says;    /* what is said; %d: the rank */
     const char *or_says; /* or this (the launcher) */
 } fault;
@@ -72,23 +82,29 @@ static const fault faults[] = {
     {"kill -TERM mpirun", SIGTERM, .launcher = true},
     {"stopped for 3 s", SIGSTOP, .slow = true},
     {"nice 19", 0, .slow = true, .rank_do = "renice -n 19 $$ >/dev/null"},
-    {"no file", 0, .slow = true, .rank_do = "rm model.gguf"},
+    {"no file", 0, .slow = true, .rank_do = "rm model.gguf", .file = true},
     {"no file, and no place for one", 0,
      .rank_do = "rm model.gguf; export XDG_CACHE_HOME=/dev/null",
-     .says = "rank %d: ", .or_says = "model.gguf"},
+     .says = "rank %d: ", .or_says = "model.gguf", .file = true},
     {"another file", 0, .rank_do = "rm model.gguf; cp ../other.gguf model.gguf",
-     .says = "rank %d has "},
+     .says = "rank %d has ", .file = true},
     {"a shorter file", 0, .rank_do = "rm model.gguf; head -c 3000000 ../model.gguf >model.gguf",
-     .says = "rank %d: ", .or_says = "model.gguf"},
+     .says = "rank %d: ", .or_says = "model.gguf", .file = true},
     {"another option", 0, .rank_do = "set -- \"$@\" --kv f16", .says = "rank %d has "},
-    {"a small budget", 0, .says = "rank %d of "},
-    {"a full disk", 0, .rank_do = "exec >/dev/full", .says = "No space left"},
+    {"a small budget", 0, .says = "rank %d of ", .or_says = "rank %d: train: needs "},
+    {"a full disk", 0, .rank_do = "exec >/dev/full", .says = "No space left",
+     .or_says = "checkpoint"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], FULL_DISK = FAULTS - 1, BUDGET = FAULTS - 2 };
+
+/* The disk of a training is full for its checkpoint (9 MiB): files end at 8 MiB, which all that MPI
+ * has is below. */
+static const char no_room[] = "trap '' XFSZ; ulimit -f 16384";
 
 typedef struct fault_case {
     const fault *fault;
     target *target;
+    const char *words; /* the target's, or those that go on */
     phase phase;
     int rank;
     double later;  /* seconds after the phase has begun */
@@ -185,10 +201,33 @@ static void wait_for(double seconds) {
 
 /* ---- a run ---- */
 
+/* Of the scratch folder. */
+static void remove_folder(const char *name) {
+    char line[PATH_MAX + 64];
+    snprintf(line, sizeof line, "rm -rf '%s'", at(name));
+    assert_int_equal(system(line), 0);
+}
+
+/* What it has made so far: its output, or the losses of its log. */
+static void read_made(const fault_case *c, char *text) {
+    static char log[TEXT_BYTES];
+    char *to = text;
+    if (!c->target->trains) {
+        read_text(at("out"), text);
+        return;
+    }
+    read_text(at("trained/log.jsonl"), log);
+    for (char *p = log; (p = strstr(p, "\"loss\":")); p++)
+        to += snprintf(to, (size_t)(text + TEXT_BYTES - to), "%.*s\n", (int)strcspn(p, ",}"), p);
+    *to = 0;
+}
+
 /* Each rank's shell: its folder has the model and the prompt; then what the fault does there. */
 static void write_script(const fault_case *c) {
     char text[2048], budget[64];
     const bool small = c->fault == &faults[BUDGET];
+    const char *rank_do = c->fault->rank_do ? c->fault->rank_do : "";
+    if (c->target->trains && c->fault == &faults[FULL_DISK]) rank_do = no_room;
     int n = 0;
     for (int i = 0; i < RANKS; i++)
         n += snprintf(budget + n, sizeof budget - (size_t)n, "%s%dM", i ? "," : "",
@@ -201,8 +240,7 @@ static void write_script(const fault_case *c) {
              "set -- %s --memory %s\n"
              "if [ $rank = %d ]; then :; %s\nfi\n"
              "exec %s \"$@\"\n",
-             c->target->words, budget, c->rank, c->fault->rank_do ? c->fault->rank_do : "",
-             MNEM_COMMAND);
+             c->words, budget, c->rank, rank_do, MNEM_COMMAND);
     write_text(at("rank.sh"), text);
 }
 
@@ -228,6 +266,8 @@ static void become_launcher(const fault_case *c) {
 
 static void start(fault_case *c) {
     static int number;
+    if (!c->words) c->words = c->target->words;
+    if (c->target->trains && c->words == c->target->words) remove_folder("trained");
     snprintf(c->mark, sizeof c->mark, "MNEM_TEST_FAULTS=%d_%d", (int)getpid(), ++number);
     write_script(c);
     remove(at("out"));
@@ -266,8 +306,10 @@ static bool has_begun(fault_case *c) {
     if (!c->victim) c->victim = find_victim(c);
     if (!c->victim || c->phase == BEGINS) return c->victim != 0;
     read_text(at("err"), c->err);
-    read_text(at("out"), c->out);
+    read_made(c, c->out);
     if (c->phase == READS) return strstr(c->err, " of ") != NULL; /* the plan's line */
+    if (c->phase == GENERATES && c->target->trains)
+        return access(at("trained/checkpoint"), F_OK) == 0;
     return c->phase == GENERATES ? *c->out != 0 : strlen(c->out) >= strlen(c->target->out);
 }
 
@@ -284,7 +326,7 @@ static double finish(fault_case *c) {
         usleep(20000);
     }
     read_text(at("err"), c->err);
-    read_text(at("out"), c->out);
+    read_text(at("out"), c->out); /* the launcher may have said something there */
     return now() - c->at;
 }
 
@@ -318,7 +360,12 @@ static bool launcher_says(const fault_case *c) {
 
 /* A launcher may have said more. */
 static bool is_whole(const fault_case *c) {
+    static char made[TEXT_BYTES];
     const char *text = c->target->out;
+    if (c->target->trains) {
+        read_made(c, made);
+        return c->code == 0 && strcmp(made, text) == 0;
+    }
     return c->code == 0 && (!c->target->text || strncmp(c->out, text, strlen(text)) == 0);
 }
 
@@ -338,6 +385,21 @@ static void check_end(const fault_case *c, double seconds) {
         fail_msg("%s: ended after %.1f s: %s", what, seconds, c->err);
 }
 
+/* What a training has left goes on, with the losses of one that nothing happened to. */
+static void check_resumed(const fault_case *c) {
+    static const fault none = {.name = "nothing", .slow = true};
+    static fault_case again;
+    if (!c->target->trains || access(at("trained/checkpoint"), F_OK) != 0) return;
+    again = (fault_case){.fault = &none, .target = c->target, .words = RESUME, .rank = RANKS};
+    start(&again);
+    (void)finish(&again);
+    if (!is_whole(&again))
+        fail_msg(
+            "train: %s, rank %d, %.2f s after it %s: goes on with code %d and other losses: %s",
+            c->fault->name, c->rank, c->later, phase_names[c->phase], again.code, again.err);
+    resumed++;
+}
+
 /* false: it was over before. */
 static bool run_case(fault_case *c, double *seconds) {
     start(c);
@@ -348,23 +410,25 @@ static bool run_case(fault_case *c, double *seconds) {
     *seconds = finish(c);
     if (c->fault->number && !c->fault->slow && is_whole(c)) return false;
     check_end(c, *seconds);
+    check_resumed(c);
     return true;
 }
 
 static void draw(fault_case *c, int number, uint64_t *random) {
     static const double later[] = {0.5, 0.4, 1, 0.05}; /* at most, for each phase */
     *c = (fault_case){.fault = &faults[number % FAULTS],
-                      .target = &targets[next_random(random) % 4 % TARGETS],
+                      .target = &targets[next_random(random) % TARGETS],
                       .phase = (phase)(next_random(random) % PHASES),
                       .rank = (int)(next_random(random) % RANKS)};
     c->later = later[c->phase] * (double)(next_random(random) % 1000) / 1000;
     if (c->fault == &faults[FULL_DISK]) c->rank = 0;
+    if (c->fault->file && c->target->trains) c->target = &targets[0];
 }
 
 static void what_ends_a_rank_ends_all_and_is_named(void **state) {
     static fault_case c;
     double worst[FAULTS] = {0}, seconds;
-    int count[FAULTS] = {0}, late = 0;
+    int count[FAULTS] = {0}, late = 0, of[TARGETS] = {0};
     uint64_t random = seed;
     (void)state;
     for (int i = 0; i < cases;) {
@@ -375,11 +439,14 @@ static void what_ends_a_rank_ends_all_and_is_named(void **state) {
         }
         const int f = i++ % FAULTS;
         count[f]++;
+        of[c.target - targets]++;
         if (seconds > worst[f]) worst[f] = seconds;
     }
     for (int f = 0; f < FAULTS; f++)
         print_message("%-18s %3d cases, %5.1f s at most\n", faults[f].name, count[f], worst[f]);
-    print_message("%d came too late\n", late);
+    assert_true(cases < 100 || resumed > 0);
+    for (int i = 0; i < TARGETS; i++) print_message("%s: %d; ", targets[i].name, of[i]);
+    print_message("%d trainings went on; %d faults came too late\n", resumed, late);
 }
 
 /* ---- the files ---- */
@@ -415,7 +482,7 @@ static int make_files(void **state) {
         start(&c);
         (void)finish(&c);
         if (c.code != 0) fail_msg("%s: %s", targets[i].name, c.err);
-        memcpy(targets[i].out, c.out, sizeof c.out);
+        read_made(&c, targets[i].out);
     }
     return 0;
 }

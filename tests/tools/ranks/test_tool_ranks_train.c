@@ -104,6 +104,51 @@ static void losses_are_those_of_one_process(void **state) {
     }
 }
 
+/* Whole gradients' bits. */
+static void cut_gradients_change_no_loss(void **state) {
+    (void)state;
+    double whole[STEPS], cut[STEPS];
+    read_losses("of2", whole);
+    const said *s =
+        shell(MPIRUN "train " SMALL " --steps %d --memory %dM --shard gradients -o cut2", 2, STEPS,
+              MORE + 100);
+    if (s->code != 0) fail_msg("%s", s->err);
+    check_table(s->err, 2);
+    read_losses("cut2", cut);
+    check_near(cut, whole, 0);
+}
+
+/* The least that a rank of a deep model needs so sharded. */
+static const char DEEP[] = TEXT " --config deep.json -t 1 --heldout 0";
+static uint64_t least_of(const char *shard) {
+    const said *s = shell(MPIRUN "train %s --memory 5M --shard %s --dry-run", 3, DEEP, shard);
+    assert_int_equal(s->code, 3);
+    const char *needs = strstr(s->err, "needs ");
+    if (!needs) fail_msg("%s", s->err);
+    const char *exact = strchr(needs, '(');
+    return strtoull(exact + 1, NULL, 10);
+}
+
+/* In a budget that holds nothing else gradients are cut without being told. */
+static void a_budget_chooses_what_is_cut(void **state) {
+    (void)state;
+    FILE *file = fopen(at("deep.json"), "w");
+    fputs("{\"architecture\": \"llama\", \"layers\": 12, \"embd\": 128, \"heads\": 4, "
+          "\"kv_heads\": 4,"
+          " \"ff\": 512, \"vocab\": 256, \"context\": 64, \"batch\": 3, \"dropout\": 0,"
+          " \"precision\": \"f32\", \"steps\": 12}",
+          file);
+    fclose(file);
+    const uint64_t optimizer = least_of("optimizer"), gradients = least_of("gradients");
+    const uint64_t budget = (optimizer + gradients) / 2;
+    assert_true(gradients + (4 << 20) < optimizer);
+    const said *s =
+        shell(MPIRUN "train %s --memory %llu -v -o deep", 3, DEEP, (unsigned long long)budget);
+    if (s->code != 0) fail_msg("%s", s->err);
+    if (!strstr(s->err, "moments and gradients are")) fail_msg("%s", s->err);
+    check_table(s->err, 3);
+}
+
 /* Stopped on some ranks, gone on with on others. */
 static void a_run_goes_on_with_any_number_of_ranks(void **state) {
     (void)state;
@@ -147,10 +192,9 @@ static void what_does_not_run_is_refused_once(void **state) {
     } refused[] = {
         {"--memory 100M,4M", "rank 1: train: needs ", 3},
         {"", "several ranks may share a machine", 2},
-        {"--memory 100M --shard gradients", "--shard gradients isn", 2},
+        {"--memory 100M --shard gradients --masked", "--shard gradients isn't for --masked", 2},
         {"--memory 100M --shard weights", "--shard weights isn", 2},
         {"--memory 100M --adapt", "--adapt is of one process", 2},
-        {"--memory 100M --trace t.json", "--trace isn", 2},
         {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
@@ -228,6 +272,8 @@ int main(void) {
         cmocka_unit_test(sharding_needs_ranks),
 #ifdef MNEM_MPIRUN
         cmocka_unit_test(losses_are_those_of_one_process),
+        cmocka_unit_test(cut_gradients_change_no_loss),
+        cmocka_unit_test(a_budget_chooses_what_is_cut),
         cmocka_unit_test(a_run_goes_on_with_any_number_of_ranks),
         cmocka_unit_test(adapters_are_trained_so_too),
         cmocka_unit_test(what_does_not_run_is_refused_once),

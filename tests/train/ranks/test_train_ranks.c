@@ -108,6 +108,59 @@ static void what_is_sharded_and_how_shares_are_cut_changes_no_bit(void **state) 
     }
 }
 
+static void check_same(const rank *a, const rank *b) {
+    assert_memory_equal(a->loss, b->loss, sizeof b->loss);
+    assert_memory_equal(a->norm, b->norm, sizeof b->norm);
+    assert_memory_equal(a->weights, b->weights, (size_t)b->count * sizeof(float));
+}
+
+/* As far as a share is one micro-batch. Where it is several, theirs are added over the ranks, so
+ * the bits are their own, on whatever threads. */
+static void cut_gradients(const char *architecture, int size, const char *init) {
+    mnem_train_options o = usual_options(architecture);
+    rank whole[RANKS], cut[RANKS], again[RANKS];
+    o.shape.layers = 5;
+    o.dropout = 0.1f;
+    o.optimizer.moments = size % 2 ? MNEM_MOMENTS_8BIT : MNEM_MOMENTS_F32;
+    o.lora.rank = init ? 4 : 0;
+    o.shard = MNEM_SHARD_OPTIMIZER;
+    set_ranks(whole, size, &o, STEPS);
+    o.shard = MNEM_SHARD_GRADIENTS;
+    set_ranks(cut, size, &o, STEPS);
+    for (int i = 0; i < size; i++) {
+        whole[i].init = cut[i].init = init;
+        cut[i].options.micro_batch = (BATCH * (i + 1)) / size - (BATCH * i) / size;
+        cut[i].options.threads = 1 + i % 2;
+    }
+    run_ranks(whole, size);
+    check_alike(whole, size);
+    run_ranks(cut, size);
+    check_alike(cut, size);
+    check_same(cut, whole);
+    forget_ranks(cut, size);
+    for (int times = 0; times < 2; times++) { /* 1 at a time: some have a round more */
+        rank *r = times ? again : cut;
+        o.micro_batch = 1;
+        o.threads = 1 + times;
+        set_ranks(r, size, &o, STEPS);
+        for (int i = 0; i < size; i++) r[i].init = init;
+        run_ranks(r, size);
+        check_alike(r, size);
+        compare(whole, r, o.optimizer.moments == MNEM_MOMENTS_8BIT ? 1e-4 : 1e-6, 3e-2);
+    }
+    check_same(again, cut);
+    forget_ranks(again, size);
+    forget_ranks(cut, size);
+    forget_ranks(whole, size);
+}
+
+static void gradients_are_cut_without_that_a_bit_changes(void **state) {
+    (void)state;
+    for (int size = 2; size <= RANKS; size += MNEM_SANITIZED ? 3 : 1)
+        cut_gradients(size % 2 ? "llama" : "gpt2", size, NULL);
+    cut_gradients("llama", 3, model); /* adapters */
+}
+
 /* ---- bytes ---- */
 
 static void check_shares(const rank *ranks, int size, uint64_t whole) {
@@ -140,6 +193,64 @@ static void moments_are_cut_evenly(void **state) {
     }
 }
 
+/* The least that a rank needs, of all ranks alike but for a few blocks. */
+static uint64_t least_of(const mnem_train_options *o, int size) {
+    rank ranks[RANKS];
+    set_ranks(ranks, size, o, 0);
+    for (int i = 0; i < size; i++) ranks[i].budget = 1 << 20;
+    run_ranks(ranks, size);
+    assert_int_equal(ranks[0].status, MNEM_OVER_BUDGET);
+    forget_ranks(ranks, size);
+    return ranks[0].plan.needed_bytes;
+}
+
+/* Under a budget that only one way fits in, and without one. */
+static void check_chosen(mnem_train_options o, int size, uint64_t budget) {
+    rank chosen[RANKS];
+    o.shard = MNEM_SHARD_CHOSEN;
+    set_ranks(chosen, size, &o, 1);
+    for (int i = 0; i < size; i++) chosen[i].budget = budget;
+    run_ranks(chosen, size);
+    check_alike(chosen, size);
+    assert_int_equal(chosen[0].plan.shard, budget ? MNEM_SHARD_GRADIENTS : MNEM_SHARD_OPTIMIZER);
+    assert_non_null(strstr(chosen[0].plan.sharding, budget
+                                                        ? "else (--shard optimizer) rank 0 needs "
+                                                        : "with gradients cut too "));
+    forget_ranks(chosen, size);
+}
+
+/* A rank's sums, what is outside of layers, and two layers; and what a plan chooses. */
+static void gradients_take_a_share_and_what_is_under_way(void **state) {
+    (void)state;
+    mnem_train_options o = usual_options("llama");
+    o.shape.layers = 12;
+    for (int size = 2; size <= RANKS; size++) {
+        rank whole[RANKS], cut[RANKS];
+        o.batch = size;
+        o.shard = MNEM_SHARD_OPTIMIZER;
+        const uint64_t least = least_of(&o, size);
+        set_ranks(whole, size, &o, 0);
+        run_ranks(whole, size);
+        o.shard = MNEM_SHARD_GRADIENTS;
+        set_ranks(cut, size, &o, 0);
+        run_ranks(cut, size);
+        const double all = (double)whole[0].plan.gradient_bytes;
+        for (int i = 0; i < size; i++) {
+            const double outside = (VOCAB + 1) * 64 * 4, layer = (all - outside) / 12;
+            const double off =
+                (double)cut[i].plan.gradient_bytes - all / size - outside - 2 * layer;
+            if (!(fabs(off) <= 0.02 * all)) fail_msg("rank %d of %d: off by %g", i, size, off);
+            assert_string_equal(cut[i].plan.sharding, "");
+        }
+        const uint64_t less = least_of(&o, size);
+        assert_true(less + (256 << 10) < least);
+        check_chosen(o, size, (less + least) / 2);
+        check_chosen(o, size, 0);
+        forget_ranks(whole, size);
+        forget_ranks(cut, size);
+    }
+}
+
 /* ---- checkpoints ---- */
 
 /* Saved by some ranks, loaded and saved by others: the same file. Further steps on as many ranks
@@ -156,7 +267,9 @@ static void checkpoints_of(mnem_train_options *o, int size) {
     check_alike(ranks, size);
     forget_ranks(ranks, size);
     for (int other = 1; other <= RANKS; other += MNEM_SANITIZED ? 2 : 1) {
-        o->shard = other == 4 ? MNEM_SHARD_NONE : MNEM_SHARD_CHOSEN;
+        o->shard = other == 4   ? MNEM_SHARD_NONE
+                   : other == 3 ? MNEM_SHARD_GRADIENTS
+                                : MNEM_SHARD_CHOSEN;
         set_ranks(ranks, other, o, 0);
         for (int i = 0; i < other; i++) ranks[i].resume = saved, ranks[i].save = again;
         run_ranks(ranks, other);
@@ -197,7 +310,9 @@ int main(void) {
         cmocka_unit_test(ranks_learn_what_one_process_learns),
         cmocka_unit_test(so_they_do_with_adapters_masks_and_a_teacher),
         cmocka_unit_test(what_is_sharded_and_how_shares_are_cut_changes_no_bit),
+        cmocka_unit_test(gradients_are_cut_without_that_a_bit_changes),
         cmocka_unit_test(moments_are_cut_evenly),
+        cmocka_unit_test(gradients_take_a_share_and_what_is_under_way),
         cmocka_unit_test(checkpoints_are_for_any_number_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

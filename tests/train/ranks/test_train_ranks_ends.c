@@ -66,11 +66,19 @@ static void a_checkpoint_that_a_rank_does_not_have_is_named(void **state) {
 
 /* ---- ends ---- */
 
-static void a_source_that_fails_on_one_rank_ends_the_step_on_all(void **state) {
-    (void)state;
-    const mnem_train_options o = usual_options("gpt2");
+/* Moments cut; gradients too, in one micro-batch and in several, of which ranks have more and less
+ * (3, 4 and 4 sequences). */
+enum { WAYS = 3 };
+static mnem_train_options options_of(const char *architecture, int way) {
+    mnem_train_options o = usual_options(architecture);
+    o.shard = way ? MNEM_SHARD_GRADIENTS : MNEM_SHARD_OPTIMIZER;
+    o.micro_batch = way == 2;
+    return o;
+}
+
+static void fail_one(const mnem_train_options *o) {
     rank ranks[3];
-    set_ranks(ranks, 3, &o, STEPS);
+    set_ranks(ranks, 3, o, STEPS);
     ranks[2].fail_at = 1;
     run_ranks(ranks, 3);
     for (int i = 0; i < 3; i++) {
@@ -82,13 +90,19 @@ static void a_source_that_fails_on_one_rank_ends_the_step_on_all(void **state) {
     forget_ranks(ranks, 3);
 }
 
-static void a_step_that_one_rank_stops_is_tried_again_by_all(void **state) {
+static void a_source_that_fails_on_one_rank_ends_the_step_on_all(void **state) {
     (void)state;
-    const mnem_train_options o = usual_options("gpt2");
+    for (int way = 0; way < WAYS; way++) {
+        const mnem_train_options o = options_of("gpt2", way);
+        fail_one(&o);
+    }
+}
+
+static void stop_one(const mnem_train_options *o) {
     rank ranks[3], stopped[3];
-    set_ranks(ranks, 3, &o, 2);
+    set_ranks(ranks, 3, o, 2);
     run_ranks(ranks, 3);
-    set_ranks(stopped, 3, &o, 2);
+    set_ranks(stopped, 3, o, 2);
     stopped[1].cancel = true;
     run_ranks(stopped, 3);
     check_alike(stopped, 3);
@@ -97,9 +111,15 @@ static void a_step_that_one_rank_stops_is_tried_again_by_all(void **state) {
     forget_ranks(stopped, 3);
 }
 
-static void numbers_that_are_not_finite_are_named_by_all(void **state) {
+static void a_step_that_one_rank_stops_is_tried_again_by_all(void **state) {
     (void)state;
-    mnem_train_options o = usual_options("llama");
+    for (int way = 0; way < WAYS; way++) {
+        const mnem_train_options o = options_of("gpt2", way);
+        stop_one(&o);
+    }
+}
+
+static void spoil(mnem_train_options o) {
     rank ranks[3];
     set_ranks(ranks, 3, &o, 2);
     for (int i = 0; i < 3; i++) ranks[i].spoil_at = 1;
@@ -117,6 +137,11 @@ static void numbers_that_are_not_finite_are_named_by_all(void **state) {
     check_alike(ranks, 3);
     assert_false(ranks[0].applied[0]);
     forget_ranks(ranks, 3);
+}
+
+static void numbers_that_are_not_finite_are_named_by_all(void **state) {
+    (void)state;
+    for (int way = 0; way < WAYS; way++) spoil(options_of("llama", way));
 }
 
 static void weights_that_differ_are_named(void **state) {
@@ -173,6 +198,16 @@ static void what_can_not_be_shared_out_is_refused(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ranks[i].status, MNEM_INVALID);
         assert_non_null(strstr(ranks[i].text, "don't divide rank 1's share of 3"));
+    }
+    forget_ranks(ranks, 2);
+    o.micro_batch = 0;
+    o.masked = true;
+    o.shard = MNEM_SHARD_GRADIENTS;
+    set_ranks(ranks, 2, &o, 1);
+    run_ranks(ranks, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ranks[i].status, MNEM_INVALID);
+        assert_non_null(strstr(ranks[i].text, "gradients are cut over several ranks"));
     }
     forget_ranks(ranks, 2);
 }

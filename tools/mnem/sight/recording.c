@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "mnem/trace.h"
+#include "ranks/ranks.h"
 #include "sight/probe_file.h"
 
 const tool_option tool_trace_options[] = {
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
      .help = "record bytes, operators, steps, requests and reads, to open in ui.perfetto.dev or "
-             "chrome://tracing; .pftrace, .perfetto or .json"},
+             "chrome://tracing; .pftrace, .perfetto or .json (of all ranks under mpirun)"},
     {0},
 };
 
@@ -52,8 +53,11 @@ int tool_recording_begin(const tool_args *args, const char *path, const char *mo
                          mnem_ledger *ledger, tool_recording *recording) {
     *recording = (tool_recording){.path = path, .quiet = args->quiet};
     if (!path) return TOOL_OK;
-    const mnem_trace_options options = {.path = path, .ledger = ledger};
+    if (tool_ranks()) tool_recording_part(path, recording->part);
+    const mnem_trace_options options = {.path = tool_ranks() ? recording->part : path,
+                                        .ledger = ledger};
     mnem_status status = mnem_trace_create(&options, &recording->trace);
+    if (status == MNEM_OK) status = tool_recording_clocks();
     if (status == MNEM_OK) status = note_run(recording->trace, args, model);
     if (status == MNEM_OK) note_roofs(recording->trace);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -66,13 +70,21 @@ void tool_recording_predicted(tool_recording *recording, uint64_t bytes) {
     mnem_trace_note(recording->trace, "predicted_bytes", text);
 }
 
+/* Where the run failed the others don't get here: each rank's own file stays. */
+static bool can_merge(int code) {
+    return tool_ranks() && (code == TOOL_OK || code > 128) && !mnem_comm_failure(tool_ranks());
+}
+
 int tool_recording_end(tool_recording *recording, int code) {
     mnem_trace_info info;
     if (!recording->trace) return code;
-    const mnem_status status = mnem_trace_write(recording->trace);
+    const uint64_t began = mnem_trace_began(recording->trace);
+    mnem_status status = mnem_trace_write(recording->trace);
     mnem_trace_info_get(recording->trace, &info);
     mnem_trace_destroy(recording->trace);
     recording->trace = NULL;
+    if (status == MNEM_OK && can_merge(code))
+        status = tool_recording_merge(recording, began, &info.dropped);
     if (status != MNEM_OK) {
         const int failed = tool_fail(status);
         return code == TOOL_OK ? failed : code;

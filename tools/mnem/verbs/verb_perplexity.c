@@ -98,6 +98,7 @@ static int verb_perplexity(const tool_args *args) {
     if (code == TOOL_OK) code = print(&windows);
     tool_windows_close(&windows);
     tool_reference_close(&reference);
+    code = tool_stage_end_trace(&stage, code);
     tool_stage_close(&stage);
     return code;
 }
@@ -116,6 +117,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
+    TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),

@@ -13,6 +13,8 @@ typedef struct report_work {
     report_run *kept[TOOL_OPERANDS_MAX];
     const mnem_report_facts *facts[TOOL_OPERANDS_MAX];
     int count;
+    mnem_report **rank; /* [ranks] of the only trace, where it has several and none was asked for */
+    int ranks;
 } report_work;
 
 static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
@@ -33,9 +35,11 @@ static int open_run(report_work *work, const char *operand) {
 static int open_one(report_work *run, const char *path) {
     if (report_run_named(path)) return open_run(run, path);
     tool_progress progress;
-    const mnem_report_options o = {.device_given = tool_given(&run->asked->args, "device"),
-                                   .device = (uint32_t)run->asked->device,
-                                   .progress = {on_progress, &progress}};
+    const mnem_report_options o = {
+        .device_given = tool_given(&run->asked->args, "device"),
+        .device = (uint32_t)run->asked->device,
+        .rank = tool_given(&run->asked->args, "rank") ? 1 + (uint32_t)run->asked->rank : 0,
+        .progress = {on_progress, &progress}};
     tool_progress_begin(&progress, "reading");
     const mnem_status status = mnem_report_create(path, &o, &run->report[run->count]);
     tool_progress_end(&progress);
@@ -45,7 +49,22 @@ static int open_one(report_work *run, const char *path) {
     return TOOL_OK;
 }
 
+/* Of a trace of several ranks each is read by itself. */
+static int open_ranks(report_work *run, const char *path) {
+    const int ranks = (int)run->facts[0]->ranks;
+    if (run->count != 1 || ranks < 2 || tool_given(&run->asked->args, "rank")) return TOOL_OK;
+    run->rank = calloc((size_t)ranks, sizeof *run->rank);
+    if (!run->rank) return tool_failed("%s: the machine has no memory", path);
+    for (int i = 0; i < ranks; i++, run->ranks++) {
+        const mnem_report_options o = {.rank = 1 + (uint32_t)i};
+        const mnem_status status = mnem_report_create(path, &o, &run->rank[i]);
+        if (status != MNEM_OK) return tool_fail(status);
+    }
+    return TOOL_OK;
+}
+
 static void print_all(const report_work *run) {
+    if (run->ranks) report_ranks(run->rank, run->ranks);
     for (int i = 0; i < run->count; i++) {
         if (i) tool_outf("\n");
         report_print(run->facts[i]);
@@ -62,7 +81,10 @@ static json_t *one_json(const report_work *run, int i) {
 /* One object on one line: of several traces, "reports" has each. */
 static void print_json(const report_work *run) {
     if (run->count == 1) {
-        tool_out_json("report", one_json(run, 0));
+        json_t *one = one_json(run, 0);
+        if (run->ranks)
+            json_object_set_new(one, "by_rank", report_ranks_json(run->rank, run->ranks));
+        tool_out_json("report", one);
         return;
     }
     json_t *list = json_array();
@@ -77,6 +99,7 @@ static int report_all(report_work *run) {
     int code = TOOL_OK;
     for (int i = 0; i < args->operands && code == TOOL_OK; i++)
         code = open_one(run, args->operand[i]);
+    if (code == TOOL_OK) code = open_ranks(run, args->operand[0]);
     if (code != TOOL_OK) return code;
     if (args->json)
         print_json(run);
@@ -101,6 +124,8 @@ static int verb_report(const tool_args *args) {
     tool_interrupt_watch(NULL);
     code = report_all(&run);
     const int end = tool_out_end();
+    for (int i = 0; i < run.ranks; i++) mnem_report_destroy(run.rank[i]);
+    free(run.rank);
     for (int i = 0; i < run.count; i++) {
         mnem_report_destroy(run.report[i]);
         free(run.kept[i]);
@@ -120,6 +145,9 @@ static const tool_option options[] = {
              "\"metrics\" in --json; what the trace doesn't know fails, too)"},
     {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
      .help = "of a snapshot of several devices, the one to report (default: with most events)"},
+    {"rank", 0, "N", TOOL_VALUE_COUNT, AT(rank), .least = 0, .most = MNEM_COMM_RANKS_MAX - 1,
+     .help = "of a trace of several ranks, the one to report (default: a line for each, then rank "
+             "0)"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };

@@ -320,8 +320,9 @@ static const tool_option options[] = {
      .choices = "none optimizer gradients weights",
      .help =
          "under mpirun, with --memory SIZE[,SIZE...] for each rank: what of the training is cut "
-         "over the ranks beside the batch (default: optimizer; gradients and weights aren't "
-         "built yet)"},
+         "over the ranks beside the batch: none, the optimizer's moments, or gradients too (not "
+         "with --masked; weights isn't built). Default: optimizer, or gradients where they are "
+         "faster in the budgets of all ranks or nothing else fits; -v says why"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
      .also = "ctx-size context n-ctx",
      .help = "tokens of a sequence, and the model's context (default: the config's or the model's, "

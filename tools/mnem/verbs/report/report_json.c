@@ -127,6 +127,8 @@ json_t *report_json(const mnem_report_facts *f) {
         (json_int_t)f->peak_at, "before_bytes", (json_int_t)f->bytes_before, "budget_bytes",
         tool_json_count(f->budget_bytes, f->budget_bytes), "predicted_bytes",
         tool_json_count(f->predicted_bytes, f->predicted_bytes), "verdict", verdict_json(f));
+    json_object_set_new(root, "rank", tool_json_count(f->ranks, f->rank));
+    json_object_set_new(root, "ranks", tool_json_count(f->ranks, f->ranks));
     json_object_set_new(root, "metrics", metrics_json(f));
     json_object_set_new(root, "live", level_json(&f->live));
     json_object_set_new(root, "granted", level_json(&f->granted));

@@ -9,7 +9,7 @@ enum { REPORT_CONDITIONS_MAX = 32 };
 typedef struct report_options {
     tool_args args;
     const char *html, *fail_on;
-    int32_t device;
+    int32_t device, rank;
 } report_options;
 
 /* ---- conditions of --fail-on (report_condition.c) ---- */
@@ -47,7 +47,10 @@ bool report_run_named(const char *operand);
 int report_run_open(const char *operand, report_run *run);
 
 /* ---- output ---- */
-void report_print(const mnem_report_facts *facts);            /* report_text.c */
+void report_print(const mnem_report_facts *facts); /* report_text.c */
+/* A line for each rank of one trace. */
+void report_ranks(mnem_report *const *reports, int count);
+json_t *report_ranks_json(mnem_report *const *reports, int count);
 void report_compare(const mnem_report_facts *const facts[2]); /* report_compare.c */
 /* One report, without "type" and conditions (report_json.c). */
 json_t *report_json(const mnem_report_facts *facts);

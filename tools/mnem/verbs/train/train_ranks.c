@@ -61,13 +61,15 @@ int train_ranks_check(const train_run *run) {
             return tool_usage("train", "--shard is of several ranks: mpirun -n N mnem train");
         return TOOL_OK;
     }
-    if (given && o->shard > 1)
-        return tool_usage("train", "--shard %s isn't built yet; optimizer and none are",
+    if (given && o->shard > 2)
+        return tool_usage("train", "--shard %s isn't built; gradients, optimizer and none are",
                           shards[o->shard]);
+    if (given && o->shard == 2 && o->masked)
+        return tool_usage("train", "--shard gradients isn't for --masked: zeros are kept in whole "
+                                   "gradients; --shard optimizer does");
     if (!o->memory)
         return tool_usage("train", "several ranks may share a machine: say with --memory what each "
                                    "may take");
-    if (o->trace) return tool_usage("train", "--trace isn't made of several ranks yet");
     if (o->adapt) return tool_usage("train", "--adapt is of one process; leave it out");
     if (o->data && !strcmp(o->data, "-"))
         return tool_usage("train", "several ranks read files: standard input is rank 0's alone");
@@ -79,8 +81,7 @@ void train_ranks_options(train_run *run) {
     mnem_train_options *o = &run->options;
     o->comm = tool_ranks();
     o->shard = !tool_given(run->args, "shard") ? MNEM_SHARD_CHOSEN
-               : run->asked->shard == 0        ? MNEM_SHARD_NONE
-                                               : MNEM_SHARD_OPTIMIZER;
+                                               : (mnem_shard)(MNEM_SHARD_NONE + run->asked->shard);
 }
 
 /* Rank 0 has made it; the tokens tell whether all have the same. */

@@ -134,6 +134,20 @@ static void print_teacher(FILE *file, const train_run *run) {
     tool_wrap(file, "  teacher  ", text);
 }
 
+static void print_ranks(FILE *file, const mnem_train_plan *p) {
+    static const char *const cut[] = {"", "nothing of the optimizer is cut", "moments are cut",
+                                      "moments and gradients are cut"};
+    char text[400];
+    if (p->ranks < 2) return;
+    int n = snprintf(text, sizeof text, "%d sequence%s from number %d of the batch on, %s",
+                     p->share, tool_s((uint64_t)p->share), p->first, cut[p->shard]);
+    if (p->shard == MNEM_SHARD_GRADIENTS && p->accumulation > 1)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ", each micro-batch's sums (bits of their own)");
+    if (*p->sharding) snprintf(text + n, sizeof text - (size_t)n, "; %s", p->sharding);
+    tool_wrap(file, "  ranks    ", text);
+}
+
 static void print_plan(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const tool_bytes bytes = bytes_of(run);
@@ -147,6 +161,7 @@ static void print_plan(FILE *file, const train_run *run) {
     tool_bytes_plan(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
+    print_ranks(file, p);
     print_teacher(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
@@ -232,10 +247,11 @@ json_t *train_report_plan_json(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const tool_bytes bytes = bytes_of(run);
     json_t *keep = json_array();
+    static const char *const shards[] = {"", "none", "optimizer", "gradients"};
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I}",
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
         "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
@@ -247,5 +263,6 @@ json_t *train_report_plan_json(const train_run *run) {
         other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds,
         "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes,
         "steps_peak_bytes", (json_int_t)p->peak_bytes, "teacher_streamed", p->teacher_streamed,
-        "teacher_bytes_read", (json_int_t)p->teacher_bytes_read);
+        "teacher_bytes_read", (json_int_t)p->teacher_bytes_read, "ranks", p->ranks, "shard",
+        shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes);
 }
