@@ -29,7 +29,7 @@ static const char *const models[] = {
 enum { MODELS = sizeof models / sizeof models[0] };
 
 static const mnem_machine_profile profiles[] = {
-    {20e9, 1e9, 50e9}, {5e9, 100e6, 4e9}, {200e9, 7e9, 3e12}};
+    {20e9, 1e9, 50e9, 0}, {5e9, 100e6, 4e9, 0}, {200e9, 7e9, 3e12, 0}};
 
 /* One of each that stands out; the grid is these by models by budgets. */
 static const mnem_engine_options variants[] = {

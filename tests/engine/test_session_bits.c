@@ -218,7 +218,8 @@ static mnem_engine_plan plan_of(const char *path, const mnem_machine_profile *pr
 /* Prompts by multiply-adds, text by bytes; where the form isn't used nothing is gained. */
 static void the_plan_knows_what_2_4_gains(void **state) {
     (void)state;
-    static const mnem_machine_profile slow_macs = {1e15, 1e9, 1e9}, slow_memory = {1e9, 1e9, 1e15};
+    static const mnem_machine_profile slow_macs = {1e15, 1e9, 1e9, 0},
+                                      slow_memory = {1e9, 1e9, 1e15, 0};
     const char *path = thinned(MODEL_Q8_0);
     if (mnem__cpu_level_get() == MNEM__CPU_PLAIN) return;
     mnem_engine_plan dense = plan_of(MODEL_Q8_0, &slow_macs, MNEM__CPU_AVX2);

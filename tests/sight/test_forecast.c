@@ -10,7 +10,7 @@
 #include "mnem/forecast.h"
 
 #define MACHINE "0123456789abcdef"
-static const mnem_machine_profile profile = {20e9, 1e9, 100e9};
+static const mnem_machine_profile profile = {20e9, 1e9, 100e9, 0};
 
 /* A machine whose classes take so many times what their roofs say. */
 static const double truth[] = {1.7, 2.6, 1.2, 5.0};
