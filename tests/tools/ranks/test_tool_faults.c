@@ -420,7 +420,7 @@ static void draw(fault_case *c, int number, uint64_t *random) {
                       .target = &targets[next_random(random) % TARGETS],
                       .phase = (phase)(next_random(random) % PHASES),
                       .rank = (int)(next_random(random) % RANKS)};
-    if (c.fault->slow && c.fault->file && c.rank == 0) c.rank = 1; /* it has it from rank 0 */
+    if (c->fault->slow && c->fault->file && c->rank == 0) c->rank = 1; /* it has it from rank 0 */
     c->later = later[c->phase] * (double)(next_random(random) % 1000) / 1000;
     if (c->fault == &faults[FULL_DISK]) c->rank = 0;
     if (c->fault->file && c->target->trains) c->target = &targets[0];
