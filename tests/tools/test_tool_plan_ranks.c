@@ -136,8 +136,8 @@ static void without_a_cut_the_faster_one_is_chosen(void **state) {
 static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     (void)state;
     if (!MNEM_RELEASE) return;
-    tool_result r = RUN("plan", MNEM_TEST_DATA "/architectures/olmoe.gguf", "--ranks", "2",
-                        "--memory", "60M", "--json");
+    const char *olmoe = MNEM_TEST_DATA "/architectures/olmoe.gguf";
+    tool_result r = RUN("plan", olmoe, "--ranks", "2", "--memory", "60M", "--json");
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
                            "layers: --cut rows can't be: ranks: a mixture of experts"));
