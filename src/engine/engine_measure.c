@@ -72,6 +72,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         mnem__setup_fini(setup);
         return status;
     }
+    if (map->rows) setup->gather_bytes = mnem__transformer_gather_bytes(map);
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
@@ -258,13 +259,12 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
 
 mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choice *choice) {
     const mnem_comm *comm = setup->options->comm;
-    return (mnem__relay_shape){
-        .rank = comm ? mnem_comm_rank(comm) : 0,
-        .size = comm ? mnem_comm_size(comm) : 1,
-        .sequences = setup->sequences,
-        .chunk = choice->chunk,
-        .embd = setup->map->shape.embd,
-        .gather_bytes = setup->map->rows ? mnem__transformer_gather_bytes(setup->map) : 0};
+    return (mnem__relay_shape){.rank = comm ? mnem_comm_rank(comm) : 0,
+                               .size = comm ? mnem_comm_size(comm) : 1,
+                               .sequences = setup->sequences,
+                               .chunk = choice->chunk,
+                               .embd = setup->map->shape.embd,
+                               .gather_bytes = setup->gather_bytes};
 }
 
 /* Of the rank that makes them, and rank 0, which gets them; where rows are cut each makes some. */

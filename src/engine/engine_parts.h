@@ -68,6 +68,7 @@ typedef struct mnem__setup {
     bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
+    uint64_t gather_bytes; /* of the widest row that ranks gather; 0: none is (relay.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options);
