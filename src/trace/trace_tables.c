@@ -52,7 +52,7 @@ static mnem_status text_add(mnem__trace_tables *t, const char *text, size_t n, c
         t->texts = b;
     }
     char *to = t->texts->text + t->texts->used;
-    memcpy(to, text, n);
+    if (n) memcpy(to, text, n); /* a name that isn't there is NULL */
     to[n] = 0;
     t->texts->used += n + 1;
     *out = to;
