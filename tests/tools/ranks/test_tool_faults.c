@@ -237,8 +237,7 @@ static void write_script(const fault_case *c) {
              "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
              "rm -rf r$rank; mkdir r$rank; cd r$rank\n"
              "export XDG_CACHE_HOME=$PWD\n"
-             "ln -s ../model.gguf model.gguf; ln -s ../prompt.txt prompt.txt; ln -s ../text.txt "
-             "text.txt\n"
+             "ln -s ../model.gguf ../prompt.txt ../text.txt .\n"
              "set -- %s --memory %s\n"
              "if [ $rank = %d ]; then :; %s\nfi\n"
              "exec %s \"$@\"\n",
