@@ -135,7 +135,7 @@ def bandwidth(table, probe, level, peer, asked):
             row["ours"].append(value["best"] / 1e9)
             fused = "_fma" if test == "stream" else ""
             peer.add(f"{test}_{width()}{fused}", level["rate_bytes"] * threads, threads,
-                     0.3 if level["name"] == "memory" else 0.05 if level["name"] == "L3" else 0.002,
+                     0.3 if level["name"] == "memory" else 0.05,
                      lambda v, to=row["theirs"]: to.append(v["MByte/s"] / 1e3))
 
 
@@ -160,7 +160,7 @@ def arithmetic(table, probe, peer):
     threads = probe["threads"]
     row = table.row(f"f32 {threads} thr GFLOP/s", True, 0.97, 9)
     row["ours"].append(best / 1e9)
-    peer.add(f"peakflops_sp_{width()}_fma", threads * 16384, threads, 0.002,
+    peer.add(f"peakflops_sp_{width()}_fma", threads * 16384, threads, 0.05,
              lambda v, to=row["theirs"]: to.append(v["MFlops/s"] / 1e3))
     if probe["clock_wide_hz"]:  # wide vectors have a clock of their own
         lanes = 16 if width() == "avx512" else 8

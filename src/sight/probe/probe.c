@@ -160,8 +160,8 @@ static void short_one(mnem__probe_run *run, int i) {
         return;
     }
     i -= caches * each;
-    if (i < 2 * caches) { /* not so short: one of them in a round, but all in the first */
-        if (!p->rounds || p->rounds % (2 * caches) == i) mnem__probe_latency(run, i / 2, i % 2);
+    if (i < 2 * caches) { /* not so short: a cache's in a round, but all in the first */
+        if (!p->rounds || p->rounds % caches == i / 2) mnem__probe_latency(run, i / 2, i % 2);
         return;
     }
     i -= 2 * caches;

@@ -114,9 +114,10 @@ void mnem__probe_curve(mnem__probe_run *run, bool small) {
 
 /* A core that only waits doesn't keep the clock that it computes with: within some milliseconds it
  * may be an eighth lower, and wander (4.1 to 3.6 GHz, 3.9 to 4.5 ns at 16 cycles a load). So a run
- * of passes begins when that has settled, and its figure is the median of them. */
+ * of passes begins when that has settled, and its figure is the median of them. A last cache that
+ * others use keeps the lines of a cycle when they have been met some times: ten rounds before. */
 void mnem__probe_latency(mnem__probe_run *run, int level, bool small) {
-    enum { PASSES = 16, STEPS = 1 << 12 };
+    enum { PASSES = 16, STEPS = 1 << 12, ROUNDS = 10 };
     const double part = mnem__min_f64(run->seconds / 6, 1);
     mnem__probe_block *block = small ? &run->small : &run->huge;
     const uint64_t bytes = run->probe->level[level].latency_bytes;
@@ -126,8 +127,12 @@ void mnem__probe_latency(mnem__probe_run *run, int level, bool small) {
     chase(block, mnem__min_i64((int64_t)block->cycle, steps_for(0.02, 0)));
     mnem__probe_samples passes = {0};
     double ns = 0;
-    for (const double settled = mnem__seconds() + 0.01 * part; mnem__seconds() < settled;)
+    const double begun = mnem__seconds();
+    for (uint64_t went = 0; !mnem__probe_stopped(run); went += STEPS) {
+        const double seconds = mnem__seconds() - begun;
+        if (seconds > 0.01 * part && (went > ROUNDS * block->cycle || seconds > 0.1 * part)) break;
         ns = chase(block, STEPS) * 1e9 / STEPS;
+    }
     for (int i = 0; i < PASSES && !mnem__probe_stopped(run); i++) {
         const int64_t steps = steps_for(0.0015 * part, passes.count ? passes.best : ns);
         mnem__probe_sample(&passes, chase(block, steps) * 1e9 / (double)steps, false);

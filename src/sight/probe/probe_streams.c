@@ -75,9 +75,23 @@ static double pass(mnem__probe_run *run, passing *p) {
  * comes behind, and would take it from the one that writes there (a third of L1's rate). */
 enum { APART = 8192 };
 
+/* How often round makes two milliseconds, in which the threads' beginnings don't show. */
+static int64_t times_of(mnem__probe_run *run, passing *p) {
+    p->times = 1;
+    pass(run, p);
+    double seconds = pass(run, p);
+    for (; seconds < 0.0001 && p->times < 1 << 20; seconds = pass(run, p)) p->times *= 4;
+    return mnem__max_i64(1, (int64_t)(0.002 / seconds * (double)p->times));
+}
+
+/* As with latency, the clock of a core that waits for L2 falls for some milliseconds (load 185 GB/s,
+ * then 162), and where it writes the rate may rise as long (51, then 62). So a figure is the median
+ * of a run of passes that begins when that has settled. */
 void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stream stream) {
+    enum { PASSES = 5 };
     const mnem_probe_level *l = &run->probe->level[level];
     mnem__probe_samples *samples = &run->rate[level][team][stream];
+    const double part = mnem__min_f64(run->seconds / 6, 1);
     const int count = streams_of(stream);
     const int32_t threads = run->probe->team[team];
     const uint64_t bytes = l->rate_bytes / (uint64_t)count & ~(uint64_t)(MNEM__PROBE_GRAIN - 1);
@@ -86,25 +100,18 @@ void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stre
                  .share = ((l->rate_bytes + 4095) & ~4095ull) + APART,
                  .stream = bytes,
                  .bytes = (int64_t)bytes,
-                 .times = samples->times,
                  .threads = threads};
     if (stream == MNEM_PROBE_STREAM) return; /* it is of memory */
     if (!bytes || p.share * (uint64_t)threads > run->huge.size) return;
-    if (!p.times) { /* how often makes a millisecond; all but the first are in the caches */
-        p.times = 1;
-        pass(run, &p);
-        double seconds = pass(run, &p);
-        for (; seconds < 0.0001 && p.times < 1 << 20; seconds = pass(run, &p)) p.times *= 4;
-        p.times = mnem__max_i64(1, (int64_t)(0.001 / seconds * (double)p.times));
-        samples->times = p.times;
-    } else {
-        const int64_t times = p.times;
-        p.times = 1;
-        pass(run, &p);
-        p.times = times;
-    }
+    if (!samples->times) samples->times = times_of(run, &p);
+    p.times = samples->times;
     const double moved = (double)p.bytes * count * (double)p.times * threads;
-    mnem__probe_sample(samples, moved / pass(run, &p), true);
+    for (const double settled = mnem__seconds() + 0.006 * part; mnem__seconds() < settled;)
+        pass(run, &p);
+    mnem__probe_samples passes = {0};
+    for (int i = 0; i < PASSES * part || !i; i++)
+        mnem__probe_sample(&passes, moved / pass(run, &p), true);
+    mnem__probe_sample(samples, mnem__probe_value(&passes, true).median, true);
 }
 
 /* ---- memory ---- */
