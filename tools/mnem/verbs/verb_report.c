@@ -108,7 +108,8 @@ static int report_all(report_work *run) {
     if (run->asked->html && !run->report[0])
         return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
                                     "one): the history keeps sums only");
-    if (run->asked->html) code = report_html(run->report[0], run->asked->html);
+    if (run->asked->html)
+        code = report_html(run->report[0], run->rank, run->ranks, run->asked->html);
     for (int i = 0; i < run->count; i++)
         if (report_conditions_check(&run->conditions, run->facts[i]) != TOOL_OK) code = TOOL_FAILED;
     return code;
