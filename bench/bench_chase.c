@@ -3,10 +3,11 @@
  *
  *     bench_chase KIB [PAUSE_US]
  *
- * A core that only waits may have a lower clock than one that computes (here 3.6 of 4.1 GHz, after
- * some milliseconds of misses of L1), and what a load takes in L2 is so many cycles: a chaser that
- * never pauses and one whose passes take turns with others differ, unless passes begin when the
- * clock has settled (as those of mnem probe do). */
+ * Why: a chaser that never pauses and one whose passes take turns with others read 0.87 to 1 of one
+ * another in L2 here, unless passes begin after some milliseconds of misses (as those of mnem probe
+ * do). The likely cause, inferred and not measured: a core that only waits gets a lower clock after
+ * a while, and what a load takes in L2 is so many cycles. No counter of cycles was at hand to tell.
+ */
 
 #include <stdint.h>
 #include <stdio.h>

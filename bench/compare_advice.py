@@ -165,12 +165,13 @@ def page_cache(m, a):
 
 
 def reader_idle(m, a):
-    memory = least_memory(m, a.big, 0.5)
+    """A prompt computes much of what it reads; a disk of two speeds is fast enough with this part in memory."""
+    memory = least_memory(m, a.big, 0.7)
 
     def go(threads):
         m.run("run", a.big, "-q", "-p", "And God said " * 200, "-n", 1, "--ctx", 2048, "--temp", 0, "--raw", "--memory",
               memory, "-t", threads)
-    measured(m, "reader-idle", "seconds", lambda: go(1), lambda x: go(option(x["command"], "--threads")), rounds=2)
+    measured(m, "reader-idle", "seconds", lambda: go(1), lambda x: go(option(x["command"], "--threads")))
 
 
 def pages_lost(m, a):

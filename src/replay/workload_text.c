@@ -183,6 +183,19 @@ static const char *shown(const uint8_t *p, size_t n, char out[SHOWN + 4]) {
     return out;
 }
 
+/* Of a file that is no trace by its first line: what it is instead, where somebody may well try it;
+ * else NULL. Folded stacks are "a;b;c 123". */
+static const char *other_kind(const uint8_t *p, size_t n) {
+    size_t digits = 0;
+    if (n >= 4 && memcmp(p, "GGUF", 4) == 0)
+        return "a model, and no trace; --trace FILE of a run of it records one";
+    while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9') digits++;
+    if (digits && digits < n && p[n - 1 - digits] == ' ' && memchr(p, ';', n))
+        return "folded stacks, which are for flame graphs; what is recorded as .pftrace, .json or "
+               ".pickle can be read here";
+    return NULL;
+}
+
 static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map *ids,
                             text_sites *sites, size_t length, uint64_t line_number) {
     text_line line;
@@ -191,10 +204,13 @@ static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map 
     if (length > LINE_MAX_BYTES)
         return mnem__fail(MNEM_BAD_FILE, "%s:%llu: a line of more than %d bytes", in->name, at,
                           LINE_MAX_BYTES);
-    if (!parse(in->at, in->at + length, &line))
+    if (!parse(in->at, in->at + length, &line)) {
+        const char *other = at == 1 ? other_kind(in->at, length) : NULL;
+        if (other) return mnem__fail(MNEM_BAD_FILE, "%s: %s", in->name, other);
         return mnem__fail(MNEM_BAD_FILE,
                           "%s:%llu: \"%s\" is neither \"a ID BYTES STREAM\" nor \"f ID\"", in->name,
                           at, shown(in->at, length, text));
+    }
     if (!line.what) return MNEM_OK;
     if (line.what == 's') return add_site(sites, &line);
     const mnem_status status =

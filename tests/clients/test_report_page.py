@@ -137,6 +137,9 @@ def test_a_run_has_all_five_pictures(browser, run):
     drawn = "id => { const c = document.getElementById(id); " \
             "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].some(x => x) }"
     assert all(page.evaluate(drawn, canvas) for canvas in ("bytes", "map", "spans", "roof"))
+    # A budget that is far above what is live would make a flat picture: it is named, not drawn.
+    assert numbers["budget_bytes"] > 3 * numbers["metrics"]["peak"]
+    assert "above this picture" in page.inner_text("#legend")
     # Blocks of pools lie within accounts: nothing is counted twice.
     rows = page.evaluate("""[...document.querySelectorAll('#flame div')].reduce((sums, e) => {
         sums[e.style.top] = (sums[e.style.top] || 0) + +e.dataset.bytes; return sums }, {})""")

@@ -159,6 +159,7 @@ static const seeded rows[] = {
       {F(DISK_RATE), 1e9},
       {F(WAITING), 0},
       {F(SECONDS), 10},
+      {F(CPU_SECONDS), 10},
       {F(THREADS), 1},
       {F(PROCESSORS), 8}}},
     {"pages-lost", {F(FAULTS), 3}, {{F(FAULTS), 50000}, {F(PAGE_CACHE), 0}, {F(SECONDS), 10}}},
@@ -347,6 +348,33 @@ static void a_gain_is_a_gain(void **state) {
     }
 }
 
+/* Of a real run (docs/advice.md): twice the threads aren't half the time. */
+static void what_the_reader_computes_itself_isnt_promised(void **state) {
+    (void)state;
+    static const seeded row = {"reader-idle",
+                               {F(THREADS), 2},
+                               {{F(STREAMED), 1},
+                                {F(DISK_BYTES), 3.79e9},
+                                {F(DISK_RATE), 1.78e9},
+                                {F(WAITING), 0.135},
+                                {F(SECONDS), 4.97},
+                                {F(CPU_SECONDS), 5.615},
+                                {F(THREADS), 1},
+                                {F(PROCESSORS), 2},
+                                {F(THREADS_GAIN), 1.98}}};
+    mnem_facts facts;
+    mnem_advice a;
+    set_fault(&row, &facts);
+    assert_true(finds(&facts, "reader-idle", &a));
+    /* 4.835 s of arithmetic / 1.98, 0.78 of the reader's, 0.135 x 1.98 of waiting */
+    assert_float_equal(a.gain.after, 3.489, 0.01);
+    mnem_facts_set(&facts, MNEM_FACT_CPU_SECONDS, 7); /* the reader computes 2.2 of 5 s */
+    assert_false(finds(&facts, "reader-idle", &a));
+    set_fault(&row, &facts);
+    mnem_facts_set(&facts, MNEM_FACT_THREADS_GAIN, 0.9); /* a neighbour has the other processor */
+    assert_false(finds(&facts, "reader-idle", &a));
+}
+
 static void nothing_known_is_nothing_said(void **state) {
     (void)state;
     mnem_advice all[MNEM_ADVICE_MOST];
@@ -387,6 +415,7 @@ int main(void) {
         cmocka_unit_test(every_check_is_silent_on_its_clean_twin),
         cmocka_unit_test(a_check_without_a_fact_is_silent),
         cmocka_unit_test(a_gain_is_a_gain),
+        cmocka_unit_test(what_the_reader_computes_itself_isnt_promised),
         cmocka_unit_test(nothing_known_is_nothing_said),
         cmocka_unit_test(what_is_severe_comes_first_and_room_is_kept_to),
         cmocka_unit_test(numbers_that_arent_finite_arent_known),

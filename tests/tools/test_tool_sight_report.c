@@ -40,6 +40,79 @@ static void no_line_is_wider_than_80(void **state) {
     }
 }
 
+/* Of a run: with all that only a trace of ours has. */
+static const char *run_trace(const char *name) {
+    const char *path = strdup(at(name));
+    const tool_result r = RUN("run", "-q", "-p", "In", "-n", "2", "-t", "1", "--memory", "1G",
+                              "--temp", "0", "--trace", path);
+    if (r.code != 0) fail_msg("%s", r.err);
+    return path;
+}
+
+static void no_line_of_a_run_is_wider_than_80(void **state) {
+    (void)state;
+    const char *path = run_trace("wide.pftrace");
+    const tool_result r = RUN("report", path);
+    assert_int_equal(r.code, 0);
+    has(r.out, "\n  unaccounted ");
+    for (const char *line = r.out; *line;) {
+        const size_t n = strcspn(line, "\n");
+        if (n > 80 && strncmp(line, path, n) != 0) fail_msg("%.*s", (int)n, line);
+        line += n + (line[n] != 0);
+    }
+    free((char *)path);
+}
+
+/* One line of code takes for several pools: owners of one name. */
+static void two_runs_that_are_alike_differ_in_nothing(void **state) {
+    (void)state;
+    const char *first = run_trace("first.pftrace");
+    const tool_result r = RUN("report", first, first, "--json");
+    json_t *j = json_loads(r.out, 0, NULL), *compared = json_object_get(j, "compared");
+    assert_int_equal(r.code, 0);
+    assert_non_null(compared);
+    assert_int_equal(json_array_size(json_object_get(compared, "owners")), 0);
+    json_decref(j);
+    free((char *)first);
+}
+
+static void what_cant_be_read_is_named(void **state) {
+    (void)state;
+    const char *path = strdup(at("run.folded"));
+    assert_int_equal(RUN("run", "-q", "-p", "In", "-n", "1", "--trace", path).code, 0);
+    tool_result r = RUN("report", path);
+    assert_int_equal(r.code, 1);
+    has(r.err, "folded stacks, which are for flame graphs; what is recorded as .pftrace");
+    free((char *)path);
+    path = strdup(at("run_ascend_pt"));
+    assert_int_equal(RUN("run", "-q", "-p", "In", "-n", "1", "--trace", path).code, 0);
+    r = RUN("report", path);
+    assert_int_equal(r.code, 1);
+    has(r.err, "MindStudio Insight's tables");
+    free((char *)path);
+    r = RUN("report", tool_model);
+    assert_int_equal(r.code, 1);
+    has(r.err, "a model, and no trace");
+    r = RUN("report", tool_file("odd.trace", "a;b 1 x\n"));
+    has(r.err, "\"a;b 1 x\" is neither");
+}
+
+/* What fails stands behind the report, also where both go to one file. */
+static void a_condition_is_told_behind_the_report(void **state) {
+    (void)state;
+    char words[1000], both[8192];
+    snprintf(words, sizeof words, "%s report %s --fail-on 'peak>1' >%s 2>&1", MNEM_COMMAND,
+             small_trace(), at("both"));
+    assert_int_not_equal(system(words), 0);
+    FILE *file = fopen(at("both"), "rb");
+    assert_non_null(file);
+    both[fread(both, 1, sizeof both - 1, file)] = 0;
+    fclose(file);
+    const char *told = strstr(both, "doesn't allow\n");
+    assert_non_null(told);
+    assert_int_equal(told[strlen("doesn't allow\n")], 0);
+}
+
 static void json_is_one_object_on_one_line(void **state) {
     (void)state;
     const tool_result r = RUN("report", small_trace(), "--json", "--fail-on", "peak<1");
@@ -145,6 +218,7 @@ static void a_run_of_the_history_is_reported(void **state) {
     assert_int_equal(RUN("report", "1", "--fail-on", "leaks>0").code, 1); /* not known */
     r = RUN("report", "1", "--html", at("run.html"));
     assert_int_equal(r.code, 2);
+    assert_string_equal(r.out, ""); /* refused before anything is told */
     r = RUN("report", "2");
     assert_int_equal(r.code, 1);
     has(r.err, "no run 2");
@@ -172,6 +246,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_lines_say_it_all),
         cmocka_unit_test(no_line_is_wider_than_80),
+        cmocka_unit_test(no_line_of_a_run_is_wider_than_80),
+        cmocka_unit_test(two_runs_that_are_alike_differ_in_nothing),
+        cmocka_unit_test(what_cant_be_read_is_named),
+        cmocka_unit_test(a_condition_is_told_behind_the_report),
         cmocka_unit_test(json_is_one_object_on_one_line),
         cmocka_unit_test(a_condition_that_holds_exits_with_1),
         cmocka_unit_test(a_condition_that_is_none_is_wrong_usage),

@@ -103,11 +103,21 @@ static inline bool ready(void) {
 
 /* ---- notes ---- */
 
+/* Where reports go; a file that can't be opened is told, once. */
+static int open_report(void) {
+    static atomic_bool told;
+    const int fd = preload_report_open(preload_set.out);
+    const int error = errno, stderr_fd = fd < 0 ? preload_report_open("") : -1;
+    if (stderr_fd >= 0 && *preload_set.out && !atomic_exchange(&told, true))
+        dprintf(stderr_fd, "mnem-track: %s: %s\n", preload_set.out, strerror(error));
+    return fd;
+}
+
 static void mark_report(void) {
     char title[96];
     const uint32_t now = preload_generation();
     snprintf(title, sizeof title, "mark %u at %.2f s", now, (double)preload_mark_ns(now) / 1e9);
-    const int fd = preload_report_open(preload_set.out);
+    const int fd = open_report();
     if (fd < 0) return;
     preload_report(fd, title, now - 1, now - 1);
     if (*preload_set.out) close(fd);
@@ -313,7 +323,7 @@ static void at_end(void *unused) {
     if (atomic_exchange(&ended, true)) return;
     busy = true;
     preload_trace_close(getpid() == owner);
-    const int fd = preload_set.quiet ? -1 : preload_report_open(preload_set.out);
+    const int fd = preload_set.quiet ? -1 : open_report();
     if (fd >= 0) preload_report(fd, "at the end", 0, UINT32_MAX);
     if (fd >= 0 && *preload_set.out) close(fd);
     busy = false;

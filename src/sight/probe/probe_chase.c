@@ -112,9 +112,9 @@ void mnem__probe_curve(mnem__probe_run *run, bool small) {
 
 /* ---- levels ---- */
 
-/* A core that only waits doesn't keep the clock that it computes with: within some milliseconds it
- * may be an eighth lower, and wander (4.1 to 3.6 GHz, 3.9 to 4.5 ns at 16 cycles a load). So a run
- * of passes begins when that has settled, and its figure is the median of them. A last cache that
+/* What a core that only waits reads of L2 changes within some milliseconds, by up to an eighth, and
+ * wanders (3.9 to 4.5 ns): as if its clock fell from 4.1 to 3.6 GHz, which wasn't read. So a run of
+ * passes begins when that has settled, and its figure is the median of them. A last cache that
  * others use keeps the lines of a cycle when they have been met some times: ten rounds before. */
 void mnem__probe_latency(mnem__probe_run *run, int level, bool small) {
     enum { PASSES = 16, STEPS = 1 << 12, ROUNDS = 10 };

@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -140,3 +141,83 @@ def test_perfettos_protos_have_the_same_sums(tmp_path):
         most[None] = max(most.get(None, 0), total)
     assert most.pop(None) == ledger["bytes_peak"]
     assert most == {key: bytes for key, bytes in peaks(ledger).items() if bytes}
+
+
+# ---- several ranks in one file ----
+
+@pytest.fixture(scope="module", params=["pftrace", "json"])
+def ranks(request, tmp_path_factory):
+    """A trace of three ranks, what rank 0's ledger said, and the report's line for each rank."""
+    if not shutil.which("mpirun") or not os.path.exists(MNEM + "-mpi"):
+        pytest.skip("there is no mpirun, or no mnem-mpi beside mnem")
+    path = tmp_path_factory.mktemp("ranks") / f"ranks.{request.param}"
+    more = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    out = subprocess.run(["mpirun", "-n", "3", MNEM, "run", "-p", "In the beginning", "-n", "8", "-q", "-t", "1", "--ctx",
+                          "64", "--memory", "100M", "--json", "--trace", str(path)], env=os.environ | more,
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+    told = json.loads(subprocess.run([MNEM, "report", str(path), "--json"], capture_output=True, text=True,
+                                     check=True).stdout)
+    return path, json.loads(out.splitlines()[-1])["ledger"], told["by_rank"]
+
+
+def counters_of_perfetto(path):
+    """The process's name, the names of its track's parents (the outermost first) and the value of each change."""
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    trace.ParseFromString(path.read_bytes())
+    tracks, last = {}, 0
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+        event = packet.track_event
+        if not packet.HasField("track_event"):
+            continue
+        assert packet.timestamp >= last  # one timeline
+        last = packet.timestamp
+        if event.type != event.TYPE_COUNTER:
+            continue
+        names, track = [], tracks[event.track_uuid]
+        while not track.HasField("process"):
+            names.insert(0, track.name)
+            track = tracks[track.parent_uuid]
+        yield track.process.pid, track.process.process_name, names, event.counter_value
+
+
+def counters_of_chrome(path):
+    events = json.loads(path.read_text())["traceEvents"]
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    threads = [e["tid"] for e in events if e["name"] == "thread_name"]
+    assert len(threads) == len(set(threads))
+    for e in events:
+        if e["ph"] != "C":
+            continue
+        (key, value), = e["args"].items()
+        if e["cat"] == "ledger":
+            yield e["pid"], processes[e["pid"]], [f"ledger {e['id']}", e["name"].removesuffix(" bytes"), key], value
+        elif e["cat"] == "counter":
+            yield e["pid"], processes[e["pid"]], [e["name"]], value
+
+
+def test_a_trace_of_ranks_has_each_ranks_sums(ranks):
+    path, ledger, by_rank = ranks
+    live, most, pids, samples = {}, {}, {}, {}
+    for pid, process, names, value in (counters_of_perfetto if path.suffix == ".pftrace" else counters_of_chrome)(path):
+        pids[process] = pid
+        accounts = live.setdefault(process, {})
+        if len(names) == 3 and names[0] == "ledger 1":
+            accounts[tuple(names[1:])] = value
+            peaks_of = most.setdefault(process, {})
+            for key, bytes in ((tuple(names[1:]), value), (None, sum(accounts.values()))):
+                peaks_of[key] = max(peaks_of.get(key, 0), bytes)
+        elif names == ["ledger 1 total"]:  # the ledger's own sum, at that moment
+            assert sum(accounts.values()) == value
+            samples[process] = samples.get(process, 0) + 1
+    names = [f"mnem rank {i}" for i in range(3)]
+    assert sorted(pids) == names and len(set(pids.values())) == 3
+    for name, told in zip(names, by_rank):
+        assert most[name].pop(None) == told["bytes_peak"]
+        assert sum(live[name].values()) == told["bytes_end"]
+        assert samples[name] == told["samples"] > 1
+    assert most[names[0]] == {key: bytes for key, bytes in peaks(ledger).items() if bytes}
+    assert by_rank[0]["bytes_peak"] == ledger["bytes_peak"]

@@ -82,6 +82,26 @@ static void a_text_that_is_read_too(void **state) {
     assert_null(strstr(s->out, "by rank "));
 }
 
+static bool page_says(const char *file, const char *text) {
+    static char page[1 << 20];
+    read_said(at(file), page, sizeof page);
+    return strstr(page, text);
+}
+
+static void the_page_has_a_row_for_each_rank(void **state) {
+    (void)state;
+    const said *s = shell("%s report run.pftrace --html all.html", MNEM_COMMAND);
+    if (s->code != 0) fail_msg("%s", s->err);
+    assert_true(page_says("all.html", "<h2>Ranks</h2><p class=\"dim\">All else on this page is of "
+                                      "rank 0;"));
+    assert_true(page_says("all.html", "<tr><td>2</td>"));
+    assert_false(page_says("all.html", "<tr><td>3</td>"));
+    s = shell("%s report run.pftrace --rank 1 --html one.html", MNEM_COMMAND);
+    if (s->code != 0) fail_msg("%s", s->err);
+    assert_true(page_says("one.html", "rank 1 of 3"));
+    assert_false(page_says("one.html", "<h2>Ranks</h2>"));
+}
+
 static void what_holds_one_process_is_a_file_of_each(void **state) {
     (void)state;
     const said *s =
@@ -100,6 +120,7 @@ static void what_holds_one_process_is_a_file_of_each(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_is_in_one_file),
+        cmocka_unit_test(the_page_has_a_row_for_each_rank),
         cmocka_unit_test(a_text_that_is_read_too),
         cmocka_unit_test(what_holds_one_process_is_a_file_of_each),
     };

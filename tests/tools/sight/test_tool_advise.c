@@ -120,6 +120,9 @@ static void what_isnt_there_is_said(void **state) {
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "no run of it is in the history"));
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
+    const tool_result two = RUN("advise", tool_model, tool_model);
+    assert_int_equal(two.code, 2);
+    assert_non_null(strstr(two.err, "a second operand is the model of a run"));
 }
 
 /* ---- doing what is said, with runs ---- */

@@ -134,6 +134,13 @@ static void a_word_that_is_not_known_is_refused(void **state) {
     has("blocks takes no value\n");
 }
 
+static void a_report_that_cant_be_written_is_told(void **state) {
+    (void)state;
+    assert_int_equal(run_watched("out=/nothing/here.txt", LEAKY), 0);
+    has("mnem-track: /nothing/here.txt: No such file or directory\n");
+    has_not("at the end");
+}
+
 static void programs_that_are_started_are_left_alone(void **state) {
     (void)state;
     assert_int_equal(run_watched("top=1", "sh -c '" LEAKY " lines; " LEAKY " lines'"), 0);
@@ -277,6 +284,7 @@ int main(void) {
         cmocka_unit_test(blocks_are_told_apart_by_marks),
         cmocka_unit_test(a_report_reaches_a_file_when_the_program_closed_its_own),
         cmocka_unit_test(a_word_that_is_not_known_is_refused),
+        cmocka_unit_test(a_report_that_cant_be_written_is_told),
         cmocka_unit_test(programs_that_are_started_are_left_alone),
         cmocka_unit_test(a_trace_replays_to_the_same_peak),
         cmocka_unit_test(totals_equal_those_of_who_made_the_leaks),

@@ -282,13 +282,19 @@ static int verb_advise(const tool_args *args) {
     char whole[PATH_MAX];
     struct stat info;
     int code;
+    const bool folder = what && stat(what, &info) == 0 && S_ISDIR(info.st_mode) && !is_model(what);
+    if (args->operand[1] && !folder && !is_number(what))
+        return tool_usage("advise",
+                          "a second operand is the model of a run that is named by its number; %s "
+                          "is none",
+                          what);
     if (!what && !o->session.memory)
         code = advise_number(o, 0);
     else if (what && is_number(what))
         code = advise_number(o, strtoull(what, NULL, 10));
     else if (!what || is_model(what))
         code = advise_model(o);
-    else if (stat(what, &info) == 0 && S_ISDIR(info.st_mode) && realpath(what, whole))
+    else if (folder && realpath(what, whole))
         code = advise_folder(o, whole);
     else
         code = advise_trace(o, what);

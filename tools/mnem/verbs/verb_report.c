@@ -101,14 +101,16 @@ static int report_all(report_work *run) {
         code = open_one(run, args->operand[i]);
     if (code == TOOL_OK) code = open_ranks(run, args->operand[0]);
     if (code != TOOL_OK) return code;
+    if (run->asked->html && !run->report[0])
+        return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
+                                    "one): the history keeps sums only");
     if (args->json)
         print_json(run);
     else
         print_all(run);
-    if (run->asked->html && !run->report[0])
-        return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
-                                    "one): the history keeps sums only");
-    if (run->asked->html) code = report_html(run->report[0], run->asked->html);
+    tool_out_flush(); /* what fails is told behind it */
+    if (run->asked->html)
+        code = report_html(run->report[0], run->rank, run->ranks, run->asked->html);
     for (int i = 0; i < run->count; i++)
         if (report_conditions_check(&run->conditions, run->facts[i]) != TOOL_OK) code = TOOL_FAILED;
     return code;

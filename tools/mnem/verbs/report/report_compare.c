@@ -62,21 +62,35 @@ static void insert(owner_change *list, int *count, owner_change c) {
     list[i] = c;
 }
 
-/* The owners that changed most; returns how many. Lists are looked through up to CHANGES_MAX. */
-static int find_changes(const mnem_report_owner *const list[2], const size_t count[2],
-                        owner_change found[ROWS]) {
+typedef struct owner_list {
+    const mnem_report_owner *o;
+    size_t count;
+} owner_list;
+
+/* Several owners may have one name: a line of code that asks several pools. */
+static uint64_t bytes_of(owner_list list, const mnem_report_owner *name, bool *found) {
+    uint64_t sum = 0;
+    *found = false;
+    for (size_t i = 0; i < list.count; i++) {
+        if (!same_owner(&list.o[i], name)) continue;
+        sum += list.o[i].bytes_at_peak;
+        *found = true;
+    }
+    return sum;
+}
+
+/* The names whose bytes changed most; returns how many. Lists are looked through up to
+ * CHANGES_MAX. */
+static int find_changes(const owner_list list[2], owner_change found[ROWS]) {
     int n = 0;
     memset(found, 0, ROWS * sizeof *found);
     for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < count[side] && i < CHANGES_MAX; i++) {
-            const mnem_report_owner *o = &list[side][i];
-            size_t j = 0;
-            while (j < count[!side] && !same_owner(o, &list[!side][j])) j++;
-            const bool other = j < count[!side];
-            if (side && other) continue; /* told from the first side */
-            const uint64_t there = other ? list[!side][j].bytes_at_peak : 0;
-            const owner_change c = {o, side ? there : o->bytes_at_peak,
-                                    side ? o->bytes_at_peak : there};
+        for (size_t i = 0; i < list[side].count && i < CHANGES_MAX; i++) {
+            const mnem_report_owner *o = &list[side].o[i];
+            bool told, first, second;
+            bytes_of((owner_list){list[side].o, i}, o, &told);
+            const owner_change c = {o, bytes_of(list[0], o, &first), bytes_of(list[1], o, &second)};
+            if (told || (side && first)) continue; /* by an earlier one of that name */
             if (gap(&c)) insert(found, &n, c);
         }
     return n;
@@ -84,11 +98,11 @@ static int find_changes(const mnem_report_owner *const list[2], const size_t cou
 
 static int changes_of(const mnem_report_facts *const facts[2], owner_change found[ROWS]) {
     const bool sites = facts[0]->sites && facts[1]->sites;
-    const mnem_report_owner *const list[2] = {sites ? facts[0]->site : facts[0]->account,
-                                              sites ? facts[1]->site : facts[1]->account};
-    const size_t count[2] = {sites ? facts[0]->sites : facts[0]->accounts,
-                             sites ? facts[1]->sites : facts[1]->accounts};
-    return find_changes(list, count, found);
+    owner_list list[2];
+    for (int i = 0; i < 2; i++)
+        list[i] = sites ? (owner_list){facts[i]->site, facts[i]->sites}
+                        : (owner_list){facts[i]->account, facts[i]->accounts};
+    return find_changes(list, found);
 }
 
 void report_compare(const mnem_report_facts *const facts[2]) {

@@ -19,6 +19,8 @@ typedef struct page {
     FILE *file;
     mnem_report *report;
     const mnem_report_facts *f;
+    mnem_report *const *rank; /* of a trace of several, else none */
+    int ranks;
 } page;
 
 /* A text as HTML takes it; what isn't ASCII is as it is where it is UTF-8. */
@@ -203,6 +205,26 @@ static void refusals_table(const page *p) {
     end_table(p, 0);
 }
 
+/* What the terminal has first, too: all else on the page is of one rank. */
+static void ranks_table(const page *p) {
+    char text[REPORT_RANK_CELLS][TOOL_TEXT];
+    if (!p->ranks) return;
+    fprintf(p->file,
+            "<section><h2>Ranks</h2><p class=\"dim\">All else on this page is of rank %u; "
+            "<code>mnem report TRACE --rank N --html FILE</code> makes the page of another."
+            "</p><div class=\"wide\">",
+            p->f->rank);
+    put_columns(p, report_rank_columns);
+    for (int i = 0; i < p->ranks && i < ROWS; i++) {
+        fold_table(p, (size_t)i, (size_t)p->ranks, report_rank_columns);
+        report_rank_cells(mnem_report_facts_get(p->rank[i]), text);
+        fputs("<tr>", p->file);
+        for (int k = 0; k < REPORT_RANK_CELLS; k++) cell(p, "%s", text[k]);
+        fputs("</tr>\n", p->file);
+    }
+    end_table(p, (size_t)p->ranks);
+}
+
 /* ---- the parts ---- */
 
 static void put_title(page *p) {
@@ -232,6 +254,7 @@ static void put_head(page *p) {
         fputs("</dd>\n", p->file);
     }
     fputs("</dl>\n", p->file);
+    ranks_table(p);
 }
 
 static void put_tables(page *p) {
@@ -296,11 +319,11 @@ static mnem_status put_page(page *p) {
     return status;
 }
 
-int report_html(mnem_report *report, const char *path) {
+int report_html(mnem_report *report, mnem_report *const *ranks, int count, const char *path) {
     tool_new out;
     const int code = tool_new_open(&out, path);
     if (code != TOOL_OK) return code;
-    page p = {out.file, report, mnem_report_facts_get(report)};
+    page p = {out.file, report, mnem_report_facts_get(report), ranks, count};
     const mnem_status status = put_page(&p);
     if (status == MNEM_OK) return tool_new_end(&out);
     tool_new_drop(&out);

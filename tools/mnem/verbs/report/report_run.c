@@ -4,9 +4,11 @@
  * The idea: a line has no events, only sums: who held what by kind, the process's peak beside the
  * plan's, how long each phase took. What it doesn't have is not known, as in any trace. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sight/history_file.h"
 #include "verbs/report/report_tool.h"
@@ -44,6 +46,12 @@ static int find_folder(const char *history, const char *folder, mnem_history_run
     const mnem_status status = mnem_history_read(history, same_folder, &s);
     if (status != MNEM_OK) return tool_fail(status);
     if (s.found) return TOOL_OK;
+    char tables[PATH_MAX + 32];
+    snprintf(tables, sizeof tables, "%s/ASCEND_PROFILER_OUTPUT", s.real);
+    if (access(tables, F_OK) == 0)
+        return tool_failed("%s: MindStudio Insight's tables, which are for that viewer; what is "
+                           "recorded as .pftrace, .json or .pickle can be read here",
+                           folder);
     return tool_failed("%s: the history has no run of this folder; `mnem train` adds one when it "
                        "ends, and --trace FILE records what this verb reads",
                        folder);

@@ -48,14 +48,18 @@ int report_run_open(const char *operand, report_run *run);
 
 /* ---- output ---- */
 void report_print(const mnem_report_facts *facts); /* report_text.c */
-/* A line for each rank of one trace. */
+/* A line for each rank of one trace; its cells, under these columns. */
+enum { REPORT_RANK_CELLS = 8 };
+extern const char *const report_rank_columns[REPORT_RANK_CELLS + 1]; /* NULL at the end */
+void report_rank_cells(const mnem_report_facts *facts, char cell[REPORT_RANK_CELLS][TOOL_TEXT]);
 void report_ranks(mnem_report *const *reports, int count);
 json_t *report_ranks_json(mnem_report *const *reports, int count);
 void report_compare(const mnem_report_facts *const facts[2]); /* report_compare.c */
 /* One report, without "type" and conditions (report_json.c). */
 json_t *report_json(const mnem_report_facts *facts);
-/* The page, to that path (report_html.c). Exit code, with the message printed. */
-int report_html(mnem_report *report, const char *path);
+/* The page, to that path (report_html.c), with a table of all ranks where there are some. Exit
+ * code, with the message printed. */
+int report_html(mnem_report *report, mnem_report *const *ranks, int count, const char *path);
 json_t *report_compare_json(const mnem_report_facts *const facts[2]);
 
 /* ---- texts (report_text.c); each returns its buffer ---- */
