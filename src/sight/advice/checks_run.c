@@ -114,9 +114,8 @@ static bool disk_slow(const mnem__checking *c) {
 }
 
 /* What a run that streams takes with all processors at work: its arithmetic is so many times as
- * fast; the reader's own processor time (copies) isn't, and while it has a processor the rest of
- * the team waits for the one that hasn't; and what was waited for is waited for longer, since there
- * is less to do meanwhile. */
+ * fast; the reader's own processor time isn't, and is reckoned as if the whole team waited
+ * meanwhile; and what was waited for is waited for longer, since there is less to do beside. */
 static double streamed_by_all(const mnem__checking *c) {
     const double gain = threads_gain(c), computing = V(SECONDS) - V(WAITING);
     const double reader = fmax(0, V(CPU_SECONDS) - computing * V(THREADS));
