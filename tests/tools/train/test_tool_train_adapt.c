@@ -38,6 +38,8 @@ static void the_log_says_each_step(void **state) {
     assert_int_equal(count(log, "\"type\":\"step\""), 24);
     assert_non_null(strstr(log, "\"pressure\":"));
     assert_non_null(strstr(log, "\"sequences_per_s\":"));
+    for (const char *at = log; (at = strstr(at, "\"efficiency\":")); at++)
+        assert_true(strtod(at + strlen("\"efficiency\":"), NULL) <= 1); /* "null" reads as 0 */
 }
 
 static uint64_t peak_of(const char *out) {
