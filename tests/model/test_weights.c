@@ -23,10 +23,18 @@ typedef enum disk_mode { DISK_GOOD, DISK_SHORT, DISK_BROKEN, DISK_NOT_DIRECT, DI
 static atomic_int disk;
 static atomic_int reads, good_reads; /* BROKEN and CUT begin after so many */
 
+/* Where slots lie; a read that reaches beyond one is counted. */
+static _Atomic uintptr_t ring;
+static atomic_ullong ring_slot;
+static atomic_int beyond;
+
 ssize_t __real_pread(int fd, void *out, size_t n, off_t at);
 ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at);
 
 ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at) {
+    const uintptr_t base = atomic_load(&ring), first = (uintptr_t)out - base;
+    if (base && first / atomic_load(&ring_slot) != (first + n - 1) / atomic_load(&ring_slot))
+        atomic_fetch_add(&beyond, 1);
     int read = atomic_fetch_add(&reads, 1);
     bool late = read >= atomic_load(&good_reads);
     switch ((disk_mode)atomic_load(&disk)) {
@@ -85,17 +93,21 @@ static void resident_check(weights_case *c) {
         assert_true(!packed == !c->resident[i]);
         if (packed)
             assert_memory_equal(packed, c->packed[i],
-                                mnem_pack_bytes(info.type, info.shape[0], info.shape[1]));
+                                mnem_pack_bytes(info.type, weights_case_rows(c, i), info.shape[1]));
     }
 }
 
 static void case_run(weights_case *c, int32_t n, int32_t slots, uint64_t slot_bytes, bool cache) {
     must(weights_case_open(c, n, slots, slot_bytes, cache));
+    atomic_store(&ring_slot, c->sizes.slot_bytes);
+    atomic_store(&ring, (uintptr_t)mnem_block_host(&c->ring_block));
     must_load(c);
     resident_check(c);
     passes_run(c, false);
     passes_run(c, true);
+    atomic_store(&ring, 0);
     weights_case_close(c);
+    assert_int_equal(atomic_load(&beyond), 0);
 }
 
 static void every_chunk_equals_the_packed_file(void **state) {
@@ -109,6 +121,33 @@ static void every_chunk_equals_the_packed_file(void **state) {
         }
     case_run(&c, 0, 0, 0, false);
     case_run(&c, 1, 0, 0, true);
+    weights_case_fini(&c);
+}
+
+/* The smallest slots that hold 16 rows of each. */
+static uint64_t least_slot(weights_case *c) {
+    uint64_t bytes = 4096;
+    while (weights_case_open(c, 0, 3, bytes, false) != MNEM_OK) {
+        weights_case_close(c);
+        bytes += 4096;
+    }
+    weights_case_close(c);
+    return bytes;
+}
+
+/* Spans begin and end anywhere: in a group of 16, in a chunk, in a unit of a direct read. */
+static void rows_in_spans_equal_those_of_the_file(void **state) {
+    (void)state;
+    weights_case c;
+    weights_case_init(&c, path, 3, 2);
+    for (int seed = 1; seed <= 8; seed++) {
+        weights_case_cut(&c, (uint64_t)seed);
+        case_run(&c, 0, 3, least_slot(&c), false);
+        case_run(&c, seed % 4, 2 + seed % 3, (uint64_t)(30 + 11 * (seed % 3)) << 12, seed % 4 == 0);
+        disk_set(seed % 2 ? DISK_SHORT : DISK_NOT_DIRECT, 0);
+        case_run(&c, seed % 3, 3, 30 << 12, false);
+        disk_set(DISK_GOOD, 0);
+    }
     weights_case_fini(&c);
 }
 
@@ -401,6 +440,7 @@ int main(void) {
     weights_file_write(path);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_chunk_equals_the_packed_file),
+        cmocka_unit_test(rows_in_spans_equal_those_of_the_file),
         cmocka_unit_test(fixture_models_stream),
         cmocka_unit_test(streaming_survives_interruptions_and_short_reads),
         cmocka_unit_test(acquire_says_what_the_disk_said),

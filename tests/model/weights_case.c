@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
-
+#include "kit/kit_random.h"
 #include "model/gguf/gguf_writer.h"
 
 static const mnem_type types[] = {
@@ -50,16 +50,36 @@ void weights_file_write(const char *path) {
     must(mnem_gguf_finish(w));
 }
 
-static uint8_t *pack_whole(const mnem_model *model, int32_t tensor) {
+int64_t weights_case_rows(const weights_case *c, int32_t matrix) {
     mnem_tensor_info info;
-    mnem_model_tensor_get(model, (uint32_t)tensor, &info);
+    mnem_model_tensor_get(c->model, (uint32_t)c->tensors[matrix], &info);
+    int64_t rows = 0;
+    for (int i = 0; i < MNEM__ROW_SPANS; i++)
+        rows += c->here[matrix].span[i].end - c->here[matrix].span[i].begin;
+    return rows ? rows : info.shape[0];
+}
+
+/* The rows that are here. */
+static uint8_t *pack_matrix(const weights_case *c, int32_t matrix) {
+    const uint32_t tensor = (uint32_t)c->tensors[matrix];
+    const mnem_row_range *span = c->here[matrix].span;
+    mnem_tensor_info info;
+    mnem_model_tensor_get(c->model, tensor, &info);
+    const int64_t here = weights_case_rows(c, matrix);
     uint64_t group = mnem_pack_group_bytes(info.type, info.shape[1]);
-    uint64_t row = mnem_type_row_bytes(info.type, info.shape[1]);
-    uint8_t *raw = malloc(info.bytes);
-    uint8_t *packed = aligned_alloc(64, mnem_pack_bytes(info.type, info.shape[0], info.shape[1]));
-    must(mnem_model_tensor_read(model, (uint32_t)tensor, 0, info.bytes, raw));
-    for (int64_t r = 0; r < info.shape[0]; r += MNEM_PACK_ROWS) {
-        int64_t rows = info.shape[0] - r < MNEM_PACK_ROWS ? info.shape[0] - r : MNEM_PACK_ROWS;
+    uint64_t row = mnem_type_row_bytes(info.type, info.shape[1]), got = 0;
+    uint8_t *raw = malloc((uint64_t)here * row);
+    uint8_t *packed = aligned_alloc(64, mnem_pack_bytes(info.type, here, info.shape[1]));
+    const mnem_row_range all = {0, (int32_t)info.shape[0]};
+    if (span[0].end == 0) span = &all;
+    for (int i = 0; got < (uint64_t)here * row; i++) {
+        const uint64_t bytes = (uint64_t)(span[i].end - span[i].begin) * row;
+        must(mnem_model_tensor_read(c->model, tensor, (uint64_t)span[i].begin * row, bytes,
+                                    raw + got));
+        got += bytes;
+    }
+    for (int64_t r = 0; r < here; r += MNEM_PACK_ROWS) {
+        int64_t rows = here - r < MNEM_PACK_ROWS ? here - r : MNEM_PACK_ROWS;
         mnem_pack_group(info.type, rows, info.shape[1], raw + (uint64_t)r * row,
                         packed + (uint64_t)(r / MNEM_PACK_ROWS) * group);
     }
@@ -73,13 +93,36 @@ void weights_case_init(weights_case *c, const char *path, int32_t head, int32_t 
     mnem_tensor_info info;
     for (uint32_t i = 0; mnem_model_tensor_get(c->model, i, &info); i++) {
         if (info.dims != 2 || !mnem_pack_group_bytes(info.type, info.shape[1])) continue;
-        c->packed[c->count] = pack_whole(c->model, (int32_t)i);
-        c->tensors[c->count++] = (int32_t)i;
+        c->tensors[c->count] = (int32_t)i;
+        c->packed[c->count] = pack_matrix(c, c->count);
+        c->count++;
     }
     assert_true(c->count > head + extra);
     c->body = c->count - head - extra;
     c->head = head;
     must(mnem_device_open("host", NULL, &c->device));
+}
+
+static int32_t pick(uint64_t *random, int32_t low, int32_t high) {
+    return low + (int32_t)(next_random(random) % (uint64_t)(high - low + 1));
+}
+
+void weights_case_cut(weights_case *c, uint64_t seed) {
+    c->cut = true;
+    for (int32_t m = 0; m < c->count; m++) {
+        mnem_tensor_info info;
+        mnem_model_tensor_get(c->model, (uint32_t)c->tensors[m], &info);
+        const int32_t rows = (int32_t)info.shape[0];
+        const int spans = pick(&seed, 1, rows < MNEM__ROW_SPANS ? rows : MNEM__ROW_SPANS);
+        mnem__row_spans *here = &c->here[m];
+        *here = (mnem__row_spans){0};
+        for (int i = 0; i < spans; i++) { /* each in its own part, as q, k and v are */
+            const int32_t begin = pick(&seed, rows * i / spans, rows * (i + 1) / spans - 1);
+            here->span[i] = (mnem_row_range){begin, pick(&seed, begin + 1, rows * (i + 1) / spans)};
+        }
+        free(c->packed[m]);
+        c->packed[m] = pack_matrix(c, m);
+    }
 }
 
 void weights_case_fini(weights_case *c) {
@@ -101,6 +144,7 @@ mnem_status weights_case_open(weights_case *c, int32_t n, int32_t slots, uint64_
     for (int32_t i = 0; i < c->count; i++) c->resident[i] = n && i % n == 0;
     c->options = (mnem__weights_options){.model = c->model,
                                          .tensors = c->tensors,
+                                         .rows = c->cut ? c->here : NULL,
                                          .resident = c->resident,
                                          .body_count = c->body,
                                          .head_count = c->head,
@@ -153,8 +197,6 @@ static void hold_end(pass_walk *w) {
 
 /* false when the walk stops here. */
 static bool matrix_walk(pass_walk *w, int32_t matrix) {
-    mnem_tensor_info info;
-    mnem_model_tensor_get(w->c->model, (uint32_t)w->c->tensors[matrix], &info);
     mnem__weights_chunk chunk = {0};
     for (int64_t row = 0; !chunk.last; row = chunk.row_end) {
         if (w->left-- == 0) return false;
@@ -168,7 +210,7 @@ static bool matrix_walk(pass_walk *w, int32_t matrix) {
         } else {
             mnem__weights_release(w->c->weights, &chunk);
         }
-        if (chunk.last) assert_int_equal(chunk.row_end, info.shape[0]);
+        if (chunk.last) assert_int_equal(chunk.row_end, weights_case_rows(w->c, matrix));
     }
     return true;
 }

@@ -12,6 +12,8 @@ typedef struct weights_case {
     mnem_model *model;
     int32_t tensors[CASE_MATRICES_MAX];
     bool resident[CASE_MATRICES_MAX];
+    bool cut; /* of each those rows are here: */
+    mnem__row_spans here[CASE_MATRICES_MAX];
     int32_t body, head; /* the rest are extra */
     int32_t count;
     uint8_t *packed[CASE_MATRICES_MAX]; /* by matrix, 64-byte aligned */
@@ -29,7 +31,12 @@ void weights_file_write(const char *path);
 /* Opens a model: every two-dimensional tensor of a weight's type is a matrix. The last `head` ones
  * before `extra` are the head's. Packs every one for comparison. */
 void weights_case_init(weights_case *c, const char *path, int32_t head, int32_t extra);
+/* Of each only some rows from now on, at random, in up to three spans. */
+void weights_case_cut(weights_case *c, uint64_t seed);
 void weights_case_fini(weights_case *c);
+
+/* Of a matrix that are here. */
+int64_t weights_case_rows(const weights_case *c, int32_t matrix);
 
 /* Measures, takes the blocks and creates; every matrix i with i % n == 0 is resident (n 0:
  * none). */

@@ -51,19 +51,6 @@ static inline int32_t layer_bias(builder *b, mnem__role role) {
     return layer_vector(b, mnem__role_get(role)->bias);
 }
 
-/* Of a matrix: of the rows that are here. */
-static inline int32_t matrix_bias(builder *b, mnem__role role) {
-    const mnem__role bias = mnem__role_get(role)->bias;
-    if (!bias || !mnem__transformer_is_cut(b->t)) return layer_vector(b, bias);
-    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
-    const mnem__vector *v = &b->o->map->vectors[first + bias];
-    const mnem_row_range rows = mnem__transformer_rows_of(b->t, role);
-    if (v->tensor < 0) return 0;
-    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, rows.end - rows.begin);
-    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS,
-                               v->offset + (uint64_t)rows.begin * sizeof(float));
-}
-
 /* The layers of an encoder have their keys and values in the same place, one after another, and so
  * have those that are programs by themselves. */
 static inline int32_t layer_pages(const builder *b) {

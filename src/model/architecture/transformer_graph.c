@@ -132,7 +132,7 @@ static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
-    add_matmul(b, layer_handle(b, role), in, matrix_bias(b, role), out, accumulate);
+    add_matmul(b, layer_handle(b, role), in, layer_bias(b, role), out, accumulate);
 }
 
 /* Of each head, or of all of a token. */

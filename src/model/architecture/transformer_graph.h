@@ -9,20 +9,23 @@
 
 #include "mnem/graph.h"
 #include "model/architecture/architecture.h"
+#include "model/architecture/row_spans.h"
 
 typedef struct mnem__vector {
     int32_t tensor;  /* -1: there is none */
     int64_t n;       /* numbers; of the table of positions: rows */
+    mnem__role of;   /* NONE: all are here; else those of the rows that are here of that matrix */
     uint64_t offset; /* in the small block */
 } mnem__vector;
 
 typedef struct mnem__transformer_map {
     const mnem_model *model;
     mnem_transformer shape;
+    mnem_row_part whole;                         /* of the model, of which shape may be a part */
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
     int32_t embedding;     /* handle of the embedding matrix: of the head when tied; -1: not here */
     int32_t *matrices;     /* tensor indices */
-    mnem_row_range *rows;  /* of each matrix those that are here; NULL: all */
+    mnem__row_spans *rows; /* of each matrix those that are here; NULL: all */
     int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
     mnem__vector token_type, embed_norm, embed_norm_bias;

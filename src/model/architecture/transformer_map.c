@@ -5,18 +5,35 @@
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "model/architecture/transformer_rows.h"
 
-static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
+/* Those numbers of a tensor that are here (of: mnem__vector). */
+static mnem__vector add_some(mnem__transformer_map *map, int32_t tensor, mnem__role of) {
     mnem_tensor_info info;
-    mnem__vector v = {.tensor = -1};
+    mnem__vector v = {.tensor = -1, .of = of};
     if (tensor < 0 || !mnem_model_tensor_get(map->model, (uint32_t)tensor, &info)) return v;
     v.tensor = tensor;
     v.n = 1;
     for (int i = 0; i < info.dims; i++) v.n *= info.shape[i];
+    if (of) {
+        const mnem__row_spans here = mnem__transformer_rows_of(map, of);
+        v.n = mnem__row_spans_rows(&here);
+    }
     v.offset = map->vector_bytes;
     map->vector_bytes += mnem__align_up((uint64_t)v.n * sizeof(float), 64);
     return v;
+}
+
+static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
+    return add_some(map, tensor, MNEM__ROLE_NONE);
+}
+
+/* The matrix of which only some rows are here, if a vector is its bias. */
+static mnem__role cut_matrix_of(const mnem__transformer_map *map, mnem__role bias) {
+    for (int role = MNEM__LAYER_MATRIX_FIRST; map->rows && role < MNEM__ROLE_ROUTER; role++)
+        if (mnem__role_get((mnem__role)role)->bias == bias) return (mnem__role)role;
+    return MNEM__ROLE_NONE;
 }
 
 /* The table of positions as it is in the file. */
@@ -36,7 +53,7 @@ static uint64_t lay_out(const mnem_transformer *t, uint8_t *base) {
     const bool cut = t->rows.vocab.end > 0;
     const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
     const uint64_t rows_at = matrices_at + matrices * sizeof(int32_t);
-    const uint64_t first_at = rows_at + (cut ? matrices * sizeof(mnem_row_range) : 0);
+    const uint64_t first_at = rows_at + (cut ? matrices * sizeof(mnem__row_spans) : 0);
     const uint64_t vectors_at = mnem__align_up(first_at + (layers + 1) * sizeof(int32_t), 16);
     if (base) {
         mnem__transformer_map *map = (void *)base;
@@ -65,7 +82,7 @@ int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role ro
 }
 
 static void add_matrix(mnem__transformer_map *map, mnem__role role, int32_t tensor) {
-    if (map->rows) map->rows[map->body_count] = mnem__transformer_rows_of(&map->shape, role);
+    if (map->rows) map->rows[map->body_count] = mnem__transformer_rows_of(map, role);
     map->matrices[map->body_count++] = tensor;
 }
 
@@ -80,7 +97,8 @@ static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses,
         const mnem__role role = (mnem__role)(MNEM__LAYER_VECTOR_FIRST + i);
         vectors[i] = (mnem__vector){.tensor = -1};
         if (mnem__layer_here(&map->shape, layer))
-            vectors[i] = add_vector(map, mnem__role_tensor(map->model, role, layer));
+            vectors[i] =
+                add_some(map, mnem__role_tensor(map->model, role, layer), cut_matrix_of(map, role));
     }
 }
 
@@ -117,7 +135,7 @@ static void find_vectors(mnem__transformer_map *map) {
 /* Of a part of the rows: the output matrix's; the embedding's are read one by one. */
 static void find_cut_ends(mnem__transformer_map *map, int32_t embedding, int32_t output) {
     map->head_count = 1;
-    map->rows[map->body_count] = map->shape.rows.vocab;
+    map->rows[map->body_count] = (mnem__row_spans){{map->shape.rows.vocab}};
     map->matrices[map->body_count] = output < 0 ? embedding : output;
     map->embedding = map->body_count + map->head_count;
     map->matrices[map->embedding] = embedding;
@@ -141,17 +159,21 @@ static void find_ends(mnem__transformer_map *map) {
     }
 }
 
-static mnem_status map_shape(const mnem_model *model, const mnem_transformer *shape,
-                             mnem__transformer_map **map) {
-    uint8_t *base = mnem__calloc("session", 1, lay_out(shape, NULL));
+/* Of those rows of its matrices (NULL: of all). */
+static mnem_status map_shape(const mnem_model *model, const mnem_transformer *whole,
+                             const mnem_row_part *part, mnem__transformer_map **map) {
+    mnem_transformer shape = *whole;
+    if (part) MNEM__TRY(mnem__transformer_cut(&shape, part));
+    uint8_t *base = mnem__calloc("session", 1, lay_out(&shape, NULL));
     if (!base) return mnem__heap_status();
-    lay_out(shape, base);
+    lay_out(&shape, base);
     mnem__transformer_map *made = (void *)base;
     made->model = model;
-    made->shape = *shape;
-    const mnem__tensor_use *uses = mnem__architecture_find(shape->architecture)->tensors;
-    for (int32_t layer = 0; layer < shape->layers; layer++) find_layer(made, uses, layer);
-    made->layer_first[shape->layers] = made->body_count;
+    made->shape = shape;
+    made->whole = mnem__transformer_whole(whole);
+    const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
+    for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
+    made->layer_first[shape.layers] = made->body_count;
     find_vectors(made);
     find_ends(made);
     *map = made;
@@ -172,7 +194,7 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
                           end - 1, shape.layers);
     shape.part_begin = begin;
     shape.part_end = end;
-    return map_shape(model, &shape, map);
+    return map_shape(model, &shape, NULL, map);
 }
 
 mnem_status mnem__transformer_map_rows(const mnem_model *model, const mnem_row_part *part,
@@ -180,8 +202,7 @@ mnem_status mnem__transformer_map_rows(const mnem_model *model, const mnem_row_p
     *map = NULL;
     mnem_transformer shape;
     MNEM__TRY(mnem_model_transformer(model, &shape));
-    MNEM__TRY(mnem__transformer_cut(&shape, part));
-    return map_shape(model, &shape, map);
+    return map_shape(model, &shape, part, map);
 }
 
 void mnem__transformer_map_destroy(mnem__transformer_map *map) {
@@ -194,13 +215,16 @@ static mnem_status load_vector(const mnem__transformer_map *map, const mnem__vec
     enum { PIECE = 1024 };
     mnem_tensor_info info;
     _Alignas(64) uint8_t raw[PIECE * sizeof(float)];
+    mnem__row_spans here = {0};
+    int64_t n, from;
     if (v->tensor < 0) return MNEM_OK;
+    if (v->of) here = mnem__transformer_rows_of(map, v->of);
     mnem_model_tensor_get(map->model, (uint32_t)v->tensor, &info);
     float *out = (float *)(void *)(block + v->offset);
-    for (int64_t at = 0; at < v->n; at += PIECE) {
-        const int64_t n = v->n - at < PIECE ? v->n - at : PIECE;
+    for (int64_t at = 0; at < v->n; at += n) {
+        n = mnem__row_spans_together(&here, at, mnem__min_i64(v->n - at, PIECE), &from);
         mnem_status status = mnem_model_tensor_read(map->model, (uint32_t)v->tensor,
-                                                    mnem_type_row_bytes(info.type, at),
+                                                    mnem_type_row_bytes(info.type, from),
                                                     mnem_type_row_bytes(info.type, n), raw);
         if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, out + at);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", info.name);

@@ -4,6 +4,7 @@
  *     k, v   rows of their keys and values     down       of its hidden rows' columns
  *     o      of its hidden rows' columns       output     some words
  *
+ * Where q, k and v, or gate and up, are one matrix below each other, a part has rows of each.
  * A part computes whole numbers of what each matrix gives, never sums of parts of them: before o,
  * down and whatever reads hidden rows, columns of all parts are gathered. So every number is made
  * as by one program, whoever makes it. */
@@ -19,8 +20,6 @@ const char *mnem__transformer_uncut(const mnem_transformer *t) {
            : t->experts > 0                              ? "a mixture of experts"
            : t->latent > 0                               ? "attention through a latent"
            : t->wide_qk_norm                             ? "a norm over all heads"
-           : mnem__architecture_has(a, MNEM__ROLE_QKV)   ? "queries, keys and values in one matrix"
-           : t->gate_in_up                               ? "gate and up in one matrix"
            : mnem__architecture_has(a, MNEM__ROLE_SINKS) ? "sinks of heads"
                                                          : NULL;
 }
@@ -61,14 +60,27 @@ static mnem_row_range times(mnem_row_range span, int32_t n) {
     return (mnem_row_range){span.begin * n, span.end * n};
 }
 
-mnem_row_range mnem__transformer_rows_of(const mnem_transformer *t, mnem__role role) {
+/* So many rows farther down. */
+static mnem_row_range below(mnem_row_range span, int32_t rows) {
+    return (mnem_row_range){span.begin + rows, span.end + rows};
+}
+
+mnem__row_spans mnem__transformer_rows_of(const mnem__transformer_map *map, mnem__role role) {
+    const mnem_transformer *t = &map->shape;
+    const mnem_row_range q = times(t->rows.heads, t->head_dim), ff = t->rows.ff;
+    const mnem_row_range kv = times(t->rows.kv_heads, t->head_dim);
+    const int32_t k_at = map->whole.heads.end * t->head_dim;
+    const int32_t v_at = k_at + map->whole.kv_heads.end * t->head_dim;
     switch (role) {
-    case MNEM__ROLE_Q: return times(t->rows.heads, t->head_dim);
+    case MNEM__ROLE_Q: return (mnem__row_spans){{q}};
     case MNEM__ROLE_K:
-    case MNEM__ROLE_V: return times(t->rows.kv_heads, t->head_dim);
-    case MNEM__ROLE_GATE:
-    case MNEM__ROLE_UP: return t->rows.ff;
-    default: return t->rows.embd; /* o, down */
+    case MNEM__ROLE_V: return (mnem__row_spans){{kv}};
+    case MNEM__ROLE_QKV: return (mnem__row_spans){{q, below(kv, k_at), below(kv, v_at)}};
+    case MNEM__ROLE_GATE: return (mnem__row_spans){{ff}};
+    case MNEM__ROLE_UP:
+        if (t->gate_in_up) return (mnem__row_spans){{ff, below(ff, map->whole.ff.end)}};
+        return (mnem__row_spans){{ff}};
+    default: return (mnem__row_spans){{t->rows.embd}}; /* o, down */
     }
 }
 
@@ -88,7 +100,7 @@ void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
     if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[handle], info) || !map->rows ||
         handle >= map->body_count + map->head_count)
         return;
-    const int64_t rows = info->shape[0], here = map->rows[handle].end - map->rows[handle].begin;
+    const int64_t rows = info->shape[0], here = mnem__row_spans_rows(&map->rows[handle]);
     info->bytes = info->bytes / (uint64_t)rows * (uint64_t)here;
     info->file_bytes = info->file_bytes / (uint64_t)rows * (uint64_t)here;
     info->shape[0] = here;

@@ -21,6 +21,7 @@
 
 #include "mnem/graph.h"
 #include "mnem/model.h"
+#include "model/architecture/row_spans.h"
 
 typedef enum mnem__pass { MNEM__PASS_BODY, MNEM__PASS_HEAD, MNEM__PASSES } mnem__pass;
 
@@ -31,9 +32,8 @@ typedef struct mnem__weights_options {
      * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
      * resident or absent (an embedding table that isn't also the output). */
     const int32_t *tensors;
-    const mnem_row_range
-        *rows;            /* of each those that are here, as though it had no others; NULL: all */
-    const bool *resident; /* for each; not resident extra matrices are not loaded at all */
+    const mnem__row_spans *rows; /* of each those that are here; NULL: all */
+    const bool *resident;        /* for each; not resident extra matrices are not loaded at all */
     int32_t body_count, head_count, extra_count;
     int32_t slots;        /* at least 2 when anything is streamed; 0: choose */
     uint64_t slot_bytes;  /* multiple of 4096; 0: choose */

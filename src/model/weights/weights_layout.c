@@ -26,9 +26,12 @@ static uint64_t raw_at(const mnem__matrix *m, uint64_t groups) {
     return up(m->packed_bytes + (groups - 1) * more);
 }
 
-/* What a chunk of so many groups needs of a slot. */
+/* What a chunk of so many groups needs of a slot. Spans are read behind each other, each from a
+ * whole unit on, and moved together: three units more than its bytes and one unit. */
 static uint64_t chunk_slot_bytes(const mnem__matrix *m, uint64_t groups) {
-    uint64_t raw = raw_at(m, groups) + up(MNEM__WEIGHTS_ALIGNMENT - 1 + groups * m->raw_bytes);
+    const uint64_t apart = mnem__row_spans_count(&m->here) > 1 ? 3 * MNEM__WEIGHTS_ALIGNMENT : 0;
+    uint64_t raw =
+        raw_at(m, groups) + apart + up(MNEM__WEIGHTS_ALIGNMENT - 1 + groups * m->raw_bytes);
     uint64_t packed = groups * m->packed_bytes;
     return raw > packed ? raw : packed;
 }
@@ -107,15 +110,23 @@ static uint64_t groups_that_fit(const mnem__matrix *m, uint64_t slot_bytes) {
     return groups;
 }
 
-/* Only those rows of it. Packed rows of a file come in whole groups. */
-static mnem_status take_rows(const char *name, mnem_row_range rows, mnem__matrix *m) {
-    if (rows.begin < 0 || rows.begin >= rows.end || rows.end > m->rows || m->expert_groups ||
-        (m->compact &&
-         (rows.begin % MNEM_PACK_ROWS || (rows.end % MNEM_PACK_ROWS && rows.end != m->rows))))
-        return mnem__fail(MNEM_UNSUPPORTED, "weights: rows %d to %d of %s can't be had alone",
-                          rows.begin, rows.end - 1, name);
-    m->first_row = rows.begin;
-    m->rows = rows.end - rows.begin;
+/* Packed rows of a file come in whole groups. */
+static bool is_span(const mnem__matrix *m, mnem_row_range rows) {
+    if (rows.begin < 0 || rows.begin >= rows.end || rows.end > m->rows || m->expert_groups)
+        return false;
+    return !m->compact || (rows.begin % MNEM_PACK_ROWS == 0 &&
+                           (rows.end % MNEM_PACK_ROWS == 0 || rows.end == m->rows));
+}
+
+/* Only those rows of it. */
+static mnem_status take_rows(const char *name, const mnem__row_spans *here, mnem__matrix *m) {
+    const int count = mnem__row_spans_count(here);
+    for (int i = 0; i < count; i++)
+        if (!is_span(m, here->span[i]))
+            return mnem__fail(MNEM_UNSUPPORTED, "weights: rows %d to %d of %s can't be had alone",
+                              here->span[i].begin, here->span[i].end - 1, name);
+    m->here = *here;
+    if (count > 0) m->rows = mnem__row_spans_rows(here);
     return MNEM_OK;
 }
 
@@ -146,7 +157,7 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
     m->row_bytes =
         info.compact ? m->packed_bytes / MNEM_PACK_ROWS : mnem_type_row_bytes(info.type, m->k);
     m->raw_bytes = MNEM_PACK_ROWS * m->row_bytes;
-    if (o->rows && o->rows[index].end > 0) MNEM__TRY(take_rows(info.name, o->rows[index], m));
+    if (o->rows) MNEM__TRY(take_rows(info.name, &o->rows[index], m));
     if (!slot_bytes) return MNEM_OK;
     uint64_t groups = mnem__div_up((uint64_t)m->rows, MNEM_PACK_ROWS);
     uint64_t fit = groups_that_fit(m, slot_bytes);
@@ -288,6 +299,16 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
     return MNEM_OK;
 }
 
+static mnem_status tell_rows(const mnem__matrix *m, mnem__on_weights_range *tell, void *context) {
+    int64_t n, at;
+    for (int64_t row = 0; row < m->rows; row += n) {
+        n = mnem__row_spans_together(&m->here, row, m->rows - row, &at);
+        MNEM__TRY(tell(context, m->file, m->offset + (uint64_t)at * m->row_bytes,
+                       (uint64_t)n * m->row_bytes));
+    }
+    return MNEM_OK;
+}
+
 mnem_status mnem__weights_ranges(const mnem__weights_options *o, mnem__on_weights_range *tell,
                                  void *context) {
     for (int32_t i = 0; i < matrix_count(o); i++) {
@@ -295,14 +316,12 @@ mnem_status mnem__weights_ranges(const mnem__weights_options *o, mnem__on_weight
         mnem_tensor_info info;
         if (i >= o->body_count + o->head_count && !o->resident[i]) continue;
         MNEM__TRY(mnem__matrix_describe(o, i, 0, &m));
-        uint64_t at = m.offset + (uint64_t)m.first_row * m.row_bytes;
-        uint64_t bytes = (uint64_t)m.rows * m.row_bytes;
         if (m.made >= 0) { /* of the whole tensor */
             mnem_model_tensor_get(o->model, (uint32_t)m.made, &info);
-            at = info.offset;
-            bytes = info.file_bytes;
+            MNEM__TRY(tell(context, m.file, info.offset, info.file_bytes));
+        } else {
+            MNEM__TRY(tell_rows(&m, tell, context));
         }
-        MNEM__TRY(tell(context, m.file, at, bytes));
     }
     return MNEM_OK;
 }

@@ -40,7 +40,7 @@ typedef struct mnem__matrix {
     bool resident;
     uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
-    int64_t first_row;     /* of the tensor: where these rows begin */
+    mnem__row_spans here;  /* which of the tensor's rows these are */
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
     uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a row in the file; of a group of 16 */

@@ -89,14 +89,38 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
                       error == FILE_ENDS ? "the file ends before" : strerrordesc_np(error));
 }
 
-static mnem_status matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
-                               uint8_t *buffer, uint8_t **raw) {
-    at += (uint64_t)m->first_row * m->row_bytes;
+/* Bytes of the tensor that lie together. */
+static mnem_status piece_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
+                              uint8_t *buffer, uint8_t **raw) {
     if (m->made < 0)
         return mnem__weights_part_read(&w->parts[m->file], w->page_cache, m->offset + at, bytes,
                                        buffer, raw);
     *raw = buffer;
     return mnem_model_tensor_read(w->model, (uint32_t)m->made, at, bytes, buffer);
+}
+
+/* Bytes of rows that are here, whose places in the tensor may be apart: all but the first are read
+ * behind what is there and moved up to it. */
+static mnem_status matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
+                               uint8_t *buffer, uint8_t **raw) {
+    uint64_t got = 0, piece;
+    for (; got < bytes; got += piece) {
+        int64_t row;
+        const int64_t n = mnem__row_spans_together(&m->here, (int64_t)((at + got) / m->row_bytes),
+                                                   (int64_t)((bytes - got) / m->row_bytes), &row);
+        const uint64_t from = (uint64_t)row * m->row_bytes;
+        piece = (uint64_t)n * m->row_bytes;
+        if (got == 0) {
+            MNEM__TRY(piece_read(w, m, from, piece, buffer, raw));
+            continue;
+        }
+        const uint64_t taken = (uint64_t)(*raw - buffer) + got;
+        uint8_t *more;
+        MNEM__TRY(piece_read(w, m, from, piece,
+                             buffer + mnem__align_up(taken, MNEM__WEIGHTS_ALIGNMENT), &more));
+        memmove(buffer + taken, more, piece);
+    }
+    return MNEM_OK;
 }
 
 static void tell_read(const mnem__weights *w, const mnem__matrix *m, mnem__event_what what,
@@ -177,15 +201,16 @@ static bool job_take(mnem__weights *w, job *j) {
 
 /* Of some rows that aren't 2:4 the first place. */
 static mnem_status not_sparse(const mnem__matrix *m, int64_t row, const uint8_t *raw) {
-    int64_t at;
+    int64_t at, tensor_row;
     while ((at = mnem_sparse_check(m->type, m->k, raw)) < 0) {
         raw += m->row_bytes;
         row++;
     }
+    mnem__row_spans_together(&m->here, row, 1, &tensor_row);
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: the file says 2:4 (mnem.sparsity.pattern), but row %lld has more than "
                       "two numbers in columns %lld to %lld",
-                      m->name, (long long)(m->first_row + row), (long long)at, (long long)at + 3);
+                      m->name, (long long)tensor_row, (long long)at, (long long)at + 3);
 }
 
 mnem_status mnem__weights_pack(const mnem__matrix *m, int64_t row, int64_t rows, const uint8_t *raw,

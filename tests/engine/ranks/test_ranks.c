@@ -29,7 +29,13 @@ static struct {
     {"--arch llama --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 5 --ff 2048", "", 4,
      5},
     {"--arch llama --heads 2 --kv-heads 1 --type BF16 --tied --layers 3 --ff 1024", "", 2, 3},
-    {"--arch gpt2 --heads 2 --kv-heads 2 --type F16 --layers 4 --ff 1024", "", 0, 4},
+    /* queries, keys and values in one matrix, with one bias; gate and up in one */
+    {"--arch gpt2 --heads 4 --kv-heads 4 --head-dim 32 --type F16 --layers 4 --ff 1024", "", 4, 4},
+    {"--arch phi3 --embd 192 --heads 6 --kv-heads 3 --head-dim 32 --type Q4_0 --layers 4 "
+     "--ff 1056 --vocab 390",
+     "", 6, 4},
+    {"--arch glm4 --bias --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 3 --ff 2048", "",
+     4, 3},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
      "", 4, 5},
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
@@ -38,7 +44,7 @@ static struct {
     {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 8, 0},
     /* windows of 24 tokens, in some layers or in all */
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf", 2, 0},
-    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf", 2, 0},
     /* rows that no number of ranks divides, and biases of them */
     {"--arch qwen2 --bias --embd 160 --heads 14 --kv-heads 7 --head-dim 32 --type Q4_0 --layers 3 "
      "--ff 1056 --vocab 390",
@@ -344,7 +350,7 @@ static void run_case(uint64_t seed) {
                                    .sequences = pick(&random, 1, SEQUENCES),
                                    .logits_rows = pick(&random, 0, 5),
                                    .cut = rows ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS,
-                                   .page_cache = true};
+                                   .page_cache = seed % 4 > 0};
     compute_alone(model, kind);
     for (int32_t i = 0; i < size; i++) {
         ranks[i] = (rank){.model = model, .kind = kind, .options = o, .seed = seed};

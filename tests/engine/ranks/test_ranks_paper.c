@@ -117,14 +117,16 @@ static void what_ranks_send_is_what_the_plan_says(void **state) {
     static const char *const made[] = {
         "--arch llama --heads 2 --kv-heads 1 --type BF16 --tied --layers 6 --ff 1024",
         "--arch qwen2 --bias --embd 160 --heads 14 --kv-heads 7 --head-dim 32 --type Q4_0 "
-        "--layers 6 --ff 1056 --vocab 390"};
-    static const int32_t most[] = {2, 5, 5};
-    for (int m = 0; m < 3; m++) {
+        "--layers 6 --ff 1056 --vocab 390",
+        "--arch phi3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 3 --ff 1056"};
+    enum { MADE = sizeof made / sizeof *made };
+    static const int32_t most[MADE + 1] = {2, 5, 3, 5};
+    for (int m = 0; m <= MADE; m++) {
         char path[256], name[40];
         snprintf(name, sizeof name, "paper%d.gguf", m);
         snprintf(path, sizeof path, "%s",
-                 m < 2 ? kit_path(name) : MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf");
-        if (m < 2) make_model(path, made[m]);
+                 m < MADE ? kit_path(name) : MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf");
+        if (m < MADE) make_model(path, made[m]);
         for (int32_t size = 2; size <= most[m]; size++)
             for (int cut = 0; cut < 2; cut++) {
                 const rank of = {.path = path, .cut = (mnem_cut)cut};

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_model.h"
 #include "kit/kit_random.h"
 #include "tools/ranks/mpirun.h"
 
@@ -152,21 +153,25 @@ static void a_server_over_ranks_answers_and_ends(void **state) {
     check_table(s->err, 2);
 }
 
-/* Ranks but the first run where the model isn't: in the folder `none`. */
-static const said *without_file(const char *cut, int ranks) {
+/* Ranks but the first run where the model (in the folder) isn't: in the folder `none`. */
+static const said *run_without(const char *model, const char *cut, int ranks) {
     FILE *script = fopen(at("rank.sh"), "wb");
     assert_non_null(script);
     fprintf(script,
             "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || cd none\n"
-            "exec %s run here.gguf --raw -p 'And it came' --temp 0.9 --seed 3 -n 20 --ctx 128 "
+            "exec %s run %s --raw -p 'And it came' --temp 0.9 --seed 3 -n 20 --ctx 128 "
             "--memory %dM --cut %s\n",
-            MNEM_COMMAND, MORE + 60, cut);
+            MNEM_COMMAND, model, MORE + 60, cut);
     assert_int_equal(fclose(script), 0);
-    const said *s = shell("[ -e here.gguf ] || cp %s here.gguf; mkdir -p none; export "
-                          "XDG_CACHE_HOME=$PWD/kept; " MPIRUN_OF "sh rank.sh",
-                          tool_model, ranks);
+    const said *s =
+        shell("mkdir -p none; export XDG_CACHE_HOME=$PWD/kept; " MPIRUN_OF "sh rank.sh", ranks);
     if (s->code != 0) fail_msg("%s: %s", cut, s->err);
     return s;
+}
+
+static const said *without_file(const char *cut, int ranks) {
+    shell("[ -e here.gguf ] || cp %s here.gguf", tool_model);
+    return run_without("here.gguf", cut, ranks);
 }
 
 /* It keeps what came: another run needs nothing more, another cut something. */
@@ -199,6 +204,30 @@ static void a_rank_without_the_file_gets_its_part(void **state) {
     /* Another file of that name is another part. */
     shell("touch -d 2020-01-01 here.gguf");
     assert_string_equal(without_file("layers", 2)->out, alone);
+}
+
+/* Rows of each part of a matrix that is several, and of their bias. */
+static void rows_of_fused_matrices_come_too(void **state) {
+    (void)state;
+    static const char *const made[] = {
+        "--arch phi3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 3 --ff 1056",
+        "--arch gpt2 --heads 4 --kv-heads 4 --head-dim 16 --type F16 --layers 3"};
+    static char alone[64 * 1024];
+    for (int i = 0; i < 2; i++) {
+        make_model(at("fused.gguf"), made[i]);
+        const said *s =
+            shell("%s run fused.gguf --raw -p \"And it came\" --temp 0.9 --seed 3 -n 20 "
+                  "--ctx 128 -q",
+                  MNEM_COMMAND);
+        if (s->code != 0) fail_msg("%s", s->err);
+        memcpy(alone, s->out, sizeof alone);
+        for (int ranks = 2; ranks <= 3; ranks++) {
+            s = run_without("fused.gguf", "rows", ranks);
+            assert_string_equal(s->out, alone);
+            check_table(s->err, ranks);
+            assert_non_null(strstr(s->err, "rank 1 hasn't fused.gguf: "));
+        }
+    }
 }
 
 static void the_link_is_measured_and_kept(void **state) {
@@ -285,8 +314,6 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M", "rank 1 of 2 (layers ", 3},
         {"run -p hi", "several ranks may share a machine", 2},
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
-        {"run " MNEM_TEST_DATA "/architectures/phi3_window.gguf -p hi --memory 100M --cut rows",
-         "ranks: queries, keys and values in one matrix isn", 1},
         {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
          "ranks: a mixture of experts isn", 1},
         {"embed model.gguf hi", "embed doesn", 2},
@@ -368,6 +395,7 @@ int main(void) {
         cmocka_unit_test(several_texts_are_those_of_one_process),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
         cmocka_unit_test(a_rank_without_the_file_gets_its_part),
+        cmocka_unit_test(rows_of_fused_matrices_come_too),
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(what_the_paper_says_is_what_ranks_take),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
