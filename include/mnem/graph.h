@@ -260,6 +260,11 @@ typedef struct mnem_graph_gathered {
     uint8_t *rows;
     int64_t count, stride; /* rows; bytes from one to the next */
     int64_t begin, end;
+    /* Of a GATHER with routes (ops.h): a token's, of so many experts; NULL. Rows are then as many
+     * parts as experts, of which this program has those of its own. */
+    const uint8_t *routes;
+    int64_t routes_stride;
+    int32_t routes_used;
 } mnem_graph_gathered;
 
 /* Gets the columns that other programs have, which run the same nodes over the same rows, and gives

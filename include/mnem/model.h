@@ -123,9 +123,9 @@ typedef struct mnem_row_range {
 } mnem_row_range;
 /* Which rows of each layer's matrices a part of a model has, in numbers of the whole: heads of
  * queries, and of keys and values, with theirs; columns between a feed-forward's matrices; rows of
- * what makes hidden rows; rows of the output matrix. */
+ * what makes hidden rows; rows of the output matrix; experts, whole, of a mixture of them. */
 typedef struct mnem_row_part {
-    mnem_row_range heads, kv_heads, ff, embd, vocab;
+    mnem_row_range heads, kv_heads, ff, embd, vocab, experts;
 } mnem_row_part;
 
 typedef struct mnem_transformer {

@@ -153,6 +153,11 @@ typedef struct mnem_kv_sequence {
  *             their numbers. desc.core: SILU_MUL, GELU_MUL or SWIGLU_MUL; ff and n_out are
  *             multiples of 16. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
  *             each once for all its tokens
+ *             desc.apart: in[1] to in[3] and in[5] have the experts from number desc.axis on only,
+ *             which args.experts counts from 0, and out is [T, used * n_out]: what down gives, a
+ *             token's experts beside each other, where they are there; the rest isn't written
+ * EXPERTS_SUM in[0] [T, used * n] f32 as EXPERTS makes it apart, whole, in[1] ROUTE's out -> out
+ *             [T, n] f32: what EXPERTS gives, to the bit
  * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
  *             g = min(gate, 7), u = up within -7 to 7
  * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
@@ -174,7 +179,8 @@ typedef struct mnem_kv_sequence {
  *             desc.axis; any type of single elements, one for all
  * GATHER      in[0] [T, k] -> columns [desc.axis, desc.axis + k) of out [T, n], F32 or A8 (of
  *             which the columns are whole blocks of 32), may be there already. The others are other
- *             programs': a graph's run gets them (graph.h)
+ *             programs': a graph's run gets them (graph.h). With in[1], ROUTE's out: rows of
+ *             EXPERTS apart, in their place (out is in[0]); others have those of other experts
  * CAST        in[0] -> out of its shape, from and to F32, F16, BF16, F64, I8, I16, I32, I64. To
  *             nearest even; to integers towards 0. What doesn't fit becomes the nearest number that
  *             does (of floats: infinity), NaN the integer 0
@@ -222,7 +228,8 @@ typedef struct mnem_kv_sequence {
     X(CAST, "cast")                                                                                \
     X(STATE_LOSS, "state_loss")                                                                    \
     X(STATE_LOSS_GRAD, "state_loss_grad")                                                          \
-    X(GATHER, "gather")
+    X(GATHER, "gather")                                                                            \
+    X(EXPERTS_SUM, "experts_sum")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -315,9 +322,10 @@ typedef struct mnem_op_desc {
     mnem_op_kind core;              /* EXPERTS */
     float alpha;                    /* ADD: of in[1]; 0: 1 */
     int32_t axis;                   /* SOFTMAX, CONCAT: a dimension, 0 the slowest;
-                                       GATHER: the first column */
+                                       GATHER: the first column; EXPERTS: its first expert */
     uint32_t axes;                  /* REDUCE: bits of dimensions */
     mnem_reduce reduce;             /* REDUCE */
+    bool apart;                     /* EXPERTS: not added up */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "model/architecture/transformer_rows.h"
 #include "ops/core/sparse_form.h"
 #include "plan/plan_machine.h"
 
@@ -117,7 +118,8 @@ static double expert_hits(const mnem__search *search, int32_t slots, double toke
 static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
     const double wanted = experts_wanted(search, tokens);
     const double misses = 1 - expert_hits(search, slots, tokens);
-    const bool guesses = slots >= 4 * wanted * search->setup->map->shape.experts;
+    const mnem_transformer *t = &search->setup->map->shape;
+    const bool guesses = slots >= 4 * wanted * mnem__transformer_experts_here(t);
     return (double)search->experts.expert_file_bytes * wanted *
            (misses + (guesses ? wrong_guesses * sqrt(misses) : 0));
 }

@@ -37,6 +37,7 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
     [MNEM_OP_ROUTE] = &mnem__op_route,
     [MNEM_OP_EXPERTS] = &mnem__op_experts,
+    [MNEM_OP_EXPERTS_SUM] = &mnem__op_experts_sum,
     [MNEM_OP_SWIGLU_MUL] = &mnem__op_swiglu_mul,
     [MNEM_OP_ROW_GATE] = &mnem__op_row_gate,
     [MNEM_OP_SOFTMAX] = &mnem__op_softmax,

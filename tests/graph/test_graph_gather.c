@@ -153,6 +153,12 @@ static void what_makes_no_sense_is_refused(void **state) {
     must(mnem_op_prepare(&d, &op));
     d.in[0].type = MNEM_TYPE_F32;
     assert_int_equal(mnem_op_prepare(&d, &op), MNEM_INVALID);
+    d = (mnem_op_desc){.kind = MNEM_OP_GATHER, .workers = 1};
+    d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
+    d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * 3);
+    must(mnem_op_prepare(&d, &op));
+    d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * 7); /* of which N isn't a multiple */
+    assert_int_equal(mnem_op_prepare(&d, &op), MNEM_INVALID);
 }
 
 int main(void) {

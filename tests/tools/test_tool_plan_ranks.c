@@ -140,7 +140,7 @@ static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     tool_result r = RUN("plan", olmoe, "--ranks", "2", "--memory", "60M", "--json");
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
-                           "layers: --cut rows can't be: ranks: a mixture of experts"));
+                           "layers: --cut rows can't be: ranks: a norm over all heads"));
     json_decref(plan);
     r = RUN("plan", tool_model, "--ranks", "8", "--memory", "60M", "--json"); /* of 6 layers */
     plan = json_of(&r);

@@ -26,15 +26,16 @@ typedef struct mnem__ranks_meeting {
     mnem_type type;
     int32_t times, last;
 } mnem__ranks_meeting;
-enum { MNEM__RANKS_MEETINGS = 5 }; /* heads and ff of two types, hidden rows of one */
+enum { MNEM__RANKS_MEETINGS = 6 }; /* heads and ff of two types, hidden rows, experts */
 
 typedef struct mnem__ranks_job {
     int32_t ranks, embd, vocab, chunk;
     int32_t prompt, together; /* tokens of a prompt; sequences */
     mnem_comm_link link;
     const mnem_row_part *parts; /* [ranks]; NULL: they have layers */
-    int32_t head_dim;
-    uint64_t slot_bytes; /* of a message between them */
+    int32_t head_dim, experts;
+    int64_t expert_columns; /* of what a token's experts make */
+    uint64_t slot_bytes;    /* of a message between them */
     mnem__ranks_meeting meetings[MNEM__RANKS_MEETINGS];
 } mnem__ranks_job;
 

@@ -12,10 +12,17 @@ static mnem_status tell_tensor(const mnem_model *model, int32_t tensor, mnem_on_
     return tell(context, info.file, info.offset, info.file_bytes);
 }
 
+/* Biases of experts have a row for each. */
+static bool is_vector(const mnem_tensor_info *info) {
+    int32_t layer;
+    const mnem__role role = mnem__role_find(info->name, &layer);
+    return info->dims == 1 || (role >= MNEM__LAYER_VECTOR_FIRST && role < MNEM__OUTER_FIRST);
+}
+
 static mnem_status tell_vectors(const mnem_model *model, mnem_on_engine_read *tell, void *context) {
     mnem_tensor_info info;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
-        if (info.dims == 1) MNEM__TRY(tell_tensor(model, (int32_t)i, tell, context));
+        if (is_vector(&info)) MNEM__TRY(tell_tensor(model, (int32_t)i, tell, context));
     return MNEM_OK;
 }
 

@@ -3,7 +3,7 @@
  * Idea: ranks wait for each other four times in a layer, so the same part for each is the fastest;
  * one whose budget hasn't the room gets what it has room for, the others the rest, alike. Parts
  * become rows by rounding where they end to whole units: groups of heads of one key and value,
- * blocks of 32 columns (as A8 has them), groups of 16 rows (as matrices are packed).
+ * blocks of 32 columns (as A8 has them), groups of 16 rows (as matrices are packed), experts.
  *
  *     4 groups, 3 ranks     | g0 g1 | g2 | g3 |     2 groups, 5 ranks   | g0 : g0 | g1 : g1 : g1 |
  *                                                   ranks of one group each have its keys and
@@ -94,11 +94,12 @@ mnem_status mnem__ranks_rows_check(const mnem_model *model, int32_t size) {
             "ranks: %d of them, and %d heads of %d numbers in %d groups, cut at whole "
             "blocks of %d; %d ranks at most",
             size, t->heads, t->head_dim, t->kv_heads, s.block, most);
-    const int32_t units = mnem__min_i32(
-        mnem__min_i32(units_of(t->ff, ff_unit(&s)), units_of(t->embd, MNEM_PACK_ROWS)),
-        units_of(t->vocab, MNEM_PACK_ROWS));
+    const int32_t between = t->experts > 0 ? t->experts : units_of(t->ff, ff_unit(&s));
+    const int32_t units = mnem__min_i32(mnem__min_i32(between, units_of(t->embd, MNEM_PACK_ROWS)),
+                                        units_of(t->vocab, MNEM_PACK_ROWS));
     if (size > units)
-        return mnem__fail(MNEM_INVALID, "ranks: %d of them, and rows for %d at most", size, units);
+        return mnem__fail(MNEM_INVALID, "ranks: %d of them, and rows%s for %d at most", size,
+                          t->experts > 0 ? ", or experts," : "", units);
     return MNEM_OK;
 }
 
@@ -211,7 +212,11 @@ mnem_status mnem__ranks_rows_cut(const mnem_model *model, const mnem_engine_opti
         for (int32_t i = 0; i < size; i++) part[i] = room_for_parts * (double)room[i] / all;
         share_out(size, part);
         cut_heads(&s, size, part, end, parts);
-        cut_span(t->ff, ff_unit(&s), size, part, end, parts, offsetof(mnem_row_part, ff));
+        if (t->experts > 0)
+            cut_span(t->experts, 1, size, part, end, parts, offsetof(mnem_row_part, experts));
+        for (int32_t i = 0; i < size; i++) parts[i].ff = (mnem_row_range){0, t->ff};
+        if (t->experts == 0)
+            cut_span(t->ff, ff_unit(&s), size, part, end, parts, offsetof(mnem_row_part, ff));
         cut_span(t->embd, MNEM_PACK_ROWS, size, part, end, parts, offsetof(mnem_row_part, embd));
         cut_span(t->vocab, MNEM_PACK_ROWS, size, part, end, parts, offsetof(mnem_row_part, vocab));
     }
@@ -234,7 +239,8 @@ static void add_meeting(mnem__ranks_job *job, mnem__gathers what, mnem_type type
     m->last += last;
 }
 
-/* Before what follows attention and before down, as those read it, and behind both. */
+/* Before what follows attention and before down, as those read it, and behind both; of a mixture
+ * before what its experts make is added up. */
 mnem_status mnem__ranks_meet(const mnem_model *model, const mnem_row_part *parts,
                              mnem__ranks_job *job) {
     mnem__transformer_map *map;
@@ -254,6 +260,10 @@ mnem_status mnem__ranks_meet(const mnem_model *model, const mnem_row_part *parts
                     a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32, last);
         add_meeting(job, MNEM__GATHERS_HIDDEN, MNEM_TYPE_F32, last);
     }
+    job->experts = map->shape.experts;
+    job->expert_columns = (int64_t)map->shape.route.used * map->shape.embd;
+    for (int32_t i = 0; i < map->shape.layers && job->experts > 0; i++)
+        add_meeting(job, MNEM__GATHERS_EXPERTS, MNEM_TYPE_F32, i == map->shape.layers - 1);
     mnem__transformer_map_destroy(map);
     return MNEM_OK;
 }

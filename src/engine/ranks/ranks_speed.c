@@ -13,7 +13,8 @@
  *
  * Rows: all work on the same rows at once, wait for the slowest, and meet: each sends its columns
  * to all others through its one link, in pieces of what a slot holds (relay/relay_gather.h), and a
- * piece waits for the link's latency. Nothing is hidden behind computing. */
+ * piece waits for the link's latency. Nothing is hidden behind computing. What experts make is
+ * reckoned as though all were chosen as often: the sum over ranks is exact, a rank's part isn't. */
 #include "engine/ranks/ranks_private.h"
 
 #include "base/minmax.h"
@@ -36,6 +37,8 @@ static double columns_bytes(const mnem__ranks_job *job, const mnem__ranks_meetin
                             int32_t rank) {
     const mnem_transformer t = {.head_dim = job->head_dim};
     const mnem_row_range own = mnem__transformer_gathered(&t, &job->parts[rank], m->what);
+    if (m->what == MNEM__GATHERS_EXPERTS)
+        return floats((double)job->expert_columns) * (own.end - own.begin) / job->experts;
     return (double)mnem__gather_columns(m->type, own.end - own.begin);
 }
 
@@ -55,7 +58,7 @@ static double sent_of_rows(const mnem__ranks_job *job, int32_t rank, int32_t row
 }
 
 uint64_t mnem__ranks_sent(const mnem__ranks_job *job, int32_t rank, int32_t rows) {
-    if (job->parts) return (uint64_t)sent_of_rows(job, rank, rows);
+    if (job->parts) return (uint64_t)(sent_of_rows(job, rank, rows) + 0.5);
     if (rank == job->ranks - 1) return (uint64_t)job->vocab * sizeof(float);
     return (uint64_t)rows * (uint64_t)job->embd * sizeof(float) +
            (rank == 0 ? (uint64_t)order_bytes(job, rows, 1) : 0);

@@ -207,6 +207,53 @@ static mnem_status end_logits(mnem__gather *g, int which) {
     return MNEM_OK;
 }
 
+/* ---- what experts make ---- */
+
+/* Rows of a token's experts (graph.h), of which a rank has those of its own. */
+static int64_t copy_routed(const mnem__gather *g, int32_t rank, const mnem_graph_gathered *x,
+                           int64_t row, int64_t n, uint8_t *message, bool in) {
+    const mnem_row_range own = g->members[rank].part.experts;
+    const size_t bytes = (size_t)(x->end - x->begin) / (size_t)x->routes_used * sizeof(float);
+    int64_t count = 0;
+    for (int64_t t = row; t < row + n; t++) {
+        const float *route = (const void *)(x->routes + t * x->routes_stride);
+        for (int32_t i = 0; i < x->routes_used; i++) {
+            if (route[i] < (float)own.begin || route[i] >= (float)own.end) continue;
+            uint8_t *at = x->rows + t * x->stride + (size_t)i * bytes;
+            uint8_t *beside = message + (size_t)count++ * bytes;
+            if (message) memcpy(in ? at : beside, in ? beside : at, bytes);
+        }
+    }
+    return count * (int64_t)bytes;
+}
+
+static mnem_status take_routed(mnem__gather *g, int32_t peer, const mnem_graph_gathered *x,
+                               int64_t row, int64_t n) {
+    const size_t bytes = (size_t)copy_routed(g, peer, x, row, n, NULL, true);
+    MNEM__TRY(wait_for(g, g->at, peer));
+    const size_t came = request_of(g, g->at, peer)->bytes;
+    if (came != bytes)
+        return mnem__fail(MNEM_IO, "engine: %zu bytes of experts from rank %d, not %zu", came, peer,
+                          bytes);
+    copy_routed(g, peer, x, row, n, slot_of(g, g->at, peer), true);
+    return post(g, g->at, peer);
+}
+
+/* All know who has what, since all have the routes: a rank may have nothing to send. */
+static mnem_status gather_experts(mnem__gather *g, const mnem_graph_gathered *x) {
+    const size_t row_bytes = (size_t)(x->end - x->begin) * sizeof(float);
+    const int64_t piece = mnem__max_i64((int64_t)(g->slot_bytes / row_bytes), 1);
+    for (int64_t row = 0; row < x->count; row += piece) {
+        const int64_t n = mnem__min_i64(piece, x->count - row);
+        MNEM__TRY(send_all(g, g->out, (size_t)copy_routed(g, g->rank, x, row, n, g->out, false)));
+        for (int32_t i = 1; i < g->size; i++)
+            MNEM__TRY(take_routed(g, (g->rank + i) % g->size, x, row, n));
+        g->at = (g->at + 1) % SLOTS;
+        MNEM__TRY(sent_all(g));
+    }
+    return MNEM_OK;
+}
+
 /* Some rows at once, so that a link's latency isn't waited for with each. */
 static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) {
     for (int64_t row = 0; row < x->count; row += MNEM__GATHER_LOGITS) {
@@ -221,6 +268,7 @@ static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) 
 mnem_status mnem__gather_run(void *context, const mnem_graph_gathered *x) {
     mnem__gather *g = context;
     if (x->what == MNEM__GATHERS_LOGITS) return gather_logits(g, x);
+    if (x->what == MNEM__GATHERS_EXPERTS) return gather_experts(g, x);
     const int64_t piece = piece_rows(g, x);
     for (int64_t row = 0; row < x->count; row += piece)
         MNEM__TRY(

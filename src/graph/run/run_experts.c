@@ -21,7 +21,7 @@ typedef struct experts {
 static bool find_resident(experts *x) {
     const mnem_graph_weights *weights = x->walk->run->args->weights;
     const mnem_tensor *in = x->step->op.desc.in;
-    const int64_t n_out = x->step->op.desc.out.shape[1], number = in[3].shape[0] / n_out;
+    const int64_t number = in[1].shape[0] / in[3].shape[1]; /* of experts */
     for (int i = 0; i < 3; i++) {
         const mnem_tensor *all = &in[1 + i];
         x->packed[i] = weights->resident(weights->context, x->step->matrix + i);
@@ -52,14 +52,18 @@ enum { GUESSED_MOST = 512 };
 static int32_t collect_guess(const experts *x, float weight[GUESSED_MOST], int32_t *numbers) {
     const mnem_tensor *routes = &x->step->op.desc.in[6];
     const int64_t used = routes->shape[1] / 2;
+    const mnem_op_desc *d = &x->step->op.desc;
+    const int32_t first = d->apart ? d->axis : 0;
+    const int64_t here = d->in[1].shape[0] / d->in[3].shape[1];
     bool seen[GUESSED_MOST] = {false};
     int32_t count = 0;
     const char *row = (const char *)x->args->in[6] + routes->offset;
     for (int64_t t = 0; t < x->args->tokens; t++, row += routes->stride[0]) {
         const float *route = (const void *)row;
         for (int64_t i = 0; i < used; i++) {
-            if (!(route[i] < GUESSED_MOST)) continue;
-            const int32_t number = (int32_t)route[i];
+            const float of = route[i] - (float)first; /* of those that are here */
+            if (!(of >= 0 && of < GUESSED_MOST && of < (float)here)) continue;
+            const int32_t number = (int32_t)of;
             if (!seen[number]) numbers[count++] = number;
             seen[number] = true;
             weight[number] += route[used + i];

@@ -121,6 +121,8 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
 void mnem__add_gather(builder *b, mnem__gathers what, int32_t in, int32_t out);
 /* The same of what attention makes, or of an activation, for the matrix behind it. */
 inputs mnem__add_gathered(builder *b, mnem__gathers what, int32_t handle, inputs made);
+/* The same of [T, used E] f32, what experts make, in its place. */
+void mnem__add_gather_experts(builder *b, int32_t made, int32_t routes);
 /* The columns of [T, n] f32 that are this part's. */
 int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n);
 /* For each layer, and around all. */
@@ -133,7 +135,7 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
 /* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);
 /* What that adds to a graph at most. */
-enum { MNEM__MIXTURE_TENSORS = 20, MNEM__MIXTURE_NODES = 14 };
+enum { MNEM__MIXTURE_TENSORS = 21, MNEM__MIXTURE_NODES = 16 };
 
 /* Attention through a latent (transformer_latent.c): [T, heads * value_dim] f32. */
 int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angles);

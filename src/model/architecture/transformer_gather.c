@@ -6,6 +6,7 @@
  *     x [T, E]     += some columns of a o            gathered behind it
  *     s [T, F]     some columns of silu(g) u         gathered before down
  *     x [T, E]     += some columns of s down         gathered behind it
+ *     e [T, k E]   of a token's k experts those that are here, gathered before they are added up
  *     logits [T, V]                                  gathered by the part that has the first words
  *
  * What is gathered is what the next product reads: A8 where that does. */
@@ -19,6 +20,13 @@ void mnem__add_gather(builder *b, mnem__gathers what, int32_t in, int32_t out) {
                              .in = {in},
                              .out = out,
                              .what = (int32_t)what});
+}
+
+void mnem__add_gather_experts(builder *b, int32_t made, int32_t routes) {
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_GATHER},
+                             .in = {made, routes},
+                             .out = made,
+                             .what = MNEM__GATHERS_EXPERTS});
 }
 
 inputs mnem__add_gathered(builder *b, mnem__gathers what, int32_t handle, inputs made) {

@@ -29,10 +29,17 @@ static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     return add_some(map, tensor, MNEM__ROLE_NONE);
 }
 
-/* The matrix of which only some rows are here, if a vector is its bias. */
-static mnem__role cut_matrix_of(const mnem__transformer_map *map, mnem__role bias) {
-    for (int role = MNEM__LAYER_MATRIX_FIRST; map->rows && role < MNEM__ROLE_ROUTER; role++)
-        if (mnem__role_get((mnem__role)role)->bias == bias) return (mnem__role)role;
+static bool is_cut(const mnem__transformer_map *map, mnem__role role) {
+    const mnem__row_spans here = mnem__transformer_rows_of(map, role);
+    return mnem__row_spans_count(&here) > 0;
+}
+
+/* The matrix of which only some rows are here, if a vector is its bias; of sinks themselves. */
+static mnem__role cut_matrix_of(const mnem__transformer_map *map, mnem__role vector) {
+    if (!map->rows || vector == MNEM__ROLE_SINKS) return map->rows ? vector : MNEM__ROLE_NONE;
+    for (int role = MNEM__LAYER_MATRIX_FIRST; role < MNEM__LAYER_VECTOR_FIRST; role++)
+        if (mnem__role_get((mnem__role)role)->bias == vector && is_cut(map, (mnem__role)role))
+            return (mnem__role)role;
     return MNEM__ROLE_NONE;
 }
 

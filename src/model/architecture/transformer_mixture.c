@@ -4,7 +4,8 @@
  *
  *     n = norm(x)                    f32 for the router, and quantized for the experts
  *     r = route(n W)                 [T, 2 k]: which experts, and their weights
- *     m = experts(n, r)              [T, E]
+ *     m = experts(n, r)              [T, E]; of a model that is cut by rows, experts by experts:
+ *                                    e [T, k E] of those that are here, gathered, then added up
  *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
  *                                    times sigmoid(n w) where there is a w
  *     x += m
@@ -55,10 +56,17 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
                         int32_t out) {
     const int32_t gates = layer_handle(b, part->in[0]);
     const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + 1);
+    const bool cut = mnem__transformer_is_cut(b->t);
+    const int64_t apart = (int64_t)b->t->route.used * b->t->embd;
+    const int32_t made = cut ? value_2d(b, "experts", MNEM_TYPE_F32, apart) : out;
     mnem_graph_node node = {
-        .desc = {.kind = MNEM_OP_EXPERTS, .route = b->t->route, .core = part->core},
+        .desc = {.kind = MNEM_OP_EXPERTS,
+                 .route = b->t->route,
+                 .core = part->core,
+                 .apart = cut,
+                 .axis = cut ? b->t->rows.experts.begin : 0},
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
-        .out = out,
+        .out = made,
         .matrix = gates};
     for (int i = 0; i < 3; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
     if (node.in[6]) {
@@ -67,6 +75,10 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         b->layer--;
     }
     add(b, node);
+    if (!cut) return;
+    mnem__add_gather_experts(b, made, routes);
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM}, .in = {made, routes}, .out = out});
 }
 
 /* out += the expert that every token uses. */

@@ -4,7 +4,10 @@
  *     k, v   rows of their keys and values     down       of its hidden rows' columns
  *     o      of its hidden rows' columns       output     some words
  *
- * Where q, k and v, or gate and up, are one matrix below each other, a part has rows of each.
+ * Where q, k and v, or gate and up, are one matrix below each other, a part has rows of each. Of a
+ * mixture it has whole experts, by their numbers, and all of the router and of the expert that
+ * every token uses.
+ *
  * A part computes whole numbers of what each matrix gives, never sums of parts of them: before o,
  * down and whatever reads hidden rows, columns of all parts are gathered. So every number is made
  * as by one program, whoever makes it. */
@@ -14,14 +17,12 @@
 #include "base/minmax.h"
 
 const char *mnem__transformer_uncut(const mnem_transformer *t) {
-    const mnem__architecture *a = mnem__architecture_find(t->architecture);
-    return t->encoder                                    ? "an encoder"
-           : t->conv_length > 0                          ? "a model that convolves"
-           : t->experts > 0                              ? "a mixture of experts"
-           : t->latent > 0                               ? "attention through a latent"
-           : t->wide_qk_norm                             ? "a norm over all heads"
-           : mnem__architecture_has(a, MNEM__ROLE_SINKS) ? "sinks of heads"
-                                                         : NULL;
+    return t->encoder                                ? "an encoder"
+           : t->conv_length > 0                      ? "a model that convolves"
+           : t->latent > 0                           ? "attention through a latent"
+           : t->experts > 0 && t->leading_layers > 0 ? "a mixture behind other layers"
+           : t->wide_qk_norm                         ? "a norm over all heads"
+                                                     : NULL;
 }
 
 static bool is_within(mnem_row_range span, int32_t n) {
@@ -42,13 +43,14 @@ mnem_status mnem__transformer_cut(mnem_transformer *t, const mnem_row_part *p) {
     const char *why = mnem__transformer_uncut(t);
     if (why) return mnem__fail(MNEM_UNSUPPORTED, "model: the rows of %s can't be cut", why);
     if (!heads_fit(t, p) || !is_within(p->ff, t->ff) || !is_within(p->embd, t->embd) ||
-        !is_within(p->vocab, t->vocab))
+        !is_within(p->vocab, t->vocab) || (t->experts > 0 && !is_within(p->experts, t->experts)))
         return mnem__fail(
             MNEM_INVALID,
-            "model: heads %d to %d, columns %d to %d, hidden %d to %d and words %d to "
-            "%d are no part of it",
+            "model: heads %d to %d, columns %d to %d, hidden %d to %d, words %d to %d and "
+            "experts %d to %d are no part of it",
             p->heads.begin, p->heads.end - 1, p->ff.begin, p->ff.end - 1, p->embd.begin,
-            p->embd.end - 1, p->vocab.begin, p->vocab.end - 1);
+            p->embd.end - 1, p->vocab.begin, p->vocab.end - 1, p->experts.begin,
+            p->experts.end - 1);
     t->rows = *p;
     t->heads = p->heads.end - p->heads.begin;
     t->kv_heads = p->kv_heads.end - p->kv_heads.begin;
@@ -80,7 +82,13 @@ mnem__row_spans mnem__transformer_rows_of(const mnem__transformer_map *map, mnem
     case MNEM__ROLE_UP:
         if (t->gate_in_up) return (mnem__row_spans){{ff, below(ff, map->whole.ff.end)}};
         return (mnem__row_spans){{ff}};
-    default: return (mnem__row_spans){{t->rows.embd}}; /* o, down */
+    case MNEM__ROLE_GATE_EXPERTS:
+    case MNEM__ROLE_UP_EXPERTS: return (mnem__row_spans){{times(t->rows.experts, t->ff_expert)}};
+    case MNEM__ROLE_DOWN_EXPERTS: return (mnem__row_spans){{times(t->rows.experts, t->embd)}};
+    case MNEM__ROLE_SINKS: return (mnem__row_spans){{t->rows.heads}}; /* a number for each */
+    case MNEM__ROLE_O:
+    case MNEM__ROLE_DOWN: return (mnem__row_spans){{t->rows.embd}};
+    default: return (mnem__row_spans){0}; /* all: router, what every token uses */
     }
 }
 
@@ -90,6 +98,7 @@ mnem_row_range mnem__transformer_gathered(const mnem_transformer *t, const mnem_
     case MNEM__GATHERS_HEADS: return times(p->heads, t->head_dim);
     case MNEM__GATHERS_FF: return p->ff;
     case MNEM__GATHERS_LOGITS: return p->vocab;
+    case MNEM__GATHERS_EXPERTS: return p->experts;
     default: return p->embd;
     }
 }
@@ -100,19 +109,21 @@ void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
     if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[handle], info) || !map->rows ||
         handle >= map->body_count + map->head_count)
         return;
-    const int64_t rows = info->shape[0], here = mnem__row_spans_rows(&map->rows[handle]);
+    const int64_t each = info->dims == 3 ? info->shape[1] : 1; /* rows of an expert */
+    const int64_t rows = info->shape[0] * each, here = mnem__row_spans_rows(&map->rows[handle]);
+    if (here == 0) return; /* all */
     info->bytes = info->bytes / (uint64_t)rows * (uint64_t)here;
     info->file_bytes = info->file_bytes / (uint64_t)rows * (uint64_t)here;
-    info->shape[0] = here;
+    info->shape[0] = here / each;
 }
 
 uint64_t mnem__transformer_gather_bytes(const mnem__transformer_map *map) {
     const mnem_transformer *t = &map->shape;
-    int64_t widest = t->embd;
+    int64_t widest = t->experts > 0 ? (int64_t)t->route.used * t->embd : t->embd;
     for (int32_t i = 0; i < map->body_count; i++) {
         mnem_tensor_info info;
         mnem__transformer_matrix(map, i, &info);
-        widest = mnem__max_i64(widest, info.shape[1]);
+        widest = mnem__max_i64(widest, info.shape[info.dims - 1]);
     }
     return (uint64_t)widest * sizeof(float);
 }

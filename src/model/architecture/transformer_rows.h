@@ -16,7 +16,13 @@ static inline mnem_row_part mnem__transformer_whole(const mnem_transformer *t) {
                            .kv_heads = {0, t->kv_heads},
                            .ff = {0, t->ff},
                            .embd = {0, t->embd},
-                           .vocab = {0, t->vocab}};
+                           .vocab = {0, t->vocab},
+                           .experts = {0, t->experts}};
+}
+
+/* Of a mixture. */
+static inline int32_t mnem__transformer_experts_here(const mnem_transformer *t) {
+    return t->rows.vocab.end > 0 ? t->rows.experts.end - t->rows.experts.begin : t->experts;
 }
 
 static inline bool mnem__transformer_is_cut(const mnem_transformer *transformer) {

@@ -112,8 +112,9 @@ static uint64_t groups_that_fit(const mnem__matrix *m, uint64_t slot_bytes) {
 
 /* Packed rows of a file come in whole groups. */
 static bool is_span(const mnem__matrix *m, mnem_row_range rows) {
-    if (rows.begin < 0 || rows.begin >= rows.end || rows.end > m->rows || m->expert_groups)
-        return false;
+    if (rows.begin < 0 || rows.begin >= rows.end || rows.end > m->rows) return false;
+    const int64_t unit = m->expert_groups * MNEM_PACK_ROWS; /* whole experts */
+    if (unit && (rows.begin % unit || rows.end % unit)) return false;
     return !m->compact || (rows.begin % MNEM_PACK_ROWS == 0 &&
                            (rows.end % MNEM_PACK_ROWS == 0 || rows.end == m->rows));
 }

@@ -5,7 +5,8 @@
  * of the result. With few tokens a row's results are kept until all are there, so that experts may
  * come in any order; with many they come ascending, and each is added at once.
  * Invariant: out is the same chain of fused additions either way, in the order of the experts'
- * numbers; a row's bits depend on its token only.
+ * numbers; a row's bits depend on its token only. Apart, results stay as they are, in out, for
+ * experts_sum.c to add.
  * Cost: T k rows through two products and one; a meeting an expert, and one before the first. */
 #include <string.h>
 
@@ -17,10 +18,26 @@ static bool is_packed(const mnem_tensor *weight, int64_t rows, int64_t k) {
            weight->shape[0] == rows && weight->shape[1] == k;
 }
 
+/* What an expert gives. */
+static int64_t width_out(const mnem_op_desc *desc) {
+    return desc->apart && desc->route.used > 0 ? desc->out.shape[1] / desc->route.used
+                                               : desc->out.shape[1];
+}
+
+/* Beside each other, so that they are one row for each of a token's experts. */
+static mnem_status check_apart(const mnem_op_desc *desc) {
+    const mnem_tensor *out = &desc->out;
+    if (!desc->apart) return MNEM_OK;
+    if (desc->axis < 0 || out->shape[1] % desc->route.used ||
+        out->stride[0] != out->shape[1] * (int64_t)sizeof(float))
+        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, used * n_out], without gaps");
+    return MNEM_OK;
+}
+
 static mnem_status check_weights(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *gate = &desc->in[1], *down = &desc->in[3];
     const mnem_tensor *bias = &desc->in[5];
-    const int64_t ff = down->shape[1], n_out = desc->out.shape[1];
+    const int64_t ff = down->shape[1], n_out = width_out(desc);
     if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS || gate->shape[0] % ff)
         return mnem__op_fail(MNEM_INVALID, desc, "an expert's rows aren't multiples of 16");
     const int64_t experts = gate->shape[0] / ff;
@@ -31,9 +48,9 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != experts * (2 * ff + n_out)))
         return mnem__op_fail(MNEM_INVALID, desc, "in[5] isn't F32 [N * (2 ff + n_out)]");
-    if (desc->route.used < 1 || desc->route.used > experts)
+    if (desc->route.used < 1 || (desc->route.used > experts && !desc->apart))
         return mnem__op_fail(MNEM_INVALID, desc, "route.used isn't 1 to N");
-    return MNEM_OK;
+    return check_apart(desc);
 }
 
 static mnem_status check_experts(const mnem_op_desc *desc) {
@@ -75,12 +92,13 @@ static mnem__experts_sizes sizes_of(const mnem_op_desc *d) {
                              .used = d->route.used,
                              .n = d->in[0].shape[1],
                              .ff = down->shape[1],
-                             .n_out = d->out.shape[1]};
+                             .n_out = width_out(d)};
     s.experts = gate->shape[0] / s.ff;
     s.input_row = mnem__max_u64(ready_bytes(gate->type, s.n), ready_bytes(up->type, s.n));
     s.hidden_row = ready_bytes(down->type, s.ff);
     const uint64_t tokens = (uint64_t)s.tokens, rows = tokens * (uint64_t)s.used;
-    const uint64_t kept = mnem__min_u64(tokens, MNEM__EXPERTS_ANY_ORDER) * (uint64_t)s.used;
+    const uint64_t most = d->apart ? 0 : MNEM__EXPERTS_ANY_ORDER;
+    const uint64_t kept = mnem__min_u64(tokens, most) * (uint64_t)s.used;
     const uint64_t block = mnem__min_u64(tokens, MNEM__EXPERTS_BLOCK);
     const uint64_t wide = mnem__max_u64(2 * (uint64_t)s.ff, (uint64_t)s.n_out);
     s.lists = lines((2 * (uint64_t)s.experts + 1 + rows) * sizeof(int32_t));
@@ -108,7 +126,7 @@ static void open_run(mnem__experts *x, const mnem_op *op, const mnem_op_args *ar
                          .in = mnem__op_rows_get(&d->in[0], args->in[0]),
                          .routes = mnem__op_rows_get(&d->in[4], args->in[4]),
                          .out = mnem__op_rows_get(&d->out, args->out),
-                         .any_order = args->tokens <= MNEM__EXPERTS_ANY_ORDER};
+                         .any_order = d->apart || args->tokens <= MNEM__EXPERTS_ANY_ORDER};
     const mnem__experts_sizes *s = &x->sizes;
     uint8_t *at = args->workspace;
     x->first = (void *)at;
@@ -117,6 +135,7 @@ static void open_run(mnem__experts *x, const mnem_op *op, const mnem_op_args *ar
     x->hidden[0] = at + s->lists;
     x->hidden[1] = x->hidden[0] + s->hidden;
     x->results = (void *)(x->hidden[1] + s->hidden);
+    if (d->apart) x->results = mnem__op_row(&x->out, 0, 0);
     at += s->lists + 2 * s->hidden + s->results;
     x->gathered = at + (uint64_t)worker->index * (s->gathered + s->products);
     x->products = (void *)(x->gathered + s->gathered);
@@ -125,9 +144,12 @@ static void open_run(mnem__experts *x, const mnem_op *op, const mnem_op_args *ar
 
 /* ---- rows by expert ---- */
 
+/* Counted from the first that is here; below 0: not here. */
 static int32_t expert_of(const mnem__experts *x, int64_t row) {
     const float *route = mnem__op_row(&x->routes, row / x->sizes.used, 0);
-    return (int32_t)route[row % x->sizes.used];
+    const int32_t first = x->op->desc.apart ? x->op->desc.axis : 0;
+    const int32_t number = (int32_t)route[row % x->sizes.used] - first;
+    return number < x->sizes.experts ? number : -1;
 }
 
 /* Counting sort, by worker 0; an expert's rows stay in the order of the tokens. Returns how many
@@ -136,12 +158,14 @@ static int32_t sort_rows(const mnem__experts *x) {
     const int64_t rows = x->args->tokens * x->sizes.used, experts = x->sizes.experts;
     int32_t wanted = 0;
     memset(x->first, 0, (size_t)(experts + 1) * sizeof *x->first);
-    for (int64_t i = 0; i < rows; i++) x->first[expert_of(x, i) + 1]++;
+    for (int64_t i = 0; i < rows; i++)
+        if (expert_of(x, i) >= 0) x->first[expert_of(x, i) + 1]++;
     for (int64_t e = 0; e < experts; e++) {
         if (x->first[e + 1] > 0) x->wanted[wanted++] = (int32_t)e;
         x->first[e + 1] += x->first[e];
     }
-    for (int64_t i = 0; i < rows; i++) x->entry[x->first[expert_of(x, i)]++] = (int32_t)i;
+    for (int64_t i = 0; i < rows; i++)
+        if (expert_of(x, i) >= 0) x->entry[x->first[expert_of(x, i)]++] = (int32_t)i;
     for (int64_t e = experts; e > 0; e--) x->first[e] = x->first[e - 1];
     x->first[0] = 0;
     return wanted;
@@ -165,14 +189,13 @@ static void clear(const mnem__experts *x) {
 
 /* The results that were kept, added in the order of the experts' numbers. */
 static void add_results(const mnem__experts *x) {
-    const int64_t used = x->sizes.used;
     int64_t begin, end;
     mnem__experts_columns(x, &begin, &end);
-    for (int64_t i = 0; i < x->args->tokens * used; i++) {
-        const float *route = mnem__op_row(&x->routes, i / used, 0);
-        float *out = mnem__op_row(&x->out, i / used, 0);
-        x->rows->add_scaled(end - begin, x->results + i * x->sizes.n_out + begin,
-                            route[used + i % used], out + begin);
+    for (int64_t t = 0; t < x->args->tokens; t++) {
+        const float *results = x->results + t * x->sizes.used * x->sizes.n_out + begin;
+        mnem__experts_add(x->rows, x->sizes.used, mnem__op_row(&x->routes, t, 0), results,
+                          x->sizes.n_out, end - begin,
+                          (float *)mnem__op_row(&x->out, t, 0) + begin);
     }
 }
 
@@ -182,7 +205,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     open_run(&x, op, args, worker);
     if (worker->index == 0) source->want(source->context, x.wanted, sort_rows(&x), !x.any_order);
     mnem_team_barrier(worker);
-    clear(&x);
+    if (!op->desc.apart) clear(&x);
     const int32_t count = count_wanted(&x);
     for (int32_t at = 0; at < count; at++) {
         mnem_op_expert expert = {.number = x.wanted[at]};
@@ -197,7 +220,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
         mnem_team_barrier(worker);
         mnem__experts_result(&x, &rows);
     }
-    if (x.any_order) add_results(&x);
+    if (x.any_order && !op->desc.apart) add_results(&x);
 }
 
 MNEM__ROW_OP(experts, check_experts, workspace, run)

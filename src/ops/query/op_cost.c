@@ -175,7 +175,7 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
         return tokens * elements(&d->out, 1) * (uint64_t)d->in[0].shape[d->in[0].dims - 1];
     case MNEM_OP_EXPERTS:
         return tokens * (uint64_t)d->route.used * (uint64_t)d->in[3].shape[1] *
-               (uint64_t)(2 * d->in[1].shape[1] + d->out.shape[1]);
+               (uint64_t)(2 * d->in[1].shape[1] + d->out.shape[1] / (d->apart ? d->route.used : 1));
     case MNEM_OP_ATTENTION: return attention_products(d, args->kv, args->kv_count);
     case MNEM_OP_CAUSAL_ATTENTION: return causal_products(d, tokens, 2);
     case MNEM_OP_CAUSAL_ATTENTION_GRAD: return causal_products(d, tokens, 5);

@@ -67,7 +67,7 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_pair(key, (uint32_t)d->kind, (uint32_t)d->device);
     put_pair(key, (uint32_t)d->workers, (uint32_t)mnem__cpu_level_get());
     put(key, (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 | d->by_position << 3 |
-                        d->by_token << 4));
+                        d->by_token << 4 | d->apart << 5));
     put_floats(key, d->epsilon, d->scale);
     put_rope(key, &d->rope);
     put_ints(key, (int32_t)d->kv.type, d->kv.kv_heads);

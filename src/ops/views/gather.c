@@ -20,6 +20,12 @@ static mnem_status check_gather(const mnem_op_desc *desc) {
     if (desc->axis < 0 || desc->axis > out->shape[1] - in->shape[1] ||
         (out->type == MNEM_TYPE_A8 && desc->axis % 32 != 0))
         return mnem__op_fail(MNEM_INVALID, desc, "its columns aren't where out has some");
+    const mnem_tensor *routes = &desc->in[1];
+    if (mnem__tensor_absent(routes)) return MNEM_OK;
+    if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
+        in->type != MNEM_TYPE_F32 || in->shape[1] != out->shape[1] || routes->shape[1] < 2 ||
+        in->shape[1] % (routes->shape[1] / 2))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [T, 2 used], of rows of in[0]");
     return MNEM_OK;
 }
 

@@ -38,6 +38,15 @@ static struct {
      4, 3},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
      "", 4, 5},
+    /* experts */
+    {"--arch mixtral --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 12 "
+     "--experts-used 2 --ff 2048 --ff-expert 2048 --layers 3",
+     "", 4, 3},
+    {"--arch qwen3moe --heads 8 --kv-heads 4 --head-dim 32 --type Q4_0 --experts 16 "
+     "--experts-used 5 --ff 1056 --ff-expert 1056 --embd 160 --layers 3",
+     "", 8, 3},
+    {NULL, MNEM_TEST_DATA "/architectures/qwen2moe.gguf", 2, 0}, /* and one for all */
+    {NULL, MNEM_TEST_DATA "/architectures/gpt_oss.gguf", 2, 0},  /* sinks, biases, windows */
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
      "", 0, 3},
     {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 0, 3},
@@ -387,6 +396,48 @@ static void ranks_give_the_bits_of_one(void **state) {
     assert_true(cut > cases / 20);
 }
 
+/* Halves what is between budgets that are refused and those that aren't: the least one streams what
+ * it can, experts among it. */
+static void least_budgets(int model, int32_t size, uint64_t seed) {
+    rank ranks[RANKS_MAX] = {0};
+    uint64_t low = 0, high = 0, stream = 0, slots = 0;
+    for (int round = 0; round < 8; round++) {
+        for (int32_t i = 0; i < size; i++) {
+            ranks[i] = (rank){.model = model, .seed = seed + (uint64_t)round};
+            ranks[i].options = (mnem_engine_options){.context = CONTEXT,
+                                                     .kv = MNEM_KV_F16,
+                                                     .sequences = 2,
+                                                     .chunk = 32,
+                                                     .threads = 1 + i % 2,
+                                                     .cut = MNEM_CUT_ROWS};
+            ranks[i].budget = round ? low + (high - low) / 2 : 0;
+        }
+        run_ranks(ranks, size, NULL);
+        check_ranks(ranks, size, seed);
+        const uint64_t peak = ranks[0].plan.peak_bytes;
+        if (round == 0) high = peak;
+        if (round > 0) *(ranks[0].status == MNEM_OK ? &high : &low) = ranks[0].budget;
+        for (int32_t i = 0; i < size; i++) {
+            stream += ranks[i].plan.streamed;
+            slots += (uint64_t)ranks[i].plan.expert_slots;
+        }
+    }
+    if (stream == 0 || !slots != !strstr(models[model].arguments, "--experts"))
+        fail_msg("%s: %d ranks: %llu streamed, %llu slots for experts", models[model].path, size,
+                 (unsigned long long)stream, (unsigned long long)slots);
+}
+
+static void the_least_budgets_give_the_bits_of_one(void **state) {
+    (void)state;
+    static const char *const which[] = {"phi3", "gpt2", "mixtral", "qwen3moe"};
+    for (size_t k = 0; k < sizeof which / sizeof *which; k++)
+        for (int m = 0; m < MODELS; m++)
+            if (models[m].arguments && strstr(models[m].arguments, which[k])) {
+                compute_alone(m, 0);
+                for (int32_t size = 2; size <= 3; size++) least_budgets(m, size, 7);
+            }
+}
+
 int main(int argc, char **argv) {
     uint64_t random = 11;
     if (argc > 1) cases = atoi(argv[1]);
@@ -399,7 +450,8 @@ int main(int argc, char **argv) {
         }
         models[m].layers = layers_of(m);
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_give_the_bits_of_one)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_give_the_bits_of_one),
+                                       cmocka_unit_test(the_least_budgets_give_the_bits_of_one)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int m = 0; m < MODELS; m++) {
         if (models[m].arguments) remove(models[m].path);

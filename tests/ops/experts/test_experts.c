@@ -82,6 +82,7 @@ static void mixture_free(mixture *m) {
 typedef struct source {
     const mixture *m;
     int32_t wanted[E], count;
+    int32_t first; /* number 0 is this one */
     bool backwards, in_order;
     int32_t fail_at; /* so many are given; 0: all */
 } source;
@@ -104,7 +105,7 @@ static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_e
     if (s->backwards && !s->in_order) expert->number = s->wanted[s->count - 1 - at];
     for (int i = 0; i < 3; i++)
         expert->packed[i] = s->m->packed[i] + mnem_pack_bytes(s->m->type, rows_of[i] / E, k_of[i]) *
-                                                  (uint64_t)expert->number;
+                                                  (uint64_t)(s->first + expert->number);
     return true;
 }
 
@@ -242,6 +243,55 @@ static void quantized_inputs_give_the_same_bits(void **state) {
     mixture_free(m);
 }
 
+/* Experts [begin, end), whose biases are a list by themselves, into their places of wide. */
+static void run_apart(const mixture *m, int workers, int begin, int end, float *wide) {
+    static float bias[E * (2 * FF + OUT)];
+    source s = {.m = m, .first = begin, .backwards = begin % 2};
+    const mnem_op_experts experts = {want, next, &s};
+    const int here = end - begin;
+    mnem_op_desc d = desc_of(m, T);
+    d.apart = true;
+    d.axis = begin;
+    d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
+    float *at = bias;
+    for (int i = 0; i < 3; i++) {
+        const int64_t rows = rows_of[i] / E;
+        d.in[1 + i] = mnem_tensor_packed(m->type, here * rows, k_of[i]);
+        memcpy(at, m->bias + E * FF * i + begin * rows, (size_t)(here * rows) * sizeof *at);
+        at += here * rows;
+    }
+    if (m->biased) d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, here * (2 * FF + OUT));
+    op_run(d, workers,
+           (mnem_op_args){.tokens = T,
+                          .in = {m->x, NULL, NULL, NULL, m->routes, m->biased ? bias : NULL},
+                          .out = wide,
+                          .experts = &experts});
+}
+
+/* Made in up to E parts and added up, whole or by row, they are what one program makes. */
+static void parts_of_the_experts_add_up_to_the_same_bits(void **state) {
+    (void)state;
+    static float wide[T * USED * OUT];
+    static const mnem_type types[] = {MNEM_TYPE_F32, MNEM_TYPE_Q4_0};
+    static const int cuts[][E + 1] = {{0, 6}, {0, 1, 6}, {0, 3, 4, 6}, {0, 1, 2, 3, 4, 5, 6}};
+    for (size_t i = 0; i < 2 * sizeof cuts / sizeof *cuts; i++) {
+        mixture *m = mixture_make(types[i % 2], 70 + i);
+        m->biased = i % 4 < 2;
+        run(m, 1, 0, T, false, first);
+        memset(wide, 0xff, sizeof wide); /* NaN where nobody writes */
+        for (const int *cut = cuts[i / 2]; *cut < E; cut++)
+            run_apart(m, 1 + (int)i % 3, cut[0], cut[1], wide);
+        mnem_op_desc sum = {.kind = MNEM_OP_EXPERTS_SUM, .workers = 1};
+        sum.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
+        sum.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * USED);
+        sum.out = mnem_tensor_2d(MNEM_TYPE_F32, T, OUT);
+        op_run(sum, 1 + (int)i % 2,
+               (mnem_op_args){.tokens = T, .in = {wide, m->routes}, .out = out});
+        assert_memory_equal(out, first, sizeof out);
+        mixture_free(m);
+    }
+}
+
 static void a_source_that_has_no_more_ends_the_run(void **state) {
     (void)state;
     mixture *m = mixture_make(MNEM_TYPE_F32, 50);
@@ -277,6 +327,17 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     d = desc_of(m, T);
     d.route.used = E + 1;
     op_refused(&d, "route.used");
+    d = desc_of(m, T);
+    d.apart = true; /* OUT isn't a number of USED */
+    op_refused(&d, "multiples of 16");
+    d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
+    d.out.stride[0] *= 2;
+    op_refused(&d, "without gaps");
+    mnem_op_desc sum = {.kind = MNEM_OP_EXPERTS_SUM, .workers = 1};
+    sum.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
+    sum.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * USED + 2);
+    sum.out = mnem_tensor_2d(MNEM_TYPE_F32, T, OUT);
+    op_refused(&sum, "as wide as");
     mixture_free(m);
 }
 
@@ -286,6 +347,7 @@ int main(void) {
         cmocka_unit_test(bits_are_those_of_a_token_alone),
         cmocka_unit_test(levels_give_the_same_bits),
         cmocka_unit_test(quantized_inputs_give_the_same_bits),
+        cmocka_unit_test(parts_of_the_experts_add_up_to_the_same_bits),
         cmocka_unit_test(a_source_that_has_no_more_ends_the_run),
         cmocka_unit_test(shapes_that_are_wrong_are_refused),
     };

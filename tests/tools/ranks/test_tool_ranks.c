@@ -206,14 +206,16 @@ static void a_rank_without_the_file_gets_its_part(void **state) {
     assert_string_equal(without_file("layers", 2)->out, alone);
 }
 
-/* Rows of each part of a matrix that is several, and of their bias. */
-static void rows_of_fused_matrices_come_too(void **state) {
+/* Rows of each part of a matrix that is several, and of their bias; experts, and theirs. */
+static void rows_in_several_places_come_too(void **state) {
     (void)state;
     static const char *const made[] = {
         "--arch phi3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 3 --ff 1056",
-        "--arch gpt2 --heads 4 --kv-heads 4 --head-dim 16 --type F16 --layers 3"};
+        "--arch gpt2 --heads 4 --kv-heads 4 --head-dim 16 --type F16 --layers 3",
+        "--arch gpt-oss --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 7 "
+        "--experts-used 3 --ff-expert 64 --layers 3"};
     static char alone[64 * 1024];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         make_model(at("fused.gguf"), made[i]);
         const said *s =
             shell("%s run fused.gguf --raw -p \"And it came\" --temp 0.9 --seed 3 -n 20 "
@@ -315,7 +317,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi", "several ranks may share a machine", 2},
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
-         "ranks: a mixture of experts isn", 1},
+         "ranks: a norm over all heads isn", 1},
         {"embed model.gguf hi", "embed doesn", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap .", "--swap isn", 2},
@@ -395,7 +397,7 @@ int main(void) {
         cmocka_unit_test(several_texts_are_those_of_one_process),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
         cmocka_unit_test(a_rank_without_the_file_gets_its_part),
-        cmocka_unit_test(rows_of_fused_matrices_come_too),
+        cmocka_unit_test(rows_in_several_places_come_too),
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(what_the_paper_says_is_what_ranks_take),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
