@@ -155,6 +155,7 @@ typedef struct mnem_engine_plan {
      * help instead. */
     uint64_t needed_bytes;
     mnem_knob knob;
+    int32_t needed_rank; /* of several: whose budget it is */
 } mnem_engine_plan;
 
 /* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. MNEM_INVALID,

@@ -206,6 +206,7 @@ typedef struct mnem_train_plan {
     /* on MNEM_OVER_BUDGET: the least that would do with these options, and what takes less */
     uint64_t needed_bytes;
     mnem_knob knob;
+    int32_t needed_rank; /* of several: whose budget it is */
 } mnem_train_plan;
 
 /* (ranks) Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes and budget; of

@@ -215,6 +215,28 @@ static void a_rank_too_small_is_refused_with_its_name_and_ways_out(void **state)
     check_refusals("rows");
 }
 
+/* Below what code and MPI take, too; what is named is enough, in a list and for all. */
+static void a_budget_below_code_and_mpi_names_one_that_is_enough(void **state) {
+    (void)state;
+    static const char *const budgets[] = {"1M", "5M,100M", "100M,1M", "100M,100M,5M"};
+    if (!MNEM_RELEASE) return;
+    for (size_t i = 0; i < 2 * sizeof budgets / sizeof budgets[0]; i++) {
+        const char *cut = i % 2 ? "rows" : "layers", *budget = budgets[i / 2];
+        char least[64] = "";
+        tool_result r = RUN("plan", tool_model, "--ranks", "3", "--memory", budget, "--ctx", "64",
+                            "--cut", cut);
+        assert_int_equal(r.code, 3);
+        const char *said = strstr(r.err, "the least is --memory ");
+        assert_non_null(strstr(r.err, " of 3 ("));
+        assert_non_null(said);
+        assert_int_equal(sscanf(said, "the least is --memory %63s", least), 1);
+        assert_int_equal(strchr(least, ',') != NULL, strchr(budget, ',') != NULL);
+        if (i / 2 > 0) assert_int_equal(strncmp(least, "100M,", 5) == 0, i / 2 > 1);
+        r = RUN("plan", tool_model, "--ranks", "3", "--memory", least, "--ctx", "64", "--cut", cut);
+        if (r.code != 0) fail_msg("%s of %s: %s", least, budget, r.err);
+    }
+}
+
 static void what_ranks_do_not_take_is_said(void **state) {
     (void)state;
     static const char *const words[][4] = {
@@ -251,6 +273,7 @@ int main(void) {
         cmocka_unit_test(a_cut_that_cannot_be_leaves_the_other),
         cmocka_unit_test(a_plan_says_what_as_many_threads_reached),
         cmocka_unit_test(a_rank_too_small_is_refused_with_its_name_and_ways_out),
+        cmocka_unit_test(a_budget_below_code_and_mpi_names_one_that_is_enough),
         cmocka_unit_test(what_ranks_do_not_take_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,8 @@
  * (mnem/plan.h); only here are options called as on the command line. */
 #include <string.h>
 
-#include "tool.h"
+#include "options.h"
+#include "ranks/ranks.h"
 
 enum { DEVICES_NAMED = 8, WORDS = 256 };
 
@@ -46,26 +47,45 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
     }
 }
 
+/* What MPI takes isn't the same at every start: 1.45 MiB between the least and the most of 45. */
+static uint64_t start_bytes(void) {
+    enum { STARTS_DIFFER = 2 << 20 };
+    return tool_ranks() ? STARTS_DIFFER : 0;
+}
+
 static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes, char least[TOOL_TEXT]) {
     tool_failure_bytes("needed_bytes", needed_bytes);
     tool_failure_bytes("budget_bytes", budget_bytes);
-    tool_failure_text("least", mnem_size_budget(needed_bytes, least, TOOL_TEXT));
+    tool_failure_text("least", mnem_size_budget(needed_bytes + start_bytes(), least, TOOL_TEXT));
+}
+
+/* The list of budgets with this one in a rank's place; without a list just this one. */
+static void list_words(int32_t rank, const char *least, char text[WORDS]) {
+    const char *list = tool_budget_list(), *entry = list;
+    if (!list) {
+        snprintf(text, WORDS, "%s", least);
+        return;
+    }
+    for (; rank > 0 && strchr(entry, ','); rank--) entry = strchr(entry, ',') + 1;
+    snprintf(text, WORDS, "%.*s%s%s", (int)(entry - list), list, least,
+             entry + strcspn(entry, ","));
 }
 
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob) {
     if (status != MNEM_OVER_BUDGET || !needed_bytes) return tool_fail_asked(status);
-    return tool_fail_rank(mnem_last_error(), needed_bytes, budget_bytes, knob, "");
+    return tool_fail_rank(mnem_last_error(), 0, needed_bytes, budget_bytes, knob, "");
 }
 
-int tool_fail_rank(const char *text, uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob,
-                   const char *more) {
-    char words[WORDS], least[TOOL_TEXT];
+int tool_fail_rank(const char *text, int32_t rank, uint64_t needed_bytes, uint64_t budget_bytes,
+                   mnem_knob knob, const char *more) {
+    char words[WORDS], list[WORDS], least[TOOL_TEXT];
     if (!needed_bytes) return tool_over("%s", text);
     note_plan(needed_bytes, budget_bytes, least);
+    list_words(rank, least, list);
     knob_words(knob, words);
     const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; as it is, " : ", ";
-    return tool_over("%s: %s%s%sthe least is --memory %s", text, words, then, more, least);
+    return tool_over("%s: %s%s%sthe least is --memory %s", text, words, then, more, list);
 }
 
 int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes) {

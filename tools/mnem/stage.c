@@ -351,7 +351,10 @@ int tool_stage_plan(tool_stage *stage) {
                                 : tool_budget_bytes(stage->ledger);
     if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->asked->memory)
         return tool_fail_capacity(needed, budget);
-    return tool_fail_plan(status, needed, budget, stage->plan.knob);
+    if (status != MNEM_OVER_BUDGET || !stage->options.comm)
+        return tool_fail_plan(status, needed, budget, stage->plan.knob);
+    return tool_fail_rank(mnem_last_error(), stage->plan.needed_rank, needed, budget,
+                          stage->plan.knob, "");
 }
 
 int tool_stage_create(tool_stage *stage) {

@@ -64,9 +64,10 @@ void tool_failure_text(const char *key, const char *text);
  * --memory, and with --json the object of the failure has its numbers (needed 0: not known). */
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob);
-/* The same of the rank that the text names; more: another way, such as "one more rank, or ". */
-int tool_fail_rank(const char *text, uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob,
-                   const char *more);
+/* The same of a rank, which the text names; more: another way, such as "one more rank, or ". Of a
+ * list of budgets the least is the whole list, with another entry for this rank. */
+int tool_fail_rank(const char *text, int32_t rank, uint64_t needed_bytes, uint64_t budget_bytes,
+                   mnem_knob knob, const char *more);
 /* The same of several together ("the model and its reference"), which no single plan says. */
 int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes);
 /* Of a plan for a device that holds too little: its capacity is the budget. */

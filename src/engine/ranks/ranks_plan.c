@@ -290,6 +290,7 @@ static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
         plan->needed_bytes = a->needed_bytes;
         plan->budget_bytes = a->budget_bytes;
         plan->knob = a->knob;
+        plan->needed_rank = i;
         char part[60];
         return mnem__fail((mnem_status)a->status, "rank %d of %d (%s): %s", i, x->size,
                           part_text(x, i, part), a->text);

@@ -350,6 +350,7 @@ static void fill_refused(const outcome *all, int32_t size, mnem_train_plan *plan
     plan->needed_bytes = who->needed;
     plan->budget_bytes = who->budget;
     plan->knob = who->knob;
+    plan->needed_rank = (int32_t)(who - all);
 }
 
 /* Of the slowest rank, which all wait for. */

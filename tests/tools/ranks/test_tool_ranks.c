@@ -307,6 +307,26 @@ static void the_perplexity_is_that_of_one_process(void **state) {
     }
 }
 
+/* At any start, whatever MPI takes then. */
+static void what_a_refusal_names_is_enough(void **state) {
+    (void)state;
+    static const char *const budgets[] = {"1M", "5M,100M", "100M,1M"};
+    if (MNEM_SANITIZED) return; /* they take more than 100M */
+    for (size_t i = 0; i < 2 * sizeof budgets / sizeof budgets[0]; i++) {
+        const char *cut = i % 2 ? "rows" : "layers";
+        char least[64] = "";
+        const said *s =
+            shell(MPIRUN "run -p hi -n 4 --ctx 64 --memory %s --cut %s", 2, budgets[i / 2], cut);
+        const char *at = strstr(s->err, "the least is --memory ");
+        assert_int_equal(s->code, 3);
+        assert_non_null(at);
+        assert_int_equal(sscanf(at, "the least is --memory %63s", least), 1);
+        assert_int_equal(strchr(least, ',') != NULL, i > 1);
+        s = shell(MPIRUN "run -p hi -n 4 --ctx 64 --memory %s --cut %s", 2, least, cut);
+        if (s->code != 0) fail_msg("%s of %s: %s", least, budgets[i / 2], s->err);
+    }
+}
+
 static void what_does_not_run_is_refused_once(void **state) {
     (void)state;
     static const struct {
@@ -401,6 +421,7 @@ int main(void) {
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(what_the_paper_says_is_what_ranks_take),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
+        cmocka_unit_test(what_a_refusal_names_is_enough),
         cmocka_unit_test(what_does_not_run_is_refused_once),
         cmocka_unit_test(ranks_that_differ_are_named),
         cmocka_unit_test(a_rank_that_dies_is_named),

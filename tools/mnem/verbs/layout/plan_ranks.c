@@ -18,10 +18,16 @@ enum { RANK_ESTIMATE = 12 << 20 };
 
 /* ---- planning ---- */
 
+/* What all refuse alike any of them may have said first: "comm: rank 1: why". */
+static const char *own_words(const char *text) {
+    int end = 0;
+    return sscanf(text, "comm: rank %*d: %n", &end) == 0 && end > 0 ? text + end : text;
+}
+
 static void *plan_one(void *context) {
     plan_rank *r = context;
     r->status = mnem_engine_plan_ranks(r->model, &r->options, &r->plan);
-    if (r->status != MNEM_OK) snprintf(r->text, sizeof r->text, "%s", mnem_last_error());
+    if (r->status != MNEM_OK) snprintf(r->text, sizeof r->text, "%s", own_words(mnem_last_error()));
     return NULL;
 }
 
@@ -33,10 +39,10 @@ static uint64_t code_bytes(const mnem_ledger *ledger) {
     return 0;
 }
 
-/* What such a process has before it plans. */
+/* What such a process has before it plans, which may be more than its budget, as there. */
 static mnem_status open_rank(const paper *p, int32_t i, uint64_t live) {
     plan_rank *r = &p->ranks[i];
-    const mnem_ledger_options budget = {.budget_bytes = r->budget};
+    const mnem_ledger_options budget = {.budget_bytes = r->budget, .preparing = true};
     mnem_status status = mnem_ledger_create(&budget, &r->ledger);
     if (status == MNEM_OK)
         status =
@@ -92,11 +98,6 @@ static mnem_status make_paper(paper *p, const char *list, const uint64_t live[2]
         plan_rank *r = &p->ranks[i];
         if (tool_budget_of("plan", list, i, &r->budget) != TOOL_OK) status = MNEM_INVALID;
         if (status == MNEM_OK) status = open_rank(p, i, live[i > 0]);
-        if (status == MNEM_OVER_BUDGET) { /* not even that */
-            char text[300];
-            snprintf(text, sizeof text, "%.299s", r->text);
-            snprintf(p->ranks[0].text, sizeof r->text, "rank %d of %d: %s", i, p->count, text);
-        }
     }
     return status == MNEM_OK ? run_threads(p) : status;
 }
@@ -127,7 +128,8 @@ static int refuse(const paper *p, const char *list, const uint64_t live[2]) {
         snprintf(more, sizeof more, "one more rank would do (--ranks %d), or ", n);
     else if (n)
         snprintf(more, sizeof more, "--ranks %d would do, or ", n);
-    return tool_fail_rank(r->text, r->plan.needed_bytes, r->plan.budget_bytes, r->plan.knob, more);
+    return tool_fail_rank(r->text, r->plan.needed_rank, r->plan.needed_bytes, r->plan.budget_bytes,
+                          r->plan.knob, more);
 }
 
 /* ---- both cuts ---- */

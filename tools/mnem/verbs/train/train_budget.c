@@ -112,8 +112,10 @@ static int make_sampler(train_run *run) {
 }
 
 static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
-    const uint64_t budget = train_ranks() > 1 ? plan->budget_bytes : tool_budget_bytes(run->ledger);
-    return tool_fail_plan(status, plan->needed_bytes, budget, plan->knob);
+    if (status == MNEM_OVER_BUDGET && train_ranks() > 1)
+        return tool_fail_rank(mnem_last_error(), plan->needed_rank, plan->needed_bytes,
+                              plan->budget_bytes, plan->knob, "");
+    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
 }
 
 int train_plan(train_run *run) {
