@@ -136,11 +136,11 @@ static void without_a_cut_the_faster_one_is_chosen(void **state) {
 static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     (void)state;
     if (!MNEM_RELEASE) return;
-    const char *olmoe = MNEM_TEST_DATA "/architectures/olmoe.gguf";
-    tool_result r = RUN("plan", olmoe, "--ranks", "2", "--memory", "60M", "--json");
+    const char *latent = MNEM_TEST_DATA "/architectures/deepseek2.gguf";
+    tool_result r = RUN("plan", latent, "--ranks", "2", "--memory", "60M", "--json");
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
-                           "layers: --cut rows can't be: ranks: a norm over all heads"));
+                           "layers: --cut rows can't be: ranks: attention through a latent"));
     json_decref(plan);
     r = RUN("plan", tool_model, "--ranks", "8", "--memory", "60M", "--json"); /* of 6 layers */
     plan = json_of(&r);

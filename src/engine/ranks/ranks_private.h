@@ -26,7 +26,7 @@ typedef struct mnem__ranks_meeting {
     mnem_type type;
     int32_t times, last;
 } mnem__ranks_meeting;
-enum { MNEM__RANKS_MEETINGS = 6 }; /* heads and ff of two types, hidden rows, experts */
+enum { MNEM__RANKS_MEETINGS = 7 }; /* heads and ff of two types, hidden rows, experts, keys */
 
 typedef struct mnem__ranks_job {
     int32_t ranks, embd, vocab, chunk;

@@ -240,7 +240,7 @@ static void add_meeting(mnem__ranks_job *job, mnem__gathers what, mnem_type type
 }
 
 /* Before what follows attention and before down, as those read it, and behind both; of a mixture
- * before what its experts make is added up. */
+ * before what its experts make is added up; before a norm over all heads. */
 mnem_status mnem__ranks_meet(const mnem_model *model, const mnem_row_part *parts,
                              mnem__ranks_job *job) {
     mnem__transformer_map *map;
@@ -259,6 +259,10 @@ mnem_status mnem__ranks_meet(const mnem_model *model, const mnem_row_part *parts
         add_meeting(job, i % 2 ? MNEM__GATHERS_FF : MNEM__GATHERS_HEADS,
                     a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32, last);
         add_meeting(job, MNEM__GATHERS_HIDDEN, MNEM_TYPE_F32, last);
+    }
+    for (int32_t i = 0; i < map->shape.layers && map->shape.wide_qk_norm; i++) {
+        add_meeting(job, MNEM__GATHERS_KEYS, MNEM_TYPE_F32, false); /* of all rows */
+        add_meeting(job, MNEM__GATHERS_HEADS, MNEM_TYPE_F32, i == map->shape.layers - 1);
     }
     job->experts = map->shape.experts;
     job->expert_columns = (int64_t)map->shape.route.used * map->shape.embd;

@@ -174,7 +174,10 @@ static mnem_status take_rows(mnem__gather *g, int32_t peer, const mnem_graph_gat
     if (came != (size_t)n * bytes)
         return mnem__fail(MNEM_IO, "engine: %zu bytes of columns from rank %d, not %zu", came, peer,
                           (size_t)n * bytes);
-    copy_rows(n, bytes, slot_of(g, g->at, peer), (int64_t)bytes, rows + begin, x->stride);
+    size_t own; /* a copy of keys is there, and under way to others */
+    part_of(g, g->rank, x, &own);
+    if (begin != own)
+        copy_rows(n, bytes, slot_of(g, g->at, peer), (int64_t)bytes, rows + begin, x->stride);
     return post(g, g->at, peer);
 }
 

@@ -126,7 +126,7 @@ void mnem__add_gather_experts(builder *b, int32_t made, int32_t routes);
 /* The columns of [T, n] f32 that are this part's. */
 int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n);
 /* For each layer, and around all. */
-enum { MNEM__GATHER_TENSORS = 4, MNEM__GATHER_NODES = 4 };
+enum { MNEM__GATHER_TENSORS = 10, MNEM__GATHER_NODES = 6 };
 
 /* norm(x) for the matrices first to last; f32: in that, whatever they read. */
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,

@@ -2,6 +2,7 @@
  *
  * Shapes: T tokens, H heads, D head_dim, F ff, E embd, V vocab; in brackets what is made here.
  *
+ *     q, k         before a norm over all heads: all, of which the part goes on with its own
  *     a [T, H D]   attention of the part's heads     gathered before o
  *     x [T, E]     += some columns of a o            gathered behind it
  *     s [T, F]     some columns of silu(g) u         gathered before down

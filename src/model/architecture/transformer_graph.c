@@ -135,10 +135,19 @@ static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out
     add_matmul(b, layer_handle(b, role), in, layer_bias(b, role), out, accumulate);
 }
 
-/* Of each head, or of all of a token. */
-static void add_head_norm(builder *b, int32_t heads_of, int32_t flat, mnem__role role) {
+static bool norm_gathers(const builder *b) {
+    return b->t->wide_qk_norm && mnem__transformer_is_cut(b->t);
+}
+
+/* Of each head, or of all of a token, which other parts may have. */
+static void add_head_norm(builder *b, mnem__gathers what, int32_t heads_of, int32_t flat,
+                          mnem__role role) {
     const int32_t weight = layer_vector(b, role), x = b->t->wide_qk_norm ? flat : heads_of;
+    const mnem_row_part *all = &b->o->map->whole;
+    const mnem_row_range whole = mnem__transformer_gathered(b->t, all, what);
     if (!weight) return;
+    if (norm_gathers(b))
+        mnem__add_gather(b, what, mnem__own_columns(b, what, flat, whole.end), flat);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
                              .in = {x, weight},
                              .out = x});
@@ -174,7 +183,30 @@ typedef struct qkv {
     int32_t q, k, v, q_flat, k_flat;
 } qkv;
 
+/* This part's columns of all queries or keys. */
+static int32_t add_some_of(builder *b, mnem__gathers what, mnem__role role, inputs n) {
+    const mnem_row_range whole = mnem__transformer_gathered(b->t, &b->o->map->whole, what);
+    const int32_t all = value_2d(b, mnem__role_get(role)->text, MNEM_TYPE_F32, whole.end);
+    add_layer_matmul(b, role, n, mnem__own_columns(b, what, all, whole.end), false);
+    return all;
+}
+
+static qkv add_gathered_qkv(builder *b, const mnem__layer_part *part) {
+    const mnem_row_part *here = &b->t->rows, *all = &b->o->map->whole;
+    const int64_t width = (int64_t)b->t->kv_heads * b->t->head_dim;
+    const inputs n = add_layer_norm(b, part, 3);
+    qkv in = {.q_flat = add_some_of(b, MNEM__GATHERS_HEADS, part->in[0], n),
+              .k_flat = add_some_of(b, MNEM__GATHERS_KEYS, part->in[1], n)};
+    const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, width);
+    add_layer_matmul(b, part->in[2], n, v, false);
+    in.q = heads_part(b, in.q_flat, all->heads.end, here->heads.begin, b->t->heads);
+    in.k = heads_part(b, in.k_flat, all->kv_heads.end, here->kv_heads.begin, b->t->kv_heads);
+    in.v = heads_view(b, v, b->t->kv_heads);
+    return in;
+}
+
 static qkv add_qkv(builder *b, const mnem__layer_part *part) {
+    if (norm_gathers(b)) return add_gathered_qkv(b, part);
     const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
     int32_t out[MNEM__PART_INPUTS];
     qkv in = {0};
@@ -196,13 +228,13 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
-    add_head_norm(b, in.k, in.k_flat, part->k_norm);
+    add_head_norm(b, MNEM__GATHERS_KEYS, in.k, in.k_flat, part->k_norm);
     add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
                              .layer = layer_pages(b)});
     b->tail = b->layer + 1 == t->layers;
-    add_head_norm(b, in.q, in.q_flat, part->q_norm);
+    add_head_norm(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);

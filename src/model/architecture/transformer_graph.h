@@ -52,7 +52,8 @@ void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
 const char *mnem__transformer_uncut(const mnem_transformer *transformer);
 /* What a GATHER of the programs is told: which columns of whom. */
 typedef enum mnem__gathers {
-    MNEM__GATHERS_HEADS,   /* what attention makes, before its last product */
+    MNEM__GATHERS_HEADS, /* what attention makes, before its last product; queries, before a norm */
+    MNEM__GATHERS_KEYS,  /* before a norm over all heads */
     MNEM__GATHERS_HIDDEN,  /* what is added to hidden rows */
     MNEM__GATHERS_FF,      /* what a feed-forward has between its products */
     MNEM__GATHERS_LOGITS,  /* to the part that has the first ones */

@@ -21,7 +21,6 @@ const char *mnem__transformer_uncut(const mnem_transformer *t) {
            : t->conv_length > 0                      ? "a model that convolves"
            : t->latent > 0                           ? "attention through a latent"
            : t->experts > 0 && t->leading_layers > 0 ? "a mixture behind other layers"
-           : t->wide_qk_norm                         ? "a norm over all heads"
                                                      : NULL;
 }
 
@@ -96,6 +95,7 @@ mnem_row_range mnem__transformer_gathered(const mnem_transformer *t, const mnem_
                                           mnem__gathers what) {
     switch (what) {
     case MNEM__GATHERS_HEADS: return times(p->heads, t->head_dim);
+    case MNEM__GATHERS_KEYS: return times(p->kv_heads, t->head_dim);
     case MNEM__GATHERS_FF: return p->ff;
     case MNEM__GATHERS_LOGITS: return p->vocab;
     case MNEM__GATHERS_EXPERTS: return p->experts;

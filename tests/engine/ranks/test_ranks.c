@@ -48,7 +48,11 @@ static struct {
     {NULL, MNEM_TEST_DATA "/architectures/qwen2moe.gguf", 2, 0}, /* and one for all */
     {NULL, MNEM_TEST_DATA "/architectures/gpt_oss.gguf", 2, 0},  /* sinks, biases, windows */
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
-     "", 0, 3},
+     "", 2, 3},
+    /* a norm over all heads, of which ranks have copies of keys, too */
+    {"--arch olmo2 --heads 6 --kv-heads 2 --head-dim 32 --type Q8_0 --layers 4 --ff 2048 --embd 96",
+     "", 6, 4},
+    {NULL, MNEM_TEST_DATA "/architectures/olmo3.gguf", 2, 0},
     {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 0, 3},
     {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 8, 0},
     /* windows of 24 tokens, in some layers or in all */
@@ -429,7 +433,7 @@ static void least_budgets(int model, int32_t size, uint64_t seed) {
 
 static void the_least_budgets_give_the_bits_of_one(void **state) {
     (void)state;
-    static const char *const which[] = {"phi3", "gpt2", "mixtral", "qwen3moe"};
+    static const char *const which[] = {"phi3", "gpt2", "mixtral", "qwen3moe", "olmo2"};
     for (size_t k = 0; k < sizeof which / sizeof *which; k++)
         for (int m = 0; m < MODELS; m++)
             if (models[m].arguments && strstr(models[m].arguments, which[k])) {

@@ -126,9 +126,10 @@ static void what_ranks_send_is_what_the_plan_says(void **state) {
         "--layers 6 --ff 1056 --vocab 390",
         "--arch phi3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 3 --ff 1056",
         "--arch qwen2moe --heads 6 --kv-heads 3 --head-dim 32 --embd 96 --type Q4_0 --experts 14 "
-        "--experts-used 3 --ff 96 --ff-expert 64 --ff-shared 96 --layers 5"};
+        "--experts-used 3 --ff 96 --ff-expert 64 --ff-shared 96 --layers 5",
+        "--arch olmo2 --heads 6 --kv-heads 2 --head-dim 32 --type F16 --layers 5 --embd 96"};
     enum { MADE = sizeof made / sizeof *made };
-    static const int32_t most[MADE + 1] = {2, 5, 3, 5, 5};
+    static const int32_t most[MADE + 1] = {2, 5, 3, 5, 5, 5};
     for (int m = 0; m <= MADE; m++) {
         char path[256], name[40];
         snprintf(name, sizeof name, "paper%d.gguf", m);

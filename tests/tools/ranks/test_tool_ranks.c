@@ -212,8 +212,7 @@ static void rows_in_several_places_come_too(void **state) {
     static const char *const made[] = {
         "--arch phi3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 3 --ff 1056",
         "--arch gpt2 --heads 4 --kv-heads 4 --head-dim 16 --type F16 --layers 3",
-        "--arch gpt-oss --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 7 "
-        "--experts-used 3 --ff-expert 64 --layers 3"};
+        "--arch gpt-oss --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 7"};
     static char alone[64 * 1024];
     for (int i = 0; i < 3; i++) {
         make_model(at("fused.gguf"), made[i]);
@@ -336,8 +335,8 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M", "rank 1 of 2 (layers ", 3},
         {"run -p hi", "several ranks may share a machine", 2},
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
-        {"run " MNEM_TEST_DATA "/architectures/olmoe.gguf -p hi --memory 100M --cut rows",
-         "ranks: a norm over all heads isn", 1},
+        {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
+         "ranks: attention through a latent isn", 1},
         {"embed model.gguf hi", "embed doesn", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap .", "--swap isn", 2},
