@@ -99,7 +99,8 @@ static mnem_status tell_pass(mnem__step *x) {
         to[i] = (mnem__relay_segment){(int32_t)(s - e->tables.sequences), g->n,
                                       mnem__step_wanted(x, g)};
     }
-    return mnem__relay_tell_pass(&e->relay, x->segments, e->tables.ids, x->rows);
+    return mnem__relay_tell_pass(&e->relay, x->segments, e->tables.ids, x->rows,
+                                 x->on_hidden != NULL);
 }
 
 /* The hidden rows that the body goes on from, where another rank begins. */
@@ -232,6 +233,24 @@ static mnem_status give_hidden(const mnem__step *x) {
     return status;
 }
 
+/* Rows that ranks made together all have. */
+static mnem_status pass_hidden(const mnem__step *x) {
+    mnem_engine *e = x->e;
+    float *hidden = e->external[MNEM__SLOT_HIDDEN];
+    const size_t bytes = (size_t)x->rows * (size_t)e->map->shape.embd * sizeof *hidden;
+    if (e->relay.size < 2 || e->relay.together)
+        return mnem__relay_first(&e->relay) ? give_hidden(x) : MNEM_OK;
+    if (mnem__relay_first(&e->relay)) {
+        MNEM__TRY(mnem__relay_sent(&e->relay)); /* its own lie there */
+        MNEM__TRY(mnem__relay_logits_receive(&e->relay, hidden, bytes));
+        return give_hidden(x);
+    }
+    if (!mnem__relay_last(&e->relay)) return MNEM_OK;
+    MNEM__TRY(give_hidden(x));
+    MNEM__TRY(mnem__relay_logits_send(&e->relay, hidden, bytes));
+    return mnem__relay_logits_sent(&e->relay);
+}
+
 /* Ranks that run a pass together all end it, or none does: one is stopped before it begins. */
 static mnem_status check_stopped(const mnem_engine *e) {
     if (!e->relay.together || e->relay.rank > 0 || !__atomic_load_n(&e->cancel, __ATOMIC_RELAXED))
@@ -269,7 +288,7 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
     if (mnem__relay_leads(&x->e->relay)) MNEM__TRY(tell_pass(x));
     mnem_status status = end_body(x, run_body(x));
-    if (status == MNEM_OK && x->on_hidden) status = give_hidden(x);
+    if (status == MNEM_OK && x->on_hidden) status = pass_hidden(x);
     if (status == MNEM_OK && wanted > 0)
         status = x->later ? mnem__step_await(x, wanted) : run_heads(x, wanted);
     if (status != MNEM_OK && status != MNEM_CANCELLED && e->relay.together)

@@ -90,11 +90,14 @@ mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t);
 mnem_status mnem__engine_refuse_ranks(const mnem_engine *engine, const char *what);
 
 /* A step whose hidden rows are wanted, all of them: told for each pass and part, tokens at and
- * behind it, in order. Rows are as the body leaves them; they may be changed. */
+ * behind it, in order. Rows are as the body leaves them; they may be changed. Of
+ * ranks with layers the last one's function sees them first, then rank 0's as it left them. */
 typedef mnem_status mnem__on_hidden(void *context, int32_t part, int32_t at, int32_t n,
                                     float *rows);
 mnem_status mnem__engine_step_hidden(mnem_engine *engine, const mnem_step_part *parts,
                                      int32_t count, mnem__on_hidden *on_hidden, void *context);
+/* What a rank that follows does to them; context: its engine. */
+mnem__on_hidden mnem__embed_follow;
 
 struct mnem_engine {
     const mnem_model *model;

@@ -48,7 +48,7 @@ static mnem_status pool(void *context, int32_t part, int32_t at, int32_t n, floa
     const pooler *p = context;
     const int64_t embd = p->e->map->shape.embd;
     float *out = p->out + part * embd;
-    if (!p->e->map->shape.encoder) MNEM__TRY(norm_rows(p->e, n, rows));
+    if (mnem__head_here(&p->e->map->shape)) MNEM__TRY(norm_rows(p->e, n, rows));
     if (p->pooling == MNEM_POOLING_MEAN)
         for (int64_t i = 0; i < n * embd; i++) out[i % embd] += rows[i];
     else if (p->pooling == MNEM_POOLING_CLS && at == 0)
@@ -56,6 +56,11 @@ static mnem_status pool(void *context, int32_t part, int32_t at, int32_t n, floa
     else if (p->pooling == MNEM_POOLING_LAST && at + n == p->parts[part].n)
         memcpy(out, rows + (n - 1) * embd, (size_t)embd * sizeof *out);
     return MNEM_OK;
+}
+
+mnem_status mnem__embed_follow(void *context, int32_t part, int32_t at, int32_t n, float *rows) {
+    (void)part, (void)at;
+    return norm_rows(context, n, rows);
 }
 
 /* Divides sums by their number, then all by their length (one of 0 stays). */

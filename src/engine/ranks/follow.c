@@ -38,14 +38,18 @@ static mnem_status run_pass(mnem_engine *e, const int32_t *order) {
                                               .first_logits = g->rows - g->wanted};
         row += g->rows;
     }
-    const mnem_status status = mnem_engine_step(e, e->tables.parts, count, pass_by, NULL);
+    const mnem_status status =
+        order[0] == MNEM__RELAY_HIDDEN
+            ? mnem__engine_step_hidden(e, e->tables.parts, count, mnem__embed_follow, e)
+            : mnem_engine_step(e, e->tables.parts, count, pass_by, NULL);
     return status == MNEM_CANCELLED ? MNEM_OK : status; /* rank 0 says what is left */
 }
 
 static mnem_status do_order(mnem_engine *e, const int32_t *order, bool *end) {
     mnem_sequence *made, *s = sequence_of(e, order[1]);
     switch (order[0]) {
-    case MNEM__RELAY_PASS: return run_pass(e, order);
+    case MNEM__RELAY_PASS:
+    case MNEM__RELAY_HIDDEN: return run_pass(e, order);
     case MNEM__RELAY_CREATE: return mnem_sequence_create(e, &made);
     case MNEM__RELAY_END: *end = true; return MNEM_OK;
     default: break;

@@ -113,8 +113,9 @@ mnem_status mnem__relay_segments(mnem__relay *r, mnem__relay_segment **segments)
     return MNEM_OK;
 }
 
-mnem_status mnem__relay_tell_pass(mnem__relay *r, int32_t count, const int32_t *ids, int32_t rows) {
-    fill_head(r, MNEM__RELAY_PASS, count, rows);
+mnem_status mnem__relay_tell_pass(mnem__relay *r, int32_t count, const int32_t *ids, int32_t rows,
+                                  bool hidden) {
+    fill_head(r, hidden ? MNEM__RELAY_HIDDEN : MNEM__RELAY_PASS, count, rows);
     int32_t *to = r->order[r->at] + MNEM__RELAY_HEAD;
     to += (size_t)count * sizeof(mnem__relay_segment) / sizeof *to;
     memcpy(to, ids, (size_t)rows * sizeof *ids);

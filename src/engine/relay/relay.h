@@ -21,6 +21,7 @@
 /* An order is op, a, b, c; a pass has segments and ids behind them. */
 typedef enum mnem__relay_op {
     MNEM__RELAY_PASS = 1, /* a: segments, b: rows */
+    MNEM__RELAY_HIDDEN,   /* the same, whose hidden rows are wanted, not logits */
     MNEM__RELAY_CREATE,   /* the first sequence that isn't open */
     MNEM__RELAY_FORK,     /* the first n of one: a: sequence, b: n */
     MNEM__RELAY_TRUNCATE, /* a: sequence, b: n */
@@ -93,7 +94,7 @@ mnem_status mnem__relay_tell(mnem__relay *relay, mnem__relay_op op, int32_t a, i
 /* A pass: where its segments are written, [sequences]; then it is told, with ids [rows]. */
 mnem_status mnem__relay_segments(mnem__relay *relay, mnem__relay_segment **segments);
 mnem_status mnem__relay_tell_pass(mnem__relay *relay, int32_t count, const int32_t *ids,
-                                  int32_t rows);
+                                  int32_t rows, bool hidden);
 /* Tells that nothing follows, on rank 0; on others: was told so. Nothing is under way then. */
 mnem_status mnem__relay_end(mnem__relay *relay);
 /* Where it hasn't ended so: the ranks fail, and what is under way is let go; memory may go. */
@@ -116,7 +117,7 @@ mnem_status mnem__relay_receive(mnem__relay *relay, float *hidden, int32_t rows,
 /* To the next rank; hidden stays as it is until mnem__relay_sent. rows 0: the pass was stopped. */
 mnem_status mnem__relay_send(mnem__relay *relay, const float *hidden, int32_t rows, int32_t embd);
 mnem_status mnem__relay_sent(mnem__relay *relay);
-/* From the last rank to rank 0; stays as it is until mnem__relay_logits_sent. */
+/* From the last rank to rank 0, or hidden rows in their place; stays as it is until mnem__relay_logits_sent. */
 mnem_status mnem__relay_logits_send(mnem__relay *relay, const float *logits, size_t bytes);
 mnem_status mnem__relay_logits_sent(mnem__relay *relay);
 mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits, size_t bytes);

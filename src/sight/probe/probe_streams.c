@@ -84,9 +84,9 @@ static int64_t times_of(mnem__probe_run *run, passing *p) {
     return mnem__max_i64(1, (int64_t)(0.002 / seconds * (double)p->times));
 }
 
-/* As with latency, what a core reads of L2 falls for some milliseconds (185 GB/s, then 162), and what
- * it writes there may rise as long (51, then 62). So a figure is the median of a run of passes that
- * begins when that has settled. */
+/* As with latency, what a core reads of L2 falls for some milliseconds (185 GB/s, then 162), and
+ * what it writes there may rise as long (51, then 62). So a figure is the median of a run of passes
+ * that begins when that has settled. */
 void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stream stream) {
     enum { PASSES = 5 };
     const mnem_probe_level *l = &run->probe->level[level];

@@ -293,6 +293,26 @@ static void what_the_paper_says_is_what_ranks_take(void **state) {
     }
 }
 
+static void embeddings_are_those_of_one_process(void **state) {
+    (void)state;
+    static char alone[64 << 10];
+    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
+        for (int i = 0; i < 4; i++) { /* chunks of 8 tokens, too */
+            char words[400];
+            snprintf(words, sizeof words,
+                     "embed %s hi \"In the beginning God created the heaven\" \"And God said\" "
+                     "--pooling %s%s",
+                     tool_model, i % 2 ? "last" : "mean", ranks % 2 ? " --chunk 8" : "");
+            snprintf(alone, sizeof alone, "%s", shell("%s %s -q", MNEM_COMMAND, words)->out);
+            const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
+                                  i < 2 ? "layers" : "rows");
+            if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
+            assert_true(strlen(alone) > 1000);
+            assert_string_equal(s->out, alone);
+        }
+    }
+}
+
 static void the_perplexity_is_that_of_one_process(void **state) {
     (void)state;
     char words[400], alone[400];
@@ -337,7 +357,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
          "ranks: attention through a latent isn", 1},
-        {"embed model.gguf hi", "embed doesn", 2},
+        {"tokenize model.gguf hi", "tokenize doesn", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap .", "--swap isn", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
@@ -419,6 +439,7 @@ int main(void) {
         cmocka_unit_test(rows_in_several_places_come_too),
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(what_the_paper_says_is_what_ranks_take),
+        cmocka_unit_test(embeddings_are_those_of_one_process),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(what_a_refusal_names_is_enough),
         cmocka_unit_test(what_does_not_run_is_refused_once),

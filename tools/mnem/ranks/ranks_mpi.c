@@ -282,13 +282,14 @@ int tool_ranks_begin(int argc, char **argv) {
 int tool_ranks_check(const tool_args *args) {
     const char *verb = args->verb->name;
     if (!ranks.comm || args->help) return TOOL_OK;
-    static const char *const run_so[] = {"run", "serve", "perplexity", "bench", "train"};
+    static const char *const run_so[] = {"run", "serve", "perplexity", "bench", "train", "embed"};
     for (size_t i = 0; i < sizeof run_so / sizeof run_so[0]; i++)
         if (strcmp(verb, run_so[i]) == 0) return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
         return tool_usage(verb, "ranks are planned without mpirun: mnem plan --ranks N");
-    return tool_usage(verb,
-                      "%s doesn't run on several ranks yet; run, serve, perplexity, bench and "
-                      "train do",
-                      verb);
+    return tool_usage(
+        verb,
+        "%s doesn't run on several ranks yet; run, serve, perplexity, bench, train and "
+        "embed do",
+        verb);
 }

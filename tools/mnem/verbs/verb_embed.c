@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ranks/ranks.h"
 #include "stage.h"
 
 enum { TOGETHER = 8 }; /* texts of a pass of an encoder, whose pages are those of one layer */
@@ -182,6 +183,7 @@ static int create(embed *e) {
     tool_progress_end(&progress);
     if (status != MNEM_OK) return tool_fail(status);
     tool_interrupt_call(cancel, e->engine);
+    tool_ranks_joined();
     return TOOL_OK;
 }
 
@@ -239,6 +241,11 @@ static int verb_embed(const tool_args *args) {
         return tool_usage("embed", "name a TEXT, or -f FILE whose lines are texts (- is standard "
                                    "input)");
     int code = tool_stage_open(args, &e.o->session, &stage);
+    if (code == TOOL_OK && tool_ranks_follows()) {
+        code = tool_stage_follow(&stage);
+        tool_stage_close(&stage);
+        return code;
+    }
     if (code == TOOL_OK) code = embed_texts(&e);
     tool_interrupt_call(NULL, NULL);
     mnem_engine_destroy(e.engine);
@@ -264,6 +271,7 @@ static const tool_option options[] = {
              "(default: file, what it says)"},
     {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "don't scale embeddings to a length of 1"},
     TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
