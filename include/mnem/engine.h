@@ -321,8 +321,9 @@ mnem_status mnem_engine_reads(const mnem_model *model, const mnem_engine_options
                               void *context);
 /* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;
  * states of files, and embeddings where the engine has more than one sequence, are
- * MNEM_UNSUPPORTED. Every other rank calls this after create: it does what rank 0 says, and returns MNEM_OK when that destroys its engine. MNEM_IO: a rank
- * ended or failed, which the text names. A failure of this rank's own is told to all others. */
+ * MNEM_UNSUPPORTED. Every other rank calls this after create: it does what rank 0 says, and
+ * returns MNEM_OK when that destroys its engine. MNEM_IO: a rank ended or failed, which the text
+ * names. A failure of this rank's own is told to all others. */
 mnem_status mnem_engine_follow(mnem_engine *engine);
 
 /* ---- pages ---- */

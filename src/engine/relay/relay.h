@@ -117,7 +117,8 @@ mnem_status mnem__relay_receive(mnem__relay *relay, float *hidden, int32_t rows,
 /* To the next rank; hidden stays as it is until mnem__relay_sent. rows 0: the pass was stopped. */
 mnem_status mnem__relay_send(mnem__relay *relay, const float *hidden, int32_t rows, int32_t embd);
 mnem_status mnem__relay_sent(mnem__relay *relay);
-/* From the last rank to rank 0, or hidden rows in their place; stays as it is until mnem__relay_logits_sent. */
+/* From the last rank to rank 0, or hidden rows in their place; they stay as they are until
+ * mnem__relay_logits_sent. */
 mnem_status mnem__relay_logits_send(mnem__relay *relay, const float *logits, size_t bytes);
 mnem_status mnem__relay_logits_sent(mnem__relay *relay);
 mnem_status mnem__relay_logits_receive(mnem__relay *relay, float *logits, size_t bytes);
