@@ -159,6 +159,21 @@ static json_t *bench(const char *threads) {
     return json_of(&r);
 }
 
+/* The output matrix (2048 words of 256) is of a prompt's last token only. */
+static void check_arithmetic(json_t *did, int threads) {
+    enum { PROMPT = 32, ALL = 5 << 20, HEAD = 2048 * 256 };
+    json_t *kept = json_load_file(at("mnem/profile.json"), 0, NULL), *one, *found = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(kept, "reached"), i,
+                       one) if (json_integer_value(json_object_get(one, "threads")) == threads)
+        found = one;
+    assert_non_null(found);
+    const double rate = json_number_value(json_object_get(did, "prompt_tokens_per_s"));
+    const double macs = json_number_value(json_object_get(found, "macs_per_s"));
+    assert_float_equal(macs / (rate * (ALL - HEAD + HEAD / PROMPT)), 1, 1e-4);
+    json_decref(kept);
+}
+
 /* What one thread reached is what a plan says of one thread; of others it says what they did. */
 static void a_plan_says_what_as_many_threads_reached(void **state) {
     (void)state;
@@ -168,6 +183,7 @@ static void a_plan_says_what_as_many_threads_reached(void **state) {
         char threads[8];
         snprintf(threads, sizeof threads, "%d", i);
         json_t *did = bench(threads);
+        check_arithmetic(did, i);
         const tool_result r = RUN("plan", tool_model, "-t", threads, "--ctx", "32", "--json");
         json_t *plan = json_of(&r);
         const double rate = json_number_value(json_object_get(did, "tokens_per_s"));

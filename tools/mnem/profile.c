@@ -129,6 +129,8 @@ tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transform
                           ? (double)mnem_sparse_bytes(t.type, t.shape[0], t.shape[1])
                           : used * (double)t.bytes;
         work.macs += used * numbers;
+        if (strcmp(t.name, shape->tied ? "token_embd.weight" : "output.weight") == 0)
+            work.head_macs = numbers;
         work.sparse |= t.layout == MNEM_LAYOUT_SPARSE;
     }
     return work;

@@ -85,9 +85,10 @@ void tool_advice_line(FILE *file, const tool_stage *stage);
 bool tool_profile_load(mnem_machine_profile *profile);
 /* Written whole or not at all; prints why it can't. */
 bool tool_profile_save(const mnem_machine_profile *profile);
-/* What a token reads of a model, and multiplies. */
+/* What a generated token reads of a model, and multiplies; head_macs of them by the output matrix,
+ * which of a prompt only the last token does. */
 typedef struct tool_token_work {
-    double bytes, macs;
+    double bytes, macs, head_macs;
     bool sparse; /* some are 2:4, whose products take less time */
 } tool_token_work;
 tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape);

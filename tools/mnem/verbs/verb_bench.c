@@ -5,6 +5,7 @@
  *
  * The machine: bandwidths of memory and disk (verbs/measure/machine.h); multiply-accumulates per
  * second are what the prompt reached. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +40,9 @@ typedef struct bench {
     lengths prompt, generated, together; /* together: of all sequences */
     mnem_comm_link link;                 /* between ranks, measured */
     int32_t repeats;
-    double bytes_per_token; /* weights that one token reads */
-    double macs_per_token;
-    bool sparse;   /* some are 2:4, whose products take less time */
+    double bytes_per_token;           /* weights that one token reads */
+    double macs_per_token, head_macs; /* tool_token_work */
+    bool sparse;                      /* some are 2:4, whose products take less time */
     bool measured; /* the machine, too: in more memory than is planned for the model */
 } bench;
 
@@ -73,6 +74,7 @@ static void count_work(bench *b) {
     const tool_token_work work = tool_token_work_of(b->stage->model, &b->stage->transformer);
     b->bytes_per_token = work.bytes;
     b->macs_per_token = work.macs;
+    b->head_macs = work.head_macs;
     b->sparse = work.sparse;
 }
 
@@ -90,6 +92,17 @@ static double best_rate(const lengths *of) {
     return best;
 }
 
+/* Multiply-adds a second in the prompts; the output matrix is the last token's only. */
+static double prompt_macs(const bench *b) {
+    double best = 0;
+    for (int i = 0; i < b->prompt.count; i++) {
+        const double of_token =
+            b->macs_per_token - b->head_macs + b->head_macs / b->prompt.tokens[i];
+        best = fmax(best, b->prompt.rate[i] * of_token);
+    }
+    return best;
+}
+
 static int measure_model(bench *b) {
     count_work(b);
     mnem_status status = run_lengths(b, &b->prompt, tool_speed_prompt);
@@ -99,7 +112,7 @@ static int measure_model(bench *b) {
     if (status == MNEM_OK) status = run_lengths(b, &b->together, tool_speed_together);
     if (status != MNEM_OK) return tool_fail(status);
     mnem_machine_profile *p = &b->stage->profile;
-    double macs = best_rate(&b->prompt) * b->macs_per_token;
+    const double macs = prompt_macs(b);
     if (b->sparse && p->macs_per_s > 0) return TOOL_OK; /* the profile is of dense ones */
     if (macs > 0 && (b->asked->refresh || macs > p->macs_per_s)) p->macs_per_s = macs;
     return TOOL_OK;
@@ -308,7 +321,7 @@ static void keep_reached(const bench *b) {
         &(tool_reached){.threads = b->asked->session.threads,
                         .token_bytes = b->bytes_per_token,
                         .generate_bytes_per_s = b->bytes_per_token * best_rate(&b->generated),
-                        .macs_per_s = b->macs_per_token * best_rate(&b->prompt)});
+                        .macs_per_s = prompt_macs(b)});
 }
 
 /* One that was made slow says nothing of the machine. */
