@@ -1,12 +1,14 @@
 /* ranks_speed.c: how fast ranks are together, and what they send for it.
  *
  * Layers: a token goes through the ranks one after another, so it takes what all take, and what the
- * links take between them. Chunks of a prompt follow each other, so that from the second one on the
- * slowest rank decides, or the link where that is slower:
+ * links take between them. Chunks of a prompt follow each other:
  *
  *     rank 0   1 2 3 4 . . .            chunks; a prompt takes the first one's way through all,
- *     rank 1   . 1 2 3 4 . .            and for each other one what the slowest rank takes
- *     rank 2   . . 1 2 3 4 . logits
+ *     rank 1   . 1 2 3 4 . .            and for each other one what the slowest rank takes, or the
+ *     rank 2   . . 1 2 3 4 . logits     link where that is slower
+ *
+ * A rank has one chunk on its way: its next one begins when the rank behind has ended the one before
+ * and takes it. So latency is hidden only as far as there is computing (prompt_through).
  *
  * So do steps of several sequences, as many as can be under way: they take what the slowest rank
  * takes of each, or the way of one through all where that is longer.
@@ -83,24 +85,53 @@ static double way_through(const mnem__ranks_job *job, int32_t rows, int32_t logi
            message(job, floats((double)logits * job->vocab));
 }
 
-/* Latency is no part of what follows each other: several messages are under way. */
+/* A rank on the way of a prompt: when it ended the chunk before, and the one before that; when its
+ * last message has left. */
+typedef struct on_way {
+    double ended, before, left;
+} on_way;
+
+/* So many rows of a prompt go through the ranks, behind those that went before. */
+static void chunk_through(const mnem__ranks_job *job, const mnem__rank_seconds *parts, int32_t rows,
+                          on_way *ranks) {
+    const double share = (double)rows / job->chunk;
+    const double wire = on_link(job, floats((double)rows * job->embd));
+    double comes = 0;
+    for (int32_t i = 0; i < job->ranks; i++) {
+        on_way *r = &ranks[i];
+        const double taken = i + 1 < job->ranks ? ranks[i + 1].before : 0;
+        const double begins = mnem__max_f64(mnem__max_f64(r->ended, taken), comes);
+        r->before = r->ended;
+        r->ended = begins + share * parts[i].chunk;
+        r->left = mnem__max_f64(r->ended, r->left) + wire;
+        comes = r->left + job->link.seconds;
+    }
+}
+
+/* Until the logits of its last token have come to rank 0. */
+static double prompt_through(const mnem__ranks_job *job, const mnem__rank_seconds *parts) {
+    on_way ranks[MNEM_COMM_RANKS_MAX] = {{0}};
+    for (int32_t i = 1; i < job->ranks; i++) ranks[i].ended = job->link.seconds; /* the order */
+    for (int32_t at = 0; at < job->prompt; at += job->chunk)
+        chunk_through(job, parts, mnem__min_i32(job->chunk, job->prompt - at), ranks);
+    return ranks[job->ranks - 1].ended + message(job, floats(job->vocab));
+}
+
 static mnem__ranks_seconds speed_of_layers(const mnem__ranks_job *job,
                                            const mnem__rank_seconds *parts) {
     const int32_t steps = mnem__relay_ahead(job->ranks);
     const int32_t step = (job->together + steps - 1) / steps; /* sequences of one */
-    double first = way_through(job, job->chunk, 1), round = way_through(job, step, step);
-    double slowest = 0;
-    mnem__ranks_seconds s = {.token = way_through(job, 1, 1),
-                             .chunk = on_link(job, floats((double)job->chunk * job->embd))};
+    const double wire = on_link(job, floats((double)job->chunk * job->embd));
+    double round = way_through(job, step, step), slowest = 0;
+    mnem__ranks_seconds s = {
+        .token = way_through(job, 1, 1), .chunk = wire, .prompt = prompt_through(job, parts)};
     for (int32_t i = 0; i < job->ranks; i++) {
+        const double two = i ? parts[i - 1].chunk + parts[i].chunk + wire + job->link.seconds : 0;
         s.token += parts[i].token;
-        first += parts[i].chunk;
+        s.chunk = mnem__max_f64(s.chunk, mnem__max_f64(parts[i].chunk, two / 2));
         round += parts[i].together;
-        if (parts[i].chunk > s.chunk) s.chunk = parts[i].chunk;
-        if (parts[i].together > slowest) slowest = parts[i].together;
+        slowest = mnem__max_f64(slowest, parts[i].together);
     }
-    const double chunks = (double)job->prompt / job->chunk;
-    s.prompt = first + (chunks > 1 ? (chunks - 1) * s.chunk : 0);
     const double busy = (double)job->together / step * slowest;
     s.together = busy > round ? busy : round;
     return s;

@@ -187,6 +187,17 @@ static void a_link_costs_a_token_its_latency_and_its_bytes(void **state) {
     }
 }
 
+/* Of two ranks with next to nothing to compute: the first chunk's second, one more for every two
+ * behind the second one, since a rank's next message waits until its last one was taken, one that
+ * its order takes, and the logits'. */
+static void a_prompt_waits_for_latency_that_computing_does_not_hide(void **state) {
+    (void)state;
+    const mnem_comm_link link = {.seconds = 1};
+    const mnem_engine_plan p = plan_with(MNEM_CUT_LAYERS, 2, link);
+    assert_int_equal((CONTEXT + CHUNK - 1) / CHUNK, 6);
+    assert_in_range((int)(100 * CONTEXT / p.predicted_prompt), 500, 510);
+}
+
 /* A layer's pipeline hides latency behind other sequences' steps; eight share a meeting of rows. */
 static void sequences_together_share_what_a_link_takes(void **state) {
     (void)state;
@@ -202,6 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_ranks_send_is_what_the_plan_says),
         cmocka_unit_test(a_link_costs_a_token_its_latency_and_its_bytes),
+        cmocka_unit_test(a_prompt_waits_for_latency_that_computing_does_not_hide),
         cmocka_unit_test(sequences_together_share_what_a_link_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
