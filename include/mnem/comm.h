@@ -30,6 +30,9 @@ extern "C" {
 enum {
     MNEM_COMM_RANKS_MAX = 256,
     MNEM_COMM_CHANNELS = 8,       /* for users; each pair of ranks has its own, both ways */
+    MNEM_COMM_READY = 6,          /* one of them: a sender on it knows that a receive is posted, as
+                                     of an answer to what was sent behind the post (MPI calls that
+                                     ready mode), so that no credit goes before */
     MNEM_COMM_POSTED_MAX = 32,    /* receives of one rank from one peer on one channel, open */
     MNEM_COMM_BYTES_MAX = 1 << 30 /* of one message */
 };

@@ -5,7 +5,8 @@
  * keep for a rank are credits and signs of life: small, and bounded by what is posted.
  *
  *     receiver   MPI_Irecv(tag DATA + channel)  ── credit (tag CONTROL) ──►  sender's count
- *     sender     waits in a queue of its channel until there is one, then MPI_Isend
+ *     sender     waits in a queue of its channel until there is one, then MPI_Isend; on
+ *                MNEM_COMM_READY there are none
  *
  * All calls of MPI are made with one lock held, so that who waits drives everything itself: handing
  * each message to a thread that owns MPI would cost two wake-ups. A thread (mpi_life.c) does so
@@ -53,6 +54,11 @@ static void unlist(state *s, const mnem_comm_request *r) {
     mnem_comm_request **at = &s->open;
     while (*at && *at != r) at = &(*at)->next;
     if (*at) *at = r->next;
+}
+
+/* Whether a message needs no credit, nor a stamp beside it that has the upper half of channels. */
+static bool is_ready(const mnem_comm_request *r) {
+    return r->channel % (MNEM_COMM_CHANNELS_ALL / 2) == MNEM_COMM_READY;
 }
 
 /* ---- with the lock held ---- */
@@ -205,23 +211,29 @@ static mnem_status mpi_post(void *self, mnem_comm_request *r) {
     pthread_mutex_lock(&s->lock);
     mnem_status status = check_over(s);
     if (status == MNEM_OK) status = start_receive(s, r);
-    if (status == MNEM_OK) status = mnem__mpi_send_control(s, r->peer, &credit, CONTROL_HEAD);
+    if (status == MNEM_OK && !is_ready(r))
+        status = mnem__mpi_send_control(s, r->peer, &credit, CONTROL_HEAD);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-static mnem_status mpi_send(void *self, mnem_comm_request *r) {
-    state *s = self;
+/* Behind those that have no credit yet. */
+static mnem_status queue(state *s, mnem_comm_request *r) {
     lane *l = &s->peers[r->peer].lanes[r->channel];
-    pthread_mutex_lock(&s->lock);
-    mnem_status status = mnem__mpi_progress(s);
     r->next = NULL;
     if (l->last)
         l->last->next = r;
     else
         l->waiting = r;
     l->last = r;
-    if (status == MNEM_OK) status = use_credits(s, r->peer, r->channel);
+    return use_credits(s, r->peer, r->channel);
+}
+
+static mnem_status mpi_send(void *self, mnem_comm_request *r) {
+    state *s = self;
+    pthread_mutex_lock(&s->lock);
+    mnem_status status = mnem__mpi_progress(s);
+    if (status == MNEM_OK) status = is_ready(r) ? start_send(s, r) : queue(s, r);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "model/architecture/transformer_graph.h"
 
-enum { CHANNEL_LOGITS = 2, CHANNEL_GATHER = 3 };
+enum { CHANNEL_LOGITS = 2, CHANNEL_GATHER = MNEM_COMM_READY };
 enum { SLOTS = 2, SLOT_MOST = 256 << 10, SLOTS_MOST = 8 << 20 };
 
 static const double soon_most = 0.002;
@@ -79,11 +79,11 @@ mnem_status mnem__gather_start(mnem__gather *g, void *block, uint64_t row_bytes,
     for (int32_t i = 0; i <= g->size; i++) begin[i] = (size_t)i * sizeof *g->members;
     g->members[g->rank] = *mine;
     g->members[g->rank].machine = this_machine();
-    MNEM__TRY(mnem_comm_gather(g->comm, g->members, begin));
-    g->soon = looking(g);
     for (int which = 0; which < SLOTS; which++)
         for (int32_t p = 0; p < g->size; p++)
             if (p != g->rank) MNEM__TRY(post(g, which, p));
+    MNEM__TRY(mnem_comm_gather(g->comm, g->members, begin)); /* behind it all have posted theirs */
+    g->soon = looking(g);
     return MNEM_OK;
 }
 

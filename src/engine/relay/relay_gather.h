@@ -5,7 +5,8 @@
  *              [ a a a a b b b b ]              goes to its place
  *
  * Two slots for each peer: the message of the gather that runs, and that of the next one from a
- * peer that is ahead. None can be farther ahead, since it needs what this rank sends. A slot holds
+ * peer that is ahead. None can be farther ahead, since it needs what this rank sends; so a sender
+ * knows that its slot is posted, and nobody sends credits (MNEM_COMM_READY). A slot holds
  * some rows; more go in pieces. Nothing is added here, so bits are those of one rank that has all.
  * A rank looks for what is about to come for a while before it sleeps, where every thread of the
  * ranks of its machine has a processor.
