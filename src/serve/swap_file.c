@@ -239,7 +239,7 @@ void mnem__swap_end(mnem__swap_file *f) {
 }
 
 void mnem__swap_close(mnem__swap_file *f) {
-    if (!f->tail) return; /* never opened */
+    if (!f->engine) return; /* never opened */
     mnem__swap_end(f);
     if (f->fd >= 0) close(f->fd);
     pthread_cond_destroy(&f->work);
