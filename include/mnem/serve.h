@@ -68,6 +68,14 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
 /* After run has returned. What hasn't ended ends with MNEM_END_CANCELLED. NULL is fine. */
 void mnem_scheduler_destroy(mnem_scheduler *scheduler);
 
+/* Of several ranks rank 0 has the scheduler; on the others, in place of mnem_engine_follow, this
+ * does what it says, its swap file too: one of their own for their part of the pages, without a
+ * name, in the folder of options' swap (engine and swap are looked at). Returns when rank 0's
+ * engine is destroyed. */
+mnem_status mnem_scheduler_follow(const mnem_scheduler_options *options);
+/* What that takes at the most, as mnem_scheduler_bytes. */
+uint64_t mnem_scheduler_follow_bytes(const mnem_scheduler_options *options, int32_t sequences);
+
 /* ---- a request ---- */
 
 typedef struct mnem_token_logprob {

@@ -99,6 +99,9 @@ mnem_status mnem__engine_step_hidden(mnem_engine *engine, const mnem_step_part *
 /* What a rank that follows does to them; context: its engine. */
 mnem__on_hidden mnem__embed_follow;
 
+/* Of a rank that follows, for orders of another layer (relay.h). */
+typedef mnem_status mnem__on_order(void *context, const int32_t *order);
+
 struct mnem_engine {
     const mnem_model *model;
     mnem_ledger *ledger;
@@ -118,6 +121,8 @@ struct mnem_engine {
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
     mnem__relay relay;
+    mnem__on_order *on_order; /* NULL: there are none */
+    void *on_order_context;
     mnem_graph_gather gather;       /* of the relay */
     int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */

@@ -31,7 +31,8 @@ static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
 
 /* The same on every rank. */
 static mnem_status tell(const mnem_sequence *s, mnem__relay_op op, int32_t n) {
-    return mnem__relay_tell(&s->engine->relay, op, (int32_t)(s - s->engine->tables.sequences), n);
+    return mnem__relay_tell(&s->engine->relay, op, (int32_t)(s - s->engine->tables.sequences), n,
+                            0);
 }
 
 mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {

@@ -7,8 +7,8 @@
  *                        others have                   file, or to be computed again)
  *
  * Order of the files, each of which calls only those before it: step_cost, lane, request_queue,
- * swap_file, prefix_cache, set_aside, admission, choose_token, serve_stats, cache_file, serve_step,
- * scheduler.
+ * swap_file, swap_ranks, prefix_cache, set_aside, admission, choose_token, serve_stats, cache_file,
+ * serve_step, scheduler.
  *
  * A lane is a sequence of the engine and the ids that go with it. It is free, busy with a request,
  * or cached: a beginning that is kept for others. A busy lane's ids are the prompt and what was
@@ -27,7 +27,7 @@
 #include "engine/sampling/sampler.h"
 #include "mnem/serve.h"
 #include "serve/step_cost.h"
-#include "serve/swap_file.h"
+#include "serve/swap_ranks.h"
 
 enum {
     MNEM__SERVE_ENDS = 8,          /* tokens that end a turn, beside the tokenizer's */

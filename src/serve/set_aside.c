@@ -49,7 +49,7 @@ static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
  * less than computing that. What nobody has measured yet isn't known to be faster. */
 static mnem_aside choose_way(mnem_scheduler *s, const mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
-    const uint64_t bytes = mnem_sequence_save_bytes(lane->sequence, 0);
+    const uint64_t bytes = mnem__swap_bytes(&s->swap, lane->sequence);
     if (s->swap.fd < 0) return MNEM_ASIDE_NO_FILE;
     if (!mnem__swap_has_room(&s->swap, bytes)) return MNEM_ASIDE_NO_ROOM;
     const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
@@ -76,8 +76,8 @@ bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
     const mnem_aside way = choose_way(s, lane);
     s->now.aside[way]++;
     if (way == MNEM_ASIDE_SWAPPED) {
-        mnem__swap_write(&s->swap, &lane->swap, lane->sequence, lane->ids,
-                         (int32_t)(lane - s->lane));
+        mnem__swap_ranks_write(&s->swap, &lane->swap, lane->sequence, lane->ids,
+                               (int32_t)(lane - s->lane));
         s->now.swapped_out++;
     } else {
         drop_pages(lane);
@@ -106,14 +106,13 @@ static void written(mnem_scheduler *s, mnem__lane *lane) {
     if (lane->swap.status == MNEM_OK)
         lane->swap.state = MNEM__SWAP_OUT;
     else
-        mnem__swap_drop(&s->swap, &lane->swap);
+        mnem__swap_ranks_drop(&s->swap, &lane->swap);
 }
 
 /* What was read is the sequence's; without what couldn't be it goes on behind what it shares. */
 static mnem_status end_read(mnem_scheduler *s, mnem__lane *lane) {
-    const mnem__swap_job *job = &lane->swap;
-    const mnem_status status = mnem_sequence_load_end(lane->sequence, &job->saved, job->status);
-    mnem__swap_drop(&s->swap, &lane->swap);
+    const mnem_status status = mnem__swap_ranks_read_end(&s->swap, &lane->swap);
+    mnem__swap_ranks_drop(&s->swap, &lane->swap);
     return status;
 }
 
@@ -131,7 +130,7 @@ bool mnem__set_aside_poll(mnem_scheduler *s, bool wait) {
         const mnem__swap_state state = lane->swap.state;
         if (state != MNEM__SWAP_WRITING && state != MNEM__SWAP_READING) continue;
         any = true;
-        if (!mnem__swap_is_done(&s->swap, &lane->swap, wait)) continue;
+        if (!mnem__swap_ranks_is_done(&s->swap, &lane->swap, wait)) continue;
         wait = false;
         if (state == MNEM__SWAP_WRITING)
             written(s, lane);
@@ -167,8 +166,8 @@ static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *fr
         drop_pages(lane);
         return MNEM_NOT_READY;
     }
-    if (mnem__swap_read(&s->swap, &lane->swap, lane->sequence) == MNEM_OK) return MNEM_OK;
-    mnem__swap_drop(&s->swap, &lane->swap);
+    if (mnem__swap_ranks_read(&s->swap, &lane->swap, lane->sequence) == MNEM_OK) return MNEM_OK;
+    mnem__swap_ranks_drop(&s->swap, &lane->swap);
     s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
     tell(lane, MNEM_EVENT_RESUMED);
     return MNEM_OK;
@@ -186,9 +185,9 @@ mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane, mnem__la
 void mnem__set_aside_forget(mnem_scheduler *s, mnem__lane *lane) {
     const mnem__swap_state state = lane->swap.state;
     if (state == MNEM__SWAP_NONE) return;
-    if (state != MNEM__SWAP_OUT) mnem__swap_is_done(&s->swap, &lane->swap, true);
+    if (state != MNEM__SWAP_OUT) mnem__swap_ranks_is_done(&s->swap, &lane->swap, true);
     if (state == MNEM__SWAP_READING)
         end_read(s, lane);
     else
-        mnem__swap_drop(&s->swap, &lane->swap);
+        mnem__swap_ranks_drop(&s->swap, &lane->swap);
 }

@@ -29,41 +29,56 @@ enum { HEAD_BYTES = 4096, ALIGNMENT = 4096 };
 
 /* ---- the thread ---- */
 
-static mnem_status move(int fd, mnem__swap_job *job) {
-    if (job->reads) return mnem_sequence_load_read(job->sequence, &job->saved);
-    return mnem_sequence_save(job->sequence, job->ids, 0, fd, job->at);
+/* Its head says whether it is what was written; then the pages. */
+static mnem_status read_back(const mnem__swap_job *job) {
+    const mnem_saved *wrote = &job->saved;
+    mnem_saved there;
+    MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
+    if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
+        there.ready != wrote->ready || there.first_window != wrote->first_window)
+        return mnem__fail(MNEM_BAD_FILE, "swap file: it has another text");
+    return mnem_sequence_load_read(job->sequence, wrote);
+}
+
+static mnem_status move(const mnem__swap_job *job) {
+    const mnem_saved *to = &job->saved;
+    if (job->reads) return read_back(job);
+    return mnem__sequence_save(job->sequence, job->ids, to->ids_checksum, 0, to->fd, to->offset);
 }
 
 /* What it moved, where nothing went wrong. */
-static uint64_t moved_by(const mnem__swap_job *job) {
+static uint64_t moved_by(const mnem__swap_file *f, const mnem__swap_job *job) {
     if (job->status != MNEM_OK) return 0;
     if (!job->reads) return job->bytes;
     const mnem_sequence *s = job->sequence;
     uint64_t bytes = 0;
     for (int k = 0; k < MNEM__KV_KINDS; k++)
-        bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * s->engine->pages[k].page_bytes;
+        bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * f->page_bytes[k];
     return bytes;
 }
 
-/* Of this thread's last error; with the lock held. */
-static void note_failure(mnem__swap_file *f) {
-    const char *why = strchr(mnem_last_error(), ':'); /* after "saved sequence" */
+/* With the lock held. */
+static void note_failure(mnem__swap_file *f, const char *why) {
     f->failures++;
     snprintf(f->failure, sizeof f->failure, "swap file%s", why ? why : "");
+}
+
+static void note_rate(mnem__swap_file *f, uint64_t moved, double seconds) {
+    if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }
 
 /* With the lock held at both ends, not between. */
 static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     pthread_mutex_unlock(&f->lock);
     const double start = mnem__seconds();
-    job->status = move(f->fd, job);
-    const double seconds = mnem__seconds() - start;
-    const uint64_t moved = moved_by(job);
+    job->status = move(job);
+    job->seconds = mnem__seconds() - start;
+    const uint64_t moved = moved_by(f, job);
     pthread_mutex_lock(&f->lock);
     job->done = true;
-    if (job->status != MNEM_OK) note_failure(f);
+    if (job->status != MNEM_OK) note_failure(f, strchr(mnem_last_error(), ':'));
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
-    if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
+    if (!f->shared) note_rate(f, moved, job->seconds);
 }
 
 static void swap_main(void *context) {
@@ -135,10 +150,20 @@ static mnem_status open_named(mnem__swap_file *f, const char *path) {
     return fchmod(f->fd, 0600) == 0 ? MNEM_OK : fail_open(path);
 }
 
+/* In the folder of the file, which is rank 0's. */
+static mnem_status open_beside(mnem__swap_file *f, const char *path) {
+    char folder[PATH_MAX];
+    const char *name = strrchr(path, '/');
+    const int n = name ? (int)(name - path) : 0;
+    snprintf(folder, sizeof folder, "%.*s", name ? (n ? n : 1) : 1, name ? path : ".");
+    return open_unnamed(f, folder);
+}
+
 static mnem_status open_file(mnem__swap_file *f, const char *path) {
     struct stat info;
     const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    return is_folder ? open_unnamed(f, path) : open_named(f, path);
+    if (is_folder) return open_unnamed(f, path);
+    return mnem__relay_first(&f->engine->relay) ? open_named(f, path) : open_beside(f, path);
 }
 
 /* ---- life ---- */
@@ -153,8 +178,12 @@ static mnem_status start_thread(mnem__swap_file *f) {
 }
 
 /* Of the longest save. */
-static uint64_t save_most(const mnem_engine *engine) {
-    return mnem__saved_header_of(engine, 0, engine->choice.context, 0).bytes;
+static uint64_t save_most(const mnem__swap_file *f) {
+    mnem__saved_header h = mnem__saved_header_of(f->engine, 0, f->engine->choice.context, 0);
+    mnem__saved_pages pages[MNEM__KV_KINDS];
+    memcpy(h.page_bytes, f->page_bytes, sizeof h.page_bytes);
+    mnem__saved_lay_out(&h, pages, &h.bytes);
+    return h.bytes;
 }
 
 mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *engine,
@@ -165,13 +194,21 @@ mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *e
     pthread_cond_init(&f->done, NULL);
     f->fd = -1;
     f->tail = &f->head;
+    f->engine = engine;
     f->ledger = engine->ledger;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) f->page_bytes[k] = engine->pages[k].page_bytes;
     f->bytes_most = bytes_most;
     f->bytes_per_s = 200e6; /* until it is known */
-    f->region_bytes = mnem__align_up(save_most(engine), ALIGNMENT);
+    f->region_bytes = mnem__align_up(save_most(f), ALIGNMENT);
     if (!path) return MNEM_OK;
     MNEM__TRY(mnem__saved_identity(engine, &identity)); /* kept: the thread only looks */
     return open_file(f, path);
+}
+
+void mnem__swap_share(mnem__swap_file *f, const uint64_t *page_bytes) {
+    f->shared = true;
+    memcpy(f->page_bytes, page_bytes, sizeof f->page_bytes);
+    f->region_bytes = mnem__align_up(save_most(f), ALIGNMENT);
 }
 
 /* The head is all that is written where nothing is ever set aside. */
@@ -202,7 +239,7 @@ void mnem__swap_end(mnem__swap_file *f) {
 }
 
 void mnem__swap_close(mnem__swap_file *f) {
-    if (!f->tail) return; /* never opened */
+    if (!f->engine) return; /* never opened */
     mnem__swap_end(f);
     if (f->fd >= 0) close(f->fd);
     pthread_cond_destroy(&f->work);
@@ -211,6 +248,10 @@ void mnem__swap_close(mnem__swap_file *f) {
 }
 
 /* ---- jobs ---- */
+
+uint64_t mnem__swap_bytes(const mnem__swap_file *f, const mnem_sequence *sequence) {
+    return mnem__saved_of(sequence, f->page_bytes).bytes;
+}
 
 bool mnem__swap_has_room(mnem__swap_file *f, uint64_t bytes) {
     pthread_mutex_lock(&f->lock);
@@ -226,10 +267,22 @@ double mnem__swap_rate(mnem__swap_file *f) {
     return rate;
 }
 
+void mnem__swap_learn(mnem__swap_file *f, const mnem__swap_job *job, double seconds) {
+    pthread_mutex_lock(&f->lock);
+    note_rate(f, moved_by(f, job), seconds);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void mnem__swap_failed(mnem__swap_file *f, const char *why) {
+    pthread_mutex_lock(&f->lock);
+    note_failure(f, why);
+    pthread_mutex_unlock(&f->lock);
+}
+
 static void hand_over(mnem__swap_file *f, mnem__swap_job *job, bool reads) {
     job->reads = reads;
     job->next = NULL;
-    job->done = false;
+    job->done = job->joined = false;
     job->state = reads ? MNEM__SWAP_READING : MNEM__SWAP_WRITING;
     pthread_mutex_lock(&f->lock);
     if (!reads) f->bytes_live += job->bytes;
@@ -240,31 +293,24 @@ static void hand_over(mnem__swap_file *f, mnem__swap_job *job, bool reads) {
 }
 
 void mnem__swap_write(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence,
-                      const int32_t *ids, int32_t lane) {
+                      const int32_t *ids, uint64_t sum, int32_t lane) {
     job->sequence = sequence;
     job->ids = ids;
     job->length = mnem_sequence_length(sequence);
+    job->lane = lane;
     job->at = HEAD_BYTES + f->region_bytes * (uint64_t)lane;
-    job->bytes = mnem_sequence_save_bytes(sequence, 0);
+    job->bytes = mnem__swap_bytes(f, sequence);
+    job->saved = mnem__saved_of(sequence, NULL);
+    job->saved.fd = f->fd;
+    job->saved.offset = job->at;
+    job->saved.ids_checksum = ids ? mnem__checksum_of(ids, (size_t)job->length * sizeof *ids) : sum;
     hand_over(f, job, false);
 }
 
-/* Its head, which says what is there, and the pages for it. */
-static mnem_status begin_read(const mnem__swap_file *f, mnem__swap_job *job,
-                              mnem_sequence *sequence) {
-    const uint64_t ids = mnem__checksum_of(job->ids, (size_t)job->length * sizeof *job->ids);
-    MNEM__TRY(mnem_saved_open(sequence->engine, f->fd, job->at, &job->saved));
-    if (job->saved.length != job->length || job->saved.ids_checksum != ids)
-        return mnem__fail(MNEM_BAD_FILE, "swap file: it has another text");
-    return mnem_sequence_load_begin(sequence, &job->saved, job->length);
-}
-
 mnem_status mnem__swap_read(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence) {
-    const mnem_status status = begin_read(f, job, sequence);
+    const mnem_status status = mnem_sequence_load_begin(sequence, &job->saved, job->length);
     if (status != MNEM_OK) {
-        pthread_mutex_lock(&f->lock);
-        note_failure(f);
-        pthread_mutex_unlock(&f->lock);
+        mnem__swap_failed(f, strchr(mnem_last_error(), ':'));
         return status;
     }
     job->sequence = sequence;

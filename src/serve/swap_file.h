@@ -32,19 +32,26 @@ struct mnem__swap_job {
     bool reads;
     bool done; /* the thread has finished with it; under the lock */
     mnem_sequence *sequence;
-    const int32_t *ids; /* of the sequence, as long as it is */
-    mnem_saved saved;   /* once it is read */
+    const int32_t *ids; /* of the sequence, as long as it is; NULL: they aren't known here */
+    mnem_saved saved;   /* what is written */
+    int32_t lane;
     int32_t length;     /* tokens that are in the file */
-    uint64_t at, bytes; /* in the file */
+    uint64_t at, bytes; /* in the file; of several ranks bytes are those of the widest part */
     mnem_status status;
+    double seconds; /* that it took */
+    bool joined;    /* others know how it went, and it says how it went with all (swap_ranks.h) */
     mnem__swap_job *next;
 };
 
 typedef struct mnem__swap_file {
     int fd; /* below 0: there is none */
     bool named;
+    bool shared; /* other ranks have files for their parts of the pages */
     uint64_t region_bytes, bytes_most;
-    mnem_ledger *ledger; /* charged for the thread's stack */
+    uint64_t page_bytes[MNEM__KV_KINDS]; /* of the widest part, by kind */
+    mnem_engine *engine;
+    mnem_ledger *ledger;   /* charged for the thread's stack */
+    mnem__swap_job *asked; /* others have been asked how that went */
     void (*on_done)(void *context);
     void *context;
     mnem__thread thread;
@@ -61,24 +68,33 @@ typedef struct mnem__swap_file {
 /* A stack's bytes. */
 enum { MNEM__SWAP_STACK_BYTES = 64 * 1024 };
 
-/* path: a folder, or a file's own; NULL: there is none, and nothing is ever written. A file that
- * was there is as it was until swap_begin. on_done is called by the thread. MNEM_IO; MNEM_INVALID:
+/* path: a folder, or a file's own; NULL: there is none, and nothing is ever written. On a rank that
+ * follows it is a file without a name, in the folder or in the file's. A file that was there is as
+ * it was until swap_begin. on_done is called by the thread. MNEM_IO; MNEM_INVALID:
  * a file of something else; MNEM_BUSY: another process has it. */
 mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine *engine,
                             uint64_t bytes_most);
+/* Other ranks have files, too; page_bytes: of the widest part. */
+void mnem__swap_share(mnem__swap_file *file, const uint64_t *page_bytes);
 /* Forgets what the file held, and starts the thread. */
 mnem_status mnem__swap_begin(mnem__swap_file *file);
 /* No job is under way any more, nor will be: the file is the caller's, empty. */
 void mnem__swap_end(mnem__swap_file *file);
 void mnem__swap_close(mnem__swap_file *file);
+/* Of a save of the sequence, as its job has them. */
+uint64_t mnem__swap_bytes(const mnem__swap_file *file, const mnem_sequence *sequence);
 /* Whether so many bytes more may be in the file. */
 bool mnem__swap_has_room(mnem__swap_file *file, uint64_t bytes);
 /* Bytes a second of late; a guess until it is known. */
 double mnem__swap_rate(mnem__swap_file *file);
+/* Of a job that is done, where it isn't the file that took the longest. */
+void mnem__swap_learn(mnem__swap_file *file, const mnem__swap_job *job, double seconds);
+/* Counts a failure; why: what is to be said behind "swap file". */
+void mnem__swap_failed(mnem__swap_file *file, const char *why);
 /* Writes the sequence with its ids to the region of a lane; both stay as they are until the job is
- * done. */
+ * done. ids NULL: sum stands for them. */
 void mnem__swap_write(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence,
-                      const int32_t *ids, int32_t lane);
+                      const int32_t *ids, uint64_t sum, int32_t lane);
 /* Reads what was written behind what the sequence has, which is as much of its beginning. A failure
  * here takes nothing. */
 mnem_status mnem__swap_read(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence);

@@ -2,16 +2,15 @@
  * says alone, with several steps under way; a rank that is lost ends it.
  *
  * Ranks are threads; rank 0 is the test's. What a request says alone comes of an engine of one. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kit/kit_model.h"
 #include "kit/kit_random.h"
-#include "serve/serve_case.h"
+#include "serve/serve_ranks.h"
 
-enum { RANKS_MAX = 3, ASKS = 12, LOADS = MNEM_SANITIZED ? 4 : 16, VOCAB = 96 };
+enum { ASKS = 12, LOADS = MNEM_SANITIZED ? 4 : 16, VOCAB = 96 };
 
 static char path[64];
 static engine_case alone;
@@ -19,55 +18,6 @@ static uint64_t random_state;
 
 static int32_t pick(int32_t low, int32_t high) {
     return low + (int32_t)(next_random(&random_state) % (uint64_t)(high - low + 1));
-}
-
-/* ---- ranks ---- */
-
-typedef struct member {
-    pthread_t thread;
-    mnem_comm *comm;
-    mnem_engine_options options;
-    mnem_engine_plan plan;
-    mnem_ledger *ledger;
-    mnem_model *model;
-    mnem_engine *engine;
-    mnem_status status;
-} member;
-
-static mnem_status open_member(member *m) {
-    mnem_status status = mnem_ledger_create(&(mnem_ledger_options){0}, &m->ledger);
-    if (status == MNEM_OK) status = mnem_model_open(path, &m->model);
-    m->options.ledger = m->ledger;
-    m->options.comm = m->comm;
-    if (status == MNEM_OK) status = mnem_engine_plan_ranks(m->model, &m->options, &m->plan);
-    if (status == MNEM_OK) status = mnem_engine_create(m->model, &m->options, &m->plan, &m->engine);
-    return status;
-}
-
-static void close_member(member *m) {
-    mnem_engine_destroy(m->engine);
-    mnem_comm_destroy(m->comm);
-    mnem_model_close(m->model);
-    mnem_ledger_destroy(m->ledger);
-}
-
-static void *follow(void *context) {
-    member *m = context;
-    m->status = open_member(m);
-    if (m->status == MNEM_OK) m->status = mnem_engine_follow(m->engine);
-    close_member(m);
-    return NULL;
-}
-
-/* Rank 0 is open then. */
-static void open_ranks(member *members, int32_t ranks, const mnem_engine_options *options) {
-    mnem_comm *comms[RANKS_MAX];
-    must(mnem_comm_thread_create(ranks, comms));
-    for (int32_t i = 0; i < ranks; i++)
-        members[i] = (member){.comm = comms[i], .options = *options};
-    for (int32_t i = 1; i < ranks; i++)
-        assert_int_equal(pthread_create(&members[i].thread, NULL, follow, &members[i]), 0);
-    must(open_member(&members[0]));
 }
 
 /* ---- loads ---- */
@@ -88,12 +38,12 @@ static void make_ask(serve_ask *a, const int32_t *common) {
 static void run_load(int number) {
     static serve_ask ask[ASKS];
     static int32_t common[SERVE_CONTEXT];
-    member members[RANKS_MAX];
+    serve_rank members[SERVE_RANKS_MAX] = {0};
     mnem_scheduler *scheduler;
     char what[32];
     bool more = true;
     int32_t submitted = 0;
-    const int32_t ranks = pick(2, RANKS_MAX), sequences = pick(1, 8);
+    const int32_t ranks = pick(2, SERVE_RANKS_MAX), sequences = pick(1, 8);
     memset(ask, 0, sizeof ask);
     snprintf(what, sizeof what, "load %d", number);
     for (int32_t i = 0; i < SERVE_CONTEXT; i++) common[i] = pick(0, VOCAB - 1);
@@ -104,7 +54,7 @@ static void run_load(int number) {
                                          .logits_rows = pick(0, 1) ? 0 : pick(1, 8),
                                          .threads = 1,
                                          .chunk = pick(0, 1) ? pick(1, 64) : 64};
-    open_ranks(members, ranks, &options);
+    serve_ranks_open(members, ranks, path, &options);
     const mnem_scheduler_options o = {
         .engine = members[0].engine, .queue_requests = ASKS, .reserve = pick(1, 64)};
     must(mnem_scheduler_create(&o, &scheduler));
@@ -119,11 +69,7 @@ static void run_load(int number) {
     }
     for (int32_t i = 0; i < ASKS; i++) serve_ask_check(&ask[i], what);
     mnem_scheduler_destroy(scheduler);
-    close_member(&members[0]);
-    for (int32_t i = 1; i < ranks; i++) {
-        pthread_join(members[i].thread, NULL);
-        assert_int_equal(members[i].status, MNEM_OK);
-    }
+    serve_ranks_close(members, ranks, MNEM_OK);
 }
 
 static void ranks_say_what_one_says(void **state) {
@@ -138,13 +84,14 @@ static void ranks_say_what_one_says(void **state) {
 static void a_lost_rank_ends_the_server(void **state) {
     (void)state;
     static serve_ask ask;
-    member members[2];
+    serve_rank members[2] = {0};
     mnem_scheduler *scheduler;
     random_state = 5;
     make_ask(&ask, ask.prompt);
     ask.request.tokens = 40;
     ask.stop_after = 0;
-    open_ranks(members, 2, &(mnem_engine_options){.context = SERVE_CONTEXT, .threads = 1});
+    serve_ranks_open(members, 2, path,
+                     &(mnem_engine_options){.context = SERVE_CONTEXT, .threads = 1});
     must(mnem_scheduler_create(&(mnem_scheduler_options){.engine = members[0].engine}, &scheduler));
     must(mnem_scheduler_submit(scheduler, &ask.request, &ask.number, NULL));
     mnem_comm_abort(members[0].comm, "that was all");
@@ -153,9 +100,7 @@ static void a_lost_rank_ends_the_server(void **state) {
     mnem_scheduler_destroy(scheduler);
     assert_int_equal(ask.ends, 1);
     assert_int_equal(ask.result.end, MNEM_END_ERROR);
-    close_member(&members[0]);
-    pthread_join(members[1].thread, NULL);
-    assert_int_equal(members[1].status, MNEM_IO);
+    serve_ranks_close(members, 2, MNEM_IO);
 }
 
 static int set_up(void **state) {

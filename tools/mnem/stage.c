@@ -374,7 +374,7 @@ int tool_stage_create(tool_stage *stage) {
     return TOOL_OK;
 }
 
-int tool_stage_follow(tool_stage *stage) {
+int tool_stage_follow_with(tool_stage *stage, tool_follow *follow, void *context) {
     mnem_engine *engine;
     bool last = false;
     mnem_status status = MNEM_OK;
@@ -385,11 +385,20 @@ int tool_stage_follow(tool_stage *stage) {
         status = mnem_engine_create(stage->model, &stage->options, &stage->plan, &engine);
     }
     if (status == MNEM_OK) {
-        status = mnem_engine_follow(engine);
+        status = follow(context, engine);
         if (status != MNEM_OK) return tool_ranks_end(tool_fail(status)); /* others may read it */
         mnem_engine_destroy(engine);
     }
     return tool_stage_end_trace(stage, status == MNEM_OK ? TOOL_OK : tool_fail(status));
+}
+
+static mnem_status follow_engine(void *context, mnem_engine *engine) {
+    (void)context;
+    return mnem_engine_follow(engine);
+}
+
+int tool_stage_follow(tool_stage *stage) {
+    return tool_stage_follow_with(stage, follow_engine, NULL);
 }
 
 static void tell_monitor(const tool_stage *stage, const char *phase) {

@@ -45,6 +45,9 @@ int tool_stage_plan(tool_stage *stage);
 mnem_status tool_stage_try(tool_stage *stage);
 /* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
 int tool_stage_follow(tool_stage *stage);
+/* The same with a function that follows in place of mnem_engine_follow. */
+typedef mnem_status tool_follow(void *context, mnem_engine *engine);
+int tool_stage_follow_with(tool_stage *stage, tool_follow *follow, void *context);
 /* Loads, with progress; Ctrl-C cancels it. */
 int tool_stage_create(tool_stage *stage);
 /* A step of the run for the trace, if there is one; begin and end come in pairs. */

@@ -47,6 +47,8 @@ static mnem_status run_pass(mnem_engine *e, const int32_t *order) {
 
 static mnem_status do_order(mnem_engine *e, const int32_t *order, bool *end) {
     mnem_sequence *made, *s = sequence_of(e, order[1]);
+    if (order[0] > MNEM__RELAY_END)
+        return e->on_order ? e->on_order(e->on_order_context, order) : bad_order(order);
     switch (order[0]) {
     case MNEM__RELAY_PASS:
     case MNEM__RELAY_HIDDEN: return run_pass(e, order);

@@ -1,4 +1,4 @@
-/* relay.c: orders, states and logits between ranks (relay.h).
+/* relay.c: orders, answers, states and logits between ranks (relay.h).
  *
  * Invariant: memory of a message is written again only when it has been sent; a rank posts its next
  * receive as soon as what came is copied or done with. */
@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-enum { CHANNEL_ORDERS, CHANNEL_STATES, CHANNEL_LOGITS };
+enum { CHANNEL_ORDERS, CHANNEL_STATES, CHANNEL_LOGITS, CHANNEL_ANSWERS = 4 };
 
 static size_t order_bytes(const mnem__relay_shape *s) {
     const uint64_t segments = (uint64_t)s->sequences * sizeof(mnem__relay_segment);
@@ -27,15 +27,20 @@ static size_t states_bytes(const mnem__relay_shape *s) {
     return (size_t)((uint64_t)s->chunk * (uint64_t)s->embd * sizeof(float));
 }
 
+static size_t answers_bytes(const mnem__relay_shape *s) {
+    const uint64_t count = s->rank == 0 ? (uint64_t)s->size : 1;
+    return (size_t)mnem__align_up(count * sizeof(mnem__relay_answer), 64);
+}
+
 uint64_t mnem__relay_block_bytes(const mnem__relay_shape *s) {
     if (s->size < 2) return 0;
-    return (uint64_t)orders_of(s) * order_bytes(s) + states_bytes(s) +
+    return (uint64_t)orders_of(s) * order_bytes(s) + answers_bytes(s) + states_bytes(s) +
            mnem__gather_bytes(s->gather_bytes, s->chunk, s->size);
 }
 
 uint64_t mnem__relay_requests(const mnem__relay_shape *s) {
     if (s->size < 2) return 0;
-    return (uint64_t)(orders_of(s) + (s->gather_bytes ? MNEM__GATHER_REQUESTS : 0)) *
+    return (uint64_t)(orders_of(s) + 1 + (s->gather_bytes ? MNEM__GATHER_REQUESTS : 0)) *
            (uint64_t)s->size;
 }
 
@@ -66,10 +71,15 @@ mnem_status mnem__relay_start(mnem__relay *r, mnem_comm *comm, const mnem__relay
                        .requests = requests,
                        .together = s->gather_bytes > 0};
     for (int i = 0; i < r->orders; i++, at += r->order_bytes) r->order[i] = (void *)at;
+    r->asked = requests_of(r, r->orders);
+    r->answers = (void *)at;
+    at += answers_bytes(s);
     for (int i = 0; i < r->orders && r->rank > 0; i++) MNEM__TRY(post_order(r, i));
     if (r->together) {
-        r->gather = (mnem__gather){
-            .comm = comm, .rank = s->rank, .size = s->size, .requests = requests_of(r, r->orders)};
+        r->gather = (mnem__gather){.comm = comm,
+                                   .rank = s->rank,
+                                   .size = s->size,
+                                   .requests = requests_of(r, r->orders + 1)};
         return mnem__gather_start(&r->gather, at, s->gather_bytes, s->chunk, s->mine);
     }
     if (r->rank == 0) return MNEM_OK;
@@ -95,15 +105,15 @@ static mnem_status order_end(mnem__relay *r, size_t bytes) {
     return MNEM_OK;
 }
 
-static void fill_head(mnem__relay *r, mnem__relay_op op, int32_t a, int32_t b) {
-    const int32_t head[MNEM__RELAY_HEAD] = {(int32_t)op, a, b};
+static void fill_head(mnem__relay *r, mnem__relay_op op, int32_t a, int32_t b, int32_t c) {
+    const int32_t head[MNEM__RELAY_HEAD] = {(int32_t)op, a, b, c};
     memcpy(r->order[r->at], head, sizeof head);
 }
 
-mnem_status mnem__relay_tell(mnem__relay *r, mnem__relay_op op, int32_t a, int32_t b) {
+mnem_status mnem__relay_tell(mnem__relay *r, mnem__relay_op op, int32_t a, int32_t b, int32_t c) {
     if (!mnem__relay_leads(r)) return MNEM_OK;
     MNEM__TRY(order_begin(r));
-    fill_head(r, op, a, b);
+    fill_head(r, op, a, b, c);
     return order_end(r, MNEM__RELAY_HEAD * sizeof(int32_t));
 }
 
@@ -115,7 +125,7 @@ mnem_status mnem__relay_segments(mnem__relay *r, mnem__relay_segment **segments)
 
 mnem_status mnem__relay_tell_pass(mnem__relay *r, int32_t count, const int32_t *ids, int32_t rows,
                                   bool hidden) {
-    fill_head(r, hidden ? MNEM__RELAY_HIDDEN : MNEM__RELAY_PASS, count, rows);
+    fill_head(r, hidden ? MNEM__RELAY_HIDDEN : MNEM__RELAY_PASS, count, rows, 0);
     int32_t *to = r->order[r->at] + MNEM__RELAY_HEAD;
     to += (size_t)count * sizeof(mnem__relay_segment) / sizeof *to;
     memcpy(to, ids, (size_t)rows * sizeof *ids);
@@ -132,6 +142,36 @@ mnem_status mnem__relay_done(mnem__relay *r) {
     const int was = r->at;
     r->at = (r->at + 1) % r->orders;
     return post_order(r, was);
+}
+
+/* ---- answers ---- */
+
+mnem_status mnem__relay_ask(mnem__relay *r, mnem__relay_op op, int32_t a, int32_t b) {
+    for (int32_t p = 1; p < r->size; p++)
+        MNEM__TRY(mnem_comm_post(r->comm, p, CHANNEL_ANSWERS, &r->answers[p], sizeof *r->answers,
+                                 &r->asked[p]));
+    return mnem__relay_tell(r, op, a, b, 0);
+}
+
+mnem_status mnem__relay_asked(mnem__relay *r, bool wait, bool *done) {
+    *done = true;
+    if (wait) return mnem_comm_wait(r->comm, r->asked + 1, r->size - 1);
+    for (int32_t p = 1; p < r->size && *done; p++)
+        MNEM__TRY(mnem_comm_test(r->comm, &r->asked[p], done));
+    return MNEM_OK;
+}
+
+static mnem_status answer_sent(mnem__relay *r) {
+    if (r->answer_open) MNEM__TRY(mnem_comm_wait(r->comm, r->asked, 1));
+    r->answer_open = false;
+    return MNEM_OK;
+}
+
+mnem_status mnem__relay_answer_send(mnem__relay *r, const mnem__relay_answer *answer) {
+    MNEM__TRY(answer_sent(r));
+    *r->answers = *answer;
+    r->answer_open = true;
+    return mnem_comm_send(r->comm, 0, CHANNEL_ANSWERS, r->answers, sizeof *r->answers, r->asked);
 }
 
 /* ---- a pass ---- */
@@ -193,7 +233,7 @@ mnem_status mnem__relay_logits_receive(mnem__relay *r, float *logits, size_t byt
 mnem_status mnem__relay_end(mnem__relay *r) {
     if (!r->comm) return MNEM_OK;
     for (int i = 0; i < r->orders && r->rank == 0; i++)
-        MNEM__TRY(mnem__relay_tell(r, MNEM__RELAY_END, 0, 0));
+        MNEM__TRY(mnem__relay_tell(r, MNEM__RELAY_END, 0, 0, 0));
     for (int i = 0; i < r->orders && r->rank == 0; i++) {
         MNEM__TRY(order_begin(r));
         r->at = (r->at + 1) % r->orders;
@@ -202,6 +242,7 @@ mnem_status mnem__relay_end(mnem__relay *r) {
         MNEM__TRY(mnem_comm_wait(r->comm, requests_of(r, (r->at + i) % r->orders), 1));
     MNEM__TRY(mnem__relay_sent(r));
     MNEM__TRY(mnem__relay_logits_sent(r));
+    MNEM__TRY(answer_sent(r));
     if (r->together) MNEM__TRY(mnem__gather_end(&r->gather));
     if (mnem__relay_receives(r)) MNEM__TRY(mnem_comm_wait(r->comm, &r->in, 1));
     if (mnem__relay_sends(r)) MNEM__TRY(mnem__relay_send(r, r->states, 0, 0));

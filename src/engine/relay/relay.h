@@ -18,7 +18,8 @@
 
 #include "engine/relay/relay_gather.h"
 
-/* An order is op, a, b, c; a pass has segments and ids behind them. */
+/* An order is op, a, b, c; a pass has segments and ids behind them. What is done to pages that are
+ * set aside is another layer's (serve/swap_ranks.h): its function is called for those orders. */
 typedef enum mnem__relay_op {
     MNEM__RELAY_PASS = 1, /* a: segments, b: rows */
     MNEM__RELAY_HIDDEN,   /* the same, whose hidden rows are wanted, not logits */
@@ -26,7 +27,13 @@ typedef enum mnem__relay_op {
     MNEM__RELAY_FORK,     /* the first n of one: a: sequence, b: n */
     MNEM__RELAY_TRUNCATE, /* a: sequence, b: n */
     MNEM__RELAY_DESTROY,  /* a: sequence */
-    MNEM__RELAY_END
+    MNEM__RELAY_END,
+    MNEM__RELAY_SWAP_OPEN,     /* a file for pages; is answered */
+    MNEM__RELAY_SWAP_WRITE,    /* a: sequence, b: its place in the file, c: a number of its own */
+    MNEM__RELAY_SWAP_READ,     /* a: sequence, b: place */
+    MNEM__RELAY_SWAP_READ_END, /* a: sequence, b: place, c: whether all ranks could read */
+    MNEM__RELAY_SWAP_DONE,     /* b: place, what was begun there last is waited for; is answered */
+    MNEM__RELAY_SWAP_DROP      /* b: place */
 } mnem__relay_op;
 enum { MNEM__RELAY_HEAD = 4 };
 
@@ -34,6 +41,15 @@ enum { MNEM__RELAY_HEAD = 4 };
 typedef struct mnem__relay_segment {
     int32_t sequence, rows, wanted;
 } mnem__relay_segment;
+
+/* What another rank answers to an order that asks. */
+typedef struct mnem__relay_answer {
+    int32_t status;
+    char text[220]; /* of a failure */
+    double seconds;
+    uint64_t bytes[2];
+} mnem__relay_answer;
+_Static_assert(sizeof(mnem__relay_answer) == 248, "no holes");
 
 enum { MNEM__RELAY_ORDERS_MAX = 16, MNEM__RELAY_AHEAD_MAX = 8 };
 typedef struct mnem__relay {
@@ -45,10 +61,12 @@ typedef struct mnem__relay {
     float *states;               /* those of the next pass; rank 0: NULL */
     size_t states_bytes;         /* room of them */
     mnem_comm_request *requests; /* [orders][size]; others than rank 0 use the first of each */
+    mnem_comm_request *asked;    /* [size] */
+    mnem__relay_answer *answers; /* [size]; others than rank 0 have their own in the first */
     mnem_comm_request in, out, logits;
     int at;                            /* the order that is next */
     bool open[MNEM__RELAY_ORDERS_MAX]; /* under way */
-    bool out_open, logits_open;
+    bool out_open, logits_open, answer_open;
     bool together; /* every rank has a part of all layers: no states go from one to the next */
     mnem__gather gather;
 } mnem__relay;
@@ -90,7 +108,8 @@ static inline bool mnem__relay_sends(const mnem__relay *relay) {
 /* ---- orders ---- */
 
 /* Of rank 0, to all others; nothing on another rank, or alone. */
-mnem_status mnem__relay_tell(mnem__relay *relay, mnem__relay_op op, int32_t a, int32_t b);
+mnem_status mnem__relay_tell(mnem__relay *relay, mnem__relay_op op, int32_t a, int32_t b,
+                             int32_t c);
 /* A pass: where its segments are written, [sequences]; then it is told, with ids [rows]. */
 mnem_status mnem__relay_segments(mnem__relay *relay, mnem__relay_segment **segments);
 mnem_status mnem__relay_tell_pass(mnem__relay *relay, int32_t count, const int32_t *ids,
@@ -108,6 +127,16 @@ static inline const mnem__relay_segment *mnem__relay_order_segments(const int32_
 static inline const int32_t *mnem__relay_order_ids(const int32_t *order) {
     return order + MNEM__RELAY_HEAD + order[1] * (int32_t)(sizeof(mnem__relay_segment) / 4);
 }
+
+/* ---- answers ---- */
+
+/* Of rank 0: tells an order that every other rank answers; nothing else is asked until they
+ * have. */
+mnem_status mnem__relay_ask(mnem__relay *relay, mnem__relay_op op, int32_t a, int32_t b);
+/* *done: all have, wait: until they have; a rank's answer is in relay->answers then. */
+mnem_status mnem__relay_asked(mnem__relay *relay, bool wait, bool *done);
+/* Of the others; copied. */
+mnem_status mnem__relay_answer_send(mnem__relay *relay, const mnem__relay_answer *answer);
 
 /* ---- a pass ---- */
 

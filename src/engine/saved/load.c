@@ -64,8 +64,7 @@ static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
     return pages->ids && h->ready == begin;
 }
 
-mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
-    MNEM__TRY(mnem__engine_refuse_ranks(e, "a sequence from a file"));
+mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     if (!e->can_run || e->map->shape.encoder)
@@ -85,6 +84,11 @@ mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved 
     saved->first_window = h.first_window;
     saved->ids_checksum = h.ids_checksum;
     return MNEM_OK;
+}
+
+mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
+    MNEM__TRY(mnem__engine_refuse_ranks(e, "a sequence from a file"));
+    return mnem__saved_open(e, fd, offset, saved);
 }
 
 mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32_t n,
@@ -221,6 +225,7 @@ mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
     mnem__saved_lay_out(&h, pages, &bytes);
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__saved_pages *p = &pages[k];
+        if (h.page_bytes[k] == 0) continue; /* the kind's layers are other ranks' */
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
             MNEM__TRY(
                 read_page(s, saved, k, i,

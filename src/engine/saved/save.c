@@ -5,6 +5,8 @@
  * write: a page of this sequence's has this reference to it, so whoever writes there copies it
  * first.
  * Cost: the bytes once through the checksum and once through the system; nothing is taken. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/file/checksum.h"
 #include "engine/saved/saved_private.h"
@@ -49,19 +51,30 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
     return mnem__saved_write(fd, at, &sum, sizeof sum);
 }
 
-mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32_t from, int fd,
-                               uint64_t offset) {
-    MNEM__TRY(mnem__engine_refuse_ranks(s->engine, "a sequence in a file"));
+mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
+    mnem__saved_header h = header_of(s, 0);
+    mnem__saved_pages pages[MNEM__KV_KINDS];
+    if (page_bytes) memcpy(h.page_bytes, page_bytes, sizeof h.page_bytes);
+    mnem__saved_lay_out(&h, pages, &h.bytes);
+    return (mnem_saved){.fd = -1,
+                        .bytes = h.bytes,
+                        .length = h.length,
+                        .ready = h.ready,
+                        .first_window = h.first_window};
+}
+
+mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint64_t ids_checksum,
+                                int32_t from, int fd, uint64_t offset) {
     const size_t ids_bytes = (size_t)s->length * sizeof *ids;
     mnem__saved_pages pages[MNEM__KV_KINDS];
     uint64_t bytes;
     MNEM__TRY(check(s, from));
     mnem__saved_header h = header_of(s, from);
     MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
-    h.ids_checksum = mnem__checksum_of(ids, ids_bytes);
+    h.ids_checksum = ids_checksum;
     h.checksum = mnem__saved_header_checksum(&h);
     mnem__saved_lay_out(&h, pages, &bytes);
-    MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
+    if (ids) MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__saved_pages *p = &pages[k];
         for (int32_t i = p->begin; i < p->end; i++)
@@ -69,4 +82,11 @@ mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32
                                  offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
     }
     return mnem__saved_write(fd, offset, &h, sizeof h);
+}
+
+mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32_t from, int fd,
+                               uint64_t offset) {
+    const uint64_t sum = mnem__checksum_of(ids, (size_t)s->length * sizeof *ids);
+    MNEM__TRY(mnem__engine_refuse_ranks(s->engine, "a sequence in a file"));
+    return mnem__sequence_save(s, ids, sum, from, fd, offset);
 }

@@ -48,6 +48,15 @@ uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
 uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
                                    int32_t number, uint64_t ids_checksum);
 
+/* What mnem_sequence_save and mnem_saved_open do, on one of several ranks its part of it: a file
+ * of its own process. ids NULL: they aren't written, and ids_checksum is any number. */
+mnem_status mnem__sequence_save(const mnem_sequence *sequence, const int32_t *ids,
+                                uint64_t ids_checksum, int32_t from, int fd, uint64_t offset);
+mnem_status mnem__saved_open(const mnem_engine *engine, int fd, uint64_t offset, mnem_saved *saved);
+/* What opening a save of all of the sequence would say, with a file of so many bytes where pages
+ * had so many; NULL: as many as they have. */
+mnem_saved mnem__saved_of(const mnem_sequence *sequence, const uint64_t *page_bytes);
+
 /* Whether a save may be loaded behind pages of others: only the full kind, without states. */
 static inline bool mnem__saved_joins(const mnem_engine *engine) {
     return engine->pages[MNEM__KV_WINDOW].count == 0 && !engine->pages[MNEM__KV_FULL].ids;

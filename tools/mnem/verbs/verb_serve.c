@@ -126,9 +126,9 @@ static int check(const serve_options *o) {
         return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (o->swap_max && !o->swap)
         return tool_usage("serve", "--swap-max is of --swap, where pages go");
-    if (o->swap && tool_ranks())
-        return tool_usage("serve", "--swap isn't made of several ranks yet: without it what is set "
-                                   "aside is computed again");
+    if (o->keep_cache && tool_ranks())
+        return tool_usage("serve", "--keep-cache isn't made of several ranks yet: beginnings are "
+                                   "kept while the server runs");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
@@ -308,7 +308,9 @@ static void take_down(serve *s) {
 /* A rank that does what rank 0 says. */
 static int follow(serve *s, const tool_args *args) {
     int code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_follow(&s->stage);
+    if (code == TOOL_OK) code = serve_follow(s);
+    if (s->books_bytes)
+        mnem_ledger_release(s->stage.ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
     tool_stage_close(&s->stage);
     return code;
 }

@@ -52,16 +52,19 @@ mnem_status serve_scheduler_create(serve *s) {
     return mnem_scheduler_create(&options, &s->scheduler);
 }
 
+static mnem_status charge(serve *s, uint64_t bytes) {
+    const mnem_status status =
+        mnem_ledger_charge(s->stage.ledger, MNEM_KIND_HOST, "scheduler", bytes);
+    if (status == MNEM_OK) s->books_bytes = bytes;
+    return status;
+}
+
 static mnem_status charge_books(serve *s, int32_t parallel) {
     s->parallel = parallel;
     s->stage.options.sequences = sequences_of(s, parallel);
     s->stage.options.logits_rows = parallel;
     s->stage.options.pages_fill = !s->stage.transformer.encoder;
-    const uint64_t bytes = books_of(s);
-    const mnem_status status =
-        mnem_ledger_charge(s->stage.ledger, MNEM_KIND_HOST, "scheduler", bytes);
-    if (status == MNEM_OK) s->books_bytes = bytes;
-    return status;
+    return charge(s, books_of(s));
 }
 
 static bool fits(serve *s, int32_t parallel) {
@@ -88,6 +91,23 @@ int serve_plan(serve *s) {
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
     const mnem_status status = charge_books(s, parallel);
     return status == MNEM_OK ? tool_stage_plan(&s->stage) : tool_fail(status);
+}
+
+static mnem_status follow_scheduler(void *context, mnem_engine *engine) {
+    serve *s = context;
+    mnem_scheduler_options options = scheduler_options(s);
+    options.engine = engine;
+    release_books(s);
+    return mnem_scheduler_follow(&options);
+}
+
+/* How many run together is rank 0's to say: as many as may. */
+int serve_follow(serve *s) {
+    const mnem_scheduler_options options = scheduler_options(s);
+    const int32_t most = sequences_of(s, serve_parallel_most(s->o));
+    const mnem_status status = charge(s, mnem_scheduler_follow_bytes(&options, most));
+    if (status != MNEM_OK) return tool_fail(status);
+    return tool_stage_follow_with(&s->stage, follow_scheduler, s);
 }
 
 void serve_plan_say(const serve *s) {

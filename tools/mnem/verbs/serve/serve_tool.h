@@ -76,6 +76,8 @@ int32_t serve_parallel_most(const serve_options *o);
 int serve_plan(serve *s);
 /* The scheduler of the engine, in what was charged for it. */
 mnem_status serve_scheduler_create(serve *s);
+/* A rank that isn't 0: plans, and does what rank 0's scheduler says. Exit code. */
+int serve_follow(serve *s);
 /* The plan, as messages: what conversations cost, and what more would buy. */
 void serve_plan_say(const serve *s);
 
