@@ -320,10 +320,9 @@ mnem_status mnem_engine_reads(const mnem_model *model, const mnem_engine_options
                               const mnem_engine_plan *plan, mnem_on_engine_read *tell,
                               void *context);
 /* An engine of a plan for ranks, whose options have the same comm, runs on rank 0 as any other;
- * states of files, and embeddings where the engine has more than one sequence, are
- * MNEM_UNSUPPORTED. Every other rank calls this after create: it does what rank 0 says, and
- * returns MNEM_OK when that destroys its engine. MNEM_IO: a rank ended or failed, which the text
- * names. A failure of this rank's own is told to all others. */
+ * states of files are MNEM_UNSUPPORTED. Every other rank calls this after create: it does what
+ * rank 0 says, and returns MNEM_OK when that destroys its engine. MNEM_IO: a rank ended or failed,
+ * which the text names. A failure of this rank's own is told to all others. */
 mnem_status mnem_engine_follow(mnem_engine *engine);
 
 /* ---- pages ---- */
@@ -364,10 +363,10 @@ typedef struct mnem_embed_options {
  * (its plan's chunk is its context), as many texts in each as fit; any other model sees it in
  * chunks, and its last norm is part of an embedding. Texts run together, as many as the plan has
  * sequences that aren't open and pages that are free; the bits are those that each gets alone.
- * Nothing of them is kept. options may be NULL. MNEM_INVALID: a text without tokens, ids that the
- * vocabulary lacks, no pooling named and none in the file; MNEM_OVER_BUDGET: a text is longer than
- * the context, all sequences are open, or too few pages are free; MNEM_BAD_FILE and MNEM_CANCELLED
- * as a step. */
+ * Nothing of them is kept. Steps may be under way, and stay so. options may be NULL. MNEM_INVALID:
+ * a text without tokens, ids that the vocabulary lacks, no pooling named and none in the file;
+ * MNEM_OVER_BUDGET: a text is longer than the context, all sequences are open, or too few pages are
+ * free; MNEM_BAD_FILE and MNEM_CANCELLED as a step. */
 mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
                               const mnem_embed_options *options, float *out);
 

@@ -222,7 +222,8 @@ static mnem_status give_hidden(const mnem__step *x) {
     const int64_t embd = e->map->shape.embd;
     float *hidden = e->external[MNEM__SLOT_HIDDEN];
     mnem_status status = MNEM_OK;
-    if (!mnem__is_finite(hidden, x->rows * embd)) return mnem__step_not_finite(e);
+    if (mnem__relay_first(&e->relay) && !mnem__is_finite(hidden, x->rows * embd))
+        return mnem__step_not_finite(e);
     for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) {
         const mnem__segment *g = &e->tables.segments[i];
         if (g->at + g->n > 0) /* not one that only runs again */
@@ -233,7 +234,7 @@ static mnem_status give_hidden(const mnem__step *x) {
     return status;
 }
 
-/* Rows that ranks made together all have. */
+/* To rank 0, behind logits that are awaited there; rows that ranks made together all have. */
 static mnem_status pass_hidden(const mnem__step *x) {
     mnem_engine *e = x->e;
     float *hidden = e->external[MNEM__SLOT_HIDDEN];
@@ -247,6 +248,7 @@ static mnem_status pass_hidden(const mnem__step *x) {
     }
     if (!mnem__relay_last(&e->relay)) return MNEM_OK;
     MNEM__TRY(give_hidden(x));
+    MNEM__TRY(mnem__relay_logits_sent(&e->relay)); /* those before */
     MNEM__TRY(mnem__relay_logits_send(&e->relay, hidden, bytes));
     return mnem__relay_logits_sent(&e->relay);
 }

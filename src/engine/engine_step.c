@@ -251,8 +251,6 @@ mnem_status mnem__engine_step_hidden(mnem_engine *e, const mnem_step_part *parts
                                      mnem__on_hidden *on_hidden, void *context) {
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_hidden = on_hidden, .context = context};
-    if (e->sequences > 1 && e->relay.rank == 0) /* steps of others may be under way */
-        MNEM__TRY(mnem__engine_refuse_ranks(e, "an embedding beside other sequences"));
     return mnem__step_run(&x);
 }
 

@@ -1,5 +1,6 @@
-/* test_serve_ranks.c: a scheduler whose engine is one of several ranks: every request says what it
- * says alone, with several steps under way; a rank that is lost ends it.
+/* test_serve_ranks.c: a scheduler whose engine is one of several ranks, of layers or of rows: every
+ * request says what it says alone, with several steps under way, and so does every embedding that
+ * is made between them; a rank that is lost ends it.
  *
  * Ranks are threads; rank 0 is the test's. What a request says alone comes of an engine of one. */
 #include <stdio.h>
@@ -18,6 +19,42 @@ static uint64_t random_state;
 
 static int32_t pick(int32_t low, int32_t high) {
     return low + (int32_t)(next_random(&random_state) % (uint64_t)(high - low + 1));
+}
+
+/* ---- embeddings between steps ---- */
+
+enum { TEXTS = 4, EMBD = 64 };
+static int32_t words[SERVE_CONTEXT];
+static const mnem_embed_text texts[TEXTS] = {
+    {words, 1}, {words + 2, 64}, {words + 3, 65}, {words, 200}};
+static const mnem_embed_options mean = {.pooling = MNEM_POOLING_MEAN};
+static float embedded[TEXTS][EMBD]; /* alone */
+static int made;
+
+static void embed_alone(void) {
+    mnem_transformer t;
+    must(mnem_model_transformer(alone.model, &t));
+    assert_int_equal(t.embd, EMBD);
+    for (int32_t i = 0; i < SERVE_CONTEXT; i++) words[i] = (7 * i * i + 13 * i + 5) % VOCAB;
+    must(mnem_engine_embed(alone.engine, texts, TEXTS, &mean, embedded[0]));
+}
+
+/* Pages and sequences may all be others' just then. */
+static void embed_one(void *context, mnem_engine *engine) {
+    const int32_t which = *(const int32_t *)context;
+    float out[EMBD];
+    const mnem_status status = mnem_engine_embed(engine, &texts[which], 1, &mean, out);
+    assert_true(status == MNEM_OK || status == MNEM_OVER_BUDGET);
+    if (status != MNEM_OK) return;
+    assert_memory_equal(out, embedded[which], sizeof out);
+    made++;
+}
+
+static void call_embed(mnem_scheduler *scheduler) {
+    static int32_t which[TEXTS];
+    const int32_t at = pick(0, TEXTS - 1);
+    which[at] = at;
+    must(mnem_scheduler_call(scheduler, 1, embed_one, &which[at]));
 }
 
 /* ---- loads ---- */
@@ -53,7 +90,8 @@ static void run_load(int number) {
                                          .pages_tokens = pick(0, 2) ? SERVE_CONTEXT * 2 : 0,
                                          .logits_rows = pick(0, 1) ? 0 : pick(1, 8),
                                          .threads = 1,
-                                         .chunk = pick(0, 1) ? pick(1, 64) : 64};
+                                         .chunk = pick(0, 1) ? pick(1, 64) : 64,
+                                         .cut = pick(0, 2) ? MNEM_CUT_LAYERS : MNEM_CUT_ROWS};
     serve_ranks_open(members, ranks, path, &options);
     const mnem_scheduler_options o = {
         .engine = members[0].engine, .queue_requests = ASKS, .reserve = pick(1, 64)};
@@ -65,6 +103,7 @@ static void run_load(int number) {
                                        NULL));
         if (pick(0, 60) == 0 && submitted > 0)
             mnem_scheduler_cancel(scheduler, ask[pick(0, submitted - 1)].number);
+        if (pick(0, 3) == 0) call_embed(scheduler);
         must(mnem_scheduler_step(scheduler, &more));
     }
     for (int32_t i = 0; i < ASKS; i++) serve_ask_check(&ask[i], what);
@@ -78,6 +117,8 @@ static void ranks_say_what_one_says(void **state) {
         random_state = 0x9e3779b97f4a7c15 * (uint64_t)(i + 1);
         run_load(i);
     }
+    print_message("%d embeddings beside them\n", made);
+    assert_true(made > LOADS);
 }
 
 /* What was asked for ends with an error, and so does the loop. */
@@ -106,9 +147,10 @@ static void a_lost_rank_ends_the_server(void **state) {
 static int set_up(void **state) {
     (void)state;
     snprintf(path, sizeof path, "serve-ranks-%d.gguf", (int)getpid());
-    make_model(path, "--arch llama --heads 4 --kv-heads 2 --layers 3 --type Q8_0");
+    make_model(path, "--arch llama --heads 4 --kv-heads 2 --head-dim 32 --layers 3 --type Q8_0");
     engine_case_open(&alone, path, 0,
                      &(mnem_engine_options){.context = SERVE_CONTEXT, .threads = 1, .chunk = 64});
+    embed_alone();
     return 0;
 }
 

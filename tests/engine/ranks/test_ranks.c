@@ -6,8 +6,8 @@
  * keys, alone, all resident, by one thread. A case takes a model, ranks, budgets (of which some
  * stream, and some are too small), sequences, a chunk and threads at random, and lets sequences
  * follow streams on rank 0: steps of random parts, forks, cuts, steps that are stopped, steps that
- * are under way while others begin. Every row of logits is compared. The seed of a failing case is
- * in its message. */
+ * are under way while others begin, or while texts are embedded. Every row of logits is compared,
+ * and every embedding. The seed of a failing case is in its message. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,11 +73,16 @@ static mnem_kv_choice kv_type(int model, int kind) {
 }
 
 static int32_t streams[STREAMS][LENGTH];
-static float *alone[MODELS][KINDS]; /* [STREAMS][LENGTH][vocab] */
+/* Streams' beginnings that are embedded, alone and all together. */
+static const mnem_embed_text texts[] = {
+    {streams[0], 1}, {streams[1], 64}, {streams[2], 65}, {streams[3], LENGTH}, {streams[0], 7}};
+enum { TEXTS = sizeof texts / sizeof texts[0], EMBD_MOST = 512 };
+static float *alone[MODELS][KINDS];    /* [STREAMS][LENGTH][vocab] */
+static float *embedded[MODELS][KINDS]; /* [TEXTS][embd] */
 #ifdef __SANITIZE_THREAD__
-static int cases = 8, refused, streamed, flown, cut, cut_streamed; /* each takes some seconds */
+static int cases = 8, refused, streamed, flown, beside, cut, cut_streamed; /* each takes seconds */
 #else
-static int cases = 60, refused, streamed, flown, cut, cut_streamed;
+static int cases = 60, refused, streamed, flown, beside, cut, cut_streamed;
 #endif
 
 static int32_t least(int32_t a, int32_t b) {
@@ -107,6 +112,8 @@ static bool keep(void *context, int32_t part, int32_t index, const float *logits
     return true;
 }
 
+static const mnem_embed_options mean = {.pooling = MNEM_POOLING_MEAN};
+
 static void compute_alone(int model, int kind) {
     engine_case c = {0};
     const mnem_engine_options o = {.context = CONTEXT,
@@ -127,6 +134,10 @@ static void compute_alone(int model, int kind) {
         must(mnem_sequence_truncate(s, 0));
         must(mnem_engine_step(c.engine, &part, 1, keep, &k));
     }
+    mnem_sequence_destroy(s);
+    embedded[model][kind] = malloc(TEXTS * EMBD_MOST * sizeof(float));
+    assert_non_null(embedded[model][kind]);
+    must(mnem_engine_embed(c.engine, texts, TEXTS, &mean, embedded[model][kind]));
     engine_case_close(&c);
 }
 
@@ -159,9 +170,9 @@ typedef struct flight {
 
 typedef struct walk {
     rank *rank;
-    uint64_t random;
+    uint64_t random, texts; /* texts: of what is embedded */
     mnem_engine *engine;
-    int32_t vocab;
+    int32_t vocab, embd;
     runner runners[SEQUENCES];
     mnem_step_part parts[SEQUENCES];
     int32_t stop_after; /* rows of logits; below 0: never */
@@ -267,11 +278,29 @@ static void change(walk *w) {
     }
 }
 
-static void lead(rank *r, mnem_engine *engine, int32_t vocab) {
-    walk w = {.rank = r, .random = r->seed, .engine = engine, .vocab = vocab};
+/* Some of the texts, with what sequences and pages are left; steps stay under way. */
+static void embed(walk *w) {
+    float out[TEXTS * EMBD_MOST];
+    const int32_t first = pick(&w->texts, 0, TEXTS - 1), n = pick(&w->texts, 1, TEXTS - first);
+    bool room = false;
+    for (int32_t i = 0; i < w->rank->options.sequences; i++) room |= !w->runners[i].sequence;
+    const mnem_status status = mnem_engine_embed(w->engine, texts + first, n, &mean, out);
+    if (status != (room ? MNEM_OK : MNEM_OVER_BUDGET)) say_wrong(w->rank, "embedding");
+    if (status != MNEM_OK) return;
+    const float *right = embedded[w->rank->model][w->rank->kind] + (ptrdiff_t)first * w->embd;
+    if (memcmp(right, out, (size_t)(n * w->embd) * sizeof *out) != 0)
+        say_wrong(w->rank, "an embedding that differs");
+    beside += w->under_way > 0;
+}
+
+static void lead(rank *r, mnem_engine *engine, const mnem_transformer *t) {
+    walk w = {.rank = r, .random = r->seed, .texts = 31 * r->seed, .engine = engine};
+    w.vocab = t->vocab;
+    w.embd = t->embd;
     for (int i = 0; i < STEPS && !r->wrong; i++) {
         for (int k = 0; k < 3 && !r->wrong; k++) change(&w);
         if (!r->wrong) step(&w);
+        if (!r->wrong && (w.under_way || below(&w.texts, 4) == 0)) embed(&w);
     }
 }
 
@@ -284,7 +313,7 @@ static void run_engine(rank *r, const mnem_model *model) {
         return;
     }
     if (mnem_comm_rank(r->comm) == 0)
-        lead(r, engine, t.vocab);
+        lead(r, engine, &t);
     else if (mnem_engine_follow(engine) != MNEM_OK)
         say_wrong(r, "follow");
     mnem_ledger_info info;
@@ -315,7 +344,6 @@ static void *run_rank(void *context) {
     return NULL;
 }
 
-/* With budgets of some part of what each took, where peaks aren't NULL. */
 static void run_ranks(rank *ranks, int32_t size, const mnem_comm_link *link) {
     mnem_comm *comms[RANKS_MAX];
     must(mnem_comm_thread_create(size, comms));
@@ -392,10 +420,11 @@ static void run_case(uint64_t seed) {
 static void ranks_give_the_bits_of_one(void **state) {
     (void)state;
     for (int i = 1; i <= cases; i++) run_case((uint64_t)i);
-    print_message(
-        "%d ranks refused, %d streamed, %d steps under way; %d had rows, %d streamed them\n",
-        refused, streamed, flown, cut, cut_streamed);
+    print_message("%d ranks refused, %d streamed, %d steps under way, %d texts beside; %d had "
+                  "rows, %d streamed\n",
+                  refused, streamed, flown, beside, cut, cut_streamed);
     assert_true(flown > cases / 4);
+    assert_true(beside > 0 || cases < 60);
     assert_true(streamed > cases / 20); /* else budgets don't mean what they meant */
     assert_true(cut > cases / 20);
 }
@@ -459,7 +488,10 @@ int main(int argc, char **argv) {
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int m = 0; m < MODELS; m++) {
         if (models[m].arguments) remove(models[m].path);
-        for (int k = 0; k < KINDS; k++) free(alone[m][k]);
+        for (int k = 0; k < KINDS; k++) {
+            free(alone[m][k]);
+            free(embedded[m][k]);
+        }
     }
     return failed;
 }

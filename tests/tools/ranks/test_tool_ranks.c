@@ -153,6 +153,45 @@ static void a_server_over_ranks_answers_and_ends(void **state) {
     check_table(s->err, 2);
 }
 
+/* sh beside.sh FOLDER COMMAND...: what a server says to four chats and eight lists of texts at once
+ * is in files there. */
+static const char beside[] =
+    "to=$1; shift; rm -rf $to; mkdir $to; :>address; \"$@\" >address & P=$!\n"
+    "until A=$(cat address) && [ -n \"$A\" ]; do kill -0 $P || exit 1; sleep 0.1; done\n"
+    "for i in 1 2 3 4; do curl -s $A/v1/completions -d '{\"prompt\": \"And it came to pass\", "
+    "\"max_tokens\": 150, \"seed\": '$i'}' >$to/chat$i & W=\"$W $!\"; done\n"
+    "for i in 1 2 3 4 5 6 7 8; do curl -s $A/v1/embeddings -d '{\"input\": [\"In the beginning "
+    "'$i'\","
+    " \"God\", \"And God said, Let there be light: and there was light\"]}' >$to/list$i & "
+    "W=\"$W $!\"; done\n"
+    "wait $W; kill -TERM $P; wait $P\n"
+    "sed -i 's/.*\"text\"://; s/\"usage\".*//' $to/chat*\n"
+    "grep -q '\"logprobs\"' $to/chat4 && grep -q '\"index\":2' $to/list8\n";
+
+/* Numbers are printed so that no two have the same text. */
+static void embeddings_beside_chats_are_those_of_one_process(void **state) {
+    (void)state;
+    static const char *const cuts[] = {"layers", "rows", "layers"};
+    char words[400];
+    if (system("command -v curl >/dev/null") != 0) skip();
+    FILE *script = fopen(at("beside.sh"), "wb");
+    assert_non_null(script);
+    fputs(beside, script);
+    assert_int_equal(fclose(script), 0);
+    snprintf(words, sizeof words,
+             "serve %s --memory %dM --port 0 --no-history --pooling mean --ctx 256", tool_model,
+             MORE + 100);
+    const said *s = shell("sh beside.sh alone %s %s", MNEM_COMMAND, words);
+    if (s->code != 0) fail_msg("%s", s->err);
+    for (int i = 0; i < 3; i++) {
+        s = shell("export R=\"" MPIRUN "%s --cut %s\"; sh beside.sh ranks env $R; diff -r alone "
+                  "ranks",
+                  2 + i / 2, words, cuts[i]);
+        if (s->code != 0) fail_msg("%d ranks, %s: %s%s", 2 + i / 2, cuts[i], s->out, s->err);
+        check_table(s->err, 2 + i / 2);
+    }
+}
+
 /* Ranks but the first run where the model (in the folder) isn't: in the folder `none`. */
 static const said *run_without(const char *model, const char *cut, int ranks) {
     FILE *script = fopen(at("rank.sh"), "wb");
@@ -435,6 +474,7 @@ int main(void) {
         cmocka_unit_test(the_text_is_that_of_one_process),
         cmocka_unit_test(several_texts_are_those_of_one_process),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
+        cmocka_unit_test(embeddings_beside_chats_are_those_of_one_process),
         cmocka_unit_test(a_rank_without_the_file_gets_its_part),
         cmocka_unit_test(rows_in_several_places_come_too),
         cmocka_unit_test(the_link_is_measured_and_kept),
