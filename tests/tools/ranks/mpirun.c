@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "kit/kit.h"
+#include "mnem/mnem.h"
 #include "tools/tool_run.h"
 
 void read_said(const char *path, char *text, size_t n) {
@@ -34,6 +35,37 @@ const said *shell(const char *format, ...) {
     read_said(at("out"), s.out, sizeof s.out);
     read_said(at("err"), s.err, sizeof s.err);
     return &s;
+}
+
+static uint64_t bytes_of(const char *number, const char *unit) {
+    char text[64];
+    uint64_t bytes = 0;
+    snprintf(text, sizeof text, "%s%s", number, unit);
+    must(mnem_size_parse(text, &bytes));
+    return bytes;
+}
+
+void read_table(const char *err, int ranks, uint64_t *peak, uint64_t *planned) {
+    const char *line = strstr(err, "  rank ");
+    assert_non_null(line);
+    for (int i = 0; i < ranks; i++) {
+        int rank, begin, end, resident;
+        char number[3][16], unit[3][8];
+        line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%d %d to %d %d %15s %7s %15s %7s %15s %7s", &rank, &begin,
+                                &end, &resident, number[0], unit[0], number[1], unit[1], number[2],
+                                unit[2]),
+                         10);
+        assert_int_equal(rank, i);
+        peak[i] = bytes_of(number[0], unit[0]);
+        planned[i] = bytes_of(number[1], unit[1]);
+        assert_true(peak[i] <= bytes_of(number[2], unit[2]));
+    }
+}
+
+void check_table(const char *err, int ranks) {
+    uint64_t peak[8], planned[8];
+    read_table(err, ranks, peak, planned);
 }
 
 pid_t find_rank(const char *mark, int rank) {

@@ -2,6 +2,7 @@
 #ifndef MNEM_TESTS_TOOLS_RANKS_MPIRUN_H
 #define MNEM_TESTS_TOOLS_RANKS_MPIRUN_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "tools/tool_run.h"
@@ -24,6 +25,9 @@ typedef struct said {
 const said *shell(const char *format, ...);
 /* The text of a file, cut at n - 1. */
 void read_said(const char *path, char *text, size_t n);
+/* Every rank's line of the table of an end: its peak is within its budget. peak, planned [8] */
+void read_table(const char *err, int ranks, uint64_t *peak, uint64_t *planned);
+void check_table(const char *err, int ranks);
 /* The process of this rank of the run that has the mark in its environment; 0: not there. */
 pid_t find_rank(const char *mark, int rank);
 

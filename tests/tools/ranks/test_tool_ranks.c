@@ -1,6 +1,5 @@
-/* test_tool_ranks.c: the command as several ranks under mpirun: the text and the perplexity of one
- * process, each rank inside its budget, and ends that name who ended. Without an MPI only what
- * `mnem` says then. */
+/* test_tool_ranks.c: the command as several ranks under mpirun: the text of one process, each rank
+ * inside its budget, and ends that name who ended. Without an MPI only what `mnem` says then. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,38 +39,6 @@ static void a_cut_or_a_list_of_budgets_needs_ranks(void **state) {
 #ifdef MNEM_MPIRUN
 
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
-
-static uint64_t bytes_of(const char *number, const char *unit) {
-    char text[64];
-    uint64_t bytes = 0;
-    snprintf(text, sizeof text, "%s%s", number, unit);
-    must(mnem_size_parse(text, &bytes));
-    return bytes;
-}
-
-/* Every rank's line of the table: its peak is within its budget. */
-static void read_table(const char *err, int ranks, uint64_t *peak, uint64_t *planned) {
-    const char *line = strstr(err, "  rank ");
-    assert_non_null(line);
-    for (int i = 0; i < ranks; i++) {
-        int rank, begin, end, resident;
-        char number[3][16], unit[3][8];
-        line = strchr(line, '\n') + 1;
-        assert_int_equal(sscanf(line, "%d %d to %d %d %15s %7s %15s %7s %15s %7s", &rank, &begin,
-                                &end, &resident, number[0], unit[0], number[1], unit[1], number[2],
-                                unit[2]),
-                         10);
-        assert_int_equal(rank, i);
-        peak[i] = bytes_of(number[0], unit[0]);
-        planned[i] = bytes_of(number[1], unit[1]);
-        assert_true(peak[i] <= bytes_of(number[2], unit[2]));
-    }
-}
-
-static void check_table(const char *err, int ranks) {
-    uint64_t peak[8], planned[8];
-    read_table(err, ranks, peak, planned);
-}
 
 static void the_text_is_that_of_one_process(void **state) {
     (void)state;
@@ -151,45 +118,6 @@ static void a_server_over_ranks_answers_and_ends(void **state) {
     const said *s = serve_once(command, text);
     assert_string_equal(text, alone);
     check_table(s->err, 2);
-}
-
-/* sh beside.sh FOLDER COMMAND...: what a server says to four chats and eight lists of texts at once
- * is in files there. */
-static const char beside[] =
-    "to=$1; shift; rm -rf $to; mkdir $to; :>address; \"$@\" >address & P=$!\n"
-    "until A=$(cat address) && [ -n \"$A\" ]; do kill -0 $P || exit 1; sleep 0.1; done\n"
-    "for i in 1 2 3 4; do curl -s $A/v1/completions -d '{\"prompt\": \"And it came to pass\", "
-    "\"max_tokens\": 150, \"seed\": '$i'}' >$to/chat$i & W=\"$W $!\"; done\n"
-    "for i in 1 2 3 4 5 6 7 8; do curl -s $A/v1/embeddings -d '{\"input\": [\"In the beginning "
-    "'$i'\","
-    " \"God\", \"And God said, Let there be light: and there was light\"]}' >$to/list$i & "
-    "W=\"$W $!\"; done\n"
-    "wait $W; kill -TERM $P; wait $P\n"
-    "sed -i 's/.*\"text\"://; s/\"usage\".*//' $to/chat*\n"
-    "grep -q '\"logprobs\"' $to/chat4 && grep -q '\"index\":2' $to/list8\n";
-
-/* Numbers are printed so that no two have the same text. */
-static void embeddings_beside_chats_are_those_of_one_process(void **state) {
-    (void)state;
-    static const char *const cuts[] = {"layers", "rows", "layers"};
-    char words[400];
-    if (system("command -v curl >/dev/null") != 0) skip();
-    FILE *script = fopen(at("beside.sh"), "wb");
-    assert_non_null(script);
-    fputs(beside, script);
-    assert_int_equal(fclose(script), 0);
-    snprintf(words, sizeof words,
-             "serve %s --memory %dM --port 0 --no-history --pooling mean --ctx 256", tool_model,
-             MORE + 100);
-    const said *s = shell("sh beside.sh alone %s %s", MNEM_COMMAND, words);
-    if (s->code != 0) fail_msg("%s", s->err);
-    for (int i = 0; i < 3; i++) {
-        s = shell("export R=\"" MPIRUN "%s --cut %s\"; sh beside.sh ranks env $R; diff -r alone "
-                  "ranks",
-                  2 + i / 2, words, cuts[i]);
-        if (s->code != 0) fail_msg("%d ranks, %s: %s%s", 2 + i / 2, cuts[i], s->out, s->err);
-        check_table(s->err, 2 + i / 2);
-    }
 }
 
 /* Ranks but the first run where the model (in the folder) isn't: in the folder `none`. */
@@ -332,39 +260,6 @@ static void what_the_paper_says_is_what_ranks_take(void **state) {
     }
 }
 
-static void embeddings_are_those_of_one_process(void **state) {
-    (void)state;
-    static char alone[64 << 10];
-    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
-        for (int i = 0; i < 4; i++) { /* chunks of 8 tokens, too */
-            char words[400];
-            snprintf(words, sizeof words,
-                     "embed %s hi \"In the beginning God created the heaven\" \"And God said\" "
-                     "--pooling %s%s",
-                     tool_model, i % 2 ? "last" : "mean", ranks % 2 ? " --chunk 8" : "");
-            snprintf(alone, sizeof alone, "%s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-            const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
-                                  i < 2 ? "layers" : "rows");
-            if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-            assert_true(strlen(alone) > 1000);
-            assert_string_equal(s->out, alone);
-        }
-    }
-}
-
-static void the_perplexity_is_that_of_one_process(void **state) {
-    (void)state;
-    char words[400], alone[400];
-    snprintf(words, sizeof words, "perplexity %s %s/LICENSE --ctx 128", tool_model, MNEM_SOURCE);
-    snprintf(alone, sizeof alone, "%.300s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
-        const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
-                              ranks % 2 ? "layers" : "rows");
-        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-        assert_string_equal(s->out, alone);
-    }
-}
-
 /* At any start, whatever MPI takes then. */
 static void what_a_refusal_names_is_enough(void **state) {
     (void)state;
@@ -474,13 +369,10 @@ int main(void) {
         cmocka_unit_test(the_text_is_that_of_one_process),
         cmocka_unit_test(several_texts_are_those_of_one_process),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
-        cmocka_unit_test(embeddings_beside_chats_are_those_of_one_process),
         cmocka_unit_test(a_rank_without_the_file_gets_its_part),
         cmocka_unit_test(rows_in_several_places_come_too),
         cmocka_unit_test(the_link_is_measured_and_kept),
         cmocka_unit_test(what_the_paper_says_is_what_ranks_take),
-        cmocka_unit_test(embeddings_are_those_of_one_process),
-        cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(what_a_refusal_names_is_enough),
         cmocka_unit_test(what_does_not_run_is_refused_once),
         cmocka_unit_test(ranks_that_differ_are_named),

@@ -63,7 +63,7 @@ static double bytes_of(const char *number, const char *unit) {
 }
 
 /* Every rank's line of the table: its peak is within its budget, and as predicted. */
-static void check_table(const char *err, int ranks) {
+static void check_shares(const char *err, int ranks) {
     const char *line = strstr(err, "  rank  sequences");
     assert_non_null(line);
     for (int i = 0; i < ranks; i++) {
@@ -96,7 +96,7 @@ static void losses_are_those_of_one_process(void **state) {
         s = shell(MPIRUN "train " SMALL " --steps %d --memory %dM,%dM -o of%d", ranks, STEPS,
                   MORE + 100, MORE + 60, ranks);
         if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-        check_table(s->err, ranks);
+        check_shares(s->err, ranks);
         char folder[16];
         snprintf(folder, sizeof folder, "of%d", ranks);
         read_losses(folder, losses);
@@ -113,7 +113,7 @@ static void cut_gradients_change_no_loss(void **state) {
         shell(MPIRUN "train " SMALL " --steps %d --memory %dM --shard gradients -o cut2", 2, STEPS,
               MORE + 100);
     if (s->code != 0) fail_msg("%s", s->err);
-    check_table(s->err, 2);
+    check_shares(s->err, 2);
     read_losses("cut2", cut);
     check_near(cut, whole, 0);
 }
@@ -146,7 +146,7 @@ static void a_budget_chooses_what_is_cut(void **state) {
         shell(MPIRUN "train %s --memory %llu -v -o deep", 3, DEEP, (unsigned long long)budget);
     if (s->code != 0) fail_msg("%s", s->err);
     if (!strstr(s->err, "moments and gradients are")) fail_msg("%s", s->err);
-    check_table(s->err, 3);
+    check_shares(s->err, 3);
 }
 
 /* Stopped on some ranks, gone on with on others. */
@@ -178,7 +178,7 @@ static void adapters_are_trained_so_too(void **state) {
     s = shell(MPIRUN "train --init %s " TEXT " %s --steps %d --memory %dM -o lora3", 3, tool_model,
               words, STEPS, MORE + 200);
     if (s->code != 0) fail_msg("%s", s->err);
-    check_table(s->err, 3);
+    check_shares(s->err, 3);
     read_losses("lora1", one);
     read_losses("lora3", losses);
     check_near(losses, one, 1e-5);

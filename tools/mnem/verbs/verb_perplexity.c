@@ -79,8 +79,6 @@ static int verb_perplexity(const tool_args *args) {
     if (!path) return tool_usage("perplexity", "the text is missing: MODEL FILE");
     if (o->file && args->operand[1])
         return tool_usage("perplexity", "\"%s\" is one too many beside --file", args->operand[1]);
-    if (o->kl && tool_ranks())
-        return tool_usage("perplexity", "--kl isn't made of several ranks yet");
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {

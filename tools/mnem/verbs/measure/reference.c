@@ -4,6 +4,8 @@
  * buy of it. Of all pairs that fit together the one is taken that needs the least time for a text;
  * then each is planned as usual, with what the other will take charged meanwhile. Where weights are
  * read from disk, a larger buffer of logits saves passes, so its size is chosen with the pair.
+ * Where ranks run the model the reference is rank 0's alone: a few of its ways are tried, each with
+ * a plan of all ranks, who cut the model by what it leaves.
  *
  *     budget  [ live | the reference's share | the model's share | logits ]
  *
@@ -17,12 +19,13 @@
 #define SHARE_TAG  "the other model"
 #define LOGITS_TAG "reference logits"
 
-enum { WAYS = 128, ROWS_MOST = 512 };
+enum { WAYS = 128, ROWS_MOST = 512, TRIES = 8 };
 
 /* One that a budget can buy. */
 typedef struct way {
     uint64_t bytes; /* beyond what is live */
     double seconds; /* of a token of a text, chunks whole */
+    double plain;   /* as predicted_seconds of a plan */
     int32_t chunk;
     bool streamed;
 } way;
@@ -93,6 +96,7 @@ static bool keep_way(void *context, const mnem_engine_way *told) {
     ways *w = context;
     const way next = {.bytes = told->peak_bytes - w->live,
                       .seconds = 1 / told->prompt_tokens_per_s,
+                      .plain = told->seconds,
                       .chunk = told->chunk,
                       .streamed = told->bytes_streamed_per_pass > 0};
     const bool near = w->count > 2 && next.bytes < w->way[w->count - 2].bytes + w->step;
@@ -208,12 +212,89 @@ static uint64_t share(const tool_stage *stage, uint64_t other) {
     return stage->plan.peak_bytes - info.bytes_live - other;
 }
 
+/* ---- beside a model of several ranks ---- */
+
+/* Up to a sixteenth of the budget. */
+static int32_t rows_of(const tool_stage *model, int32_t logits) {
+    const int32_t most = logits < ROWS_MOST ? logits : ROWS_MOST;
+    int32_t rows = model->options.logits_rows < logits ? model->options.logits_rows : logits;
+    while (2 * rows <= most &&
+           logits_bytes(model, 2 * rows) <= tool_budget_bytes(model->ledger) / 16)
+        rows *= 2;
+    return rows;
+}
+
+/* Whether ranks have a plan beside this way; *seconds: what rank 0 takes for both. */
+static mnem_status try_beside(tool_stage *model, const way *w, double *seconds) {
+    mnem_status status =
+        mnem_ledger_charge_planned(model->ledger, MNEM_KIND_WEIGHTS, SHARE_TAG, w->bytes);
+    if (status != MNEM_OK) return status;
+    status = tool_stage_try(model);
+    mnem_ledger_release(model->ledger, MNEM_KIND_WEIGHTS, SHARE_TAG, w->bytes);
+    *seconds = w->plain + model->plan.predicted_seconds;
+    return status;
+}
+
+/* The way with which rank 0 needs the least time; the least, where there is none. */
+static mnem_status choose_beside(tool_stage *model, const ways *w, int *best) {
+    double least = 0;
+    int last = -1;
+    *best = 0;
+    for (int i = 0; i < TRIES; i++) {
+        const int at = (w->count - 1) * (TRIES - 1 - i) / (TRIES - 1);
+        double seconds;
+        if (at == last) continue;
+        last = at;
+        const mnem_status status = try_beside(model, &w->way[at], &seconds);
+        if (status != MNEM_OK && status != MNEM_OVER_BUDGET) return status;
+        if (status != MNEM_OK || (least > 0 && seconds >= least)) continue;
+        least = seconds;
+        *best = at;
+    }
+    return MNEM_OK;
+}
+
+/* Within these bytes, of which it takes *bytes; others know nothing of it. */
+static int plan_alone(tool_stage *reference, uint64_t *bytes) {
+    mnem_ledger_info info;
+    mnem_ledger *ledger = reference->ledger;
+    mnem_ledger_info_get(ledger, &info);
+    const uint64_t left = info.budget_bytes - info.bytes_live;
+    const uint64_t other = left > *bytes ? left - *bytes : 0;
+    mnem_status status = mnem_ledger_charge_planned(ledger, MNEM_KIND_WEIGHTS, SHARE_TAG, other);
+    if (status != MNEM_OK) return tool_fail(status);
+    status = mnem_engine_plan_make(reference->model, &reference->options, &reference->plan);
+    mnem_ledger_release(ledger, MNEM_KIND_WEIGHTS, SHARE_TAG, other);
+    if (status != MNEM_OK)
+        return tool_fail_plan(status, reference->plan.needed_bytes, info.budget_bytes,
+                              reference->plan.knob);
+    *bytes = share(reference, other);
+    return TOOL_OK;
+}
+
+static int plan_ranks(tool_reference *reference, tool_stage *model, int32_t logits) {
+    tool_stage *r = &reference->stage;
+    ways w;
+    int best;
+    r->options.comm = NULL;
+    mnem_status status = list_ways(r, &w);
+    if (status != MNEM_OK) return tool_fail_asked(status);
+    int code = take_logits(reference, rows_of(model, logits));
+    if (code != TOOL_OK) return code;
+    status = choose_beside(model, &w, &best);
+    if (status != MNEM_OK) return tool_fail(status);
+    uint64_t taken = w.way[best].bytes;
+    code = plan_alone(r, &taken);
+    return code == TOOL_OK ? plan_beside(model, taken) : code;
+}
+
 int tool_reference_plan(tool_reference *reference, tool_stage *model, int32_t logits) {
     tool_stage *r = &reference->stage;
     pair best;
     r->options = model->options;
     r->options.adapters = NULL;
     r->options.adapter_count = 0;
+    if (model->options.comm) return plan_ranks(reference, model, logits);
     int code = find_pair(r, model, logits, &best);
     if (code == TOOL_OK) code = take_logits(reference, best.rows);
     if (code == TOOL_OK) code = plan_beside(r, best.model_bytes);
@@ -221,8 +302,11 @@ int tool_reference_plan(tool_reference *reference, tool_stage *model, int32_t lo
     return code;
 }
 
-/* The model last: a signal stops what it runs. */
+/* A signal stops what the model runs. Ranks have begun together before anything else may fail. */
 int tool_reference_create(tool_reference *reference, tool_stage *model) {
-    const int code = tool_stage_create(&reference->stage);
-    return code == TOOL_OK ? tool_stage_create(model) : code;
+    tool_stage *first = model->options.comm ? model : &reference->stage;
+    int code = tool_stage_create(first);
+    if (code == TOOL_OK) code = tool_stage_create(first == model ? &reference->stage : model);
+    if (code == TOOL_OK) tool_interrupt_watch(model->session);
+    return code;
 }
