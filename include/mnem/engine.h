@@ -307,8 +307,7 @@ mnem_status mnem_engine_step_end(mnem_engine *engine);
  * threads; what else is asked counts as rank 0 says it. Another version of mnem or another file on
  * a rank is refused by name on every rank (MNEM_INVALID). MNEM_OVER_BUDGET on every rank where one
  * hasn't the room; the text names it. MNEM_UNSUPPORTED: encoders, models that convolve, and
- * adapters; of rows also experts, attention through a latent, norms over all heads, and matrices
- * that are several in one. */
+ * adapters; of rows also attention through a latent. */
 mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_options *options,
                                    mnem_engine_plan *plan);
 /* Tells which bytes of the model's files an engine of this plan reads, while it is created and

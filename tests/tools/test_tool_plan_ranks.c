@@ -94,6 +94,30 @@ static void ranks_on_paper_share_the_rows(void **state) {
     assert_non_null(strstr(r.err, "8 ranks at most"));
 }
 
+/* Every expert is one rank's. */
+static void ranks_on_paper_share_experts(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) return;
+    make_model(at("moe.gguf"), "--arch qwen2moe --heads 6 --kv-heads 3 --head-dim 32 --embd 96 "
+                               "--type Q4_0 --experts 14 --experts-used 3 --ff 96 --ff-expert 64 "
+                               "--ff-shared 96 --layers 5");
+    const tool_result r = RUN("plan", at("moe.gguf"), "--ranks", "3", "--memory", "60M", "--cut",
+                              "rows", "--ctx", "64", "--json");
+    json_t *plan = json_of(&r), *rank;
+    int64_t next = 0;
+    size_t i;
+    json_array_foreach(json_object_get(plan, "ranks"), i, rank) {
+        assert_int_equal(number(rank, "expert_begin"), next);
+        next += number(rank, "experts");
+    }
+    assert_int_equal(next, 14);
+    json_decref(plan);
+    const tool_result table = RUN("plan", at("moe.gguf"), "--ranks", "3", "--memory", "60M",
+                                  "--cut", "rows", "--ctx", "64");
+    assert_non_null(strstr(table.out, "   experts "));
+    assert_non_null(strstr(table.out, "to 13 "));
+}
+
 /* ---- which cut ---- */
 
 /* cut NULL: the plan's choice, whose text is looked at. */
@@ -285,6 +309,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_on_paper_share_the_layers_inside_their_budgets),
         cmocka_unit_test(ranks_on_paper_share_the_rows),
+        cmocka_unit_test(ranks_on_paper_share_experts),
         cmocka_unit_test(without_a_cut_the_faster_one_is_chosen),
         cmocka_unit_test(a_cut_that_cannot_be_leaves_the_other),
         cmocka_unit_test(a_plan_says_what_as_many_threads_reached),

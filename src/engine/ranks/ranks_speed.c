@@ -7,8 +7,8 @@
  *     rank 1   . 1 2 3 4 . .            and for each other one what the slowest rank takes, or the
  *     rank 2   . . 1 2 3 4 . logits     link where that is slower
  *
- * A rank has one chunk on its way: its next one begins when the rank behind has ended the one before
- * and takes it. So latency is hidden only as far as there is computing (prompt_through).
+ * A rank has one chunk on its way: its next one begins when the rank behind has ended the one
+ * before and takes it. So latency is hidden only as far as there is computing (prompt_through).
  *
  * So do steps of several sequences, as many as can be under way: they take what the slowest rank
  * takes of each, or the way of one through all where that is longer.

@@ -35,6 +35,11 @@ static bool is_rows(const paper *p) {
     return p->cut == MNEM_CUT_ROWS;
 }
 
+/* Each rank has some of a mixture's. */
+static bool cuts_experts(const paper *p) {
+    return is_rows(p) && p->ranks[p->count - 1].plan.rows.experts.end > 0;
+}
+
 static const char *cut_text(const paper *p) {
     return is_rows(p) ? "rows" : "layers";
 }
@@ -55,13 +60,15 @@ static const char *wait_text(double own, double all, char text[24]) {
 }
 
 static void print_rank(const paper *p, int32_t i) {
-    char size[8][TOOL_TEXT], span[2][32], wait[2][24];
+    char size[8][TOOL_TEXT], span[3][32], wait[2][24];
     const mnem_engine_plan *q = &p->ranks[i].plan;
     if (is_rows(p))
         tool_outf("  %4d %11s %8s", i, span_text(q->rows.heads.begin, q->rows.heads.end, span[0]),
                   span_text(q->rows.kv_heads.begin, q->rows.kv_heads.end, span[1]));
     else
         tool_outf("  %4d %11s", i, span_text(q->layer_begin, q->layer_end, span[0]));
+    if (cuts_experts(p))
+        tool_outf(" %10s", span_text(q->rows.experts.begin, q->rows.experts.end, span[2]));
     tool_outf(" %10s %10s %10s %10s %10s %10s %10s %9s %9s %9s\n",
               tool_size(bytes_of(q, MNEM_KIND_WEIGHTS), size[0]),
               tool_size(bytes_of(q, MNEM_KIND_KV), size[1]), tool_size(work_bytes(p, q), size[7]),
@@ -187,11 +194,13 @@ static int print_table(const paper *p, const paper *other) {
     tool_outf("%s over %d ranks: context %d token%s, KV %s, chunks of %d\n",
               is_rows(p) ? "rows of every matrix" : "layers in a row", p->count, q->context,
               tool_s((uint64_t)q->context), tool_kv_text(q->kv_type), q->chunk);
-    tool_outf("%*s      for a token         for a chunk\n", is_rows(p) ? 96 : 87, "");
+    tool_outf("%*s      for a token         for a chunk\n",
+              (is_rows(p) ? 96 : 87) + (cuts_experts(p) ? 11 : 0), "");
     tool_outf(
-        "  rank %11s%s    weights         kv       work   code+MPI       peak     budget      "
+        "  rank %11s%s%s    weights         kv       work   code+MPI       peak     budget      "
         "sends     waits     sends     waits\n",
-        is_rows(p) ? "heads" : "layers", is_rows(p) ? "   groups" : "");
+        is_rows(p) ? "heads" : "layers", is_rows(p) ? "   groups" : "",
+        cuts_experts(p) ? "    experts" : "");
     for (int32_t i = 0; i < p->count; i++) print_rank(p, i);
     print_why(p);
     if (other) {
@@ -225,6 +234,10 @@ static json_t *rank_json(const paper *p, int32_t i) {
                                          "heads", q->rows.heads.end - q->rows.heads.begin,
                                          "kv_head_begin", q->rows.kv_heads.begin, "kv_heads",
                                          q->rows.kv_heads.end - q->rows.kv_heads.begin));
+    if (object && cuts_experts(p))
+        json_object_update_new(object,
+                               json_pack("{s:i, s:i}", "expert_begin", q->rows.experts.begin,
+                                         "experts", q->rows.experts.end - q->rows.experts.begin));
     return object;
 }
 
