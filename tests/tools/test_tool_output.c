@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,6 +146,29 @@ static void a_signal_leaves_no_half_model(void **state) {
         assert_int_equal(access(beside, F_OK), -1);
         assert_int_equal(access(path, F_OK), -1);
     }
+}
+
+/* Of a text that waits for its reader, too; that isn't a failed write. */
+static void an_interrupt_ends_a_text_that_nobody_takes(void **state) {
+    (void)state;
+    enum { LINES = 60 }; /* of 256 numbers each: more than a pipe holds */
+    static char lines[LINES * 16 + 1], text[4096];
+    int out, err, waits = 0;
+    for (int i = 0; i < LINES; i++) strcat(lines, "let there be\n");
+    const char *const args[] = {"embed",     tool_model, "-f", tool_file("lines.txt", lines),
+                                "--pooling", "mean",     "-q", NULL};
+    const pid_t pid = tool_start(args, &out, &err);
+    for (int i = 0; i < 120000 && waits < 60000; i++) {
+        usleep(1000);
+        assert_int_equal(ioctl(out, FIONREAD, &waits), 0);
+    }
+    usleep(100000);
+    kill(pid, SIGINT);
+    assert_int_equal(tool_wait(pid), 130);
+    text[read(err, text, sizeof text - 1)] = 0;
+    assert_string_equal(text, "");
+    close(out);
+    close(err);
 }
 
 static void a_limit_on_files_is_an_error_that_leaves_nothing(void **state) {
@@ -293,6 +317,7 @@ int main(void) {
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
         cmocka_unit_test(a_signal_leaves_no_half_model),
+        cmocka_unit_test(an_interrupt_ends_a_text_that_nobody_takes),
         cmocka_unit_test(a_limit_on_files_is_an_error_that_leaves_nothing),
         cmocka_unit_test(a_report_that_nobody_takes_does_not_go_into_the_model),
         cmocka_unit_test(a_closed_input_is_no_prompt),

@@ -1,7 +1,8 @@
 /* output.c: stdout, messages, and numbers as text.
  *
  * stdout goes through stdio with a static buffer; a reader that went away (EPIPE) is remembered and
- * is no error: whoever makes the text asks tool_out_closed and stops. */
+ * is no error: whoever makes the text asks tool_out_closed and stops. Nor is a Ctrl-C that comes
+ * while a reader is slow: the text ends there. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -46,6 +47,7 @@ bool tool_out_closed(void) {
 int tool_out_end(void) {
     tool_out_flush();
     if (!out_error || out_error == EPIPE) return TOOL_OK;
+    if (out_error == EINTR && tool_interrupted()) return tool_fail(MNEM_CANCELLED);
     static bool told;
     if (!told) tool_message("can't write to standard output: %s", strerror(out_error));
     told = true;
