@@ -100,14 +100,14 @@ static void verbose_shows_the_plan_and_the_ledger_as_tables(void **state) {
 static void a_plan_that_reads_from_disk_says_what_would_be_faster(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip(); /* sanitizers take more */
-    tool_result r = RUN("plan", "--memory", "9.75M");
+    tool_result r = RUN("plan", "--memory", "11M");
     assert_int_equal(r.code, 0);
     const char *faster = strstr(r.out, "  faster   --memory ");
     assert_non_null(faster);
     assert_non_null(strstr(faster, " times as fast (all weights in memory"));
     assert_non_null(strstr(faster, "a smaller type, Q4_K_M: "));
     assert_non_null(strstr(faster, "--kv q8_0: "));
-    r = RUN("run", "--memory", "9.75M", "-p", PROMPT, "-n", "2");
+    r = RUN("run", "--memory", "11M", "-p", PROMPT, "-n", "2");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "/token from disk"));
     assert_non_null(strstr(r.err, "faster: --memory "));
@@ -119,7 +119,7 @@ static void the_memory_that_is_advised_is_enough(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip();
     char memory[32];
-    tool_result r = RUN("plan", "--memory", "9.5M");
+    tool_result r = RUN("plan", "--memory", "11M");
     assert_int_equal(
         sscanf(strstr(r.out, "  faster   --memory "), " faster --memory %31[^:]", memory), 1);
     r = RUN("plan", "--memory", memory);
