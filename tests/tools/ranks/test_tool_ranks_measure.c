@@ -51,12 +51,15 @@ static void divergences_are_those_of_one_process(void **state) {
     } way[] = {{2, 100, 100, "layers"}, {3, 60, 50, "layers"}, {2, 60, 60, "rows"},
                {3, 90, 40, "rows"},     {2, 46, 60, "layers"}, {2, 46, 60, "rows"}};
     char words[400], alone[600];
+    assert_int_equal(
+        shell("head -c %d %s/LICENSE >text", MNEM_SANITIZED ? 1200 : 12000, MNEM_SOURCE)->code, 0);
     snprintf(words, sizeof words,
-             "perplexity %s/kjv-5m-q4_0.gguf %s/LICENSE --ctx 128 --kl %s/kjv-5m-f16.gguf",
-             MNEM_TEST_DATA "/model", MNEM_SOURCE, MNEM_TEST_DATA "/model");
+             "perplexity %s/kjv-5m-q4_0.gguf text --ctx 128 --kl %s/kjv-5m-f16.gguf",
+             MNEM_TEST_DATA "/model", MNEM_TEST_DATA "/model");
     snprintf(alone, sizeof alone, "%.599s", shell("%s %s -q", MNEM_COMMAND, words)->out);
     assert_non_null(strstr(alone, "top-1 "));
-    for (size_t i = 0; i < sizeof way / sizeof way[0]; i++) {
+    /* Long under sanitizers: one there where all fits, one where the reference streams. */
+    for (size_t i = 0; i < sizeof way / sizeof way[0]; i += MNEM_SANITIZED ? 4 : 1) {
         const said *s = shell(MPIRUN "%s --memory %dM,%dM --cut %s", way[i].ranks, words,
                               MORE + way[i].first, MORE + way[i].others, way[i].cut);
         if (s->code != 0) fail_msg("case %zu: %s", i, s->err);
