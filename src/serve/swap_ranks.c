@@ -191,8 +191,9 @@ mnem_status mnem_scheduler_follow(const mnem_scheduler_options *options) {
     if (!x.path) return mnem_engine_follow(e);
     x.job = mnem__calloc("serve", (size_t)e->sequences, sizeof *x.job);
     if (!x.job) {
+        const mnem_status status = mnem__heap_status();
         mnem_comm_abort(e->relay.comm, mnem_last_error());
-        return mnem__heap_status();
+        return status;
     }
     e->on_order = on_order;
     e->on_order_context = &x;

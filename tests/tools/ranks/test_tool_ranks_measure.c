@@ -68,6 +68,28 @@ static void divergences_are_those_of_one_process(void **state) {
     }
 }
 
+/* Below what code and MPI take, and below both models: rank 0 is named, and what is enough. */
+static void a_budget_too_small_for_both_names_one_that_is_enough(void **state) {
+    (void)state;
+    static const int small[] = {20, 36};
+    char words[300], least[32];
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more */
+    snprintf(words, sizeof words,
+             "perplexity %s/kjv-5m-q4_0.gguf text --ctx 128 --kl %s/kjv-5m-f16.gguf",
+             MNEM_TEST_DATA "/model", MNEM_TEST_DATA "/model");
+    for (size_t i = 0; i < 2 * sizeof small / sizeof small[0]; i++) {
+        const char *cut = i % 2 ? "rows" : "layers";
+        const said *s = shell(MPIRUN "%s --memory %dM,60M --cut %s", 2, words, small[i / 2], cut);
+        const char *named = strstr(s->err, "the least is --memory ");
+        if (!named || !strstr(s->err, "mnem: rank 0 of 2 "))
+            fail_msg("%dM: %s", small[i / 2], s->err);
+        assert_int_not_equal(s->code, 0);
+        assert_int_equal(sscanf(named, "the least is --memory %31s", least), 1);
+        s = shell(MPIRUN "%s --memory %s --cut %s", 2, words, least, cut);
+        if (s->code != 0) fail_msg("%s: %s", least, s->err);
+    }
+}
+
 /* sh beside.sh FOLDER COMMAND...: what a server says to four chats and eight lists of texts at once
  * is in files there. */
 static const char beside[] =
@@ -113,6 +135,7 @@ int main(void) {
         cmocka_unit_test(embeddings_beside_chats_are_those_of_one_process),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(divergences_are_those_of_one_process),
+        cmocka_unit_test(a_budget_too_small_for_both_names_one_that_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,11 +235,11 @@ static mnem_status try_beside(tool_stage *model, const way *w, double *seconds) 
     return status;
 }
 
-/* The way with which rank 0 needs the least time; the least, where there is none. */
+/* The way with which rank 0 needs the least time; below 0: there is none. */
 static mnem_status choose_beside(tool_stage *model, const ways *w, int *best) {
     double least = 0;
     int last = -1;
-    *best = 0;
+    *best = -1;
     for (int i = 0; i < TRIES; i++) {
         const int at = (w->count - 1) * (TRIES - 1 - i) / (TRIES - 1);
         double seconds;
@@ -247,7 +247,7 @@ static mnem_status choose_beside(tool_stage *model, const ways *w, int *best) {
         last = at;
         const mnem_status status = try_beside(model, &w->way[at], &seconds);
         if (status != MNEM_OK && status != MNEM_OVER_BUDGET) return status;
-        if (status != MNEM_OK || (least > 0 && seconds >= least)) continue;
+        if (status != MNEM_OK || (*best >= 0 && seconds >= least)) continue;
         least = seconds;
         *best = at;
     }
@@ -283,8 +283,8 @@ static int plan_ranks(tool_reference *reference, tool_stage *model, int32_t logi
     if (code != TOOL_OK) return code;
     status = choose_beside(model, &w, &best);
     if (status != MNEM_OK) return tool_fail(status);
-    uint64_t taken = w.way[best].bytes;
-    code = plan_alone(r, &taken);
+    uint64_t taken = w.way[best < 0 ? 0 : best].bytes;
+    if (best >= 0) code = plan_alone(r, &taken); /* else the model is refused beside the least */
     return code == TOOL_OK ? plan_beside(model, taken) : code;
 }
 
