@@ -20,7 +20,13 @@
 #define MNEM__JOIN(name, level)    MNEM__JOIN_OF(name, level)
 #define MNEM__JOIN_OF(name, level) name##_##level
 
-#define LANES_INLINE static inline __attribute__((always_inline, unused))
+#define LANES_ALWAYS static inline __attribute__((always_inline, unused))
+/* In C the compiler chooses: with all loops of 16 in one function it takes a minute. */
+#if MNEM__LANES == 0
+#define LANES_INLINE static inline __attribute__((unused))
+#else
+#define LANES_INLINE LANES_ALWAYS
+#endif
 /* Before loops of constant counts whose sums are registers. */
 #if MNEM__LANES == 0
 #define LANES_UNROLL

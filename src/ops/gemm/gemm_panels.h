@@ -19,12 +19,12 @@ static const float zeros[CHUNK];
 
 /* ---- rows of real numbers ---- */
 
-LANES_INLINE lanes load_real(mnem_type type, const void *p) {
+LANES_ALWAYS lanes load_real(mnem_type type, const void *p) {
     if (type == MNEM_TYPE_BF16) return lanes_load_bf16(p);
     return type == MNEM_TYPE_F16 ? lanes_load_half(p) : lanes_load(p);
 }
 
-LANES_INLINE void store_real(mnem_type type, void *p, lanes x) {
+LANES_ALWAYS void store_real(mnem_type type, void *p, lanes x) {
     if (type == MNEM_TYPE_BF16)
         lanes_store_bf16(p, x);
     else if (type == MNEM_TYPE_F16)
@@ -56,7 +56,7 @@ static void store_part(mnem_type type, void *p, lanes x, int64_t n) {
 }
 
 /* n sums (at most 16) to out, rounded. */
-LANES_INLINE void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
+LANES_ALWAYS void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
     if (n >= LANES) {
         if (add) x = lanes_add(load_real(type, out), x);
         store_real(type, out, x);
@@ -66,7 +66,7 @@ LANES_INLINE void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
     store_part(type, out, x, n);
 }
 
-LANES_INLINE void to_floats(int64_t n, mnem_type type, const char *from, float *to) {
+LANES_ALWAYS void to_floats(int64_t n, mnem_type type, const char *from, float *to) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) lanes_store(to + i, load_real(type, from + 2 * i));
     if (i < n) lanes_store_part(to + i, load_part(type, from + 2 * i, n - i), n - i);
