@@ -116,6 +116,7 @@ static double expert_hits(const mnem__search *search, int32_t slots, double toke
 
 /* With what is read on a wrong guess, which there is room for only beside what layers want. */
 static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
+    if (search->experts.expert_file_bytes == 0) return 0;
     const double wanted = experts_wanted(search, tokens);
     const double misses = 1 - expert_hits(search, slots, tokens);
     const mnem_transformer *t = &search->setup->map->shape;
@@ -399,15 +400,27 @@ static bool wastes_ring(const mnem__search *search, const mnem__way *way,
     return false;
 }
 
-bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
+/* What a way takes without its weights. */
+static void measure_graphs(const mnem__search *search, const mnem__way *way, mnem__parts *parts) {
+    const mnem__choice choice = mnem__way_choice(way);
+    mnem__engine_measure_graphs(search->setup, &choice, &way->graphs->body, &way->graphs->head,
+                                parts);
+}
+
+static bool complete(const mnem__search *search, const mnem__parts *graphs, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
-    mnem__parts parts;
-    mnem__engine_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
-                         &parts);
+    mnem__parts parts = *graphs;
+    mnem__engine_measure_weights(search->setup, &choice, &weights, &parts);
     way->seconds = job_seconds(search, way);
     way->peak_bytes = search->bytes_live + parts.total;
     return !wastes_ring(search, way, &parts);
+}
+
+bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
+    mnem__parts parts;
+    measure_graphs(search, way, &parts);
+    return complete(search, &parts, way);
 }
 
 /* Modest sizes, or the smallest there are: they leave the others out of a list of ways. */
@@ -435,12 +448,16 @@ static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
 }
 
 static bool look(void *owner, int64_t index, mnem__plan_way *out) {
-    const mnem__search_ways *list = owner;
+    mnem__search_ways *list = owner;
     mnem__way way = way_at(list, index);
     if (way.residency->resident > list->resident_most || way.graphs->chunk > list->chunk_most ||
         way.ring->slot_bytes > list->slot_most)
         return false;
-    if (!mnem__way_complete(list->search, &way)) return false;
+    if (list->measured != way.graphs) {
+        measure_graphs(list->search, &way, &list->parts);
+        list->measured = way.graphs;
+    }
+    if (!complete(list->search, &list->parts, &way)) return false;
     out->seconds = way.seconds;
     out->bytes = way.peak_bytes;
     return true;

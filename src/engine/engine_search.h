@@ -83,6 +83,9 @@ typedef struct mnem__search_ways {
     int32_t graph_first, graph_count; /* of the context: they were measured in a row */
     int32_t chunk_most, resident_most;
     uint64_t slot_most;
+    /* Measured last, and what it takes without weights: a walk asks for all ways of it in a row. */
+    const mnem__graph_point *measured;
+    mnem__parts parts;
 } mnem__search_ways;
 /* Fills *list, which the ways borrow. */
 mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
