@@ -197,7 +197,8 @@ static void slow_headers_and_slow_bodies_end_in_time(void **state) {
     int fd[BEGUN];
     for (int i = 0; i < BEGUN; i++) client_send(fd[i] = client_open(), begun[i]);
     for (int k = 0; k < 13; k++) { /* a byte now and then doesn't help */
-        usleep(100000);
+        server_skip(100);
+        usleep(2000);
         client_send(fd[0], "l");
     }
     for (int i = 0; i < BEGUN; i++) {
