@@ -225,14 +225,12 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
 }
 
 /* Heap bytes of both graphs, the map and the tables are asked from the code that takes them. */
-static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
-                         const mnem__weights_sizes *weights, mnem__parts *parts) {
+static void measure_host(const mnem__setup *setup, const mnem__choice *choice, mnem__parts *parts) {
     const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
     parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
                                             mnem__transformer_map_bytes(setup->map) +
                                             (setup->adapters ? setup->adapters->host_bytes : 0);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
-    parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
     parts->bytes[MNEM__PART_HOST_POOL] = setup->pool_bytes;
     parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
@@ -274,9 +272,9 @@ static int32_t logits_here(const mnem__setup *setup) {
     return t->rows.vocab.begin > 0 ? t->rows.vocab.end - t->rows.vocab.begin : t->vocab;
 }
 
-void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
-                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                          const mnem__weights_sizes *weights, mnem__parts *parts) {
+void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *choice,
+                                 const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                                 mnem__parts *parts) {
     const mnem_transformer *t = &setup->map->shape;
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     mnem_tensor_info embedding = {0};
@@ -284,8 +282,6 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     parts->hidden_bytes =
         mnem__align_up((uint64_t)choice->chunk * (uint64_t)t->embd * sizeof(float), 64);
     uint64_t *bytes = parts->bytes;
-    bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
-    bytes[MNEM__PART_EXPERTS] = weights->expert_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
     bytes[MNEM__PART_ADAPTERS] = setup->adapters ? setup->adapters->block_bytes : 0;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
@@ -298,8 +294,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_LOGITS] =
         (uint64_t)setup->logits_rows * (uint64_t)logits_here(setup) * sizeof(float);
     bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
-    bytes[MNEM__PART_RING] = weights->ring_bytes;
-    if (!choice->embedding_packed) {
+    if (setup->map->embedding >= 0) {
         mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
                               &embedding);
         bytes[MNEM__PART_ROWS] =
@@ -307,11 +302,29 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     }
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
     bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
-    measure_host(setup, choice, weights, parts);
+    measure_host(setup, choice, parts);
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
-    bytes[MNEM__PART_READER] = weights->stack_bytes;
     bytes[MNEM__PART_RESERVE] = MNEM__ENGINE_RESERVE;
     mnem__parts_round(&mnem__engine_parts, setup->device, bytes);
+}
+
+void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,
+                                  const mnem__weights_sizes *weights, mnem__parts *parts) {
+    uint64_t *bytes = parts->bytes;
+    mnem_device *device = setup->device;
+    bytes[MNEM__PART_MATRICES] = mnem__part_block_bytes(device, weights->resident_bytes);
+    bytes[MNEM__PART_EXPERTS] = mnem__part_block_bytes(device, weights->expert_bytes);
+    bytes[MNEM__PART_RING] = mnem__part_block_bytes(device, weights->ring_bytes);
+    if (choice->embedding_packed) bytes[MNEM__PART_ROWS] = 0;
+    bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
+    bytes[MNEM__PART_READER] = weights->stack_bytes;
     place_ring(setup, weights, parts);
     parts->total = mnem__parts_total(&mnem__engine_parts, bytes);
+}
+
+void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
+                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                          const mnem__weights_sizes *weights, mnem__parts *parts) {
+    mnem__engine_measure_graphs(setup, choice, body, head, parts);
+    mnem__engine_measure_weights(setup, choice, weights, parts);
 }

@@ -126,5 +126,12 @@ static inline bool mnem__embedding_packed(const mnem__setup *setup) {
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
                           const mnem__weights_sizes *weights, mnem__parts *parts);
+/* The same in two steps, for a search over many weights with the same graphs. The first fills what
+ * follows from context, chunk, KV type and pages alone, the second adds the rest. */
+void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *choice,
+                                 const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                                 mnem__parts *parts);
+void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,
+                                  const mnem__weights_sizes *weights, mnem__parts *parts);
 
 #endif

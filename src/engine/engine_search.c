@@ -1,13 +1,8 @@
-/* engine_search.c: the ways to run a model, their bytes and their time.
+/* engine_search.c: the ways to run a model and their bytes; engine_seconds.c tells their time.
  *
- * Time is that of a reference job (a prompt of up to 512 tokens, 128 more generated): for each pass
- * the larger of computing (multiply-accumulates, or reading the weights from memory) and of reading
- * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency,
- * so small slots read slower.
- * Cost: (graph points) x (weights points) evaluations of a sum; a few ten thousand. */
+ * Cost: (graph points) x (weights points) evaluations of a sum; up to a million. What the graphs of
+ * a way take is measured once for all ways that a walk finds with it in a row. */
 #include "engine/engine_search.h"
-
-#include <math.h>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -30,15 +25,6 @@ static const struct {
              {3, 256 << 10}, {4, 256 << 10}, {3, 512 << 10}, {4, 512 << 10}, {4, 1 << 20},
              {8, 1 << 20},   {2, 1 << 20},   {2, 4 << 20},   {3, 2 << 20}};
 enum { RINGS = sizeof rings / sizeof rings[0] };
-
-static const double request_seconds = 80e-6, row_seconds = 10e-6;
-/* Reading beside computing isn't free: packing takes cycles, and chunks take meetings. */
-static const double overlap_cost = 0.25;
-/* Of a token's experts, what wrong guesses read beside them, times the root of the part that isn't
- * in memory: recorded 0.04 where the disk is what everything waits for, 0.09 where it isn't. */
-static const double wrong_guesses = 0.08;
-/* q8_0 keys and values are taken only where they make more room for speed than this. */
-static const double q8_penalty = 1.03;
 
 /* ---- what is measured ---- */
 
@@ -97,38 +83,11 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     return MNEM_OK;
 }
 
-/* Of the experts that tokens use, those that at least one of them does. */
-static double experts_wanted(const mnem__search *search, double tokens) {
-    return 1 - pow(1 - search->expert_part, tokens);
-}
-
-/* Of the experts that a pass uses, those that are in memory for having been used before. For one
- * token fitted to recorded routing whose busiest quarter gets half of the uses (`bench_experts`):
- * where little is in memory the root of that part, where much is nearly all. A chunk that wants all
- * finds what is there. */
-static double expert_hits(const mnem__search *search, int32_t slots, double tokens) {
-    if (slots == 0) return 1;
-    const double part = fmin(1, slots / (double)search->experts.expert_total);
-    const double one = search->expert_part, wanted = experts_wanted(search, tokens);
-    const double often = 1 - (1 - sqrt(part)) * pow(1 - part * part, 1.5);
-    return one < 1 ? part + (often - part) * (1 - wanted) / (1 - one) : part;
-}
-
-/* With what is read on a wrong guess, which there is room for only beside what layers want. */
-static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
-    const double wanted = experts_wanted(search, tokens);
-    const double misses = 1 - expert_hits(search, slots, tokens);
-    const mnem_transformer *t = &search->setup->map->shape;
-    const bool guesses = slots >= 4 * wanted * mnem__transformer_experts_here(t);
-    return (double)search->experts.expert_file_bytes * wanted *
-           (misses + (guesses ? wrong_guesses * sqrt(misses) : 0));
-}
-
 static void keep_point(mnem__search *search, const mnem__residency_point *point) {
     mnem__residency_point *kept = &search->residency[search->residency_count++];
     *kept = *point;
-    kept->expert_hits = expert_hits(search, point->expert_slots, 1);
-    kept->expert_misses_bytes = (uint64_t)expert_bytes(search, point->expert_slots, 1);
+    kept->expert_hits = mnem__expert_hits(search, point->expert_slots, 1);
+    kept->expert_misses_bytes = (uint64_t)mnem__expert_bytes(search, point->expert_slots, 1);
 }
 
 /* More and more slots, up to one for each. */
@@ -302,61 +261,6 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
     return status;
 }
 
-/* ---- time ---- */
-
-/* Two things at once: the longer, and a part of the shorter. */
-static double both(double a, double b) {
-    return fmax(a, b) + overlap_cost * fmin(a, b);
-}
-
-/* What one token takes of arithmetic is in the rate of generation, where that was measured. */
-static double computing_seconds(const mnem_machine_profile *p, double macs, double tokens,
-                                double bytes) {
-    const double arithmetic = macs / p->macs_per_s;
-    if (p->generate_bytes_per_s == 0) return both(arithmetic, bytes / p->read_bytes_per_s);
-    const double reading = bytes / p->generate_bytes_per_s;
-    return fmax(arithmetic, reading) +
-           overlap_cost * fmin(arithmetic * (tokens - 1) / tokens, reading);
-}
-
-static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
-                           bool head) {
-    const mnem_machine_profile *p = &search->profile;
-    const double macs = (head ? search->head_macs : search->body_macs) * tokens;
-    const double bytes = head ? search->head_bytes : search->body_bytes;
-    const double experts = head ? 0 : expert_bytes(search, way->residency->expert_slots, tokens);
-    const double streamed =
-        (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
-    const double computing = computing_seconds(p, macs, tokens, bytes);
-    if (streamed + experts == 0) return computing;
-    const double requests = ceil(streamed / (double)way->ring->slot_bytes);
-    const double reading = (streamed / p->disk_bytes_per_s + requests * request_seconds) *
-                           (1 + 0.1 / (double)way->ring->slots);
-    return both(computing, reading + experts / p->disk_bytes_per_s);
-}
-
-static double job_seconds(const mnem__search *search, const mnem__way *way) {
-    const double together = mnem__max_i32(search->together, 1);
-    const double prompt = together * search->reference_prompt;
-    const double generate = search->reference_generate;
-    const double head = pass_seconds(search, way, 1, true);
-    const double chunk = fmin(way->graphs->chunk, prompt);
-    const double rows = fmin(way->graphs->chunk, together), passes = ceil(together / rows);
-    double seconds = ceil(prompt / chunk) * pass_seconds(search, way, chunk, false) + head;
-    seconds += generate * passes * (pass_seconds(search, way, rows, false) + head);
-    if (!way->residency->embedding_packed) seconds += (prompt + together * generate) * row_seconds;
-    seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
-                       search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
-                           (double)way->ring->slots);
-    return way->graphs->kv_type == MNEM_TYPE_Q8_0 ? seconds * q8_penalty : seconds;
-}
-
-double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
-                              int32_t logits) {
-    return pass_seconds(search, way, tokens, false) +
-           (logits ? pass_seconds(search, way, logits, true) : 0);
-}
-
 /* ---- choosing ---- */
 
 mnem__choice mnem__way_choice(const mnem__way *way) {
@@ -399,15 +303,27 @@ static bool wastes_ring(const mnem__search *search, const mnem__way *way,
     return false;
 }
 
-bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
+/* What a way takes without its weights. */
+static void measure_graphs(const mnem__search *search, const mnem__way *way, mnem__parts *parts) {
+    const mnem__choice choice = mnem__way_choice(way);
+    mnem__engine_measure_graphs(search->setup, &choice, &way->graphs->body, &way->graphs->head,
+                                parts);
+}
+
+static bool complete(const mnem__search *search, const mnem__parts *graphs, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
-    mnem__parts parts;
-    mnem__engine_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
-                         &parts);
-    way->seconds = job_seconds(search, way);
+    mnem__parts parts = *graphs;
+    mnem__engine_measure_weights(search->setup, &choice, &weights, &parts);
+    way->seconds = mnem__way_seconds(search, way);
     way->peak_bytes = search->bytes_live + parts.total;
     return !wastes_ring(search, way, &parts);
+}
+
+bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
+    mnem__parts parts;
+    measure_graphs(search, way, &parts);
+    return complete(search, &parts, way);
 }
 
 /* Modest sizes, or the smallest there are: they leave the others out of a list of ways. */
@@ -435,12 +351,16 @@ static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
 }
 
 static bool look(void *owner, int64_t index, mnem__plan_way *out) {
-    const mnem__search_ways *list = owner;
+    mnem__search_ways *list = owner;
     mnem__way way = way_at(list, index);
     if (way.residency->resident > list->resident_most || way.graphs->chunk > list->chunk_most ||
         way.ring->slot_bytes > list->slot_most)
         return false;
-    if (!mnem__way_complete(list->search, &way)) return false;
+    if (list->measured != way.graphs) {
+        measure_graphs(list->search, &way, &list->parts);
+        list->measured = way.graphs;
+    }
+    if (!complete(list->search, &list->parts, &way)) return false;
     out->seconds = way.seconds;
     out->bytes = way.peak_bytes;
     return true;

@@ -83,6 +83,9 @@ typedef struct mnem__search_ways {
     int32_t graph_first, graph_count; /* of the context: they were measured in a row */
     int32_t chunk_most, resident_most;
     uint64_t slot_most;
+    /* Measured last, and what it takes without weights: a walk asks for all ways of it in a row. */
+    const mnem__graph_point *measured;
+    mnem__parts parts;
 } mnem__search_ways;
 /* Fills *list, which the ways borrow. */
 mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
@@ -94,6 +97,12 @@ mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *
 bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);
 mnem__weights_sizes mnem__way_weights(const mnem__way *way);
+/* Of the experts that a pass of so many tokens uses, the part in memory with so many slots; the
+ * bytes of those that are read, with wrong guesses. */
+double mnem__expert_hits(const mnem__search *search, int32_t slots, double tokens);
+double mnem__expert_bytes(const mnem__search *search, int32_t slots, double tokens);
+/* Seconds of the reference job. */
+double mnem__way_seconds(const mnem__search *search, const mnem__way *way);
 /* Seconds for a pass over tokens, and rows of logits of them: a chunk of a prompt has none. */
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
                               int32_t logits);

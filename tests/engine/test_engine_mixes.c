@@ -358,6 +358,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_sequence_gets_the_bits_that_it_gets_alone),
     };
     if (argc > 1) mixes = atoi(argv[1]);
-    if (MNEM_SANITIZED && mixes > 12) mixes = 12;
+    if (MNEM_SANITIZED && mixes > 6) mixes = 6;
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -11,7 +11,7 @@
 #include "kit/kit_model.h"
 
 /* Under sanitizers fewer budgets of every model and variant. */
-enum { STEPS = MNEM_SANITIZED ? 2 : 6, CLOSE = MNEM_SANITIZED ? 10 : 40 };
+enum { STEPS = MNEM_SANITIZED ? 2 : 4, CLOSE = MNEM_SANITIZED ? 6 : 20 };
 enum { PLANS_LEAST = MNEM_SANITIZED ? 300 : 500, SESSIONS_LEAST = MNEM_SANITIZED ? 150 : 300 };
 
 static unsigned plans, sessions, refusals;

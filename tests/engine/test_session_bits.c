@@ -1,31 +1,48 @@
 /* test_session_bits.c: the same bits for any memory, chunk and number of threads, and for weights
  * that are 2:4.
  *
- * Under sanitizers fewer types, variants and budgets, and a shorter prompt, which still needs a
- * second page and several chunks. The types' kernels have tests of their own. */
+ * What streams or is 2:4 is mostly models of two layers, for at the least budget every few tokens
+ * read all weights. A prompt needs a second page and several chunks. Under sanitizers fewer types,
+ * variants and budgets. The types' kernels have tests of their own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/team/team.h"
 #include "engine/session_case.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
+#include "kit/kit_model.h"
 #include "kit/kit_random.h"
 
-enum { VOCAB = 2048, PROMPT = MNEM_SANITIZED ? 70 : 150 };
+enum { VOCAB = 2048, SMALL_VOCAB = 512, PROMPT = 70 };
 enum { TYPE_STEP = MNEM_SANITIZED ? 3 : 1, VARIANT = MNEM_SANITIZED ? 1 : 0 };
-enum { MATRICES = 42 }; /* of a model, but for the embedding */
-enum { STREAM_STEP = MNEM_SANITIZED ? 2 : 1, BUDGET_STEP = MNEM_SANITIZED ? 3 : 1 };
+enum { MATRICES = 14 }; /* of a made model, but for the embedding */
+enum { BUDGET_STEP = MNEM_SANITIZED ? 3 : 1 };
+
+/* A tied model of two layers, as the first test that asks for the type makes it. */
+static const char *small_model(const char *type) {
+    char name[32], arguments[160];
+    snprintf(name, sizeof name, "%s.gguf", type);
+    const char *path = kit_path(name);
+    if (access(path, F_OK) == 0) return path;
+    snprintf(arguments, sizeof arguments,
+             "--embd 288 --layers 2 --heads 6 --kv-heads 2 --ff 768 --vocab %d --context 256 "
+             "--tied --type %s",
+             SMALL_VOCAB, type);
+    make_model(path, arguments);
+    return path;
+}
 
 /* Logits behind a prompt and behind one more token. */
 static void logits_of(const char *path, uint64_t budget, const mnem_engine_options *options,
                       float *out, mnem_engine_plan *plan) {
     session_case c;
     int32_t ids[PROMPT + 1];
-    session_case_ids(ids, PROMPT + 1);
+    for (int32_t i = 0; i <= PROMPT; i++) ids[i] = (i * 53 + 7) % (SMALL_VOCAB - 1);
     const mnem_status status = session_case_open(&c, path, budget, options);
     if (status != MNEM_OK) print_message("%s\n", mnem_last_error());
     assert_int_equal(status, MNEM_OK);
@@ -52,24 +69,28 @@ static void chunks_and_threads_do_not_change_a_bit(void **state) {
     }
 }
 
+/* At the least budget, and with first eighths of the weights more. */
+static void while_streaming(const char *path, int begin, int end) {
+    static float first[2 * VOCAB], other[2 * VOCAB];
+    mnem_engine_plan plan;
+    mnem_engine_options o = {.context = 256, .threads = 2};
+    logits_of(path, 0, &o, first, &plan);
+    assert_false(plan.streamed);
+    const uint64_t small = session_case_least(path, &o), weights = plan.weight_bytes;
+    for (int i = begin; i < end; i += BUDGET_STEP) {
+        o.page_cache = i & 1;
+        o.threads = 2 - (i & 1);
+        logits_of(path, small + (uint64_t)i * weights / 8, &o, other, &plan);
+        assert_true(plan.streamed);
+        assert_memory_equal(first, other, sizeof first);
+    }
+}
+
 static void streaming_does_not_change_a_bit(void **state) {
     (void)state;
-    static float first[2 * VOCAB], other[2 * VOCAB];
-    static const char *const paths[] = {MODEL_F16, MODEL_Q8_0, MODEL_Q4_K_M};
-    for (size_t p = 0; p < 3; p += STREAM_STEP) {
-        mnem_engine_plan plan;
-        mnem_engine_options o = {.context = 256, .threads = 2};
-        logits_of(paths[p], 0, &o, first, &plan);
-        assert_false(plan.streamed);
-        const uint64_t small = session_case_least(paths[p], &o);
-        for (int i = 0; i < 4; i += BUDGET_STEP) {
-            o.page_cache = i & 1;
-            o.threads = 2 - (i & 1);
-            logits_of(paths[p], small + (uint64_t)i * MIB / 2, &o, other, &plan);
-            assert_true(plan.streamed);
-            assert_memory_equal(first, other, sizeof first);
-        }
-    }
+    while_streaming(small_model("F16"), 0, 4);
+    while_streaming(small_model("Q8_0"), 0, MNEM_SANITIZED ? 1 : 4);
+    while_streaming(MODEL_Q4_K_M, 3, 4);
 }
 
 static void q8_0_pages_give_the_same_bits_for_any_chunk(void **state) {
@@ -115,8 +136,8 @@ static void teams_that_change_do_not_change_a_bit(void **state) {
     (void)state;
     random_seed_chosen();
     while_teams_change(MODEL_Q8_0, false);
-    while_teams_change(MODEL_F16, false);
-    while_teams_change(MODEL_Q8_0, true);
+    while_teams_change(small_model("F16"), false);
+    while_teams_change(small_model("Q8_0"), true);
 }
 
 /* ---- 2:4 ---- */
@@ -160,12 +181,12 @@ static const char *thinned(const char *path) {
 /* On a level that doesn't use the form the same file runs dense. */
 static void sparse_weights_give_the_bits_of_dense_ones(void **state) {
     (void)state;
-    static const char *const paths[] = {MODEL_Q4_0, MODEL_Q8_0, MODEL_F16};
+    static const char *const types[] = {"Q4_0", "Q8_0", "F16"};
     static const double ratios[] = {14.0 / 18, 22.0 / 34, 9.0 / 16};
     static float dense[2 * VOCAB], sparse[2 * VOCAB];
     const mnem_engine_options o = {.context = 256, .threads = 2};
     for (int i = 0; i < 3; i++) {
-        const char *path = thinned(paths[i]);
+        const char *path = thinned(small_model(types[i]));
         mnem_engine_plan before, plan;
         mnem__cpu_level_set(MNEM__CPU_PLAIN);
         logits_of(path, 0, &o, dense, &before);
@@ -174,14 +195,14 @@ static void sparse_weights_give_the_bits_of_dense_ones(void **state) {
         assert_int_equal(before.sparse_saved_bytes, 0);
         if (mnem__cpu_level_get() == MNEM__CPU_PLAIN) return;
         assert_int_equal(before.matrices_dense, MATRICES);
-        assert_non_null(strstr(before.why, "42 more are 2:4, but kept dense"));
+        assert_non_null(strstr(before.why, "14 more are 2:4, but kept dense"));
         logits_of(path, 0, &o, sparse, &plan);
         assert_memory_equal(dense, sparse, sizeof dense);
         assert_int_equal(plan.matrices_sparse, MATRICES);
         assert_int_equal(plan.matrices_dense, 0);
         assert_int_equal(plan.weight_bytes + plan.sparse_saved_bytes, before.weight_bytes);
         assert_true(plan.peak_bytes < before.peak_bytes);
-        assert_non_null(strstr(plan.why, "42 matrices are 2:4, which saves"));
+        assert_non_null(strstr(plan.why, "14 matrices are 2:4, which saves"));
         /* Blocks of 288 columns have half a unit at their end. */
         const double saved = (double)plan.sparse_saved_bytes, all = saved / (1 - ratios[i]);
         assert_true(all > 0.8 * (double)before.weight_bytes && all < (double)before.weight_bytes);
@@ -191,13 +212,13 @@ static void sparse_weights_give_the_bits_of_dense_ones(void **state) {
 static void streamed_weights_are_packed_as_resident_ones(void **state) {
     (void)state;
     static float all[2 * VOCAB], some[2 * VOCAB];
-    const char *path = thinned(MODEL_F16);
+    const char *path = thinned(small_model("F16"));
     const mnem_engine_options o = {.context = 256, .threads = 2};
     const uint64_t least = session_case_least(path, &o);
     mnem_engine_plan plan;
     logits_of(path, 0, &o, all, &plan);
     for (int i = 0; i < 3; i++) {
-        logits_of(path, least + (uint64_t)i * MIB / 2, &o, some, &plan);
+        logits_of(path, least + (uint64_t)i * plan.weight_bytes / 8, &o, some, &plan);
         assert_true(plan.streamed);
         assert_memory_equal(all, some, sizeof all);
     }
@@ -235,14 +256,15 @@ static void the_plan_knows_what_2_4_gains(void **state) {
 /* A file without the zeros gives the bits of the one with them, and reads fewer bytes. */
 static void compact_matrices_give_the_bits_of_ordinary_ones(void **state) {
     (void)state;
-    static const char *const paths[] = {MODEL_Q4_0, MODEL_Q8_0, MODEL_F16};
+    static const char *const types[] = {"Q4_0", "Q8_0", "F16"};
     static float ordinary[2 * VOCAB], compact[2 * VOCAB];
     const char *zeros = kit_path("zeros.gguf"), *small = kit_path("small.gguf");
     const mnem_engine_options o = {.context = 256, .threads = 2};
     for (int i = 0; i < 3; i += TYPE_STEP) {
         mnem_engine_plan plan, streamed, other;
-        must(mnem_prune_file(paths[i], zeros, &(mnem_prune_options){.pattern = MNEM_PRUNE_2_4}));
-        must(mnem_prune_file(paths[i], small,
+        const char *whole = small_model(types[i]);
+        must(mnem_prune_file(whole, zeros, &(mnem_prune_options){.pattern = MNEM_PRUNE_2_4}));
+        must(mnem_prune_file(whole, small,
                              &(mnem_prune_options){.pattern = MNEM_PRUNE_2_4, .compact = true}));
         logits_of(zeros, 0, &o, ordinary, NULL);
         mnem__cpu_level_set(MNEM__CPU_PLAIN);

@@ -76,7 +76,7 @@ static void walk_budgets(const command *c) {
     print_message("%s: the least is %llu bytes\n", c->word[0], (unsigned long long)least);
     refused_with(c, 2 << 20, least);
     refused_with(c, program - 1, least);
-    for (uint64_t more = 1; program + more < least - LESS; more = more * 4 + 4096)
+    for (uint64_t more = 1; program + more < least - LESS; more = more * 8 + 4096)
         refused_with(c, program + more, least);
     refused_with(c, least - LESS, least);
     const tool_result r = run_within(c, least, false);
@@ -118,7 +118,7 @@ static uint64_t needed_by(const char *budget) {
 
 /* Where the kernel puts a program doesn't count, however long its environment is. */
 static void what_is_needed_is_the_same_in_every_run_and_enough(void **state) {
-    enum { LENGTHS = 16, LENGTH = 4096, RUNS = 6 };
+    enum { LENGTHS = 6, LENGTH = 4096 + 816, RUNS = 4 };
     (void)state;
     if (!MNEM_RELEASE) skip();
     static char words[LENGTHS * LENGTH];

@@ -144,7 +144,7 @@ static void a_slow_run_says_why(void **state) {
     write_profile();
     /* As many tokens as take a second. */
     tool_result r = {0};
-    for (int tokens = 50; tokens < 100000; tokens *= 4) {
+    for (int tokens = 100; tokens < 100000; tokens *= 2) {
         char n[16];
         snprintf(n, sizeof n, "%d", tokens);
         r = RUN("run", "--raw", "-p", PROMPT, "-n", n, "--ctx", n, "-t", "64", "--temp", "0");

@@ -81,7 +81,7 @@ void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
     rng_fill(&random, start, SIDE, 1);
     char *a = numbers_make(type, &random), *b = numbers_make(type, &random);
     char *out[2] = {malloc(MOST * 4), malloc(MOST * 4)};
-    for (int i = 0; i < (MNEM_SANITIZED ? 80 : 240); i++) {
+    for (int i = 0; i < (MNEM_SANITIZED ? 40 : 120); i++) {
         mnem__gemm g = same_bits_case(type, a, b, &random);
         g.start = rng_int(&random, 0, 2) ? start : NULL;
         char *before = numbers_make(g.out_type, &random);

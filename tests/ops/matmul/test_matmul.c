@@ -42,10 +42,11 @@ static void levels_give_the_same_bits(void **state) {
     for (int t = 0; t < TYPES; t++)
         for (int i = 0; i < WIDTHS * TOKENS; i++) {
             int64_t k = widths[i % WIDTHS];
+            if ((i + t) % 2) continue; /* each width and number of tokens with half of the types */
             if (mnem_type_row_bytes(types[t], k) == 0) continue;
             product p =
                 product_make(types[t], rows[(i + t) % ROWS], k, tokens[i / WIDTHS], (uint64_t)i);
-            p.desc.accumulate = i % 2;
+            p.desc.accumulate = i / 2 % 2;
             if (i % 3 == 0) p.desc.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, p.rows);
             same_as_plain(&p, "random");
             product_drop(&p);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- handlers ---- */
@@ -20,6 +21,7 @@ static mnem_ledger *ledger;
 static pthread_t thread;
 static char large[LARGE_BYTES];
 static atomic_int requests, gone, waiting, wakes, ticks;
+static atomic_llong skipped;  /* ms, of the server's clock */
 static atomic_bool answering; /* what is kept, when woken */
 static http_exchange *kept[64];
 
@@ -128,6 +130,17 @@ static const http_route routes[] = {
 
 /* ---- the server ---- */
 
+static int64_t clock_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + skipped;
+}
+
+void server_skip(int ms) {
+    skipped += ms;
+    http_server_wake(server);
+}
+
 static void *serve(void *context) {
     http_server_run(context);
     return NULL;
@@ -141,6 +154,7 @@ void server_start(const http_server_options *options) {
     memset(kept, 0, sizeof kept);
     must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 64 * MIB}, &ledger));
     o.ledger = ledger;
+    o.clock_ms = clock_ms;
     o.handler = (http_handler){NULL, routes, on_gone, on_writable, on_wake, on_tick};
     if (http_server_create(&o, &server, &text) != MNEM_OK) fail_msg("%s", text);
     client_to(http_server_port(server));

@@ -10,7 +10,7 @@
 
 enum { LARGE_BYTES = 1 << 20, CHUNK_BYTES = 700 };
 
-/* Starts it; handler, host and ledger of the options are filled in. */
+/* Starts it; handler, host, ledger and clock of the options are filled in. */
 void server_start(const http_server_options *options);
 /* Stops it, and waits; every request must have had its on_gone. */
 void server_stop(void);
@@ -19,6 +19,9 @@ void server_drain(void);
 void server_wait(void);
 /* Of the server that has ended. */
 http_server_stats last_stats(void);
+
+/* So many milliseconds pass at once, for the server. */
+void server_skip(int ms);
 
 int server_port(void);
 

@@ -21,6 +21,11 @@ static bool none_waits(void) {
     return seen_waiting() == 0 && seen_requests() > 0;
 }
 
+/* What was sent before has arrived: it came before what this asks. */
+static void let_arrive(void) {
+    assert_string_equal(ask(GET("/hello")).body, "hello\n");
+}
+
 /* A client that waits for an answer. */
 static int wait_for_later(void) {
     const int fd = client_open();
@@ -124,9 +129,12 @@ static void a_slow_reader_holds_up_nobody_and_is_left(void **state) {
         char byte;
         if (recv(fd, &byte, 1, 0) != 1) break;
         assert_string_equal(ask(GET("/hello")).body, "hello\n");
-        usleep(50000);
+        server_skip(50);
     }
-    for (int i = 0; i < 2400 && seen_gone() < seen_requests(); i++) usleep(50000);
+    for (int i = 0; i < 60000 && seen_gone() < seen_requests(); i++) {
+        server_skip(50);
+        usleep(2000);
+    }
     assert_int_equal(seen_gone(), seen_requests());
     close(fd);
     server_stop();
@@ -138,6 +146,8 @@ static void idle_clients_are_closed(void **state) {
     const int silent = client_open(), fd = client_open();
     client_send(fd, GET("/hello"));
     assert_string_equal(client_read(fd).body, "hello\n");
+    let_arrive();
+    server_skip(1000);
     assert_true(client_ended(fd));
     assert_true(client_ended(silent));
     close(silent);
@@ -159,12 +169,13 @@ static void a_slow_large_body_gives_its_buffer_to_who_waits(void **state) {
     const int slow = client_open(), small = client_open(), fast = client_open();
     send_head(slow, sizeof body);
     client_send(slow, "a few bytes");
-    usleep(50000);
+    let_arrive();
     send_head(fast, sizeof body);
-    usleep(50000);
+    let_arrive();
     send_head(small, 4); /* needs no buffer */
     client_send(small, "four");
     assert_string_equal(client_read(small).body, "four");
+    server_skip(1000);
     client_send_bytes(fast, body, sizeof body);
     assert_int_equal(client_read(fast).bytes, sizeof body);
     assert_int_equal(client_read(slow).status, 408);
@@ -181,11 +192,17 @@ static void who_waits_for_a_buffer_gets_it_or_is_told_to_come_again(void **state
     const int holder = client_open(), second = client_open(), third = client_open();
     send_head(holder, sizeof body);
     client_send_bytes(holder, body, 100000); /* not below the rate, but then over its time */
-    usleep(700000);
+    let_arrive();
+    server_skip(700);
     send_head(second, sizeof body);
-    usleep(20000);
+    let_arrive();
+    server_skip(100);
     send_head(third, sizeof body);
+    let_arrive();
+    server_skip(1200);
     assert_int_equal(client_read(holder).status, 408);
+    let_arrive();
+    server_skip(800);
     const answer a = client_read(third);
     assert_int_equal(a.status, 503);
     assert_non_null(strstr(a.head, "\r\nRetry-After: 1\r\n"));
@@ -351,8 +368,12 @@ static void a_stop_leaves_everybody(void **state) {
 static void ticks_come_about_once_a_second(void **state) {
     (void)state;
     server_start(&plain);
-    usleep(2300000);
-    assert_in_range(seen_ticks(), 2, 4);
+    for (int i = 0; i < 12; i++) {
+        let_arrive();
+        server_skip(250);
+    }
+    let_arrive();
+    assert_in_range(seen_ticks(), 3, 6);
     server_stop();
 }
 

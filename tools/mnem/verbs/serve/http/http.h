@@ -79,6 +79,7 @@ typedef struct http_server_options {
     int32_t key_count;
     const char *cors;    /* the origin of other pages that may ask ("*": any); NULL: none */
     mnem_ledger *ledger; /* charged at create, kind io, tag "connections"; NULL: not charged */
+    int64_t (*clock_ms)(void); /* what the seconds above are counted by; NULL: the machine's */
     http_handler handler;
 } http_server_options;
 

@@ -24,8 +24,9 @@ enum {
     THROWN_MOST = 1 << 20 /* bytes that are read only to be thrown away */
 };
 
-static int64_t clock_ms(void) {
+static int64_t clock_ms(const http_server *s) {
     struct timespec t;
+    if (s->options.clock_ms) return s->options.clock_ms();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
@@ -360,10 +361,10 @@ static void take_events(http_server *s, const struct epoll_event *event, int n) 
 
 void http_server_run(http_server *s) {
     struct epoll_event event[EVENTS];
-    s->now = clock_ms();
+    s->now = clock_ms(s);
     while (!stopped(s)) {
         const int n = epoll_wait(s->epoll_fd, event, EVENTS, wait_ms(s));
-        s->now = clock_ms();
+        s->now = clock_ms(s);
         take_events(s, event, n < 0 ? 0 : n);
         look_at_clock(s);
         for (int32_t i = 0; i < s->options.connections; i++) settle(&s->slot[i]);
