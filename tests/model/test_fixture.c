@@ -1,7 +1,7 @@
 /* test_fixture.c: the fixture model against independent implementations' outputs.
  *
- * Perplexities are those of the held-out text's first windows, what ships is measured on every fifth
- * of them; "test_fixture all" takes all windows. */
+ * Perplexities are those of the held-out text's first windows, what ships is measured on every
+ * fifth of them; "test_fixture all" takes all windows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 
 enum { VOCAB = 2048, GREEDY = 64, WINDOW = 256, WINDOWS = 134, FIRST = 16 };
 static bool all;
@@ -134,13 +135,17 @@ static quality quality_of(const char *path, int limit, int step) {
     return (quality){exp(nats), nats / log(2) * (double)n / (double)bytes};
 }
 
+/* Q8_0 is our own rounding, of which as much is asked as of the other program's. */
 static void perplexity_is_the_references(void **state) {
+    const char *eight = kit_path("q8_0.gguf");
     (void)state;
+    assert_int_equal(mnem_quantize_file(MODEL_F16, eight, &(mnem_quantize_options){.type = "Q8_0"}),
+                     MNEM_OK);
     const struct {
         const char *path;
         double all, first; /* by the other program; by make_perplexity.py */
     } models[] = {{MODEL_F16, 28.7168, 34.5493},
-                  {MODEL_Q8_0, 28.7138, 34.5355},
+                  {eight, 28.7138, 34.5355},
                   {MODEL_Q4_0, 28.8032, 34.6997},
                   {MODEL_Q4_K_M, 28.7916, 34.7035}};
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
