@@ -111,12 +111,12 @@ class Extent:
         self.options = FEW[:2] if quick else list(
             itertools.product((1, 7, 32, 0), ("f16", "q8_0"), (1, 2)))
         self.forced = FEW[:1] if quick else FEW
-        self.files = ["kjv-5m-q8_0", "kjv-5m-q4_k_m"] + ([] if quick else ["kjv-5m-f16"])
-        self.fewer = [] if quick else ["kjv-5m-q4_0", "mnem-kjv-5m-q8_0"]  # shaped as those
+        self.files = ["mnem-kjv-5m-q8_0", "kjv-5m-q4_k_m"] + ([] if quick else ["kjv-5m-f16"])
+        self.fewer = [] if quick else ["kjv-5m-q4_0"]  # shaped as those
         self.types = TYPES[::4] if quick else TYPES
         self.kinds = QUANTIZE_TO[::2] if quick else QUANTIZE_TO
         self.trained, self.forced_every = (3, 3) if quick else (4, 1)
-        self.lora = ["own-gpt2", "own-qwen3", "kjv-5m-q8_0"]
+        self.lora = ["own-gpt2", "own-qwen3", "mnem-kjv-5m-q8_0"]
         self.lora += [] if quick else ["kjv-5m-f16", "kjv-5m-q4_k_m"]
         self.merges = 2 if quick else 4
 

@@ -5,8 +5,8 @@
 #include "mnem/mnem.h"
 
 #define MODEL_F16     MNEM_TEST_DATA "/model/kjv-5m-f16.gguf"
-#define MODEL_Q8_0    MNEM_TEST_DATA "/model/kjv-5m-q8_0.gguf"
 #define MODEL_SHIPPED MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf"
+#define MODEL_Q8_0    MODEL_SHIPPED /* of the same shape */
 #define MODEL_Q4_0    MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf"
 #define MODEL_Q4_K_M  MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf"
 

@@ -233,7 +233,7 @@ static void a_grammar_is_followed_beside_others_and_ends_the_text(void **state) 
     mnem_grammar *grammar;
     mnem_match *match;
     const char *made = serve_model;
-    serve_model = MNEM_TEST_DATA "/model/kjv-5m-q8_0.gguf";
+    serve_model = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
     serve_open(b, 3, 0, (mnem_scheduler_options){0});
     must(mnem_tokenizer_create(b->c.model, &tokenizer));
     must(mnem_token_set_create(tokenizer, -1, &tokens));

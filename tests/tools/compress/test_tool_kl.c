@@ -7,15 +7,28 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_model.h"
 #include "mnem/mnem.h"
 #include "tools/tool_run.h"
 
-static const char F16[] = MNEM_TEST_DATA "/model/kjv-5m-f16.gguf";
-static const char Q8_0[] = MNEM_TEST_DATA "/model/kjv-5m-q8_0.gguf";
-static const char Q4_0[] = MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf";
+static char F16[256], Q8_0[256], Q4_0[256]; /* of two layers */
 static const char LLAMA[] = MNEM_TEST_DATA "/architectures/llama.gguf";
 
 enum { VOCAB = 2048, WINDOW = 64, WINDOWS = 4 };
+
+static void quantize(char path[256], const char *type) {
+    snprintf(path, 256, "%s", at(type));
+    must(mnem_quantize_file(F16, path, &(mnem_quantize_options){.type = type, .threads = 1}));
+}
+
+static int set_up(void **state) {
+    (void)state;
+    snprintf(F16, sizeof F16, "%s", at("F16"));
+    make_taught_model(F16, 2);
+    quantize(Q8_0, "Q8_0");
+    quantize(Q4_0, "Q4_0");
+    return 0;
+}
 
 /* The beginning of the held-out text: a little over WINDOWS windows. */
 static const char *text(void) {
@@ -246,5 +259,5 @@ int main(void) {
         cmocka_unit_test(a_reference_that_is_none_is_named),
         cmocka_unit_test(a_table_says_both_and_their_distance),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }
