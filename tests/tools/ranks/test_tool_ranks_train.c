@@ -233,9 +233,8 @@ static void what_does_not_run_is_refused_once(void **state) {
 static const struct {
     int rank, number;
     const char *text;
-} ends[] = {{2, SIGSTOP, ") hasn't been heard of for "},
-            {1, SIGKILL, ") ended"},
-            {0, SIGKILL, ") ended"}};
+} ends[] = {
+    {2, SIGSTOP, ") hasn't been heard of for "}, {1, SIGKILL, ") ended"}, {0, SIGKILL, ") ended"}};
 enum { ENDS = sizeof ends / sizeof ends[0] };
 static pid_t ended[ENDS]; /* who got it */
 
@@ -274,12 +273,12 @@ static void begin_ends(void) {
                     " --steps 100000 --save-every 3 --memory %dM -o ended%d",
                     mark, 3, MORE + 100, i);
     }
-    shell_start(
-        ENDS,
-        MPIRUN "train " SMALL " --steps 100000 --save-every 3 --memory %dM -o ended%d & pid=$!; "
-               "while ! test -f ended%d/checkpoint && kill -0 $pid; do sleep 0.05; done; "
-               "kill -TERM $pid; wait $pid",
-        3, MORE + 100, ENDS, ENDS);
+    shell_start(ENDS,
+                MPIRUN "train " SMALL
+                       " --steps 100000 --save-every 3 --memory %dM -o ended%d & pid=$!; "
+                       "while ! test -f ended%d/checkpoint && kill -0 $pid; do sleep 0.05; done; "
+                       "kill -TERM $pid; wait $pid",
+                3, MORE + 100, ENDS, ENDS);
     for (int i = 0; i < ENDS; i++) strike(i);
 }
 
