@@ -383,6 +383,7 @@ static void run_case(uint64_t seed) {
     rank ranks[RANKS_MAX] = {0};
     const int model = (int)(seed % MODELS);
     const int kind = (int)((seed / (2 * MODELS) + (uint64_t)model) % KINDS);
+    (void)next_random(&random); /* after which more budgets stream */
     const bool by_rows = seed / MODELS % 2 == 0;
     const bool rows = models[model].rows && (by_rows || models[model].layers < 2);
     const int32_t most = least(rows ? models[model].rows : models[model].layers, RANKS_MAX);
