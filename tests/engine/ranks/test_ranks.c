@@ -383,9 +383,8 @@ static void run_case(uint64_t seed) {
     rank ranks[RANKS_MAX] = {0};
     const int model = (int)(seed % MODELS);
     const int kind = (int)((seed / (2 * MODELS) + (uint64_t)model) % KINDS);
+    const bool rows = models[model].rows && (seed / MODELS % 2 == 0 || models[model].layers < 2);
     (void)next_random(&random); /* after which more budgets stream */
-    const bool by_rows = seed / MODELS % 2 == 0;
-    const bool rows = models[model].rows && (by_rows || models[model].layers < 2);
     const int32_t most = least(rows ? models[model].rows : models[model].layers, RANKS_MAX);
     const int32_t size = pick(&random, 2, most);
     const mnem_comm_link link = {.seconds = 5e-5, .bytes_per_second = 1e9};

@@ -11,8 +11,6 @@
  * fails. A fault that comes when all was done is counted as late, not as a case: it is made again,
  * earlier. A training whose checkpoint is there then goes on from it, as three ranks, with the
  * losses of one without a fault. */
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,9 +24,10 @@
 
 #include "kit/kit.h"
 #include "kit/kit_random.h"
+#include "tools/ranks/marked.h"
 #include "tools/tool_run.h"
 
-enum { RANKS = 3, TEXT_BYTES = 64 * 1024, PIDS_MAX = 16, LIMIT_SECONDS = 300, BESIDE = 4 };
+enum { RANKS = 3, TEXT_BYTES = 64 * 1024, LIMIT_SECONDS = 300, BESIDE = 4 };
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
 
 static int cases = MNEM_SANITIZED ? 6 : 15;
@@ -150,63 +149,6 @@ static void write_text(const char *path, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* ---- processes ---- */
-
-static bool has_mark(int pid, const char *mark) {
-    static char text[64 * 1024];
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    FILE *file = fopen(path, "rb");
-    if (!file) return false;
-    const size_t n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = 0;
-    for (size_t i = 0; i < n; i += strlen(text + i) + 1)
-        if (strcmp(text + i, mark) == 0) return true;
-    return false;
-}
-
-/* Its parent, and whether it runs: what has ended and isn't waited for doesn't. */
-static int parent_of(int pid, bool *runs) {
-    char path[64], text[512], state = 0;
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "rb");
-    if (!file) return 0;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    const char *end = strrchr(text, ')');
-    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) return 0;
-    *runs = state != 'Z' && state != 'X';
-    return parent;
-}
-
-/* Those of a case; of one rank, where an entry of the environment says so. */
-static int find(const char *mark, const char *entry, int *pids) {
-    DIR *all = opendir("/proc");
-    int n = 0;
-    assert_non_null(all);
-    for (struct dirent *d; (d = readdir(all)) && n < PIDS_MAX;) {
-        const int pid = isdigit((unsigned char)d->d_name[0]) ? atoi(d->d_name) : 0;
-        bool runs = false;
-        if (!pid || !parent_of(pid, &runs) || !runs || !has_mark(pid, mark)) continue;
-        if (!entry || has_mark(pid, entry)) pids[n++] = pid;
-    }
-    closedir(all);
-    return n;
-}
-
-static bool is_there(const char *mark) {
-    int pids[PIDS_MAX];
-    return find(mark, NULL, pids) > 0;
-}
-
-static void kill_all(const char *mark) {
-    int pids[PIDS_MAX];
-    for (int n; (n = find(mark, NULL, pids)) > 0; usleep(20000))
-        for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
-}
-
 /* ---- a run ---- */
 
 /* What it has made so far: its output, or the losses of its log. */
@@ -301,10 +243,10 @@ static bool has_ended(fault_case *c) {
 static pid_t find_victim(const fault_case *c) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
     char entry[64];
-    int pids[PIDS_MAX];
+    int pids[MARKED_MAX];
     for (int i = 0; i < 2; i++) {
         snprintf(entry, sizeof entry, "%s=%d", names[i], c->rank);
-        if (find(c->mark, entry, pids) > 0) return pids[0];
+        if (marked_find(c->mark, entry, pids) > 0) return pids[0];
     }
     return 0;
 }
@@ -322,9 +264,9 @@ static bool has_begun(fault_case *c) {
 
 /* Whether all of it has ended. */
 static bool has_finished(fault_case *c) {
-    if (!has_ended(c) || is_there(c->mark)) {
+    if (!has_ended(c) || marked_are_there(c->mark)) {
         if (now() < c->started + LIMIT_SECONDS) return false;
-        kill_all(c->mark);
+        marked_kill(c->mark);
         read_text(in(c, "err"), c->err);
         fail_msg("%s of rank %d while it %s: waits without end: %s", c->fault->name, c->rank,
                  phase_names[c->phase], c->err);
