@@ -49,6 +49,9 @@ typedef struct mnem_scheduler_options {
      * again. */
     const char *swap;
     uint64_t swap_bytes; /* most that it takes (1 GiB) */
+    /* How fast it is, written and read: what decides whether pages go there or are computed again
+     * (0: as measured of late). */
+    double swap_bytes_per_s;
     /* Cached beginnings are kept in the named file: destroy writes them, unless a stop cancelled
      * requests, and create takes them. What a process leaves that was killed is discarded. */
     bool keep_cache;
@@ -226,7 +229,7 @@ typedef struct mnem_scheduler_stats {
     uint64_t aside[MNEM_ASIDE_COUNT];              /* preemptions by what was chosen */
     /* What the two ways would take, as it was expected where both were to be had: sums. */
     double aside_swap_seconds, aside_recompute_seconds;
-    double swap_bytes_per_s; /* of late, written and read; a guess at first */
+    double swap_bytes_per_s; /* of late, written and read; a guess at first, or as options say */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
     uint64_t swap_failures;     /* pages that couldn't be written or read: computed again instead */
     char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */

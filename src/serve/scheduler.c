@@ -141,6 +141,7 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
 static mnem_status open_swap(mnem_scheduler *s) {
     const mnem_scheduler_options *o = &s->options;
     MNEM__TRY(mnem__swap_ranks_open(&s->swap, o->swap, s->engine, o->swap_bytes));
+    if (o->swap_bytes_per_s > 0) mnem__swap_fix_rate(&s->swap, o->swap_bytes_per_s);
     if (o->keep_cache && !s->swap.named)
         return mnem__fail(MNEM_INVALID, "serve: the cache is kept in a swap file with a name");
     if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);

@@ -64,7 +64,8 @@ static void note_failure(mnem__swap_file *f, const char *why) {
 }
 
 static void note_rate(mnem__swap_file *f, uint64_t moved, double seconds) {
-    if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
+    if (f->rate_fixed || moved == 0 || !(seconds > 0)) return;
+    f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }
 
 /* With the lock held at both ends, not between. */
@@ -265,6 +266,13 @@ double mnem__swap_rate(mnem__swap_file *f) {
     const double rate = f->bytes_per_s;
     pthread_mutex_unlock(&f->lock);
     return rate;
+}
+
+void mnem__swap_fix_rate(mnem__swap_file *f, double bytes_per_s) {
+    pthread_mutex_lock(&f->lock);
+    f->bytes_per_s = bytes_per_s;
+    f->rate_fixed = true;
+    pthread_mutex_unlock(&f->lock);
 }
 
 void mnem__swap_learn(mnem__swap_file *f, const mnem__swap_job *job, double seconds) {

@@ -62,7 +62,8 @@ typedef struct mnem__swap_file {
     /* Counters, under the lock. */
     uint64_t bytes_live, bytes_out, bytes_in, failures;
     char failure[160];  /* the last one's text */
-    double bytes_per_s; /* of what was written and read lately */
+    double bytes_per_s; /* of what was written and read lately, or as it was fixed */
+    bool rate_fixed;
 } mnem__swap_file;
 
 /* A stack's bytes. */
@@ -87,6 +88,8 @@ uint64_t mnem__swap_bytes(const mnem__swap_file *file, const mnem_sequence *sequ
 bool mnem__swap_has_room(mnem__swap_file *file, uint64_t bytes);
 /* Bytes a second of late; a guess until it is known. */
 double mnem__swap_rate(mnem__swap_file *file);
+/* From now on the file is taken to be as fast as this, whatever jobs take. */
+void mnem__swap_fix_rate(mnem__swap_file *file, double bytes_per_s);
 /* Of a job that is done, where it isn't the file that took the longest. */
 void mnem__swap_learn(mnem__swap_file *file, const mnem__swap_job *job, double seconds);
 /* Counts a failure; why: what is to be said behind "swap file". */

@@ -112,8 +112,8 @@ static void what_is_set_aside_says_the_same(void **state) {
     for (int swap = 0; swap < 2; swap++) {
         uint64_t set_aside;
         serve_open(b, 3, SERVE_CONTEXT,
-                   (mnem_scheduler_options){.reserve = 1, .swap = swap ? "." : NULL});
-        if (swap) b->scheduler->swap.bytes_per_s = 1e12;
+                   (mnem_scheduler_options){
+                       .reserve = 1, .swap = swap ? "." : NULL, .swap_bytes_per_s = 1e12});
         crowd_pages(b);
         const mnem_scheduler_stats stats = serve_stats(b);
         assert_int_equal(stats.swapped_in > 0, swap);
@@ -138,9 +138,10 @@ static void where_pages_went_is_counted_with_its_reason(void **state) {
                 {".", 0, 1e-3, MNEM_ASIDE_RECOMPUTED}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         serve_open(b, 3, SERVE_CONTEXT,
-                   (mnem_scheduler_options){
-                       .reserve = 1, .swap = rows[i].swap, .swap_bytes = rows[i].bytes});
-        if (rows[i].bytes_per_s > 0) b->scheduler->swap.bytes_per_s = rows[i].bytes_per_s;
+                   (mnem_scheduler_options){.reserve = 1,
+                                            .swap = rows[i].swap,
+                                            .swap_bytes = rows[i].bytes,
+                                            .swap_bytes_per_s = rows[i].bytes_per_s});
         crowd_pages(b);
         const mnem_scheduler_stats stats = serve_stats(b);
         const bool choice = rows[i].way < MNEM_ASIDE_NO_FILE;
@@ -160,8 +161,8 @@ static void where_pages_went_is_counted_with_its_reason(void **state) {
 static void without_a_swap_file_that_works_tokens_are_computed_again(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
-    b->scheduler->swap.bytes_per_s = 1e12;
+    serve_open(b, 3, SERVE_CONTEXT,
+               (mnem_scheduler_options){.reserve = 1, .swap = ".", .swap_bytes_per_s = 1e12});
     close(b->scheduler->swap.fd);
     b->scheduler->swap.fd = 1000;
     crowd_pages(b);
@@ -178,8 +179,8 @@ static void without_a_swap_file_that_works_tokens_are_computed_again(void **stat
 static void a_full_disk_is_said_and_nothing_is_lost(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
-    b->scheduler->swap.bytes_per_s = 1e12;
+    serve_open(b, 3, SERVE_CONTEXT,
+               (mnem_scheduler_options){.reserve = 1, .swap = ".", .swap_bytes_per_s = 1e12});
     const int full = open("/dev/full", O_RDWR | O_CLOEXEC);
     assert_true(full >= 0 && dup2(full, b->scheduler->swap.fd) >= 0);
     crowd_pages(b);
@@ -209,8 +210,8 @@ static void a_file_that_is_gone_is_said_and_nothing_is_lost(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
     bool more = true, cut = false;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
-    b->scheduler->swap.bytes_per_s = 1e12;
+    serve_open(b, 3, SERVE_CONTEXT,
+               (mnem_scheduler_options){.reserve = 1, .swap = ".", .swap_bytes_per_s = 1e12});
     const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (int i = 0; i < 3; i++) must(serve_submit(b, serve_request(b, i, i, 60, 150)));
     while (more) {

@@ -52,9 +52,11 @@ static void open_crowd(crowd *c, int32_t ranks, int model, mnem_cut cut) {
     serve_ranks_open(c->rank, ranks, models[model].path, &options);
 }
 
+/* Disks are taken to be so fast that nothing is computed again. */
 static mnem_status make_scheduler(crowd *c, const char *swap) {
     return mnem_scheduler_create(
-        &(mnem_scheduler_options){.engine = c->rank[0].engine, .reserve = 1, .swap = swap},
+        &(mnem_scheduler_options){
+            .engine = c->rank[0].engine, .reserve = 1, .swap = swap, .swap_bytes_per_s = 1e12},
         &c->scheduler);
 }
 
@@ -70,14 +72,13 @@ static void make_asks(crowd *c, int model, int seed) {
     }
 }
 
-/* Runs all to their ends; disks are taken to be so fast that nothing is computed again. */
+/* Runs all to their ends. */
 static void run_crowd(crowd *c, void (*between)(crowd *c)) {
     bool more = true;
     for (int32_t i = 0; i < ASKS; i++)
         must(mnem_scheduler_submit(c->scheduler, &c->ask[i].request, &c->ask[i].number, NULL));
     for (int steps = 0; more; steps++) {
         assert_in_range(steps, 0, 20000);
-        c->scheduler->swap.bytes_per_s = 1e12;
         if (between) between(c);
         must(mnem_scheduler_step(c->scheduler, &more));
     }
@@ -173,7 +174,7 @@ static void a_file_that_is_cut_on_one_rank_stops_nobody(void **state) {
 static void one_that_is_cancelled_while_it_is_out_leaves_nothing(void **state) {
     (void)state;
     static crowd c;
-    for (int wait = 0; wait < (MNEM_SANITIZED ? 4 : 16); wait++) {
+    for (int wait = 0; wait < 16; wait += MNEM_SANITIZED ? 6 : 2) {
         bool more = true;
         open_crowd(&c, 2, 0, MNEM_CUT_LAYERS);
         make_asks(&c, 0, 5);
@@ -182,7 +183,6 @@ static void one_that_is_cancelled_while_it_is_out_leaves_nothing(void **state) {
             must(mnem_scheduler_submit(c.scheduler, &c.ask[i].request, &c.ask[i].number, NULL));
         for (int steps = 0, after = 0; more; steps++) {
             assert_in_range(steps, 0, 20000);
-            c.scheduler->swap.bytes_per_s = 1e12;
             must(mnem_scheduler_step(c.scheduler, &more));
             mnem_scheduler_stats_get(c.scheduler, &c.stats);
             if (c.stats.swapped_out == 0 || after++ != wait) continue;
@@ -199,7 +199,7 @@ static void one_that_is_cancelled_while_it_is_out_leaves_nothing(void **state) {
 static void a_rank_that_is_lost_while_some_are_out_ends_the_server(void **state) {
     (void)state;
     static crowd c;
-    for (int wait = 0; wait < (MNEM_SANITIZED ? 4 : 16); wait++) {
+    for (int wait = 0; wait < 16; wait += MNEM_SANITIZED ? 6 : 2) {
         mnem_status status = MNEM_OK;
         open_crowd(&c, 3, 0, MNEM_CUT_LAYERS);
         make_asks(&c, 0, 5);
@@ -209,7 +209,6 @@ static void a_rank_that_is_lost_while_some_are_out_ends_the_server(void **state)
         for (int steps = 0, after = 0; status == MNEM_OK; steps++) {
             bool more;
             assert_in_range(steps, 0, 20000);
-            c.scheduler->swap.bytes_per_s = 1e12;
             status = mnem_scheduler_step(c.scheduler, &more);
             mnem_scheduler_stats_get(c.scheduler, &c.stats);
             if (c.stats.swapped_out > 0 && after++ == wait)

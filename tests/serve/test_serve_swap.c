@@ -11,8 +11,8 @@
 
 /* Disks that never fail, so fast that nothing is computed again for its own sake. */
 static void open_crowded(serve_bench *b, const char *swap) {
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = swap});
-    b->scheduler->swap.bytes_per_s = 1e12;
+    serve_open(b, 3, SERVE_CONTEXT,
+               (mnem_scheduler_options){.reserve = 1, .swap = swap, .swap_bytes_per_s = 1e12});
 }
 
 /* Three that grow until the pages of one context don't hold them; each says what it says alone. */

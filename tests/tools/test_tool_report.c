@@ -97,17 +97,32 @@ static void verbose_shows_the_plan_and_the_ledger_as_tables(void **state) {
     assert_non_null(strstr(ledger, "the process's peak (VmHWM) was "));
 }
 
+/* A budget in which weights are read from disk: between the least and what holds all. */
+static const char *streaming(void) {
+    static char memory[32];
+    char least[32] = "";
+    uint64_t bytes = 0;
+    const tool_result r = RUN("plan", "--memory", "1M");
+    const char *named = strstr(r.err, "the least is --memory ");
+    assert_non_null(named);
+    assert_int_equal(sscanf(named, "the least is --memory %31s", least), 1);
+    must(mnem_size_parse(least, &bytes));
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)bytes + MIB);
+    return memory;
+}
+
 static void a_plan_that_reads_from_disk_says_what_would_be_faster(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip(); /* sanitizers take more */
-    tool_result r = RUN("plan", "--memory", "11M");
+    const char *memory = streaming();
+    tool_result r = RUN("plan", "--memory", memory);
     assert_int_equal(r.code, 0);
     const char *faster = strstr(r.out, "  faster   --memory ");
     assert_non_null(faster);
     assert_non_null(strstr(faster, " times as fast (all weights in memory"));
     assert_non_null(strstr(faster, "a smaller type, Q4_K_M: "));
     assert_non_null(strstr(faster, "--kv q8_0: "));
-    r = RUN("run", "--memory", "11M", "-p", PROMPT, "-n", "2");
+    r = RUN("run", "--memory", memory, "-p", PROMPT, "-n", "2");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "/token from disk"));
     assert_non_null(strstr(r.err, "faster: --memory "));
@@ -119,7 +134,7 @@ static void the_memory_that_is_advised_is_enough(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip();
     char memory[32];
-    tool_result r = RUN("plan", "--memory", "11M");
+    tool_result r = RUN("plan", "--memory", streaming());
     assert_int_equal(
         sscanf(strstr(r.out, "  faster   --memory "), " faster --memory %31[^:]", memory), 1);
     r = RUN("plan", "--memory", memory);

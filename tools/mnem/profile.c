@@ -41,6 +41,15 @@ bool tool_profile_load(mnem_machine_profile *profile) {
     return profile->read_bytes_per_s > 0;
 }
 
+double tool_profile_swap(void) {
+    char path[PATH_MAX];
+    if (!tool_profile_path(path, sizeof path)) return 0;
+    json_t *object = json_load_file(path, 0, NULL);
+    const double rate = number(object, "swap_bytes_per_s");
+    json_decref(object);
+    return rate;
+}
+
 static bool write_whole(const char *path, json_t *object) {
     char part[PATH_MAX + 8];
     snprintf(part, sizeof part, "%s.XXXXXX", path);

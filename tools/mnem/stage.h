@@ -86,6 +86,8 @@ void tool_advice_line(FILE *file, const tool_stage *stage);
 /* ---- the machine profile (profile.c) ---- */
 /* false, and zeros, when there is none. */
 bool tool_profile_load(mnem_machine_profile *profile);
+/* How fast a swap file is, as its owner has put it there (swap_bytes_per_s); 0: it is measured. */
+double tool_profile_swap(void);
 /* Written whole or not at all; prints why it can't. */
 bool tool_profile_save(const mnem_machine_profile *profile);
 /* What a generated token reads of a model, and multiplies; head_macs of them by the output matrix,

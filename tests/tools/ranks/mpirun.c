@@ -20,21 +20,66 @@ void read_said(const char *path, char *text, size_t n) {
     fclose(file);
 }
 
-const said *shell(const char *format, ...) {
-    static said s;
-    char words[3072], line[4096];
+/* Of the runs beside each other, and (the last one) of one alone. */
+static FILE *running[AT_ONCE + 1];
+
+/* Where one says what it says. */
+static void name_said(int number, char out[16], char err[16]) {
+    snprintf(out, 16, number < AT_ONCE ? "out%d" : "out", number);
+    snprintf(err, 16, number < AT_ONCE ? "err%d" : "err", number);
+}
+
+static void start(int number, const char *format, va_list list) {
+    char words[3072], line[4096], out[16], err[16];
+    assert_true(number <= AT_ONCE);
+    if (running[number]) pclose(running[number]); /* of a test that failed */
+    name_said(number, out, err);
+    vsnprintf(words, sizeof words, format, list);
+    snprintf(line, sizeof line,
+             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >%s 2>%s", tool_scratch(),
+             words, out, err);
+    remove(at(out)); /* what is there is this run's from now on */
+    running[number] = popen(line, "r");
+    assert_non_null(running[number]);
+}
+
+const said *shell_end(int number) {
+    static said all[AT_ONCE + 1];
+    said *s = &all[number];
+    char out[16], err[16];
+    name_said(number, out, err);
+    assert_non_null(running[number]);
+    const int status = pclose(running[number]);
+    running[number] = NULL;
+    s->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    read_said(at(out), s->out, sizeof s->out);
+    read_said(at(err), s->err, sizeof s->err);
+    return s;
+}
+
+void shell_start(int number, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
+    start(number, format, list);
     va_end(list);
-    snprintf(line, sizeof line,
-             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >out 2>err",
-             tool_scratch(), words);
-    const int status = system(line);
-    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    read_said(at("out"), s.out, sizeof s.out);
-    read_said(at("err"), s.err, sizeof s.err);
-    return &s;
+}
+
+const said *shell(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    start(AT_ONCE, format, list);
+    va_end(list);
+    return shell_end(AT_ONCE);
+}
+
+uint64_t least_named(const said *refusal) {
+    char least[64];
+    uint64_t bytes = 0;
+    const char *named = strstr(refusal->err, "the least is --memory ");
+    if (!named || sscanf(named, "the least is --memory %63[0-9.KMGi]", least) != 1)
+        fail_msg("no budget that is enough: %s", refusal->err);
+    must(mnem_size_parse(least, &bytes));
+    return bytes;
 }
 
 static uint64_t bytes_of(const char *number, const char *unit) {

@@ -23,6 +23,14 @@ typedef struct said {
 /* Runs it and keeps what it says, until the next one; a run that takes over five minutes is
  * killed. */
 const said *shell(const char *format, ...);
+/* The same beside others, which mostly wait: each has a number below AT_ONCE, and what it says is
+ * kept until the next one of that number. All are in the scratch folder: files that they write need
+ * names of their own. */
+enum { AT_ONCE = 8 };
+void shell_start(int number, const char *format, ...);
+const said *shell_end(int number);
+/* The bytes that a refusal names as enough: of a list the first. Fails where it names none. */
+uint64_t least_named(const said *refusal);
 /* The text of a file, cut at n - 1. */
 void read_said(const char *path, char *text, size_t n);
 /* Every rank's line of the table of an end: its peak is within its budget. peak, planned [8] */

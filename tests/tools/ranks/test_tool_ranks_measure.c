@@ -9,94 +9,125 @@
 
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
 
+enum { ALONE = 0 }; /* the number of the run of one process */
+
+static const said *end_well(int number) {
+    const said *s = shell_end(number);
+    if (s->code != 0) fail_msg("run %d: %s", number, s->err);
+    return s;
+}
+
+/* Chunks of 8 tokens are less than a text. */
 static void embeddings_are_those_of_one_process(void **state) {
     (void)state;
-    static char alone[64 << 10];
-    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
-        for (int i = 0; i < 4; i++) { /* chunks of 8 tokens, too */
-            char words[400];
-            snprintf(words, sizeof words,
-                     "embed %s hi \"In the beginning God created the heaven\" \"And God said\" "
-                     "--pooling %s%s",
-                     tool_model, i % 2 ? "last" : "mean", ranks % 2 ? " --chunk 8" : "");
-            snprintf(alone, sizeof alone, "%s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-            const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
-                                  i < 2 ? "layers" : "rows");
-            if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-            assert_true(strlen(alone) > 1000);
-            assert_string_equal(s->out, alone);
-        }
-    }
+    static const char *const words[] = {"--pooling mean", "--pooling last --chunk 8"};
+    static const struct {
+        int ranks, words;
+        const char *cut;
+    } way[] = {{2, 0, "layers"}, {3, 0, "rows"}, {2, 1, "rows"}, {3, 1, "layers"}, {5, 1, "rows"}};
+    enum { WAYS = sizeof way / sizeof way[0], SHORT = MNEM_SANITIZED ? 4 : WAYS };
+    static const char texts[] = "hi \"In the beginning God created the heaven\" \"And God said\"";
+    for (int i = 0; i < SHORT; i++)
+        shell_start(2 + i, MPIRUN "embed %s %s %s --memory %dM --cut %s", way[i].ranks, tool_model,
+                    texts, words[way[i].words], MORE + 100, way[i].cut);
+    for (int k = 0; k < 2; k++)
+        shell_start(k, "%s embed %s %s %s -q", MNEM_COMMAND, tool_model, texts, words[k]);
+    const said *alone[] = {end_well(0), end_well(1)};
+    assert_true(strlen(alone[0]->out) > 1000);
+    assert_string_not_equal(alone[0]->out, alone[1]->out);
+    for (int i = 0; i < SHORT; i++)
+        assert_string_equal(end_well(2 + i)->out, alone[way[i].words]->out);
 }
 
 static void the_perplexity_is_that_of_one_process(void **state) {
     (void)state;
-    char words[400], alone[400];
-    snprintf(words, sizeof words, "perplexity %s %s/LICENSE --ctx 128", tool_model, MNEM_SOURCE);
-    snprintf(alone, sizeof alone, "%.300s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 3 : 5); ranks++) {
-        const said *s = shell(MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 60,
-                              ranks % 2 ? "layers" : "rows");
-        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-        assert_string_equal(s->out, alone);
-    }
+    enum { RANKS = MNEM_SANITIZED ? 3 : 4 };
+    char words[400];
+    assert_int_equal(shell("head -c 2000 %s/LICENSE >some", MNEM_SOURCE)->code, 0);
+    snprintf(words, sizeof words, "perplexity %s some --ctx 128 -t 1", tool_model);
+    shell_start(ALONE, "%s %s -q", MNEM_COMMAND, words);
+    for (int ranks = 2; ranks <= RANKS; ranks++)
+        shell_start(ranks, MPIRUN "%s --memory %dM --cut %s", ranks, words, MORE + 100,
+                    ranks % 2 ? "layers" : "rows");
+    const said *alone = end_well(ALONE);
+    for (int ranks = 2; ranks <= RANKS; ranks++)
+        assert_string_equal(end_well(ranks)->out, alone->out);
 }
 
-/* Rank 0 has the reference, in the last two cases not all of it in memory. */
+/* ---- a divergence: two models ---- */
+
+static char divergence[400], of_one[600];
+
+/* What one process says of it. */
+static void measure_alone(void) {
+    if (*of_one) return;
+    assert_int_equal(shell("head -c 1200 %s/LICENSE >text", MNEM_SOURCE)->code, 0);
+    snprintf(divergence, sizeof divergence,
+             "perplexity %s/kjv-5m-q4_0.gguf text --ctx 128 -t 1 --kl %s/kjv-5m-f16.gguf",
+             MNEM_TEST_DATA "/model", MNEM_TEST_DATA "/model");
+    snprintf(of_one, sizeof of_one, "%.599s", shell("%s %s -q", MNEM_COMMAND, divergence)->out);
+    assert_non_null(strstr(of_one, "top-1 "));
+}
+
+/* Rank 0 has the reference; where not all of it is in memory is below. */
 static void divergences_are_those_of_one_process(void **state) {
     (void)state;
     static const struct {
-        int ranks, first, others;
+        int ranks, others;
         const char *cut;
-    } way[] = {{2, 100, 100, "layers"}, {3, 60, 50, "layers"}, {2, 60, 60, "rows"},
-               {3, 90, 40, "rows"},     {2, 46, 60, "layers"}, {2, 46, 60, "rows"}};
-    char words[400], alone[600];
-    assert_int_equal(
-        shell("head -c %d %s/LICENSE >text", MNEM_SANITIZED ? 1200 : 12000, MNEM_SOURCE)->code, 0);
-    snprintf(words, sizeof words,
-             "perplexity %s/kjv-5m-q4_0.gguf text --ctx 128 --kl %s/kjv-5m-f16.gguf",
-             MNEM_TEST_DATA "/model", MNEM_TEST_DATA "/model");
-    snprintf(alone, sizeof alone, "%.599s", shell("%s %s -q", MNEM_COMMAND, words)->out);
-    assert_non_null(strstr(alone, "top-1 "));
-    /* Long under sanitizers: one there where all fits, one where the reference streams. */
-    for (size_t i = 0; i < sizeof way / sizeof way[0]; i += MNEM_SANITIZED ? 4 : 1) {
-        const said *s = shell(MPIRUN "%s --memory %dM,%dM --cut %s", way[i].ranks, words,
-                              MORE + way[i].first, MORE + way[i].others, way[i].cut);
-        if (s->code != 0) fail_msg("case %zu: %s", i, s->err);
-        assert_string_equal(s->out, alone);
+    } way[] = {{2, 100, "layers"}, {3, 60, "layers"}, {3, 60, "rows"}};
+    enum { WAYS = sizeof way / sizeof way[0] };
+    measure_alone();
+    for (int i = 0; i < WAYS; i++)
+        shell_start(i, MPIRUN "%s --memory %dM,%dM --cut %s", way[i].ranks, divergence, MORE + 100,
+                    MORE + way[i].others, way[i].cut);
+    for (int i = 0; i < WAYS; i++) {
+        const said *s = end_well(i);
+        assert_string_equal(s->out, of_one);
         check_table(s->err, way[i].ranks);
     }
 }
 
-/* Below what code and MPI take, and below both models: rank 0 is named, and what is enough. */
+static void refuse(int number, uint64_t budget) {
+    shell_start(number, MPIRUN "%s --memory %llu,60M --cut %s", 2, divergence,
+                (unsigned long long)budget, number % 2 ? "rows" : "layers");
+}
+
+static uint64_t refused(int number) {
+    const said *s = shell_end(number);
+    if (!strstr(s->err, "mnem: rank 0 of 2 ")) fail_msg("%s", s->err);
+    assert_int_not_equal(s->code, 0);
+    return least_named(s);
+}
+
+/* Below what code and MPI take, and a little below both models: rank 0 is named, and what is
+ * enough, with which the reference streams. What MPI takes differs a little from run to run. */
 static void a_budget_too_small_for_both_names_one_that_is_enough(void **state) {
     (void)state;
-    static const int small[] = {20, 36};
-    char words[300], least[32];
+    uint64_t least[4];
     if (!MNEM_RELEASE) skip(); /* sanitizers take more */
-    snprintf(words, sizeof words,
-             "perplexity %s/kjv-5m-q4_0.gguf text --ctx 128 --kl %s/kjv-5m-f16.gguf",
-             MNEM_TEST_DATA "/model", MNEM_TEST_DATA "/model");
-    for (size_t i = 0; i < 2 * sizeof small / sizeof small[0]; i++) {
-        const char *cut = i % 2 ? "rows" : "layers";
-        const said *s = shell(MPIRUN "%s --memory %dM,60M --cut %s", 2, words, small[i / 2], cut);
-        const char *named = strstr(s->err, "the least is --memory ");
-        if (!named || !strstr(s->err, "mnem: rank 0 of 2 "))
-            fail_msg("%dM: %s", small[i / 2], s->err);
-        assert_int_not_equal(s->code, 0);
-        assert_int_equal(sscanf(named, "the least is --memory %31s", least), 1);
-        s = shell(MPIRUN "%s --memory %s --cut %s", 2, words, least, cut);
-        if (s->code != 0) fail_msg("%s: %s", least, s->err);
+    measure_alone();
+    for (int i = 0; i < 2; i++) refuse(i, 1 << 20);
+    for (int i = 0; i < 2; i++) least[i] = refused(i);
+    for (int i = 2; i < 4; i++) refuse(i, least[i - 2] - (3 << 20));
+    for (int i = 2; i < 4; i++) least[i] = refused(i);
+    for (int i = 0; i < 4; i++)
+        shell_start(i, MPIRUN "%s --memory %llu,60M --cut %s", 2, divergence,
+                    (unsigned long long)least[i], i % 2 ? "rows" : "layers");
+    for (int i = 0; i < 4; i++) {
+        const said *s = end_well(i);
+        assert_string_equal(s->out, of_one);
+        check_table(s->err, 2);
     }
 }
 
 /* sh beside.sh FOLDER COMMAND...: what a server says to four chats and eight lists of texts at once
  * is in files there. */
 static const char beside[] =
-    "to=$1; shift; rm -rf $to; mkdir $to; :>address; \"$@\" >address & P=$!\n"
-    "until A=$(cat address) && [ -n \"$A\" ]; do kill -0 $P || exit 1; sleep 0.1; done\n"
+    "to=$1; shift; rm -rf $to; mkdir $to; :>$to.address; \"$@\" >$to.address & P=$!\n"
+    "until A=$(cat $to.address) && [ -n \"$A\" ]; do kill -0 $P || exit 1; sleep 0.1; done\n"
     "for i in 1 2 3 4; do curl -s $A/v1/completions -d '{\"prompt\": \"And it came to pass\", "
-    "\"max_tokens\": 150, \"seed\": '$i'}' >$to/chat$i & W=\"$W $!\"; done\n"
+    "\"max_tokens\": 100, \"seed\": '$i'}' >$to/chat$i & W=\"$W $!\"; done\n"
     "for i in 1 2 3 4 5 6 7 8; do curl -s $A/v1/embeddings -d '{\"input\": [\"In the beginning "
     "'$i'\","
     " \"God\", \"And God said, Let there be light: and there was light\"]}' >$to/list$i & "
@@ -108,7 +139,8 @@ static const char beside[] =
 /* Numbers are printed so that no two have the same text. */
 static void embeddings_beside_chats_are_those_of_one_process(void **state) {
     (void)state;
-    static const char *const cuts[] = {"layers", "rows", "layers"};
+    static const char *const cuts[] = {"", "", "rows", "layers"}; /* of 2 ranks, and of 3 */
+    enum { RANKS = 3 };
     char words[400];
     if (system("command -v curl >/dev/null") != 0) skip();
     FILE *script = fopen(at("beside.sh"), "wb");
@@ -118,15 +150,14 @@ static void embeddings_beside_chats_are_those_of_one_process(void **state) {
     snprintf(words, sizeof words,
              "serve %s --memory %dM --port 0 --no-history --pooling mean --ctx 256", tool_model,
              MORE + 100);
-    const said *s = shell("sh beside.sh alone %s %s", MNEM_COMMAND, words);
-    if (s->code != 0) fail_msg("%s", s->err);
-    for (int i = 0; i < 3; i++) {
-        s = shell("export R=\"" MPIRUN "%s --cut %s\"; sh beside.sh ranks env $R; diff -r alone "
-                  "ranks",
-                  2 + i / 2, words, cuts[i]);
-        if (s->code != 0) fail_msg("%d ranks, %s: %s%s", 2 + i / 2, cuts[i], s->out, s->err);
-        check_table(s->err, 2 + i / 2);
-    }
+    shell_start(ALONE, "sh beside.sh alone %s %s", MNEM_COMMAND, words);
+    for (int ranks = 2; ranks <= RANKS; ranks++)
+        shell_start(ranks, "export R=\"" MPIRUN "%s --cut %s\"; sh beside.sh of%d env $R", ranks,
+                    words, cuts[ranks], ranks);
+    end_well(ALONE);
+    for (int ranks = 2; ranks <= RANKS; ranks++) check_table(end_well(ranks)->err, ranks);
+    const said *s = shell("diff -r alone of2 && diff -r alone of3");
+    if (s->code != 0) fail_msg("%s", s->out);
 }
 
 int main(void) {

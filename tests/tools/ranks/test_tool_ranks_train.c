@@ -23,9 +23,9 @@ static void sharding_needs_ranks(void **state) {
 #ifdef MNEM_MPIRUN
 
 #define TEXT  "-d " MNEM_SOURCE "/LICENSE " MNEM_SOURCE "/docs/training.md"
-#define SMALL TEXT " --config tiny --ctx 64 --batch 7 --vocab 256 --precision f32 -t 1"
+#define SMALL TEXT " --config tiny --ctx 16 --batch 7 --vocab 256 --precision f32 -t 1"
 
-enum { MORE = MNEM_SANITIZED ? 128 : 0, STEPS = 12 }; /* MiB of a budget: sanitizers take them */
+enum { MORE = MNEM_SANITIZED ? 128 : 0, STEPS = 6 }; /* MiB of a budget: sanitizers take them */
 
 /* Losses of a run's log, one for each step. */
 static void read_losses(const char *folder, double losses[STEPS]) {
@@ -85,18 +85,30 @@ static void check_shares(const char *err, int ranks) {
 
 static double alone[STEPS];
 
+/* Those beside each other. */
+static const said *end_well(int number) {
+    const said *s = shell_end(number);
+    if (s->code != 0) fail_msg("run %d: %s", number, s->err);
+    return s;
+}
+
+enum { CUT = 5 }; /* the number of the run of cut_gradients_change_no_loss */
+
 static void losses_are_those_of_one_process(void **state) {
     (void)state;
+    enum { RANKS = MNEM_SANITIZED ? 2 : 4 };
     double losses[STEPS];
-    const said *s =
-        shell("%s train " SMALL " --steps %d --memory %dM -o one", MNEM_COMMAND, STEPS, MORE + 100);
-    if (s->code != 0) fail_msg("%s", s->err);
+    shell_start(1, "%s train " SMALL " --steps %d --memory %dM -o one", MNEM_COMMAND, STEPS,
+                MORE + 100);
+    for (int ranks = 2; ranks <= RANKS; ranks++)
+        shell_start(ranks, MPIRUN "train " SMALL " --steps %d --memory %dM,%dM -o of%d", ranks,
+                    STEPS, MORE + 100, MORE + 60, ranks);
+    shell_start(CUT, MPIRUN "train " SMALL " --steps %d --memory %dM --shard gradients -o cut2", 2,
+                STEPS, MORE + 100);
+    end_well(1);
     read_losses("one", alone);
-    for (int ranks = 2; ranks <= (MNEM_SANITIZED ? 2 : 4); ranks++) {
-        s = shell(MPIRUN "train " SMALL " --steps %d --memory %dM,%dM -o of%d", ranks, STEPS,
-                  MORE + 100, MORE + 60, ranks);
-        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-        check_shares(s->err, ranks);
+    for (int ranks = 2; ranks <= RANKS; ranks++) {
+        check_shares(end_well(ranks)->err, ranks);
         char folder[16];
         snprintf(folder, sizeof folder, "of%d", ranks);
         read_losses(folder, losses);
@@ -104,24 +116,20 @@ static void losses_are_those_of_one_process(void **state) {
     }
 }
 
-/* Whole gradients' bits. */
+/* Whole gradients' bits, of a run that was started beside those. */
 static void cut_gradients_change_no_loss(void **state) {
     (void)state;
     double whole[STEPS], cut[STEPS];
     read_losses("of2", whole);
-    const said *s =
-        shell(MPIRUN "train " SMALL " --steps %d --memory %dM --shard gradients -o cut2", 2, STEPS,
-              MORE + 100);
-    if (s->code != 0) fail_msg("%s", s->err);
-    check_shares(s->err, 2);
+    check_shares(end_well(CUT)->err, 2);
     read_losses("cut2", cut);
     check_near(cut, whole, 0);
 }
 
-/* The least that a rank of a deep model needs so sharded. */
+/* The least that a rank of a deep model needs, of a run that was refused. */
 static const char DEEP[] = TEXT " --config deep.json -t 1 --heldout 0";
-static uint64_t least_of(const char *shard) {
-    const said *s = shell(MPIRUN "train %s --memory 5M --shard %s --dry-run", 3, DEEP, shard);
+static uint64_t least_of(int number) {
+    const said *s = shell_end(number);
     assert_int_equal(s->code, 3);
     const char *needs = strstr(s->err, "needs ");
     if (!needs) fail_msg("%s", s->err);
@@ -136,10 +144,13 @@ static void a_budget_chooses_what_is_cut(void **state) {
     fputs("{\"architecture\": \"llama\", \"layers\": 12, \"embd\": 128, \"heads\": 4, "
           "\"kv_heads\": 4,"
           " \"ff\": 512, \"vocab\": 256, \"context\": 64, \"batch\": 3, \"dropout\": 0,"
-          " \"precision\": \"f32\", \"steps\": 12}",
+          " \"precision\": \"f32\", \"steps\": 3}",
           file);
     fclose(file);
-    const uint64_t optimizer = least_of("optimizer"), gradients = least_of("gradients");
+    for (int i = 0; i < 2; i++)
+        shell_start(i, MPIRUN "train %s --memory 5M --shard %s --dry-run", 3, DEEP,
+                    i ? "gradients" : "optimizer");
+    const uint64_t optimizer = least_of(0), gradients = least_of(1);
     const uint64_t budget = (optimizer + gradients) / 2;
     assert_true(gradients + (4 << 20) < optimizer);
     const said *s =
@@ -152,18 +163,22 @@ static void a_budget_chooses_what_is_cut(void **state) {
 /* Stopped on some ranks, gone on with on others. */
 static void a_run_goes_on_with_any_number_of_ranks(void **state) {
     (void)state;
+    enum { RANKS = 3 };
     double losses[STEPS], of2[STEPS];
+    char folder[16];
     read_losses("of2", of2);
-    for (int ranks = 1; ranks <= 3; ranks++) {
-        const said *s = shell("rm -rf again; " MPIRUN "train " SMALL " --steps %d --stop-after 5 "
-                              "--memory %dM -o again",
-                              2, STEPS, MORE + 100);
-        if (s->code != 0) fail_msg("%s", s->err);
-        assert_non_null(strstr(s->err, "stopped after step 5"));
-        s = shell(MPIRUN "train --resume again -t 1 --memory %dM", ranks, MORE + 100);
-        if (s->code != 0) fail_msg("%d ranks: %s", ranks, s->err);
-        assert_non_null(strstr(s->err, "going on after step 5 of 12"));
-        read_losses("again", losses);
+    const said *s = shell(MPIRUN "train " SMALL " --steps %d --stop-after 2 --memory %dM -o again1 "
+                                 "&& cp -r again1 again2 && cp -r again1 again3",
+                          2, STEPS, MORE + 100);
+    if (s->code != 0) fail_msg("%s", s->err);
+    assert_non_null(strstr(s->err, "stopped after step 2"));
+    for (int ranks = 1; ranks <= RANKS; ranks++)
+        shell_start(ranks, MPIRUN "train --resume again%d -t 1 --memory %dM", ranks, ranks,
+                    MORE + 100);
+    for (int ranks = 1; ranks <= RANKS; ranks++) {
+        assert_non_null(strstr(end_well(ranks)->err, "going on after step 2 of 6"));
+        snprintf(folder, sizeof folder, "again%d", ranks);
+        read_losses(folder, losses);
         check_near(losses, of2, ranks == 2 ? 0 : 1e-5);
     }
 }
@@ -171,14 +186,13 @@ static void a_run_goes_on_with_any_number_of_ranks(void **state) {
 static void adapters_are_trained_so_too(void **state) {
     (void)state;
     double one[STEPS], losses[STEPS];
-    const char *words = "--lora 4 --ctx 64 --batch 5 --precision f32 -t 1";
-    const said *s = shell("%s train --init %s " TEXT " %s --steps %d --memory %dM -o lora1",
-                          MNEM_COMMAND, tool_model, words, STEPS, MORE + 200);
-    if (s->code != 0) fail_msg("%s", s->err);
-    s = shell(MPIRUN "train --init %s " TEXT " %s --steps %d --memory %dM -o lora3", 3, tool_model,
-              words, STEPS, MORE + 200);
-    if (s->code != 0) fail_msg("%s", s->err);
-    check_shares(s->err, 3);
+    const char *words = "--lora 4 --ctx 16 --batch 5 --precision f32 -t 1";
+    shell_start(1, "%s train --init %s " TEXT " %s --steps %d --memory %dM -o lora1", MNEM_COMMAND,
+                tool_model, words, STEPS, MORE + 200);
+    shell_start(3, MPIRUN "train --init %s " TEXT " %s --steps %d --memory %dM -o lora3", 3,
+                tool_model, words, STEPS, MORE + 200);
+    end_well(1);
+    check_shares(end_well(3)->err, 3);
     read_losses("lora1", one);
     read_losses("lora3", losses);
     check_near(losses, one, 1e-5);
@@ -197,73 +211,109 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"--memory 100M --adapt", "--adapt is of one process", 2},
         {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
     };
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        const said *s = shell(MPIRUN "train " SMALL " -o refused %s", 2, refused[i].words);
+    enum { COUNT = sizeof refused / sizeof refused[0] };
+    char config[32];
+    for (int i = 0; i < COUNT; i++)
+        shell_start(i, MPIRUN "train " SMALL " -o refused%d %s", 2, i, refused[i].words);
+    for (int i = 0; i < COUNT; i++) {
+        const said *s = shell_end(i);
         const char *first = strstr(s->err, "mnem: ");
         if (!first || !strstr(s->err, refused[i].text)) fail_msg("%s", s->err);
         assert_int_equal(s->code, refused[i].code);
         assert_null(strstr(first + 1, "mnem: "));
-        assert_int_not_equal(access(at("refused/config.json"), F_OK), 0);
+        snprintf(config, sizeof config, "refused%d/config.json", i);
+        assert_int_not_equal(access(at(config), F_OK), 0);
     }
 }
 
+/* ---- ends ---- */
+
+/* Trainings of 3 ranks beside each other; once there is a checkpoint one of each gets a signal, and
+ * all end by themselves, and say who it was. Of one more (the last number) all get a signal. */
+static const struct {
+    int rank, number;
+    const char *text;
+} ends[] = {
+    {2, SIGSTOP, ") hasn't been heard of for "}, {1, SIGKILL, ") ended"}, {0, SIGKILL, ") ended"}};
+enum { ENDS = sizeof ends / sizeof ends[0] };
+static pid_t ended[ENDS]; /* who got it */
+
 /* What is there goes on, alone. */
-static void check_checkpoint(void) {
-    const said *s = shell("%s train --resume ended -t 1 --memory %dM --steps 100000 --stop-after 1",
-                          MNEM_COMMAND, MORE + 100);
+static void check_checkpoint(int number) {
+    const said *s =
+        shell("%s train --resume ended%d -t 1 --memory %dM --steps 100000 --stop-after 1",
+              MNEM_COMMAND, number, MORE + 100);
     if (s->code != 0) fail_msg("%s", s->err);
     assert_non_null(strstr(s->err, "going on after step "));
 }
 
-/* While 3 ranks train, one gets a signal; all end by themselves, and say who it was. */
-static void end_one(int rank, int number, const char *text) {
-    char mark[64], line[4096], named[80];
-    snprintf(mark, sizeof mark, "MNEM_TEST_RANKS=%d_%d_%d", (int)getpid(), rank, number);
-    snprintf(line, sizeof line,
-             "cd %s && rm -rf ended && %s MNEM_HISTORY=off timeout 300 sh -c '" MPIRUN
-             "train " SMALL " --steps 100000 --save-every 3 --memory %dM -o ended' </dev/null "
-             ">out 2>err",
-             tool_scratch(), mark, 3, MORE + 100);
-    FILE *run = popen(line, "r");
-    assert_non_null(run);
-    pid_t pid = 0;
-    for (int i = 0; !pid || access(at("ended/checkpoint"), F_OK) != 0; i++) {
-        if (i > 300 * 50) fail_msg("rank %d: no checkpoint in 300 s", rank); /* as timeout has it */
+static void mark_of(int i, char mark[64]) {
+    snprintf(mark, 64, "MNEM_TEST_RANKS=%d_%d_%d", (int)getpid(), ends[i].rank, ends[i].number);
+}
+
+static void strike(int i) {
+    char mark[64], checkpoint[32];
+    mark_of(i, mark);
+    snprintf(checkpoint, sizeof checkpoint, "ended%d/checkpoint", i);
+    for (int k = 0; !ended[i] || access(at(checkpoint), F_OK) != 0; k++) {
+        if (k > 300 * 50) fail_msg("end %d: no checkpoint in 300 s", i); /* as timeout has it */
         usleep(20000);
-        pid = find_rank(mark, rank);
+        if (!ended[i]) ended[i] = find_rank(mark, ends[i].rank);
     }
-    assert_int_equal(kill(pid, number), 0);
-    assert_int_not_equal(pclose(run), 0);
-    kill(pid, SIGKILL);
-    static char err[64 * 1024];
-    read_said(at("err"), err, sizeof err);
-    snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)pid);
+    assert_int_equal(kill(ended[i], ends[i].number), 0);
+}
+
+static void begin_ends(void) {
+    char mark[64];
+    if (ended[0]) return;
+    for (int i = 0; i < ENDS; i++) {
+        mark_of(i, mark);
+        shell_start(i,
+                    "export %s; " MPIRUN "train " SMALL
+                    " --steps 100000 --save-every 3 --memory %dM -o ended%d",
+                    mark, 3, MORE + 100, i);
+    }
+    shell_start(ENDS,
+                MPIRUN "train " SMALL
+                       " --steps 100000 --save-every 3 --memory %dM -o ended%d & pid=$!; "
+                       "while ! test -f ended%d/checkpoint && kill -0 $pid; do sleep 0.05; done; "
+                       "kill -TERM $pid; wait $pid",
+                3, MORE + 100, ENDS, ENDS);
+    for (int i = 0; i < ENDS; i++) strike(i);
+}
+
+static void check_end(int i) {
+    char named[80];
+    const said *s = shell_end(i);
+    kill(ended[i], SIGKILL); /* one that hangs */
+    assert_int_not_equal(s->code, 0);
+    snprintf(named, sizeof named, "comm: rank %d (process %d on ", ends[i].rank, (int)ended[i]);
     /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
-    if (rank > 0 && (!strstr(err, named) || !strstr(err, text))) fail_msg("rank %d: %s", rank, err);
-    check_checkpoint();
+    if (ends[i].rank > 0 && (!strstr(s->err, named) || !strstr(s->err, ends[i].text)))
+        fail_msg("rank %d: %s", ends[i].rank, s->err);
+    check_checkpoint(i);
 }
 
 static void a_rank_that_dies_leaves_a_whole_checkpoint(void **state) {
     (void)state;
-    end_one(1, SIGKILL, ") ended");
-    end_one(0, SIGKILL, ") ended");
+    begin_ends();
+    check_end(1);
+    check_end(2);
 }
 
 static void so_does_one_that_hangs(void **state) {
     (void)state;
-    end_one(2, SIGSTOP, ") hasn't been heard of for ");
+    begin_ends();
+    check_end(0);
 }
 
 static void a_signal_to_all_ends_in_order(void **state) {
     (void)state;
-    const said *s = shell(
-        "rm -rf ended; " MPIRUN "train " SMALL " --steps 100000 --save-every 3 --memory %dM "
-        "-o ended & pid=$!; while ! test -f ended/checkpoint && kill -0 $pid; do sleep 0.05; done; "
-        "kill -TERM $pid; wait $pid",
-        3, MORE + 100);
+    begin_ends();
+    const said *s = shell_end(ENDS);
     assert_int_not_equal(s->code, 0);
     if (!strstr(s->err, "stopped; the checkpoint of step ")) fail_msg("%s", s->err);
-    check_checkpoint();
+    check_checkpoint(ENDS);
 }
 #endif
 

@@ -7,7 +7,7 @@
 #include "kit/kit.h"
 #include "mnem/mnem.h"
 
-enum { SEQUENCE = 64, SEQUENCE_MOST = 256, BATCH = 11, VOCAB = 53, RANKS = 5, STEPS = 4 };
+enum { SEQUENCE = 32, SEQUENCE_MOST = 256, BATCH = 11, VOCAB = 53, RANKS = 5, STEPS = 3 };
 
 typedef struct rank {
     pthread_t thread;

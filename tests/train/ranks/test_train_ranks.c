@@ -79,7 +79,7 @@ static void so_they_do_with_adapters_masks_and_a_teacher(void **state) {
 
 static void what_is_sharded_and_how_shares_are_cut_changes_no_bit(void **state) {
     (void)state;
-    for (int size = 2; size <= RANKS; size += MNEM_SANITIZED ? 3 : 1) {
+    for (int size = 2; size <= RANKS; size += RANKS - 2) {
         mnem_train_options o = usual_options(size % 2 ? "llama" : "gpt2");
         rank first[RANKS], again[RANKS];
         o.optimizer.moments = size % 2 ? MNEM_MOMENTS_8BIT : MNEM_MOMENTS_F32;
@@ -156,7 +156,7 @@ static void cut_gradients(const char *architecture, int size, const char *init) 
 
 static void gradients_are_cut_without_that_a_bit_changes(void **state) {
     (void)state;
-    for (int size = 2; size <= RANKS; size += MNEM_SANITIZED ? 3 : 1)
+    for (int size = 2; size <= RANKS; size += RANKS - 2)
         cut_gradients(size % 2 ? "llama" : "gpt2", size, NULL);
     cut_gradients("llama", 3, model); /* adapters */
 }
@@ -224,7 +224,7 @@ static void gradients_take_a_share_and_what_is_under_way(void **state) {
     (void)state;
     mnem_train_options o = usual_options("llama");
     o.shape.layers = 12;
-    for (int size = 2; size <= RANKS; size++) {
+    for (int size = 2; size <= RANKS; size += RANKS - 2) {
         rank whole[RANKS], cut[RANKS];
         o.batch = size;
         o.shard = MNEM_SHARD_OPTIMIZER;
@@ -267,6 +267,7 @@ static void checkpoints_of(mnem_train_options *o, int size) {
     check_alike(ranks, size);
     forget_ranks(ranks, size);
     for (int other = 1; other <= RANKS; other += MNEM_SANITIZED ? 2 : 1) {
+        if (size < 3 && other != size && other % RANKS > 1) continue; /* as with 3 */
         o->shard = other == 4   ? MNEM_SHARD_NONE
                    : other == 3 ? MNEM_SHARD_GRADIENTS
                                 : MNEM_SHARD_CHOSEN;

@@ -48,6 +48,7 @@ mnem_status serve_scheduler_create(serve *s) {
     options.tokenizer = s->stage.tokenizer;
     options.ends = &end;
     options.end_count = end >= 0;
+    if (options.swap) options.swap_bytes_per_s = tool_profile_swap();
     release_books(s);
     return mnem_scheduler_create(&options, &s->scheduler);
 }
