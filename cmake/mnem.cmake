@@ -3,9 +3,16 @@
 set(MNEM_WARNINGS -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes
     -Wmissing-prototypes -Wwrite-strings -Wundef)
 
+# Of libraries; those with sanitizers get some symbols from the program.
+set(MNEM_NO_UNDEFINED -Wl,--no-undefined)
+if(MNEM_SANITIZE)
+  set(MNEM_NO_UNDEFINED)
+endif()
+
 function(mnem_flags target)
   target_compile_options(${target} PRIVATE -fno-math-errno -ffp-contract=off)
-  if(NOT MNEM_SANITIZE) # of instrumented code gcc says what isn't so
+  # gcc warns wrongly about instrumented code.
+  if(NOT MNEM_SANITIZE OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE ${MNEM_WARNINGS})
   endif()
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
@@ -16,8 +23,21 @@ function(mnem_flags target)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link ${MNEM_FUZZ_FLAGS})
   endif()
   if(MNEM_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE} -fno-omit-frame-pointer
-                                             -fno-sanitize-recover=all)
+    target_compile_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE} -fno-omit-frame-pointer)
+    # Tests end at the first finding of UBSan by UBSAN_OPTIONS: clang takes ten times as long to compile
+    # checks that do not return. Its check of pointer arithmetic refuses NULL + 0, which names a part of
+    # an operand that is not there; what is read or written through a wrong pointer, ASan finds.
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fno-sanitize-recover=all)
+    else()
+      target_compile_options(${target} PRIVATE -fno-sanitize=pointer-overflow)
+      foreach(kind address thread) # which gcc defines
+        if(MNEM_SANITIZE MATCHES ${kind})
+          string(TOUPPER ${kind} upper)
+          target_compile_definitions(${target} PRIVATE __SANITIZE_${upper}__=1)
+        endif()
+      endforeach()
+    endif()
     target_link_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE})
   endif()
 endfunction()
@@ -127,7 +147,7 @@ function(mnem_library)
   set_target_properties(mnem_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${soversion}
                                                EXPORT_NAME mnem)
   target_link_options(mnem_shared PRIVATE
-                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map ${MNEM_NO_UNDEFINED})
 endfunction()
 
 # libmnem-mpi, beside libmnem, which links no MPI.
@@ -141,7 +161,25 @@ function(mnem_mpi_library)
   set_target_properties(mnem_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
   target_link_libraries(mnem_mpi PUBLIC mnem_shared MPI::MPI_C)
   target_link_options(mnem_mpi PRIVATE
-                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map ${MNEM_NO_UNDEFINED})
+endfunction()
+
+# A source that names one of these uses threads, ranks, a server, a disk or a clock: the order of events
+# then depends on the machine's load, and the test gets the label timing (docs/testing.md).
+set(MNEM_TIMING "pthread|thread_local|threads *=|_threads\\(|mnem/comm|comm/|mpirun|tool_server|http_client|live_serve|fake_serve|serve_bench|serve_case|serve_ranks|sleep\\(|clock_|base/clock|poll\\(|waitpid|full_disk|swap_path|pread|openpty|forkpty|tool_run_on|monitor|trainer_case")
+
+# mnem__timing(OUT files): whether one of the sources is such a one.
+function(mnem__timing out)
+  set(${out} OFF PARENT_SCOPE)
+  foreach(source ${ARGN})
+    if(source MATCHES "[.]c$")
+      file(STRINGS ${source} uses REGEX "${MNEM_TIMING}" LIMIT_COUNT 1)
+      if(uses)
+        set(${out} ON PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endforeach()
 endfunction()
 
 # mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers
@@ -156,10 +194,18 @@ function(mnem_test name)
                              MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data"
                              MNEM_SANITIZED=$<BOOL:${sanitized}>)
   mnem_flags(${name})
+  # A third less time to compile. Those of operators keep -O3: what they compare with runs long.
+  if(NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/tests/ops")
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
+  mnem__timing(timing ${ARG_SOURCES})
+  if(timing)
+    list(APPEND ARG_LABELS timing)
+  endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   set_tests_properties(${name} PROPERTIES ENVIRONMENT
-                       "ASAN_OPTIONS=allow_user_segv_handler=0;MNEM_HISTORY=off")
+                       "ASAN_OPTIONS=allow_user_segv_handler=0;UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1;MNEM_HISTORY=off")
   if(ARG_TIMEOUT)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   endif()
