@@ -300,6 +300,8 @@ static void tab_completes_commands_options_and_files(void **state) {
     snprintf(command, sizeof command, "/load %s/conv\t\n", tool_scratch());
     type(command);
     from = expect_from(from, "0 turns");
+    type("/he\t\n"); /* a command again, after a word that began further on */
+    from = expect_from(from, "/system TEXT");
     type("/s\t");
     from = expect_from(from, "/system /set /save /stats");
     type("\x15");

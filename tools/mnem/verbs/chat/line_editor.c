@@ -200,6 +200,7 @@ static unsigned char on_tab(EditLine *line, int key) {
     if (n >= sizeof before) return CC_REFRESH_BEEP;
     memcpy(before, typed->buffer, n);
     before[n] = 0;
+    words.from = 0;
     words.count = 0;
     options.complete(before, &words);
     if (words.count == 0) return CC_REFRESH_BEEP;
