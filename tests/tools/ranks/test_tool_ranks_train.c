@@ -273,9 +273,10 @@ static void begin_ends(void) {
                     " --steps 100000 --save-every 3 --memory %dM -o ended%d",
                     mark, 3, MORE + 100, i);
     }
-    /* Open MPI kills ranks a second after it passed SIGTERM on: a step of a busy machine takes more. */
+    /* Open MPI kills the ranks so many seconds after it passed SIGTERM on, and waits them out. By
+     * default it is one, in which a busy machine makes no step. */
     shell_start(ENDS,
-                "export OMPI_MCA_odls_base_sigkill_timeout=300; " MPIRUN "train " SMALL
+                "export OMPI_MCA_odls_base_sigkill_timeout=10; " MPIRUN "train " SMALL
                 " --steps 100000 --save-every 3 --memory %dM -o ended%d & pid=$!; "
                 "while ! test -f ended%d/checkpoint && kill -0 $pid; do sleep 0.05; done; "
                 "kill -TERM $pid; wait $pid",
