@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,15 +30,29 @@ static void name_said(int number, char out[16], char err[16]) {
     snprintf(err, 16, number < AT_ONCE ? "err%d" : "err", number);
 }
 
+/* A test that fails leaves its runs: they end with the program. */
+static void end_running(void) {
+    for (int i = 0; i <= AT_ONCE; i++) {
+        char name[16], text[16];
+        if (!running[i]) continue;
+        snprintf(name, sizeof name, "pid%d", i);
+        read_said(at(name), text, sizeof text);
+        if (atoi(text) > 0) kill(atoi(text), SIGTERM); /* timeout, which passes it on */
+    }
+}
+
 static void start(int number, const char *format, va_list list) {
+    static bool watched;
     char words[3072], line[4096], out[16], err[16];
+    if (!watched) watched = atexit(end_running) == 0;
     assert_true(number <= AT_ONCE);
     if (running[number]) pclose(running[number]); /* of a test that failed */
     name_said(number, out, err);
     vsnprintf(words, sizeof words, format, list);
     snprintf(line, sizeof line,
-             "cd %s && MNEM_HISTORY=off timeout 300 sh -c '%s' </dev/null >%s 2>%s", tool_scratch(),
-             words, out, err);
+             "cd %s && echo $$ >pid%d && "
+             "MNEM_HISTORY=off exec timeout 300 sh -c '%s' </dev/null >%s 2>%s",
+             tool_scratch(), number, words, out, err);
     remove(at(out)); /* what is there is this run's from now on */
     running[number] = popen(line, "r");
     assert_non_null(running[number]);
@@ -136,4 +151,13 @@ pid_t find_rank(const char *mark, int rank) {
     }
     closedir(all);
     return found;
+}
+
+void check_named(const said *s, int rank, pid_t process, const char *text) {
+    char named[80];
+    assert_int_not_equal(s->code, 0);
+    snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)process);
+    /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
+    if (rank > 0 && (!strstr(s->err, named) || !strstr(s->err, text)))
+        fail_msg("rank %d: %s", rank, s->err);
 }

@@ -285,14 +285,9 @@ static void begin_ends(void) {
 }
 
 static void check_end(int i) {
-    char named[80];
     const said *s = shell_end(i);
     kill(ended[i], SIGKILL); /* one that hangs */
-    assert_int_not_equal(s->code, 0);
-    snprintf(named, sizeof named, "comm: rank %d (process %d on ", ends[i].rank, (int)ended[i]);
-    /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
-    if (ends[i].rank > 0 && (!strstr(s->err, named) || !strstr(s->err, ends[i].text)))
-        fail_msg("rank %d: %s", ends[i].rank, s->err);
+    check_named(s, ends[i].rank, ended[i], ends[i].text);
     check_checkpoint(i);
 }
 
