@@ -81,8 +81,11 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * their exclusive ones; every other word that constrains is MNEM_UNSUPPORTED, named with its place.
  * What is written is narrower than what a schema admits: members in the order of the schema, others
  * only where additionalProperties is given or properties isn't; at most one blank, or a line break
- * and 20 blanks, between tokens; whole numbers up to 18 digits, others with 16 digits and exponents
- * of two; no escaped surrogates; bounded numbers without exponents.
+ * and 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19
+ * digits before the point and 27 behind it, and exponents of two; no escaped surrogates. A bounded
+ * number with a point or an exponent has up to 15 significant digits, a magnitude of 1e-9 to 1e19
+ * (or is 0), and the forms of Python's json.dumps and of JavaScript's JSON.stringify, with up to 6
+ * zeros more: exponents below 1e-4 and from 1e16 on.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

@@ -438,6 +438,7 @@ static bool write_all(mnem__schema *s, uint32_t *root) {
         if (!write_schema(s, todo.node)) return false;
         mnem__draft_end(s->d);
     }
+    mnem__schema_write_powers(s);
     return mnem__schema_is_fine(s);
 }
 

@@ -2,18 +2,15 @@
  *
  * Whole numbers between two of as many digits: either the first digit is the lower bound's and the
  * rest is at least its rest, or it lies between and the rest is free, or it is the upper bound's.
- * A number with a fraction lies strictly between two whole ones, since its last digit isn't 0; so
- * whole bounds are enough, whether they are exclusive or not. It has at most 9 digits before the
- * point and 6 behind it, which doubles tell apart. */
+ * Numbers with a point or an exponent: schema_decimals.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/grammar/schema_private.h"
 
-enum { DIGITS_MAX = 18 };
-#define WHOLE_MAX INT64_C(999999999999999999) /* of DIGITS_MAX digits */
-#define PART_MAX  INT64_C(999999999)          /* before a point */
+enum { DIGITS_MAX = 19 };
+#define WHOLE_MAX INT64_C(1000000000000000000) /* of DIGITS_MAX digits */
 
 static void put_digits(mnem__draft *d, char low, char high) {
     const mnem__range range = {(uint8_t)low, (uint8_t)high};
@@ -78,7 +75,8 @@ static void put_unsigned(mnem__draft *d, int64_t low, int64_t high) {
     mnem__choice choice = mnem__draft_choose(d);
     for (bool more = false; low <= high; more = true) {
         int64_t end = 9;
-        while (end < low) end = end * 10 + 9;
+        while (end < low && end < WHOLE_MAX / 10) end = end * 10 + 9;
+        if (end < low) end = high;
         if (end > high) end = high;
         snprintf(first, sizeof first, "%" PRId64, low);
         snprintf(last, sizeof last, "%" PRId64, end);
@@ -89,20 +87,7 @@ static void put_unsigned(mnem__draft *d, int64_t low, int64_t high) {
     mnem__draft_chosen(d, &choice);
 }
 
-static void put_fraction(mnem__draft *d) {
-    mnem__draft_text(d, ".", 1);
-    const uint32_t item = mnem__draft_item(d);
-    put_digits(d, '0', '9');
-    mnem__draft_repeat(d, item, 0, 5);
-    put_digits(d, '1', '9');
-}
-
 /* ---- the cases ---- */
-
-/* Whole numbers in [low, high], and numbers with a fraction in [part_low, part_high]. */
-typedef struct bounds {
-    int64_t low, high, part_low, part_high;
-} bounds;
 
 static int64_t clamped(double number) {
     if (number > (double)WHOLE_MAX) return WHOLE_MAX + 1;
@@ -110,15 +95,14 @@ static int64_t clamped(double number) {
     return (int64_t)number;
 }
 
-/* The word's number; exactly, where it is a whole one. */
-static int64_t bound_of(const mnem__node *node, bool up) {
-    if (node->is_integer && node->integer <= WHOLE_MAX && node->integer >= -WHOLE_MAX)
-        return node->integer;
-    return clamped(up ? ceil(node->number) : floor(node->number));
-}
-
-static bool is_whole(const mnem__node *node) {
-    return node->is_integer || node->number == floor(node->number);
+/* The next whole number within a bound; exactly, where the bound is a whole one. */
+static int64_t bound_of(const mnem__node *node, bool up, bool open) {
+    const double number = up ? ceil(node->number) : floor(node->number);
+    const bool exact =
+        node->is_integer && node->integer <= WHOLE_MAX && node->integer >= -WHOLE_MAX;
+    const int64_t whole = exact ? node->integer : clamped(number);
+    if (!open || !(node->is_integer || node->number == number)) return whole;
+    return up ? whole + 1 : whole - 1;
 }
 
 static bool check_number(mnem__schema *s, mnem__schema_word word) {
@@ -127,37 +111,32 @@ static bool check_number(mnem__schema *s, mnem__schema_word word) {
     return mnem__schema_bad(s, "a bound is no number");
 }
 
+/* Whole numbers in [low, high]. */
+typedef struct bounds {
+    int64_t low, high;
+} bounds;
+
 static bool read_bounds(mnem__schema *s, bounds *b) {
-    *b = (bounds){-WHOLE_MAX, WHOLE_MAX, -PART_MAX - 1, PART_MAX + 1};
-    for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++)
+    *b = (bounds){-WHOLE_MAX, WHOLE_MAX};
+    for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++) {
+        const mnem__node *node = s->word[w];
         if (!check_number(s, (mnem__schema_word)w)) return false;
-    const mnem__node *least = s->word[MNEM__WORD_MINIMUM], *most = s->word[MNEM__WORD_MAXIMUM];
-    const mnem__node *above = s->word[MNEM__WORD_ABOVE], *below = s->word[MNEM__WORD_BELOW];
-    const int64_t low[] = {least ? bound_of(least, true) : b->low,
-                           above ? bound_of(above, true) + is_whole(above) : b->low};
-    const int64_t high[] = {most ? bound_of(most, false) : b->high,
-                            below ? bound_of(below, false) - is_whole(below) : b->high};
-    const int64_t part_low[] = {least ? low[0] : b->part_low,
-                                above ? bound_of(above, true) : b->part_low};
-    const int64_t part_high[] = {most ? high[0] : b->part_high,
-                                 below ? bound_of(below, false) : b->part_high};
-    for (int i = 0; i < 2; i++) {
-        if (low[i] > b->low) b->low = low[i];
-        if (high[i] < b->high) b->high = high[i];
-        if (part_low[i] > b->part_low) b->part_low = part_low[i];
-        if (part_high[i] < b->part_high) b->part_high = part_high[i];
+        if (!node) continue;
+        const bool up = w == MNEM__WORD_MINIMUM || w == MNEM__WORD_ABOVE;
+        const int64_t bound = bound_of(node, up, w >= MNEM__WORD_ABOVE);
+        if (up && bound > b->low) b->low = bound;
+        if (!up && bound < b->high) b->high = bound;
     }
     return true;
 }
 
-/* A sign, digits in [low, high], and a fraction or none; one of several, where there are such. */
+/* A sign and digits in [low, high]; one of several cases, where there are such. */
 static bool put_case(mnem__schema *s, mnem__choice *choice, bool any, const char *sign, int64_t low,
-                     int64_t high, bool fraction) {
+                     int64_t high) {
     if (low > high) return any;
     if (any) mnem__draft_other(s->d, choice);
     mnem__schema_put(s, sign);
     put_unsigned(s->d, low, high);
-    if (fraction) put_fraction(s->d);
     return true;
 }
 
@@ -175,12 +154,9 @@ bool mnem__schema_write_number(mnem__schema *s, bool whole) {
     }
     if (!read_bounds(s, &b)) return false;
     mnem__choice choice = mnem__draft_choose(s->d);
-    bool any = put_case(s, &choice, false, "", larger(b.low, 0), b.high, false);
-    any = put_case(s, &choice, any, "-", larger(-b.high, 1), -b.low, false);
-    if (!whole) {
-        any = put_case(s, &choice, any, "", larger(b.part_low, 0), b.part_high - 1, true);
-        any = put_case(s, &choice, any, "-", larger(-b.part_high, 0), -b.part_low - 1, true);
-    }
+    bool any = put_case(s, &choice, false, "", larger(b.low, 0), b.high);
+    any = put_case(s, &choice, any, "-", larger(-b.high, 1), -b.low);
+    if (!whole) any = mnem__schema_put_decimals(s, &choice, any);
     mnem__draft_chosen(s->d, &choice);
     if (!any)
         return mnem__schema_fail(s, MNEM_UNSUPPORTED,

@@ -59,6 +59,8 @@ typedef enum mnem__schema_rule {
         MNEM__RULE_COUNT
 } mnem__schema_rule;
 
+enum { MNEM__POWERS = 28 }; /* powers of ten of bounded numbers: 1e-9 to 1e18 */
+
 /* A schema whose rule is yet to be written, or that a $ref led to. */
 typedef struct mnem__schema_todo {
     const mnem__node *node;
@@ -70,6 +72,7 @@ typedef struct mnem__schema {
     mnem__arena arena;
     const mnem__node *top;
     uint32_t common[MNEM__RULE_COUNT];
+    uint32_t power[MNEM__POWERS];     /* rules of schema_decimals.c; 0: not used */
     mnem__schema_todo *todo, *target; /* target: of $refs */
     uint32_t todos, todos_room, targets, targets_room;
     uint32_t refs;
@@ -122,6 +125,12 @@ bool mnem__schema_write_object(mnem__schema *schema);
 bool mnem__schema_write_array(mnem__schema *schema);
 /* ---- schema_numbers.c ---- */
 bool mnem__schema_write_number(mnem__schema *schema, bool whole);
+/* ---- schema_decimals.c ---- */
+/* Cases of bounded numbers with a point or an exponent, behind others if there are any; returns
+ * whether there are any now. */
+bool mnem__schema_put_decimals(mnem__schema *schema, mnem__choice *choice, bool any);
+/* The rules that these call; after all schemas. */
+void mnem__schema_write_powers(mnem__schema *schema);
 /* ---- schema_pattern.c ---- */
 bool mnem__schema_write_pattern(mnem__schema *schema, const char *pattern, size_t n);
 

@@ -75,8 +75,8 @@ static const match_case numbers[] = {
     {"{\"type\":\"integer\",\"exclusiveMinimum\":0}", {"1", "10", "123456"}, {"0", "-1"}},
     {"{\"type\":\"integer\",\"exclusiveMaximum\":0,\"minimum\":-1.5}", {"-1"}, {"0", "-2"}},
     {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}",
-     {"0", "1", "0.5", "0.000001"},
-     {"1.1", "-0.5", "2", "0.0"}},
+     {"0", "1", "0.5", "0.000001", "0.0", "1.0", "1.000000", "1e-9", "1.5e-07"},
+     {"1.1", "-0.5", "2", "1.000001", "1e+16", "-1e-9", "00.5", "1."}},
     {"{\"type\":\"number\",\"exclusiveMinimum\":-2,\"exclusiveMaximum\":2.5}",
      {"-1", "-1.5", "-0.1", "0", "1.99", "2"},
      {"-2", "-2.1", "2.5", "3"}},
@@ -209,7 +209,7 @@ static void deep_and_long_values_meet_bounds(void **state) {
 
 static void without_memory_nothing_is_left(void **state) {
     const char text[] = "{\"properties\":{\"a\":{\"pattern\":\"x[^a]\"},\"b\":{\"$ref\":\"#\"}},"
-                        "\"additionalProperties\":{\"maxLength\":9}}";
+                        "\"additionalProperties\":{\"minimum\":0.25,\"maxLength\":9}}";
     (void)state;
     heap_sweep sweep = {.most = 400};
     mnem_status status;
