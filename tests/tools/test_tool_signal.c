@@ -1,13 +1,15 @@
 /* test_tool_signal.c: a signal that comes while a verb writes its file: the run ends in order, what
- * it wrote is whole or absent, and no FILE.tmp is left.
+ * it wrote is whole or absent, and no FILE.tmp is left; a second one ends it at once, and no
+ * FILE.tmp is left either.
  *
- * The moment is exact: the kernel sends the signal from within the call that makes FILE.tmp, the
+ * The moment is exact: the kernel sends the signals from within the call that makes FILE.tmp, the
  * first file of its folder (fcntl(2), F_NOTIFY: a signal at the next change of a folder). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_NOTIFY, F_SETSIG */
 #endif
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@
 enum { NO_NOTICES = 77, ARGS = 32 };
 
 static char written[256]; /* the folder that a run writes into */
+static bool twice;        /* another signal comes with the first */
 
 /* This process gets the signal when the first file of the folder is made, also after its exec. */
 static void arm(int number) {
@@ -44,6 +47,7 @@ static void become(int number, const char *const *args) {
     signal(SIGHUP, SIG_DFL);             /* the tests may run under nohup */
     setenv("MALLOC_PERTURB_", "165", 1); /* what was freed is no pointer (mallopt(3)) */
     arm(number);
+    if (twice) arm(number == SIGINT ? SIGTERM : SIGINT);
     execv(MNEM_COMMAND, (char *const *)argv);
     _exit(127);
 }
@@ -146,6 +150,31 @@ static void quantize_leaves_nothing(void **state) {
     assert_string_equal(names(written), "");
 }
 
+/* On its way out a run takes away what it was writing. */
+#define LEFT(...) left((const char *const[]){__VA_ARGS__, NULL})
+static void left(const char *const *args) {
+    twice = true;
+    const int code = run_until_written(SIGTERM, args);
+    twice = false;
+    if (code != 128 + SIGTERM && code != 128 + SIGINT) /* whichever came second */
+        fail_msg("%s: exit code %d: %s", args[0], code, content(at("err.txt")));
+    assert_string_equal(names(written), "");
+}
+
+static void a_second_signal_leaves_no_half_trace(void **state) {
+    (void)state;
+    const char *path = begin("o.json");
+    LEFT("run", tool_model, "-p", "In the", "-n", "4", "--ctx", "64", "--trace", path);
+}
+
+static void a_second_signal_leaves_no_half_model(void **state) {
+    (void)state;
+    const char *path = begin("q.gguf");
+    LEFT("quantize", tool_model, path, "--type", "Q4_0");
+    path = begin("p.gguf");
+    LEFT("prune", tool_model, "-o", path, "--pattern", "2:4");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_keeps_its_trace),
@@ -154,6 +183,8 @@ int main(void) {
         cmocka_unit_test(train_keeps_its_trace),
         cmocka_unit_test(replay_keeps_its_trace),
         cmocka_unit_test(quantize_leaves_nothing),
+        cmocka_unit_test(a_second_signal_leaves_no_half_trace),
+        cmocka_unit_test(a_second_signal_leaves_no_half_model),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return kit_folder_remove() != 0 ? 1 : failed;
