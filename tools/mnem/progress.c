@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "ranks/ranks.h"
 #include "tool.h"
 
@@ -69,14 +70,25 @@ void tool_progress_end(tool_progress *progress) {
 
 static volatile sig_atomic_t interrupt; /* the signal; 0: none */
 static void (*interrupt_function)(void *context);
-static _Atomic(void *) interrupt_context; /* NULL: nothing to call */
-static void (*interrupt_leave)(void);     /* NULL: nothing to put back */
-static int interrupt_pipe[2] = {-1, -1};  /* a byte for each: wakes who waits for input */
+static _Atomic(void *) interrupt_context;   /* NULL: nothing to call */
+static void (*interrupt_leave)(void);       /* NULL: nothing to put back */
+static const char *volatile interrupt_file; /* NULL: none is being written */
+static int interrupt_pipe[2] = {-1, -1};    /* a byte for each: wakes who waits for input */
+
+static void remove_temporary(const char *path) {
+    char name[PATH_MAX];
+    const size_t n = strlen(path);
+    if (n + sizeof ".tmp" > sizeof name) return;
+    memcpy(name, path, n);
+    memcpy(name + n, ".tmp", sizeof ".tmp");
+    unlink(name);
+}
 
 /* The second one leaves at once, but a terminal that goes away may say so more than once. */
 static void on_interrupt(int number) {
     if (interrupt && number != SIGHUP) {
         if (interrupt_leave) interrupt_leave();
+        if (interrupt_file) remove_temporary(interrupt_file);
         _exit(128 + number);
     }
     interrupt = number;
@@ -115,6 +127,10 @@ void tool_interrupt_call(void (*function)(void *context), void *context) {
 
 void tool_interrupt_leave(void (*function)(void)) {
     interrupt_leave = function;
+}
+
+void tool_new_writes(const char *path) {
+    interrupt_file = path;
 }
 
 void tool_interrupt_stop(int number) {

@@ -105,8 +105,10 @@ void tool_stage_end(tool_stage *stage, const char *step) {
     if (stage->recording.trace) mnem_trace_end(step);
 }
 
-/* All but the ledger, to which the trace is charged. */
+/* All but the ledger, to which the trace is charged. A signal that comes from here on finds no
+ * session to cancel. */
 static void take_down(tool_stage *stage) {
+    tool_interrupt_watch(NULL);
     mnem_session_destroy(stage->session);
     mnem_tokenizer_destroy(stage->tokenizer);
     for (int i = 0; i < TOOL_ADAPTERS_MAX; i++) {
@@ -429,7 +431,6 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 }
 
 void tool_stage_close(tool_stage *stage) {
-    tool_interrupt_watch(NULL);
     tool_monitor_end();
     take_down(stage);
     tool_recording_end(&stage->recording, TOOL_FAILED); /* where nobody asked for its code */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mnem/trace.h"
+#include "output_file.h"
 #include "ranks/ranks.h"
 #include "sight/probe_file.h"
 
@@ -79,7 +80,9 @@ int tool_recording_end(tool_recording *recording, int code) {
     mnem_trace_info info;
     if (!recording->trace) return code;
     const uint64_t began = mnem_trace_began(recording->trace);
+    tool_new_writes(*recording->part ? recording->part : recording->path);
     mnem_status status = mnem_trace_write(recording->trace);
+    tool_new_writes(NULL);
     mnem_trace_info_get(recording->trace, &info);
     mnem_trace_destroy(recording->trace);
     recording->trace = NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "output_file.h"
 
 typedef struct convert_options {
     tool_args args;
@@ -74,7 +75,9 @@ static mnem_status convert(work *w) {
                                           .progress = {tool_progress_tell, &w->progress},
                                           .on_report = on_report,
                                           .context = w};
+    tool_new_writes(o->out);
     status = mnem_convert_folder(w->args->operand[0], o->out, &options);
+    tool_new_writes(NULL);
     tool_progress_end(&w->progress);
     mnem_ledger_info info;
     mnem_ledger_info_get(ledger, &info);

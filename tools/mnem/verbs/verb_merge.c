@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "output_file.h"
 
 typedef struct merge_options {
     tool_args args;
@@ -84,8 +85,10 @@ static int verb_merge(const tool_args *args) {
                                         .progress = {tool_progress_tell, &w.progress},
                                         .on_report = on_report,
                                         .context = &w};
+    tool_new_writes(o->out);
     const mnem_status status =
         mnem_merge_file(args->operand[0], args->operand[1], o->out, &options);
+    tool_new_writes(NULL);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);

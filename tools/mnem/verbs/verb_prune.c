@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "output_file.h"
 #include "verbs/compress/compress_table.h"
 #include "verbs/quantize/calibration.h"
 
@@ -284,9 +285,11 @@ static int write_model(work *w) {
     w->options.on_report = on_report;
     w->options.context = w;
     const char *source = w->asked->args.operand[0], *target = tool_compress_path(&w->compress);
+    tool_new_writes(target);
     const mnem_status status = w->asked->method == METHOD_SPARSEGPT
                                    ? calibration_prune(&w->calibration, source, target, &w->options)
                                    : mnem_prune_file(source, target, &w->options);
+    tool_new_writes(NULL);
     tool_progress_end(&w->progress);
     calibration_close(&w->calibration); /* its bytes are for what comes next */
     return status == MNEM_OK ? TOOL_OK : tool_fail_asked(status);

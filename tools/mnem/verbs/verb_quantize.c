@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output_file.h"
 #include "verbs/compress/compress_table.h"
 #include "verbs/quantize/calibration.h"
 
@@ -261,8 +262,10 @@ static int run(const quantize_options *o, work *w, calibration *c, mnem_quantize
         if (status != MNEM_OK) return tool_fail(status);
     }
     tool_progress_begin(&w->progress, "quantizing");
-    const mnem_status status =
-        calibration_quantize(c, o->args.operand[0], tool_compress_path(&w->compress), options);
+    const char *target = tool_compress_path(&w->compress);
+    tool_new_writes(target);
+    const mnem_status status = calibration_quantize(c, o->args.operand[0], target, options);
+    tool_new_writes(NULL);
     tool_progress_end(&w->progress);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
