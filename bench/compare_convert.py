@@ -38,6 +38,8 @@ MAY_DIFFER = {
     "general.finetune": "the same", "general.version": "the same", "general.license": "the same",
     "general.organization": "the same", "general.size_label": "only where a name has one",
     "general.languages": "the same", "general.tags": "the same",
+    "gemma2.attention.scale": "query_pre_attn_scalar, which llama.cpp doesn't read",
+    "gemma3.attention.scale": "the same",
 }
 
 SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2,

@@ -302,12 +302,13 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
         const char *name;
         unsigned bit;
         float *out;
-    } keys[] = {{"embedding_scale", MNEM__TAKES_SCALES, &t->embedding_scale},
-                {"residual_scale", MNEM__TAKES_SCALES, &t->residual_scale},
-                {"attention.scale", MNEM__TAKES_SCALES, &t->attention_scale},
-                {"logit_scale", MNEM__TAKES_SCALES, &logits},
-                {"attn_logit_softcapping", MNEM__TAKES_ATTENTION_CAP, &t->attention_cap},
-                {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
+    } keys[] = {
+        {"embedding_scale", MNEM__TAKES_SCALES, &t->embedding_scale},
+        {"residual_scale", MNEM__TAKES_SCALES, &t->residual_scale},
+        {"attention.scale", MNEM__TAKES_SCALES | MNEM__TAKES_SCORE_SCALE, &t->attention_scale},
+        {"logit_scale", MNEM__TAKES_SCALES, &logits},
+        {"attn_logit_softcapping", MNEM__TAKES_ATTENTION_CAP, &t->attention_cap},
+        {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++)
         if (a->takes & keys[i].bit)
@@ -316,7 +317,7 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
     if (t->embedding_scale == 1) t->embedding_scale = 0;
     if (t->residual_scale == 1) t->residual_scale = 0;
     if (a->root_scale) t->embedding_scale = sqrtf((float)t->embd);
-    if (t->layers == a->split_scale_layers)
+    if (t->attention_scale == 0 && t->layers == a->split_scale_layers)
         t->attention_scale = 1 / sqrtf((float)(t->embd / t->heads));
     if (status == MNEM_OK && a->takes & MNEM__TAKES_TEMPERATURE) status = take_temperature(r, t);
     return status;
@@ -332,7 +333,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"expert_count", 0, MNEM__TAKES_EXPERTS},
         {"expert_used_count", 0, MNEM__TAKES_EXPERTS},
         {"attention.clamp_kqv", 0, 0},
-        {"attention.scale", 0, MNEM__TAKES_SCALES},
+        {"attention.scale", 0, MNEM__TAKES_SCALES | MNEM__TAKES_SCORE_SCALE},
         {"attention.max_alibi_bias", 0, 0},
         {"attn_logit_softcapping", 0, MNEM__TAKES_ATTENTION_CAP},
         {"final_logit_softcapping", 0, MNEM__TAKES_LOGIT_CAP},

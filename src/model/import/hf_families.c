@@ -315,14 +315,14 @@ static const mnem__hf_family families[] = {
      .names = gemma2,
      .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
              MNEM__HF_KV_HEADS | MNEM__HF_RMS_EPSILON | MNEM__HF_HEAD_DIM | MNEM__HF_WINDOW |
-             MNEM__HF_ATTENTION_CAP | MNEM__HF_LOGIT_CAP,
+             MNEM__HF_ATTENTION_CAP | MNEM__HF_LOGIT_CAP | MNEM__HF_SCORE_SCALE,
      .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX,
      .defaults = gemma2_defaults,
      .fixed = gelu},
     {.classes = "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
      .architecture = "gemma3",
      .names = gemma3,
-     .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_LOGIT_CAP,
+     .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_LOGIT_CAP | MNEM__HF_SCORE_SCALE,
      .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX | MNEM__HF_TWO_BASES,
      .defaults = gemma3_defaults,
      .fixed = gelu},

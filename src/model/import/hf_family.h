@@ -68,7 +68,8 @@ typedef enum mnem__hf_keys {
     MNEM__HF_FF_EXPERTS = 1 << 23, /* intermediate_size is an expert's */
     MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
     MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
-    MNEM__HF_USUAL = (1 << 10) - 1 /* the first ten */
+    MNEM__HF_SCORE_SCALE = 1 << 26, /* scores times query_pre_attn_scalar^-1/2 */
+    MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
 } mnem__hf_keys;
 
 typedef enum mnem__hf_traits {

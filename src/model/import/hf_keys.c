@@ -203,6 +203,18 @@ static void put_factors(const writer *w) {
     }
 }
 
+/* Gemma divides scores by the root of a number of its own, which need not be head_dim. Its
+ * classes have 256 where config.json has none. */
+static mnem_status put_score_scale(const writer *w) {
+    const mnem__node *found = mnem__hf_find(w->c, "query_pre_attn_scalar");
+    const double scalar = found ? mnem__node_number(found, NAN) : 256;
+    if (!(scalar >= 1e-6 && scalar <= MOST))
+        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar: is %g, expected 1e-6 to %d",
+                          w->c->path, scalar, MOST);
+    mnem__put_f32(w->folder, ".attention.scale", 1 / sqrt(scalar));
+    return MNEM_OK;
+}
+
 /* ---- experts, short convolutions ---- */
 
 static mnem_status put_experts(const writer *w) {
@@ -314,6 +326,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (has(&w, MNEM__HF_LATENT)) MNEM__TRY(put_latent(&w));
     if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
     put_factors(&w);
+    if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);
     if (has(&w, MNEM__HF_ENCODER)) {
         mnem__put_bool(folder, ".attention.causal", false);

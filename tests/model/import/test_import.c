@@ -86,6 +86,39 @@ static void config_is_refused_by_member(void **state) {
     refuses(f, MNEM_BAD_FILE, "config.json", "byte", NULL);
 }
 
+/* Gemma2Config and Gemma3TextConfig: scaling = query_pre_attn_scalar ** -0.5, by default 256. */
+static void scores_are_scaled_by_their_own_scalar(void **state) {
+    (void)state;
+#define SCALAR "\"query_pre_attn_scalar\": 256"
+    static const struct {
+        const char *scalar;
+        float scale;
+    } cases[] = {{SCALAR, 0.0625f},
+                 {"\"query_pre_attn_scalar\": 64", 0.125f},
+                 {"\"query_pre_attn_scalar\": 6.25", 0.4f},
+                 {"\"none\": 64", 0.0625f}};
+    const char *f;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mnem_model *model;
+        mnem_transformer t;
+        f = copy_folder(STORED("gemma3"), "scalar");
+        edit_file(f, "config.json", SCALAR, cases[i].scalar);
+        must(mnem_model_open(f, &model));
+        must(mnem_model_transformer(model, &t));
+        assert_float_equal(t.attention_scale, cases[i].scale, 1e-7);
+        mnem_model_close(model);
+    }
+    static const char *const wrong[] = {"0", "-4", "\"64\""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char scalar[64];
+        snprintf(scalar, sizeof scalar, "\"query_pre_attn_scalar\": %s", wrong[i]);
+        f = copy_folder(STORED("gemma3"), "scalar");
+        edit_file(f, "config.json", SCALAR, scalar);
+        refuses(f, MNEM_BAD_FILE, "config.json", "query_pre_attn_scalar", NULL);
+    }
+#undef SCALAR
+}
+
 /* ---- safetensors ---- */
 
 static void put_weights(const char *folder, const char *header, size_t data) {
@@ -348,6 +381,7 @@ int main(void) {
         cmocka_unit_test(a_folder_opens_as_a_model),
         cmocka_unit_test(parts_of_a_tensor_are_parts_of_the_whole),
         cmocka_unit_test(config_is_refused_by_member),
+        cmocka_unit_test(scores_are_scaled_by_their_own_scalar),
         cmocka_unit_test(headers_that_lie_are_refused),
         cmocka_unit_test(tensors_that_nothing_takes_are_named),
         cmocka_unit_test(pickled_weights_are_refused_with_the_way_out),
