@@ -13,7 +13,7 @@ static mnem_status open_rank(serve_rank *r) {
 
 static void close_rank(serve_rank *r) {
     mnem_engine_destroy(r->engine);
-    mnem_comm_destroy(r->comm);
+    if (!r->keeps_comm) mnem_comm_destroy(r->comm);
     mnem_model_close(r->model);
     mnem_ledger_destroy(r->ledger);
 }
@@ -45,6 +45,7 @@ void serve_ranks_close(serve_rank *ranks, int32_t count, mnem_status status) {
     close_rank(&ranks[0]);
     for (int32_t i = 1; i < count; i++) {
         pthread_join(ranks[i].thread, NULL);
+        if (ranks[i].keeps_comm) mnem_comm_destroy(ranks[i].comm);
         assert_int_equal(ranks[i].status, status);
     }
 }

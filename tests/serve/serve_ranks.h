@@ -3,6 +3,7 @@
 #define MNEM_TESTS_SERVE_SERVE_RANKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "mnem/serve.h"
 #include "serve/serve_case.h"
@@ -13,6 +14,7 @@ typedef struct serve_rank {
     pthread_t thread;
     const char *path, *swap; /* of the model; where a rank that follows puts pages, or NULL */
     mnem_comm *comm;
+    bool keeps_comm; /* until serve_ranks_close: another thread aborts it */
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_ledger *ledger;

@@ -202,6 +202,7 @@ static void a_rank_that_is_lost_while_some_are_out_ends_the_server(void **state)
     for (int wait = 0; wait < 16; wait += MNEM_SANITIZED ? 6 : 2) {
         mnem_status status = MNEM_OK;
         open_crowd(&c, 3, 0, MNEM_CUT_LAYERS);
+        c.rank[2].keeps_comm = true; /* it may end before the call below returns */
         make_asks(&c, 0, 5);
         must(make_scheduler(&c, folder[0]));
         for (int32_t i = 0; i < ASKS; i++)
