@@ -93,6 +93,21 @@ static void streaming_does_not_change_a_bit(void **state) {
     while_streaming(MODEL_Q4_K_M, 3, 4);
 }
 
+/* ThreadSanitizer sees every access of the plain kernels, and no wide one of the others. */
+static void the_plain_kernels_give_the_same_bits_while_streaming(void **state) {
+    (void)state;
+    static float resident[2 * VOCAB], streamed[2 * VOCAB];
+    const char *path = small_model("Q8_0");
+    const mnem_engine_options o = {.context = 256, .threads = 2};
+    mnem_engine_plan plan;
+    logits_of(path, 0, &o, resident, NULL);
+    mnem__cpu_level_set(MNEM__CPU_PLAIN);
+    logits_of(path, session_case_least(path, &o), &o, streamed, &plan);
+    mnem__cpu_level_set(MNEM__CPU_BEST);
+    assert_true(plan.streamed);
+    assert_memory_equal(resident, streamed, sizeof resident);
+}
+
 static void q8_0_pages_give_the_same_bits_for_any_chunk(void **state) {
     (void)state;
     static float first[2 * VOCAB], other[2 * VOCAB];
@@ -286,6 +301,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_and_threads_do_not_change_a_bit),
         cmocka_unit_test(streaming_does_not_change_a_bit),
+        cmocka_unit_test(the_plain_kernels_give_the_same_bits_while_streaming),
         cmocka_unit_test(teams_that_change_do_not_change_a_bit),
         cmocka_unit_test(q8_0_pages_give_the_same_bits_for_any_chunk),
         cmocka_unit_test(sparse_weights_give_the_bits_of_dense_ones),
