@@ -272,6 +272,7 @@ static void bytes_are_the_same_for_any_pass_and_threads(void **state) {
     must(solve(tiny, kit_path("first.gguf"), "Q4_0", 0, 1, 0));
     for (int i = 0; i < 3; i++)
         for (int32_t threads = 1; threads <= 3; threads++) {
+            if (MNEM_SANITIZED && threads != i + 1) continue;
             must(solve(tiny, kit_path("other.gguf"), "Q4_0", 0, threads, passes[i]));
             assert_same_files(kit_path("first.gguf"), kit_path("other.gguf"));
         }
