@@ -176,7 +176,8 @@ mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t by
     while (!try_control(s, to, c, bytes)) {
         const mnem_status status = mnem__mpi_progress(s);
         if (status != MNEM_OK) return status;
-        if (mnem__mpi_seconds() - begin < s->options.silence) continue;
+        const double passed = mnem__mpi_seconds() - begin;
+        if (passed < s->options.silence || passed < mnem__mpi_silence(s, to)) continue;
         mnem__mpi_lose(s, to, "takes no messages");
         return mnem_comm_fail(s->comm, "comm: has failed");
     }

@@ -2,7 +2,8 @@
  *
  * Idea: a thread tells the others now and then that this rank is alive, and misses those that
  * aren't: by silence, or at once by the process itself where it is on this machine (pidfd). A rank
- * that ends as it should says so first.
+ * that ends as it should says so first. A rank of this machine that is silent, but neither ended nor
+ * stopped, waits for a processor: it gets PATIENCE times as long.
  * Cost: a small message to each peer twice a second. */
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 
 #include "comm/mpi/mpi_private.h"
 
-enum { WARM_BYTES = 1 << 20, BEAT_MILLISECONDS = 500 };
+enum { WARM_BYTES = 1 << 20, BEAT_MILLISECONDS = 500, PATIENCE = 10 };
 
 /* ---- signs of life ---- */
 
@@ -34,12 +35,32 @@ static void miss_ended(state *s, const struct pollfd *fds) {
     }
 }
 
+/* Whether a process of this machine is stopped, by a signal or a debugger (proc(5), stat). */
+static bool is_stopped(int64_t pid) {
+    char path[40], text[256];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0) close(file);
+    if (n <= 0) return true; /* not to be seen */
+    text[n] = 0;
+    const char *name_end = strrchr(text, ')');
+    return !name_end || strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0;
+}
+
+double mnem__mpi_silence(const state *s, int p) {
+    const peer *to = &s->peers[p];
+    const bool waits = to->pidfd >= 0 && !is_stopped(to->pid);
+    return waits ? PATIENCE * s->options.silence : s->options.silence;
+}
+
 static void miss_silent(state *s) {
     const double now = mnem__mpi_seconds();
     for (int p = 0; p < s->size; p++) {
         char how[64];
         const double since = now - s->peers[p].heard;
         if (p == s->rank || s->peers[p].bye || since < s->options.silence) continue;
+        if (since < mnem__mpi_silence(s, p)) continue;
         snprintf(how, sizeof how, "hasn't been heard of for %.0f seconds", since);
         if (!mnem_comm_failure(s->comm)) mnem__mpi_lose(s, p, how);
     }

@@ -74,6 +74,8 @@ void mnem__mpi_lose(state *s, int peer, const char *how);
 void mnem__mpi_tell_all(state *s, const control *c, size_t bytes);
 
 /* ---- mpi_life.c ---- */
+/* Seconds of silence after which peer p is lost. */
+double mnem__mpi_silence(const state *s, int p);
 void mnem__mpi_destroy(void *self);
 
 #endif

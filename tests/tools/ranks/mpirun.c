@@ -51,7 +51,7 @@ static void start(int number, const char *format, va_list list) {
     vsnprintf(words, sizeof words, format, list);
     snprintf(line, sizeof line,
              "cd %s && echo $$ >pid%d && "
-             "MNEM_HISTORY=off exec timeout 300 sh -c '%s' </dev/null >%s 2>%s",
+             "MNEM_HISTORY=off exec timeout 1200 sh -c '%s' </dev/null >%s 2>%s",
              tool_scratch(), number, words, out, err);
     remove(at(out)); /* what is there is this run's from now on */
     running[number] = popen(line, "r");

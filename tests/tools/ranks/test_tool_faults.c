@@ -27,7 +27,7 @@
 #include "tools/ranks/marked.h"
 #include "tools/tool_run.h"
 
-enum { RANKS = 3, TEXT_BYTES = 64 * 1024, LIMIT_SECONDS = 300, BESIDE = 4 };
+enum { RANKS = 3, TEXT_BYTES = 64 * 1024, LIMIT_SECONDS = 1200, BESIDE = 4 };
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
 
 static int cases = MNEM_SANITIZED ? 6 : 15;
