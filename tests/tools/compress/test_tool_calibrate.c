@@ -11,7 +11,7 @@
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
 #include "mnem/mnem.h"
-#include "tools/tool_run.h"
+#include "tools/tool_memory.h"
 
 enum { TEXT_BYTES = 60000, LAYERS = 2 };
 static char *text;
@@ -196,12 +196,10 @@ static void a_test_that_does_not_fit_is_refused_before_the_work(void **state) {
 static void ctrl_c_leaves_nothing(void **state) {
     int out, err;
     (void)state;
-    const char *const args[] = {"quantize",         tool_model,
-                                at("stopped.gguf"), "Q4_0",
-                                "--calibrate",      text,
-                                "--memory",         MNEM_RELEASE ? "16M" : "2G",
-                                "--imatrix-out",    at("stopped.imatrix"),
-                                "--no-table",       NULL};
+    const char *const args[] = {
+        "quantize",   tool_model, at("stopped.gguf"),   "Q4_0",          "--calibrate",
+        text,         "--memory", tool_memory(9 * MIB), "--imatrix-out", at("stopped.imatrix"),
+        "--no-table", NULL};
     const pid_t pid = tool_start(args, &out, &err);
     usleep(100 * 1000);
     assert_int_equal(kill(pid, SIGINT), 0);
