@@ -9,7 +9,7 @@
 #include "kit/kit.h"
 #include "tools/chat/chat_run.h"
 #include "tools/chat/model_copy.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 #define PROMPT "What did \"God\" create?"
 

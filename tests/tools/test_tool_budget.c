@@ -10,7 +10,7 @@
 
 #include "kit/kit.h"
 #include "mnem/base.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 enum { WORDS = 26, LESS = 256 << 10, STEP = 128 << 10 };
 

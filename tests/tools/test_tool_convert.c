@@ -8,7 +8,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_file.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static const char llama[] = MNEM_TEST_DATA "/folders/llama_3";
 

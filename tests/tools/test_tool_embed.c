@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static const char bert[] = MNEM_SOURCE "/tests/data/architectures/bert.gguf"; /* 256 tokens */
 static const char lfm2[] = MNEM_SOURCE "/tests/data/architectures/lfm2.gguf";

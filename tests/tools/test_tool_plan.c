@@ -7,7 +7,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_model.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static json_t *json_of(const tool_result *r, int code) {
     if (r->code != code) fail_msg("exit code %d: %s", r->code, r->err);

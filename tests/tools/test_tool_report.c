@@ -7,7 +7,7 @@
 
 #include "kit/kit.h"
 #include "tools/chat/chat_run.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 #define PROMPT "In the beginning God created"
 

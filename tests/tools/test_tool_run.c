@@ -11,7 +11,8 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
+#include "tools/kit/tool_moment.h"
 
 #define PROMPT "In the beginning God created"
 
@@ -236,18 +237,6 @@ static void interrupt_prints_the_ledger(void **state) {
     assert_non_null(strstr(text, "total"));
 }
 
-/* Is a signal on its way to a process, not taken yet? */
-static bool signal_waits(pid_t pid, int number) {
-    char path[32], line[128];
-    unsigned long long waiting = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "ShdPnd: %llx", &waiting) == 1) break;
-    if (file) fclose(file);
-    return waiting >> (number - 1) & 1;
-}
-
 /* Has it ended, within ten seconds? */
 static bool ends(pid_t pid) {
     for (int i = 0; i < 1000; i++) {
@@ -269,8 +258,8 @@ static void a_second_interrupt_exits_at_once(void **state) {
     assert_int_equal(read(out, text, 1), 1);
     int end = tool_stuff(err);
     kill(pid, SIGINT);
-    for (int i = 0; i < 120000 && signal_waits(pid, SIGINT); i++) usleep(1000);
-    usleep(300000); /* long enough to stop a token */
+    moment_delivered(pid, SIGINT);
+    moment_sleeps(pid); /* its ledger waits for a reader */
     siginfo_t info = {0};
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
     bool after_one = info.si_pid == 0;

@@ -12,7 +12,7 @@
 #include "kit/kit_file.h"
 #include "tools/chat/chat_run.h"
 #include "tools/chat/model_copy.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
                              "{% if add_generation_prompt %}<assistant>{% endif %}";

@@ -11,7 +11,7 @@
 
 #include "kit/kit.h"
 #include "tools/chat/model_copy.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
                              "{% if add_generation_prompt %}<assistant>{% endif %}";

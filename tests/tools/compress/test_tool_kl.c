@@ -9,7 +9,7 @@
 #include "kit/kit.h"
 #include "kit/kit_model.h"
 #include "mnem/mnem.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 static char F16[256], Q8_0[256], Q4_0[256]; /* of two layers */
 static const char LLAMA[] = MNEM_TEST_DATA "/architectures/llama.gguf";

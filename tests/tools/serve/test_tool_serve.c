@@ -12,9 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tools/kit/tool_memory.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/serve/http_client.h"
 #include "tools/serve/tool_server.h"
-#include "tools/tool_memory.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
@@ -199,9 +200,9 @@ static void a_second_signal_ends_it_at_once(void **state) {
     const tool_server s = SERVE("-q");
     const int fd = client_open();
     client_send(fd, "GET /hea"); /* it would wait for this one */
-    usleep(50000);
+    for (int i = 0; i < 2; i++) assert_int_equal(ask(GET("/health")).status, 200); /* it has it */
     kill(s.pid, SIGTERM);
-    usleep(50000);
+    moment_delivered(s.pid, SIGTERM);
     kill(s.pid, SIGTERM);
     assert_int_equal(tool_wait(s.pid), 128 + SIGTERM);
     close(fd);

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 /* Sanitizers take more. */
 #define BUDGET (MNEM_RELEASE ? "80M" : "600M")

@@ -17,8 +17,8 @@
 #include "mnem/replay.h"
 #include "mnem/report.h"
 #include "mnem/trace_read.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/http_client.h"
-#include "tools/tool_memory.h"
 #include "tools/train/train_words.h"
 
 enum { ACCOUNTS = 200 };

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/http_client.h"
-#include "tools/tool_memory.h"
 #include "tools/train/train_words.h"
 
 static void check(const char *what, uint64_t beyond, uint64_t process_peak) {

@@ -12,7 +12,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/train/train_words.h"
 
 /* ---- what is left ---- */

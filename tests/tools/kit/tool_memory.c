@@ -1,5 +1,5 @@
 /* tool_memory.c: budgets computed from what the command says of itself. */
-#include "tools/tool_memory.h"
+#include "tools/kit/tool_memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>

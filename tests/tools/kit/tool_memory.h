@@ -1,7 +1,7 @@
 /* tool_memory.h: budgets of the command for tests. They are bytes beyond the command's own code and
  * data, or what a refusal names, so that a test means the same however large the command is. */
-#ifndef MNEM_TESTS_TOOLS_TOOL_MEMORY_H
-#define MNEM_TESTS_TOOLS_TOOL_MEMORY_H
+#ifndef MNEM_TESTS_TOOLS_KIT_TOOL_MEMORY_H
+#define MNEM_TESTS_TOOLS_KIT_TOOL_MEMORY_H
 
 #include <stdint.h>
 
