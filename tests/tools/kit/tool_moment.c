@@ -31,9 +31,10 @@ static bool status_line(pid_t pid, const char *form, void *value) {
     return found;
 }
 
-static char state_of(pid_t pid) {
+char moment_state(pid_t pid) {
     char state;
-    return status_line(pid, "State: %c", &state) ? state : 'Z';
+    if (!status_line(pid, "State: %c", &state) || state == 'X') return 'Z';
+    return state;
 }
 
 static void try_again(int *tries, const char *what) {
@@ -43,7 +44,7 @@ static void try_again(int *tries, const char *what) {
 
 static bool has_bit(pid_t pid, const char *form, int number, bool when_gone) {
     unsigned long long mask;
-    if (state_of(pid) == 'Z' || !status_line(pid, form, &mask)) return when_gone;
+    if (moment_state(pid) == 'Z' || !status_line(pid, form, &mask)) return when_gone;
     return mask >> (number - 1) & 1;
 }
 
@@ -56,11 +57,11 @@ void moment_delivered(pid_t pid, int number) {
 }
 
 void moment_sleeps(pid_t pid) {
-    for (int i = 0; !strchr("SZ", state_of(pid));) try_again(&i, "sleep");
+    for (int i = 0; !strchr("SZ", moment_state(pid));) try_again(&i, "sleep");
 }
 
 void moment_stopped(pid_t pid) {
-    for (int i = 0; !strchr("TZ", state_of(pid));) try_again(&i, "a stop");
+    for (int i = 0; !strchr("TZ", moment_state(pid));) try_again(&i, "a stop");
 }
 
 void moment_taken(int fd) {
@@ -81,7 +82,7 @@ static bool file_has(const char *path, const char *text) {
 
 bool moment_file_has(pid_t pid, const char *path, const char *text) {
     for (int i = 0; !file_has(path, text); try_again(&i, text))
-        if (state_of(pid) == 'Z') return file_has(path, text);
+        if (moment_state(pid) == 'Z') return file_has(path, text);
     return true;
 }
 

@@ -8,6 +8,9 @@
 
 #include <sys/types.h>
 
+/* What the kernel says of it: R runs, S sleeps, T is stopped; Z where it has ended or isn't there. */
+char moment_state(pid_t pid);
+
 /* It has a handler for the signal. */
 void moment_handles(pid_t pid, int number);
 /* A signal that was sent to it before has been delivered. */

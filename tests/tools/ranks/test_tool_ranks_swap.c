@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/ranks/marked.h"
 #include "tools/ranks/mpirun.h"
 
 enum { ASKS = 8, TEXT = 8000 };
