@@ -15,7 +15,6 @@ typedef struct tool_result {
     int code; /* exit code; 128 + number for a signal */
     char *out, *err;
     size_t out_bytes, err_bytes;
-    double seconds;
 } tool_result;
 
 /* Runs `mnem args...` (NULL ends them) with input as standard input (NULL: none). A run that takes

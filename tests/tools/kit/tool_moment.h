@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-/* What the kernel says of it: R runs, S sleeps, T is stopped; Z where it has ended or isn't there. */
+/* What the kernel says of it: R runs, S sleeps, T is stopped; Z: it has ended, or isn't there. */
 char moment_state(pid_t pid);
 
 /* It has a handler for the signal. */
