@@ -218,12 +218,14 @@ static size_t read_end(int fd, char *text, size_t room) {
     return used;
 }
 
+/* It goes on for longer than anybody waits. */
+#define ENDLESS "-n", "-1", "--ctx", "20000", "--threads", "1"
+
 static void interrupt_prints_the_ledger(void **state) {
     (void)state;
     static char text[TOOL_RUN_BYTES];
     int out, err;
-    /* One thread and the largest penalty work; the pipe of 64 KiB never fills. */
-    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", "-v", NULL};
+    const char *const args[] = {"run", "-p", PROMPT, ENDLESS, "-v", NULL};
     pid_t pid = tool_start(args, &out, &err);
     assert_int_equal(read(out, text, 1), 1);
     kill(pid, SIGINT);
@@ -252,7 +254,7 @@ static void a_second_interrupt_exits_at_once(void **state) {
     (void)state;
     static char text[TOOL_RUN_BYTES];
     int out, err;
-    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", "-v", NULL};
+    const char *const args[] = {"run", "-p", PROMPT, ENDLESS, "-v", NULL};
     pid_t pid = tool_start(args, &out, &err);
     assert_int_equal(read(out, text, 1), 1);
     int end = tool_stuff(err);

@@ -18,7 +18,7 @@
 #include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
-enum { TRIES = 300000, TRY_US = 1000, NO_NOTICES = 77, ARGS = 48 };
+enum { TRIES = 1000000, TRY_US = 300, NO_NOTICES = 77, ARGS = 48 };
 
 /* Where the process is gone, the file has no such line. */
 static bool status_line(pid_t pid, const char *form, void *value) {
