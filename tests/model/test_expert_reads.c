@@ -16,6 +16,7 @@
 #include "mnem/ledger.h"
 #include "model/gguf/gguf_writer.h"
 #include "model/weights/weights.h"
+#include "model/weights/weights_idle.h"
 
 enum { MIXTURES = 2, EXPERTS = 8, ROWS = 32, K = 256, MATRICES = 3 * MIXTURES };
 enum { A = 0, B = 3 }; /* the mixtures, by the handles of their gates */
@@ -186,11 +187,9 @@ static mnem__weights_stats stats_of(const reads_case *c) {
     return stats;
 }
 
-/* A reader that gives up says so when it next has the lock. */
+/* Also by readers that gave up. */
 static void check_matrices_read(const reads_case *c, uint64_t matrices) {
-    for (int i = 0; i < 5000 && stats_of(c).bytes_streamed < matrices * c->matrix_bytes; i++)
-        usleep(1000);
-    usleep(20000);
+    weights_idle(c->weights);
     assert_int_equal(stats_of(c).bytes_streamed, matrices * c->matrix_bytes);
 }
 
@@ -282,7 +281,7 @@ static void a_guess_that_was_forgotten_keeps_no_place(void **state) {
         must(want(&c, A, (int32_t[]){0}, 1, false));
         guess(&c, B, (int32_t[]){7}, 1);
         disk_stand(false);
-        usleep(5000); /* while the other guess stands */
+        weights_idle(c.weights); /* while the other guess stands */
         must(use(&c, A, 1, true));
     }
     want_and_use(&c, A, (int32_t[]){1, 2, 3, 4, 5}, 5);

@@ -13,6 +13,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "model/weights/weights_idle.h"
 #include "model/weights_case.h"
 
 static char path[64];
@@ -276,6 +277,13 @@ static void write_over(const char *file, bool hide) {
     assert_int_equal(close(fd), 0);
 }
 
+/* It was written long ago: what is written to it now has another time, however coarse the clock is
+ * that files are stamped with. */
+static void make_old(const char *file) {
+    static const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    assert_int_equal(utimensat(AT_FDCWD, file, times, 0), 0);
+}
+
 /* A pass before, one after: MNEM_BAD_FILE comes out of acquire. */
 static void written_over(bool hide, bool page_cache) {
     char other[80];
@@ -283,13 +291,13 @@ static void written_over(bool hide, bool page_cache) {
     mnem__weights_chunk chunk = {.last = true};
     snprintf(other, sizeof other, "%s.over", path);
     weights_file_write(other);
-    usleep(20000); /* more than a tick of the clock that files are stamped with */
+    make_old(other);
     weights_case_init(&c, other, 0, 0);
     must(weights_case_open(&c, 0, 3, 60 << 12, page_cache));
     must_load(&c);
     must(mnem__weights_schedule(c.weights, MNEM__PASS_BODY));
     weights_case_pass(&c, MNEM__PASS_BODY, false, -1);
-    usleep(20000); /* the readers have read ahead, so that nothing is read while time is wrong */
+    weights_idle(c.weights); /* nothing is read while the time is wrong */
     write_over(other, hide);
     mnem_status status = mnem__weights_schedule(c.weights, MNEM__PASS_BODY);
     for (int32_t i = -1; status == MNEM_OK;) {
@@ -318,7 +326,7 @@ static void a_row_of_a_file_that_was_written_to_is_refused(void **state) {
     uint8_t byte;
     snprintf(other, sizeof other, "%s.row", path);
     weights_file_write(other);
-    usleep(20000);
+    make_old(other);
     must(mnem_model_open(other, &model));
     must(mnem_model_tensor_read(model, 0, 0, 1, &byte));
     write_over(other, false);

@@ -93,7 +93,7 @@ static void assert_valid(const instance *x, const mnem_place_result *r) {
 static void assert_optimal(size_t n, uint64_t seed, unsigned *above_bound) {
     instance x;
     mnem_place_result r;
-    mnem_place_options options = {.seconds = 60};
+    mnem_place_options options = {.seconds = 1e6};
     make(&x, n, seed);
     brute(&x, 0, 0);
     options.capacity_bytes = 1; /* none within it: only the bound of sums is known */
@@ -101,7 +101,7 @@ static void assert_optimal(size_t n, uint64_t seed, unsigned *above_bound) {
     assert_int_equal(mnem_place_solve_constrained(x.b, x.w, n, &options, &r), MNEM_OK);
     assert_valid(&x, &r);
     *above_bound += x.best > r.lower_bound_bytes;
-    options = (mnem_place_options){.seconds = 60};
+    options = (mnem_place_options){.seconds = 1e6};
     assert_int_equal(mnem_place_solve_constrained(x.b, x.w, n, &options, &r), MNEM_OK);
     assert_valid(&x, &r);
     if (r.peak_bytes != x.best || r.verdict != MNEM_PLACE_OPTIMAL)
@@ -179,7 +179,7 @@ static void a_step_with_gaps_reaches_the_bound(void **state) {
     static step x;
     mnem_place_result r;
     make_step(&x);
-    const mnem_place_options options = {.seconds = 20};
+    const mnem_place_options options = {.seconds = 1e6};
     assert_int_equal(mnem_place_solve_constrained(x.b, x.w, MANY, &options, &r), MNEM_OK);
     assert_step_valid(&x);
     assert_int_equal(r.verdict, MNEM_PLACE_OPTIMAL);

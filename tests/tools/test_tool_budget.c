@@ -10,7 +10,7 @@
 
 #include "kit/kit.h"
 #include "mnem/base.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 enum { WORDS = 26, LESS = 256 << 10, STEP = 128 << 10 };
 
@@ -32,47 +32,20 @@ static tool_result run_within(const command *c, uint64_t budget, bool json) {
     return tool_run(NULL, args);
 }
 
-/* What the text of a refusal names, in bytes. */
-static uint64_t least_of(const tool_result *r) {
-    char size[24];
-    uint64_t bytes;
-    const char *least = strstr(r->err, "the least is --memory ");
-    if (r->code != 3 || !least) fail_msg("exit code %d: %s", r->code, r->err);
-    assert_int_equal(sscanf(least, "the least is --memory %23s", size), 1);
-    assert_int_equal(mnem_size_parse(size, &bytes), MNEM_OK);
-    return bytes;
-}
-
 /* Sizes are named in steps: one may lie between. */
 static void refused_with(const command *c, uint64_t budget, uint64_t least) {
     const tool_result r = run_within(c, budget, false);
-    const uint64_t named = least_of(&r);
+    const uint64_t named = tool_least(&r);
     assert_int_equal(r.out_bytes, 0);
     if (named + STEP < least || named > least + STEP)
         fail_msg("within %llu: the least is %llu, not %llu", (unsigned long long)budget,
                  (unsigned long long)named, (unsigned long long)least);
 }
 
-/* The program's own size: with less a run can't even begin. */
-static uint64_t program_bytes(void) {
-    const tool_result r =
-        RUN("plan", tool_model, "--memory", MNEM_RELEASE ? "64M" : "1G", "--json");
-    uint64_t bytes = 0;
-    size_t i;
-    json_t *line, *plan = json_loads(r.out, 0, NULL);
-    json_array_foreach(
-        json_object_get(plan, "lines"), i,
-        line) if (!strcmp(json_string_value(json_object_get(line, "tag")), "code and libraries"))
-        bytes = (uint64_t)json_integer_value(json_object_get(line, "bytes"));
-    json_decref(plan);
-    assert_true(bytes > 0);
-    return bytes;
-}
-
 static void walk_budgets(const command *c) {
-    const uint64_t program = program_bytes();
+    const uint64_t program = tool_program_bytes(); /* with less a run can't even begin */
     const tool_result first = run_within(c, 1 << 20, false);
-    const uint64_t least = least_of(&first);
+    const uint64_t least = tool_least(&first);
     print_message("%s: the least is %llu bytes\n", c->word[0], (unsigned long long)least);
     refused_with(c, 2 << 20, least);
     refused_with(c, program - 1, least);
@@ -208,7 +181,7 @@ static void train_from_a_model_fits_in_the_least(void **state) {
                         folder("trained")}};
     if (!MNEM_RELEASE) return; /* sanitizers take more than any such budget */
     tool_result r = run_within(&c, 2 << 20, false);
-    const uint64_t least = least_of(&r);
+    const uint64_t least = tool_least(&r);
     r = run_within(&c, least, false);
     if (r.code != 0) fail_msg("within %llu: %s", (unsigned long long)least, r.err);
 }
@@ -235,9 +208,10 @@ static void a_budget_that_was_chosen_is_said(void **state) {
 static void an_endless_prompt_is_refused_soon(void **state) {
     (void)state;
     struct rusage usage;
-    const tool_result r = RUN("run", tool_model, "-f", "/dev/zero", "-q", "--memory", "16M");
+    const char *memory = MNEM_RELEASE ? tool_memory(9 * MIB) : "16M";
+    const tool_result r = RUN("run", tool_model, "-f", "/dev/zero", "-q", "--memory", memory);
     assert_int_equal(r.code, 3);
-    assert_non_null(strstr(r.err, " far beyond a budget of 16 MiB"));
+    assert_non_null(strstr(r.err, " far beyond a budget of "));
     assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
     if (!MNEM_SANITIZED) assert_true(usage.ru_maxrss < 160 << 10); /* KiB, of all runs above */
 }

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
 #include "tools/chat/chat_run.h"
 #include "tools/chat/model_copy.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
 
 /* ---- what is said ---- */
@@ -50,7 +52,7 @@ static void a_turn_evaluates_only_what_is_new(void **state) {
     const int first = atoi(screen + expect_from(at, "prompt "));
     at = expect_from(at, "1 turn");
     at = expect_from(at, "> ");
-    usleep(1100000);
+    for (const time_t then = time(NULL); time(NULL) == then;) usleep(10000);
     type("Yes\n");
     at = expect_from(at, "(-n)");
     at = expect_from(at, "> ");
@@ -167,11 +169,10 @@ static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     at = expect_from(at, " ");
     type("\x03");
     at = expect_from(at, "> ");
-    usleep(200000); /* Ctrl-C empties the terminal's queue */
-    assert_null(strstr(screen, "to leave)"));
     type("/stats\n");
     at = expect_from(at, "of 4096 tokens, 1 turn"); /* what there is of it stays */
     at = expect_from(at, "> ");
+    assert_null(strstr(screen, "to leave)"));
     type("/quit\n");
     expect_from(at, " · peak ");
     assert_int_equal(chat_end(), 0);
@@ -181,7 +182,7 @@ static void a_signal_ends_a_chat_with_its_peak(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "-n", "8");
     const size_t at = expect_from(0, "> ");
-    usleep(100000); /* waiting for a line */
+    moment_sleeps(chat_child); /* waiting for a line */
     kill(chat_child, SIGTERM);
     expect_from(at, " · peak ");
     assert_int_equal(chat_end(), 128 + SIGTERM);
@@ -250,8 +251,8 @@ static void an_end_typed_during_an_answer_ends_the_chat_behind_it(void **state) 
     CHAT("run", model, "--temp", "0", "-n", "60");
     size_t at = expect_from(0, "> ");
     type("Hello\n");
-    at = expect_from(at, "Hello");
-    usleep(30000);
+    at = expect_from(at, "Hello\r\n");
+    at = expect_from(at, " ");
     type("\x04");
     at = expect_from(at, "(-n)");
     expect_from(at, "peak ");

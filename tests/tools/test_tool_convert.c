@@ -8,7 +8,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_file.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 static const char llama[] = MNEM_TEST_DATA "/folders/llama_3";
 
@@ -32,7 +32,7 @@ static void a_folder_runs_as_its_file_does(void **state) {
         assert_true(strlen(from_folder) > 0);
         /* Streamed, too: the rows that are made are made once more in every pass. */
         r = RUN("run", folders[i], "-p", "In the beginning", "-n", "20", "--temp", "0", "-q",
-                "--memory", MNEM_RELEASE ? "9900K" : "2G", "-c", "64"); /* sanitizers take more */
+                "--memory", tool_memory(2775 * KIB), "-c", "64");
         assert_string_equal(r.out, from_folder);
         r = RUN("run", at("a.gguf"), "-p", "In the beginning", "-n", "20", "--temp", "0", "-q");
         assert_string_equal(r.out, from_folder);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 static const char bert[] = MNEM_SOURCE "/tests/data/architectures/bert.gguf"; /* 256 tokens */
 static const char lfm2[] = MNEM_SOURCE "/tests/data/architectures/lfm2.gguf";
@@ -46,7 +46,7 @@ static void lines_of_a_file_give_what_texts_do(void **state) {
     assert_string_equal(RUN_INPUT("abc\n(d e f)\nlast\n", "embed", bert, "-f", "-", "-q").out,
                         want);
     assert_string_equal(RUN("embed", bert, "abc", "(d e f)", "last", "-q", "--memory",
-                            MNEM_RELEASE ? "9M" : "2G", "-t", "1")
+                            tool_memory(2 * MIB), "-t", "1")
                             .out,
                         want);
 }

@@ -12,6 +12,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_model.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
 
 static const char table[] = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n";
@@ -162,7 +163,7 @@ static void an_interrupt_ends_a_text_that_nobody_takes(void **state) {
         usleep(1000);
         assert_int_equal(ioctl(out, FIONREAD, &waits), 0);
     }
-    usleep(100000);
+    moment_sleeps(pid);
     kill(pid, SIGINT);
     assert_int_equal(tool_wait(pid), 130);
     text[read(err, text, sizeof text - 1)] = 0;

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
 
 /* MiniMalloc's example: 12 bytes are enough, and needed. */
@@ -182,21 +183,6 @@ static void the_picture_has_a_band_for_each_space(void **state) {
 
 /* ---- signals ---- */
 
-/* Until the process handles the signal, or is gone. */
-static void wait_for_handler(pid_t pid, int signal) {
-    for (int tries = 0; tries < 20000; tries++) {
-        char path[64], line[128];
-        unsigned long long caught = 0;
-        snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-        FILE *file = fopen(path, "r");
-        if (!file) return;
-        while (fgets(line, sizeof line, file)) sscanf(line, "SigCgt: %llx", &caught);
-        fclose(file);
-        if (caught >> (signal - 1) & 1) return;
-        usleep(1000);
-    }
-}
-
 /* Sizes that alignment wastes: the bound is out of reach and no better one is proved. */
 static const char *endless_table(void) {
     static char text[20000];
@@ -221,8 +207,7 @@ static void assert_stopped(int signal, const char *space, const char *other) {
     const pid_t pid = tool_start((const char *const[]){"place", endless_table(), "--time", "100",
                                                        "-o", csv, "--svg", svg, space, other, NULL},
                                  &out, &err);
-    wait_for_handler(pid, signal);
-    usleep(50000);
+    moment_handles(pid, signal); /* from then on it ends the search, and nothing else */
     kill(pid, signal);
     assert_int_equal(tool_wait(pid), 128 + signal);
     size_t n = 0;

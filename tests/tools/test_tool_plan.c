@@ -7,7 +7,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_model.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 static json_t *json_of(const tool_result *r, int code) {
     if (r->code != code) fail_msg("exit code %d: %s", r->code, r->err);
@@ -115,7 +115,8 @@ static void a_plan_says_how_many_experts_memory_holds(void **state) {
     if (!MNEM_RELEASE) return; /* sanitizers take more than such a budget */
     make_model(at("experts.gguf"), "--arch olmoe --embd 256 --layers 4 --experts 16 "
                                    "--experts-used 4 --ff 256 --ff-expert 256 --type Q4_0");
-    tool_result r = RUN("plan", at("experts.gguf"), "--ctx", "64", "--memory", "14M", "--explain");
+    tool_result r = RUN("plan", at("experts.gguf"), "--ctx", "64", "--memory", tool_memory(7 * MIB),
+                        "--explain");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "all weights but experts stay in memory"));
     assert_non_null(strstr(r.out, " of 64 in memory ("));
@@ -247,9 +248,10 @@ static void a_device_too_small_is_refused_with_the_capacity_that_does(void **sta
 
 static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state) {
     (void)state;
-    const char *const budgets[] = {"800M", "96M"}; /* the second: parts are computed again */
+    const char *const budgets[] = {
+        tool_memory(800 * MIB), tool_memory(89 * MIB)}; /* the second: parts are computed again */
     const char *svg = at("step.svg");
-    const int count = MNEM_SANITIZED ? 1 : 2; /* sanitizers take more than the second */
+    const int count = MNEM_RELEASE ? 2 : 1; /* sanitizers take more than the second */
     for (int i = 0; i < count; i++) {
         tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "4", "-c", "128",
                             "-t", "2", "--memory", budgets[i], "--json");
@@ -266,7 +268,8 @@ static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state)
     assert_non_null(strstr(r.out, "forward and backward"));
     assert_non_null(strstr(file_text(svg), "a training step, 2 x 64 tokens"));
     remove(svg);
-    r = RUN("graph", tool_model, "--phase", "train", "--memory", "20M");
+    r = RUN("graph", tool_model, "--phase", "train", "--memory",
+            MNEM_RELEASE ? tool_memory(13 * MIB) : "20M");
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.err, "--memory"));
 }

@@ -10,6 +10,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_file.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
 
 static const char small[] = "a 1 1048576 0\na 2 2097152 1\nf 1\na 3 524288 0\nf 2\nf 3\n";
@@ -275,7 +276,8 @@ static void an_interrupt_ends_it_cleanly(void **state) {
     assert_non_null(writer);
     fputs("a 1 5 0\n", writer);
     fflush(writer);
-    usleep(300000);
+    moment_taken(fileno(writer));
+    moment_sleeps(pid);
     kill(pid, SIGINT); /* nothing else wakes it */
     assert_int_equal(tool_wait(pid), 130);
     fclose(writer);

@@ -7,7 +7,7 @@
 
 #include "kit/kit.h"
 #include "tools/chat/chat_run.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 #define PROMPT "In the beginning God created"
 
@@ -99,16 +99,8 @@ static void verbose_shows_the_plan_and_the_ledger_as_tables(void **state) {
 
 /* A budget in which weights are read from disk: between the least and what holds all. */
 static const char *streaming(void) {
-    static char memory[32];
-    char least[32] = "";
-    uint64_t bytes = 0;
     const tool_result r = RUN("plan", "--memory", "1M");
-    const char *named = strstr(r.err, "the least is --memory ");
-    assert_non_null(named);
-    assert_int_equal(sscanf(named, "the least is --memory %31s", least), 1);
-    must(mnem_size_parse(least, &bytes));
-    snprintf(memory, sizeof memory, "%llu", (unsigned long long)bytes + MIB);
-    return memory;
+    return tool_bytes(tool_least(&r) + MIB);
 }
 
 static void a_plan_that_reads_from_disk_says_what_would_be_faster(void **state) {

@@ -3,66 +3,22 @@
  * FILE.tmp is left either.
  *
  * The moment is exact: the kernel sends the signals from within the call that makes FILE.tmp, the
- * first file of its folder (fcntl(2), F_NOTIFY: a signal at the next change of a folder). */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* F_NOTIFY, F_SETSIG */
-#endif
-#include <fcntl.h>
+ * first file of its folder (moment_created). */
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "mnem/trace_read.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/train/train_words.h"
 
-enum { NO_NOTICES = 77, ARGS = 32 };
-
 static char written[256]; /* the folder that a run writes into */
-static bool twice;        /* another signal comes with the first */
-
-/* This process gets the signal when the first file of the folder is made, also after its exec. */
-static void arm(int number) {
-    const int fd = open(written, O_RDONLY | O_DIRECTORY);
-    if (fd < 0 || fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, number) != 0 ||
-        fcntl(fd, F_NOTIFY, DN_CREATE) != 0)
-        _exit(NO_NOTICES);
-}
-
-static void become(int number, const char *const *args) {
-    const char *argv[ARGS + 2] = {"mnem"};
-    for (int i = 0; args[i] && i < ARGS; i++) argv[i + 1] = args[i];
-    const int out = open("/dev/null", O_RDWR);
-    const int err = open(at("err.txt"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(out, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    signal(SIGHUP, SIG_DFL);             /* the tests may run under nohup */
-    setenv("MALLOC_PERTURB_", "165", 1); /* what was freed is no pointer (mallopt(3)) */
-    arm(number);
-    if (twice) arm(number == SIGINT ? SIGTERM : SIGINT);
-    execv(MNEM_COMMAND, (char *const *)argv);
-    _exit(127);
-}
-
-/* The exit code of `mnem args...`; a signal that killed it fails the test. */
-static int run_until_written(int number, const char *const *args) {
-    int status;
-    const pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) become(number, args);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (WIFSIGNALED(status)) fail_msg("%s: killed by signal %d", args[0], WTERMSIG(status));
-    if (WEXITSTATUS(status) == NO_NOTICES) skip(); /* a kernel without F_NOTIFY */
-    return WEXITSTATUS(status);
-}
 
 static const char *begin(const char *file) {
     static char path[512];
@@ -88,7 +44,7 @@ static void trace_is_whole(const char *path) {
 #define TRACED(number, path, ...)                                                                  \
     traced(number, path, (const char *const[]){__VA_ARGS__, "--trace", path, NULL})
 static void traced(int number, const char *path, const char *const *args) {
-    const int code = run_until_written(number, args);
+    const int code = moment_created(written, number, 0, args);
     if (code != 0) fail_msg("%s: exit code %d: %s", args[0], code, content(at("err.txt")));
     char only[64];
     snprintf(only, sizeof only, "%s ", strrchr(path, '/') + 1);
@@ -146,16 +102,34 @@ static void quantize_leaves_nothing(void **state) {
     (void)state;
     const char *path = begin("q.gguf");
     const char *const args[] = {"quantize", tool_model, path, "--type", "Q4_0", NULL};
-    assert_int_equal(run_until_written(SIGTERM, args), 128 + SIGTERM);
+    assert_int_equal(moment_created(written, SIGTERM, 0, args), 128 + SIGTERM);
     assert_string_equal(names(written), "");
+}
+
+/* While the model is walked, whose states are in a file that has lost its name, and when all that
+ * was counted is written. */
+static void a_calibration_that_is_stopped_leaves_nothing(void **state) {
+    (void)state;
+    char text[256], counts[272];
+    snprintf(text, sizeof text, "%s", tool_file("many.txt", words()));
+    for (int i = MNEM_RELEASE ? 0 : 1; i < 2; i++) { /* sanitizers take more than the first */
+        const char *path = begin("q.gguf");
+        if (i) assert_int_equal(truncate(text, 3000), 0);
+        snprintf(counts, sizeof counts, "%s/q.imatrix", written);
+        const char *const args[] = {"quantize",    tool_model, path,
+                                    "Q4_0",        "-c",       "64",
+                                    "--calibrate", text,       "--imatrix-out",
+                                    counts,        "--memory", i ? "2G" : tool_memory(9 * MIB),
+                                    "--no-table",  NULL};
+        assert_int_equal(moment_created(written, SIGINT, 0, args), 128 + SIGINT);
+        assert_string_equal(names(written), i ? "q.imatrix " : "");
+    }
 }
 
 /* On its way out a run takes away what it was writing. */
 #define LEFT(...) left((const char *const[]){__VA_ARGS__, NULL})
 static void left(const char *const *args) {
-    twice = true;
-    const int code = run_until_written(SIGTERM, args);
-    twice = false;
+    const int code = moment_created(written, SIGTERM, SIGINT, args);
     if (code != 128 + SIGTERM && code != 128 + SIGINT) /* whichever came second */
         fail_msg("%s: exit code %d: %s", args[0], code, content(at("err.txt")));
     assert_string_equal(names(written), "");
@@ -183,6 +157,7 @@ int main(void) {
         cmocka_unit_test(train_keeps_its_trace),
         cmocka_unit_test(replay_keeps_its_trace),
         cmocka_unit_test(quantize_leaves_nothing),
+        cmocka_unit_test(a_calibration_that_is_stopped_leaves_nothing),
         cmocka_unit_test(a_second_signal_leaves_no_half_trace),
         cmocka_unit_test(a_second_signal_leaves_no_half_model),
     };

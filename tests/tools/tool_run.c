@@ -146,7 +146,6 @@ tool_result tool_run(const char *input, const char *const *args) {
     assert_true(in >= 0);
     assert_int_equal(pipe(out), 0);
     assert_int_equal(pipe(err), 0);
-    double start = now();
     pid_t pid = spawn(args, in, out[1], err[1]);
     close(in);
     close(out[1]);
@@ -155,7 +154,6 @@ tool_result tool_run(const char *input, const char *const *args) {
     close(out[0]);
     close(err[0]);
     r.code = tool_wait(pid);
-    r.seconds = now() - start;
     return r;
 }
 

@@ -15,11 +15,10 @@ typedef struct tool_result {
     int code; /* exit code; 128 + number for a signal */
     char *out, *err;
     size_t out_bytes, err_bytes;
-    double seconds;
 } tool_result;
 
 /* Runs `mnem args...` (NULL ends them) with input as standard input (NULL: none). A run that takes
- * over a minute is killed. */
+ * over ten minutes is killed. */
 tool_result tool_run(const char *input, const char *const *args);
 #define RUN(...)             tool_run(NULL, (const char *const[]){__VA_ARGS__, NULL})
 #define RUN_INPUT(text, ...) tool_run(text, (const char *const[]){__VA_ARGS__, NULL})

@@ -5,14 +5,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fail_point.h"
 #include "base/heap.h"
-#include "base/random.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "train/checkpoint/checkpoint.h"
@@ -23,11 +21,13 @@ static const char *path;
 
 static mnem__fail_point calls;
 static int error_now = ENOSPC; /* 0: writes are cut short instead */
+static bool kills_now;         /* the call ends this process instead; writes do half before */
 
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
     if (!mnem__fail_point_hit(&calls)) return __real_write(fd, bytes, n);
+    if (kills_now && __real_write(fd, bytes, n / 2) >= 0) raise(SIGKILL);
     if (error_now == 0) return __real_write(fd, bytes, (n + 1) / 2);
     errno = error_now;
     return -1;
@@ -37,6 +37,7 @@ ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset) {
     if (!mnem__fail_point_hit(&calls)) return __real_pwrite(fd, bytes, n, offset);
+    if (kills_now && __real_pwrite(fd, bytes, n / 2, offset) >= 0) raise(SIGKILL);
     if (error_now == 0) return __real_pwrite(fd, bytes, (n + 1) / 2, offset);
     errno = error_now;
     return -1;
@@ -44,6 +45,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset) {
 
 static bool fails_now(void) {
     if (error_now == 0 || error_now == EINTR || !mnem__fail_point_hit(&calls)) return false;
+    if (kills_now) raise(SIGKILL);
     errno = error_now;
     return true;
 }
@@ -438,41 +440,39 @@ static void no_memory_anywhere_is_reported(void **state) {
 
 /* ---- kills ---- */
 
-enum { KILLS = 120, SEED = 5 };
-
-/* Writes one step after another; says each that is done. */
-static void write_forever(_Atomic uint64_t *done) {
-    for (uint64_t step = *done + 1;; step++) {
+/* Writes steps, and is killed in the n-th call of the system. */
+static pid_t write_until(uint64_t n, uint64_t steps) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    kills_now = true;
+    mnem__fail_point_set(&calls, n, false);
+    for (uint64_t step = 1; step <= steps; step++)
         if (write_step(step) != MNEM_OK) _exit(1);
-        atomic_store(done, step);
-    }
+    _exit(0);
 }
 
-static void killed_at_any_moment_one_is_whole(void **state) {
+/* A call later it is the same one, or the next. */
+static void killed_in_any_call_one_is_whole(void **state) {
     (void)state;
-    int between = 0;
-    _Atomic uint64_t *done =
-        mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(done != MAP_FAILED);
-    assert_int_equal(write_step(0), MNEM_OK);
-    for (uint64_t i = 0; i < KILLS; i++) {
-        const pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) write_forever(done);
-        usleep(200 + mnem__random(SEED, 0, i) % 8000);
-        int status;
-        kill(child, SIGKILL);
+    enum { STEPS = 3 };
+    uint64_t last = 0, n = 0;
+    int between = 0, status;
+    for (;;) {
+        assert_int_equal(write_step(0), MNEM_OK);
+        const pid_t child = write_until(++n, STEPS);
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        if (WIFEXITED(status)) break;
+        assert_int_equal(WTERMSIG(status), SIGKILL);
         const uint64_t step = read_step(path);
-        assert_true(step == *done || step == *done + 1);
+        assert_in_range(step, last, last + 1);
+        last = step;
         between += access(kit_path("run.tmp"), F_OK) == 0;
-        *done = step;
     }
-    print_message("seed %d: %d kills, %d of them while one was written, %llu written\n", SEED,
-                  KILLS, between, (unsigned long long)*done);
-    assert_true(between > 0 && *done > 0);
-    munmap(done, sizeof *done);
+    assert_true(WEXITSTATUS(status) == 0 && last == STEPS);
+    print_message("%llu kills, %d of them while a file was written\n", (unsigned long long)n - 1,
+                  between);
+    assert_true(between > 3 * STEPS && n - 1 > (uint64_t)between);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -494,7 +494,7 @@ int main(void) {
         TEST(short_writes_and_signals_are_gone_over),
         TEST(a_stray_temporary_is_ignored_and_replaced),
         TEST(no_memory_anywhere_is_reported),
-        TEST(killed_at_any_moment_one_is_whole),
+        TEST(killed_in_any_call_one_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void a_predicted_time_leaves_nothing_behind(void **unused) {
     mnem_ledger_info_get(ledger, &after);
     assert_int_equal(after.bytes_live, before.bytes_live);
     assert_true(after.bytes_peak <= plan.peak_bytes);
-    assert_true(seconds > 0 && seconds < 10);
+    assert_true(seconds > 0 && isfinite(seconds));
     plan.macs_per_step *= 1000; /* a thousand times the work */
     assert_int_equal(mnem_train_seconds(&o, &plan, &twice), MNEM_OK);
     assert_true(twice > seconds);

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_growth.h"
 #include "mnem/tokenizer.h"
 #include "model/tokenizer/tokenizer_case.h"
 
@@ -250,30 +250,40 @@ static void create_and_encode_survive_every_failed_allocation(void **state) {
     }
 }
 
-/* In processor time, a hundred times what it takes. */
-static void a_long_text_of_one_thing_is_quick(void **state) {
+typedef struct repeated {
+    mnem_tokenizer *tokenizer;
+    const char *unit;
+    char *text;
+} repeated;
+
+static void encode_repeated(void *context, size_t n) {
+    const repeated *r = context;
+    const size_t length = strlen(r->unit);
+    const int32_t *ids;
+    size_t count;
+    for (size_t i = 0; i < n; i++) r->text[i] = r->unit[i % length];
+    r->text[n - 1] = 'b';
+    assert_int_equal(mnem_tokenizer_encode(r->tokenizer, r->text, n, 0, &ids, &count), MNEM_OK);
+}
+
+static void the_work_for_a_text_of_one_thing_grows_as_its_length(void **state) {
     (void)state;
+    enum { SMALL = 4000, LARGE = 16 * SMALL };
     const char *const units[] = {"a", " ", "\n", "\xFF", "\xE2", "7", "<|a|", "\xE4\xBD\xA0", "'s"};
-    const size_t n = 250000;
-    char *text = malloc(n);
-    assert_non_null(text);
+    repeated r = {.text = malloc(LARGE)};
+    assert_non_null(r.text);
     for (int kind = 0; kind < VOCABS; kind++) {
         vocab_file f = vocab_of(kind);
         opened o = open_vocab(&f);
+        r.tokenizer = o.t;
         for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-            for (size_t i = 0; i < n; i++) text[i] = units[u][i % strlen(units[u])];
-            text[n - 1] = 'b';
-            const int32_t *ids;
-            size_t count;
-            const clock_t start = clock();
-            assert_int_equal(mnem_tokenizer_encode(o.t, text, n, 0, &ids, &count), MNEM_OK);
-            const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-            if (seconds > 0.5) print_message("unit %zu: %.2f s\n", u, seconds);
-            assert_true(seconds < 5); /* quadratic would be a minute */
+            r.unit = units[u];
+            const double times = assert_grows_in_proportion(encode_repeated, &r, SMALL, LARGE);
+            if (times > 24) print_message("vocabulary %d, unit %zu: %.1f\n", kind, u, times);
         }
         close_opened(&o);
     }
-    free(text);
+    free(r.text);
 }
 
 static void scratch_is_given_back(void **state) {
@@ -313,7 +323,7 @@ int main(void) {
         cmocka_unit_test(a_file_that_lies_is_refused_by_the_field),
         cmocka_unit_test(odd_vocabularies_are_accepted),
         cmocka_unit_test(create_and_encode_survive_every_failed_allocation),
-        cmocka_unit_test(a_long_text_of_one_thing_is_quick),
+        cmocka_unit_test(the_work_for_a_text_of_one_thing_grows_as_its_length),
         cmocka_unit_test(scratch_is_given_back),
         cmocka_unit_test(too_long_a_text_is_refused),
     };

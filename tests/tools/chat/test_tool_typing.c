@@ -12,6 +12,7 @@
 #include "kit/kit_file.h"
 #include "tools/chat/chat_run.h"
 #include "tools/chat/model_copy.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
 
 #define PASTE(text) "\033[200~" text "\033[201~"
@@ -101,7 +102,8 @@ static void a_message_survives_another_width(void **state) {
     type("aaaaaaaaaa bbbbbbbbbb cccccccccc dddddddddd ");
     at = expect_from(at, "dddddddddd");
     chat_resize(24);
-    usleep(50000);
+    moment_delivered(chat_child, SIGWINCH);
+    moment_sleeps(chat_child);
     assert_said("aaaaaaaaaa bbbbbbbbbb cccccccccc dddddddddd eeeeeeeeee", say("eeeeeeeeee\n", at));
 }
 
@@ -112,7 +114,7 @@ static void a_chat_that_was_stopped_goes_on(void **state) {
     type("half a ");
     at = expect_from(at, "half a ");
     kill(chat_child, SIGSTOP);
-    usleep(100000);
+    moment_stopped(chat_child);
     kill(chat_child, SIGCONT);
     at = expect_from(at, "\033[?2004h");
     assert_said("half a message", say("message\n", expect_from(at, "> half a")));
@@ -141,7 +143,7 @@ static void interrupt_drops_what_is_half_typed(void **state) {
         type(i < 2 ? "half" : "\"\"\"\nhalf\n");
         at = expect_from(at, "half");
         if (i == 2) at = expect_from(at, "... ");
-        usleep(50000);
+        moment_sleeps(chat_child);
         type("\x03");
         at = expect_from(at, "^C\r\n");
         at = expect_from(at, "> ");

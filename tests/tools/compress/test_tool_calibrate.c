@@ -1,6 +1,5 @@
 /* test_tool_calibrate.c: `mnem quantize --calibrate` as users run it: what it writes, the same
  * bytes in little memory, what it refuses, and that nothing is left of a run that was stopped. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,28 +191,6 @@ static void a_test_that_does_not_fit_is_refused_before_the_work(void **state) {
     assert_false(is_there(at("no.gguf")));
 }
 
-/* The model that ships, which takes seconds. */
-static void ctrl_c_leaves_nothing(void **state) {
-    int out, err;
-    (void)state;
-    const char *const args[] = {"quantize",         tool_model,
-                                at("stopped.gguf"), "Q4_0",
-                                "--calibrate",      text,
-                                "--memory",         MNEM_RELEASE ? "16M" : "2G",
-                                "--imatrix-out",    at("stopped.imatrix"),
-                                "--no-table",       NULL};
-    const pid_t pid = tool_start(args, &out, &err);
-    usleep(100 * 1000);
-    assert_int_equal(kill(pid, SIGINT), 0);
-    assert_int_equal(tool_wait(pid), 130);
-    close(out);
-    close(err);
-    assert_false(is_there(at("stopped.gguf")));
-    assert_false(is_there(at("stopped.gguf.tmp")));
-    assert_false(is_there(at("stopped.gguf.states")));
-    assert_false(is_there(at("stopped.imatrix")));
-}
-
 static int end(void **state) {
     (void)state;
     free(text);
@@ -231,7 +208,6 @@ int main(void) {
         cmocka_unit_test(a_text_gives_a_table_at_the_end),
         cmocka_unit_test(where_there_can_be_none_that_is_said_first),
         cmocka_unit_test(a_test_that_does_not_fit_is_refused_before_the_work),
-        cmocka_unit_test(ctrl_c_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, end);
 }

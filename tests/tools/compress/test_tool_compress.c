@@ -156,9 +156,12 @@ static void plain_types_have_fewer_bits_than_the_source(void **state) {
 
 /* ---- what is refused ---- */
 
+#define WORSEN(...)                                                                                \
+    RUN("quantize", quantized, out, "Q2_K", "--test", text, "-c", "64", "-q", "-t", "1",           \
+        __VA_ARGS__)
+
 static tool_result refused(void) {
-    return RUN("quantize", quantized, out, "Q2_K", "--test", text, "-c", "64", "-q", "-t", "1",
-               "--max-loss", "0.5");
+    return WORSEN("--max-loss", "0.5");
 }
 
 static void a_loss_above_the_limit_leaves_nothing(void **state) {
@@ -188,13 +191,30 @@ static void what_was_there_stays_when_the_new_one_is_refused(void **state) {
     assert_int_equal(files_there(), 1);
 }
 
-static void a_loss_within_the_limit_is_written(void **state) {
-    (void)state;
+/* What is lost without a limit, in percent. */
+static double loss_measured(void) {
     begin();
-    const tool_result r = QUANTIZE("Q8_0", "--max-loss", "5");
-    assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, " changed"));
-    assert_int_equal(files_there(), 1);
+    const tool_result r = WORSEN("--json");
+    json_t *table = table_of(&r);
+    const size_t rows = json_array_size(json_object_get(table, "rows"));
+    const double loss = 100 * (number(row(table, rows - 1), "ratio") - 1);
+    json_decref(table);
+    assert_true(loss > 0.1);
+    return loss;
+}
+
+static void a_limit_is_held_to_a_hundredth_of_the_loss(void **state) {
+    (void)state;
+    char limit[32];
+    const double loss = loss_measured();
+    for (int written = 0; written < 2; written++) {
+        begin();
+        snprintf(limit, sizeof limit, "%.6f", (written ? 1.01 : 0.99) * loss);
+        const tool_result r = WORSEN("--max-loss", limit);
+        assert_int_equal(r.code, !written);
+        assert_int_equal(strstr(r.out, " changed") != NULL, written);
+        assert_int_equal(files_there(), written);
+    }
     assert_int_equal(RUN("info", out).code, 0);
 }
 
@@ -264,7 +284,7 @@ int main(void) {
         cmocka_unit_test(plain_types_have_fewer_bits_than_the_source),
         cmocka_unit_test(a_loss_above_the_limit_leaves_nothing),
         cmocka_unit_test(what_was_there_stays_when_the_new_one_is_refused),
-        cmocka_unit_test(a_loss_within_the_limit_is_written),
+        cmocka_unit_test(a_limit_is_held_to_a_hundredth_of_the_loss),
         cmocka_unit_test(the_table_is_drawn),
         cmocka_unit_test(options_of_a_test_need_one),
         cmocka_unit_test(an_interrupt_takes_away_what_lies_beside),

@@ -9,7 +9,7 @@
 #include "kit/kit.h"
 #include "kit/kit_model.h"
 #include "mnem/mnem.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 static char F16[256], Q8_0[256], Q4_0[256]; /* of two layers */
 static const char LLAMA[] = MNEM_TEST_DATA "/architectures/llama.gguf";
@@ -160,14 +160,10 @@ static void eight_bits_are_nearer_than_four(void **state) {
 
 /* What a refusal names. */
 static const char *least(void) {
-    static char size[24];
     const tool_result r =
         RUN("perplexity", Q4_0, text(), "--kl", F16, "-c", "64", "-q", "--memory", "2M");
-    assert_int_equal(r.code, 3);
-    const char *at = strstr(r.err, "the least is --memory ");
-    if (!at || !strstr(r.err, "the model and its reference need")) fail_msg("%s", r.err);
-    assert_int_equal(sscanf(at, "the least is --memory %23s", size), 1);
-    return size;
+    if (!strstr(r.err, "the model and its reference need")) fail_msg("%s", r.err);
+    return tool_bytes(tool_least(&r));
 }
 
 /* Streamed or not, on one thread or two. */
@@ -181,7 +177,8 @@ static void the_bits_are_those_of_any_budget_and_threads(void **state) {
             "--chunk", "7");
     assert_string_equal(r.out, first);
     if (!MNEM_RELEASE) return; /* sanitizers take more than such budgets */
-    const char *const budgets[] = {least(), "16M", "24M", "64M"};
+    const char *const budgets[] = {least(), tool_memory(9 * MIB), tool_memory(17 * MIB),
+                                   tool_memory(57 * MIB)};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         r = RUN("perplexity", Q4_0, text(), "--kl", F16, "-c", "64", "-q", "--json", "--memory",
                 budgets[i]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_moment.h"
 
 static bool has_mark(int pid, const char *mark) {
     static char text[64 * 1024];
@@ -25,33 +26,28 @@ static bool has_mark(int pid, const char *mark) {
     return false;
 }
 
-/* Its parent, and whether it runs: what has ended and isn't waited for doesn't. */
-static int parent_of(int pid, bool *runs) {
-    char path[64], text[512], state = 0;
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "rb");
-    if (!file) return 0;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    const char *end = strrchr(text, ')');
-    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) return 0;
-    *runs = state != 'Z' && state != 'X';
-    return parent;
-}
-
 int marked_find(const char *mark, const char *entry, int *pids) {
     DIR *all = opendir("/proc");
     int n = 0;
     assert_non_null(all);
     for (struct dirent *d; (d = readdir(all)) && n < MARKED_MAX;) {
         const int pid = isdigit((unsigned char)d->d_name[0]) ? atoi(d->d_name) : 0;
-        bool runs = false;
-        if (!pid || !parent_of(pid, &runs) || !runs || !has_mark(pid, mark)) continue;
+        if (!pid || moment_state(pid) == 'Z' || !has_mark(pid, mark)) continue;
         if (!entry || has_mark(pid, entry)) pids[n++] = pid;
     }
     closedir(all);
     return n;
+}
+
+pid_t find_rank(const char *mark, int rank) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}; /* Open MPI, MPICH */
+    char entry[64];
+    int pids[MARKED_MAX];
+    for (int i = 0; i < 2; i++) {
+        snprintf(entry, sizeof entry, "%s=%d", names[i], rank);
+        if (marked_find(mark, entry, pids) > 0) return pids[0];
+    }
+    return 0;
 }
 
 bool marked_are_there(const char *mark) {

@@ -1,8 +1,6 @@
 /* mpirun.c: runs under mpirun, what they say, and their processes. */
 #include "tools/ranks/mpirun.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,31 +124,6 @@ void read_table(const char *err, int ranks, uint64_t *peak, uint64_t *planned) {
 void check_table(const char *err, int ranks) {
     uint64_t peak[8], planned[8];
     read_table(err, ranks, peak, planned);
-}
-
-pid_t find_rank(const char *mark, int rank) {
-    char which[40];
-    DIR *all = opendir("/proc");
-    pid_t found = 0;
-    snprintf(which, sizeof which, "OMPI_COMM_WORLD_RANK=%d", rank);
-    assert_non_null(all);
-    for (struct dirent *d; (d = readdir(all)) && !found;) {
-        char path[300], text[32 * 1024];
-        bool marked = false, ranked = false;
-        snprintf(path, sizeof path, "/proc/%s/environ", d->d_name);
-        FILE *file = isdigit((unsigned char)d->d_name[0]) ? fopen(path, "rb") : NULL;
-        if (!file) continue;
-        const size_t n = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-        text[n] = 0;
-        for (size_t k = 0; k < n; k += strlen(text + k) + 1) {
-            marked = marked || strcmp(text + k, mark) == 0;
-            ranked = ranked || strcmp(text + k, which) == 0;
-        }
-        if (marked && ranked) found = (pid_t)atoi(d->d_name);
-    }
-    closedir(all);
-    return found;
 }
 
 void check_named(const said *s, int rank, pid_t process, const char *text) {

@@ -36,8 +36,6 @@ void read_said(const char *path, char *text, size_t n);
 /* Every rank's line of the table of an end: its peak is within its budget. peak, planned [8] */
 void read_table(const char *err, int ranks, uint64_t *peak, uint64_t *planned);
 void check_table(const char *err, int ranks);
-/* The process of this rank of the run that has the mark in its environment; 0: not there. */
-pid_t find_rank(const char *mark, int rank);
 /* A run that ended because this rank's process was lost: it failed, and the other ranks name the
  * process and say text of it. */
 void check_named(const said *s, int rank, pid_t process, const char *text);

@@ -239,20 +239,8 @@ static bool has_ended(fault_case *c) {
     return c->launcher == 0;
 }
 
-/* The process of the case's rank, with Open MPI or MPICH; 0: it isn't there yet. */
-static pid_t find_victim(const fault_case *c) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
-    char entry[64];
-    int pids[MARKED_MAX];
-    for (int i = 0; i < 2; i++) {
-        snprintf(entry, sizeof entry, "%s=%d", names[i], c->rank);
-        if (marked_find(c->mark, entry, pids) > 0) return pids[0];
-    }
-    return 0;
-}
-
 static bool has_begun(fault_case *c) {
-    if (!c->victim) c->victim = find_victim(c);
+    if (!c->victim) c->victim = find_rank(c->mark, c->rank);
     if (!c->victim || c->phase == BEGINS) return c->victim != 0;
     read_text(in(c, "err"), c->err);
     read_made(c, c->out);

@@ -10,6 +10,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_model.h"
+#include "tools/ranks/marked.h"
 #include "tools/ranks/mpirun.h"
 
 static void a_launcher_without_mnem_mpi_is_told_so(void **state) {

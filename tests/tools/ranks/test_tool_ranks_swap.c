@@ -11,12 +11,14 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/ranks/marked.h"
 #include "tools/ranks/mpirun.h"
 
 enum { ASKS = 8, TEXT = 8000 };
 
 /* serve.sh FOLDER COMMAND...: a server, run here; the asks at once, or what was run; its metrics;
- * its end. What it says to the asks is in the folder. */
+ * its end. With LOST in the environment the file asked says that pages have come back, and somebody
+ * else ends it. What it says to the asks is in the folder. */
 static const char serve_sh[] =
     "to=$1; shift; mkdir -p $to; :>$to/address; env \"$@\" >$to/address & P=$!\n"
     "while kill -0 $P 2>/dev/null; do A=$(cat $to/address); [ -n \"$A\" ] && break; sleep 0.1; "
@@ -24,7 +26,9 @@ static const char serve_sh[] =
     "[ -n \"$A\" ] || { touch $to/asked; wait $P; exit; }\n"
     "for i in 1 2 3 4 5 6 7 8; do curl -s $A/v1/completions -d @body$i >$to/answer$i & "
     "C=\"$C $!\"; done\n"
-    "[ -z \"$LOST\" ] || { touch $to/asked; wait $P; exit; }\n"
+    "[ -z \"$LOST\" ] || { until curl -s $A/metrics | grep -q "
+    "'^mnem_swap_bytes_total{direction=\"in\"} [1-9]'; do kill -0 $P || break; sleep 0.02; done; "
+    "touch $to/asked; wait $P; exit; }\n"
     "wait $C; curl -s $A/metrics >$to/metrics; kill -TERM $P; wait $P; true\n";
 
 static void write_script(const char *name, const char *text) {
@@ -146,7 +150,6 @@ static void a_rank_that_dies_meanwhile_is_named(void **state) {
     for (int rank = 1; rank < RANKS; rank++) {
         snprintf(to, sizeof to, "lost%d/asked", rank);
         while (access(at(to), R_OK) != 0) usleep(20000);
-        usleep(100000 * (useconds_t)rank);
         pid[rank] = find_rank(mark[rank], rank);
         assert_true(pid[rank] > 0 && kill(pid[rank], SIGKILL) == 0);
     }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/ranks/marked.h"
 #include "tools/ranks/mpirun.h"
 
 static void sharding_needs_ranks(void **state) {

@@ -58,10 +58,10 @@ static void a_client_that_sent_more_is_noticed_too(void **state) {
     server_start(&plain);
     const int fd = wait_for_later();
     client_send(fd, GET("/hello"));
-    usleep(20000);
+    let_arrive();
     close(fd);
     assert_true(within(none_waits));
-    assert_int_equal(seen_requests(), 1);
+    assert_int_equal(seen_requests(), 2);
     server_stop();
 }
 
@@ -356,9 +356,12 @@ static void a_drain_answers_what_was_asked(void **state) {
 static void a_stop_leaves_everybody(void **state) {
     (void)state;
     server_start(&plain);
-    const int fd = wait_for_later();
+    const int fd = wait_for_later(), idle = client_open();
+    client_send(idle, GET("/hello"));
+    assert_int_equal(client_read(idle).status, 200);
     server_drain();
-    usleep(20000);
+    assert_true(client_ended(idle)); /* it drains */
+    close(idle);
     assert_int_equal(seen_waiting(), 1);
     server_stop();
     assert_int_equal(client_read(fd).status, 0);

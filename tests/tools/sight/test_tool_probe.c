@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 /* Sanitizers take more. */
 #define BUDGET (MNEM_RELEASE ? "80M" : "600M")
@@ -61,7 +61,7 @@ static void too_little_is_refused_with_the_bytes(void **state) {
     assert_int_equal(r.code, 3);
     assert_int_equal(r.out_bytes, 0);
 #if MNEM_RELEASE
-    r = RUN("probe", "--memory", "10M", "-t", "9");
+    r = RUN("probe", "--memory", tool_memory(3 * MIB), "-t", "9");
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.err, "9 threads and a block"));
 #endif

@@ -17,6 +17,7 @@
 #include "mnem/replay.h"
 #include "mnem/report.h"
 #include "mnem/trace_read.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/http_client.h"
 #include "tools/train/train_words.h"
 
@@ -145,11 +146,11 @@ static void compare(const char *path, const json_t *ledger) {
 /* ---- run ---- */
 
 static json_t *run_traced(const char *path) {
-    return tool_last_object(RUN("run", tool_model, "-q", "--json", "--trace", path, "-p",
-                                PICK("And God said", "In the", "Now these are the names of"), "-n",
-                                PICK("1", "7", "40"), "--ctx", PICK("64", "128", "256"), "--kv",
-                                PICK("f16", "q8_0", "f32"), "--threads", PICK("1", "2", "3"),
-                                "--memory", MNEM_RELEASE ? PICK("24M", "32M", "1G") : "2G"));
+    return tool_last_object(RUN(
+        "run", tool_model, "-q", "--json", "--trace", path, "-p",
+        PICK("And God said", "In the", "Now these are the names of"), "-n", PICK("1", "7", "40"),
+        "--ctx", PICK("64", "128", "256"), "--kv", PICK("f16", "q8_0", "f32"), "--threads",
+        PICK("1", "2", "3"), "--memory", PICK(tool_memory(17 * MIB), tool_memory(25 * MIB), "2G")));
 }
 
 static void runs_are_told_to_the_byte(void **state) {
@@ -287,8 +288,8 @@ static void serve_traced(const char *path, char *text, size_t room) {
     char line[200] = "";
     const pid_t pid =
         tool_start((const char *const[]){"serve", "--port", "0", "-v", "--trace", path, "--memory",
-                                         MNEM_RELEASE ? "40M" : "2G", "--parallel",
-                                         PICK("1", "2", "4"), "--kv", PICK("f16", "q8_0"), NULL},
+                                         tool_memory(33 * MIB), "--parallel", PICK("1", "2", "4"),
+                                         "--kv", PICK("f16", "q8_0"), NULL},
                    &out, &err);
     for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
         assert_int_equal(read(out, line + n, 1), 1);

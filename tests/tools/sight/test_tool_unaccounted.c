@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/http_client.h"
 #include "tools/train/train_words.h"
 
@@ -29,8 +30,8 @@ static uint64_t number(const json_t *object, const char *key) {
 static void bytes_of_run_have_names(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip();
-    static const char *const rows[][2] = {
-        {"--threads", "1"}, {"--memory", "24M"}, {"--kv", "q8_0"}, {"--ctx", "64"}};
+    const char *const rows[][2] = {
+        {"--threads", "1"}, {"--memory", tool_memory(6 * MIB)}, {"--kv", "q8_0"}, {"--ctx", "64"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_t *o = tool_last_object(RUN("run", tool_model, "-p", "And God said", "-n", "24", "-q",
                                          "--json", rows[i][0], rows[i][1]));
@@ -77,8 +78,9 @@ static void bytes_of_serve_have_names(void **state) {
     if (!MNEM_RELEASE) skip();
     int out, err;
     char line[200] = "";
-    const pid_t pid = tool_start(
-        (const char *const[]){"serve", "--port", "0", "-q", "--memory", "40M", NULL}, &out, &err);
+    const pid_t pid = tool_start((const char *const[]){"serve", "--port", "0", "-q", "--memory",
+                                                       tool_memory(33 * MIB), NULL},
+                                 &out, &err);
     for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
         assert_int_equal(read(out, line + n, 1), 1);
     client_to(atoi(strrchr(line, ':') + 1));

@@ -12,6 +12,8 @@
 
 #include "kit/kit.h"
 #include "kit/kit_random.h"
+#include "tools/kit/tool_memory.h"
+#include "tools/kit/tool_moment.h"
 #include "tools/train/train_run.h"
 
 static void a_model_comes_out_of_text(void **state) {
@@ -55,14 +57,9 @@ static void a_budget_holds_and_changes_nothing(void **state) {
     if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
     const logged whole = whole_run(folder("large"));
     const char *out = folder("small");
-    tool_result r = RUN("train", "-q", "--memory", "6M", "--threads", "1", "--data", text_file(),
+    tool_result r = RUN("train", "-q", "--memory", "1M", "--threads", "1", "--data", text_file(),
                         "--config", config_file(), "--out", out);
-    assert_int_equal(r.code, 3);
-    assert_true(r.seconds < 120);
-    char memory[16];
-    const char *least = strstr(r.err, "the least is --memory ");
-    assert_non_null(least);
-    assert_int_equal(sscanf(least, "the least is --memory %15s", memory), 1);
+    const char *memory = tool_bytes(tool_least(&r));
     r = RUN("train", "-q", "--json", "--memory", memory, "--threads", "1", "--data", text_file(),
             "--config", config_file(), "--out", out);
     json_t *result = tool_last_object(r);
@@ -75,19 +72,14 @@ static void a_budget_holds_and_changes_nothing(void **state) {
         assert_true(small.loss[i] > whole.loss[i] - 0.02 && small.loss[i] < whole.loss[i] + 0.02);
 }
 
+/* The signal comes while a checkpoint is written. */
 static void ends_whole(const logged *whole, const char *out, int signal) {
-    const char *const args[] = {"train",     "--memory", MEMORY,        "--threads", "1", "--data",
-                                text_file(), "--config", config_file(), "--out",     out, NULL};
-    char path[600];
-    int out_fd, err_fd;
-    const pid_t pid = tool_start(args, &out_fd, &err_fd);
-    snprintf(path, sizeof path, "%s/log.jsonl", out);
-    for (int i = 0; i < 60000 && access(path, F_OK) != 0; i++) usleep(2000);
-    kill(pid, signal);
-    const int code = tool_wait(pid);
-    close(out_fd);
-    close(err_fd);
-    assert_int_equal(code, 128 + signal);
+    const char *const args[] = {"train", "--memory", MEMORY,         "--threads", "1", "--out",
+                                out,     "--resume", "--save-every", "3",         NULL};
+    const tool_result r =
+        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "2");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(moment_created(out, signal, 0, args), 128 + signal);
     assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
     const logged interrupted = read_log(out);
     same(whole, &interrupted);
@@ -102,15 +94,6 @@ static void signals_keep_the_work(void **state) {
 }
 
 /* ---- a signal while held-out text is measured ---- */
-
-static bool log_has(const char *path, const char *what) {
-    char text[8192];
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    return strstr(text, what) != NULL;
-}
 
 static int count(const char *text, const char *what) {
     int n = 0;
@@ -128,7 +111,7 @@ static int samples_until(int signal, const char *out, const char *data, const ch
     int out_fd, err_fd;
     const pid_t pid = tool_start(args, &out_fd, &err_fd);
     snprintf(path, sizeof path, "%s/log.jsonl", out);
-    for (int i = 0; i < 600000 && !log_has(path, "\"step\":3,"); i++) usleep(200);
+    assert_true(moment_file_has(pid, path, "\"step\":3,"));
     kill(pid, signal);
     assert_int_equal(tool_wait(pid), 128 + signal);
     const ssize_t n = read(err_fd, said, sizeof said - 1);
@@ -166,9 +149,17 @@ static void a_signal_while_held_out_text_is_measured_loses_nothing(void **state)
 
 /* ---- killed ---- */
 
-/* Starts or resumes a run and kills it after a random time; true when it came to its end before. */
-static bool run_and_kill(const char *out, uint32_t most_us) {
+/* Steps in the log of a run. */
+static int steps_logged(const char *out) {
     char path[640];
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    return access(path, F_OK) == 0 ? read_log(out).steps : 0;
+}
+
+/* Starts or resumes a run and kills it: while it writes its first file, or its first checkpoint
+ * where it is resumed; or some steps on. True when it came to its end before. */
+static bool run_and_kill(const char *out, bool writing) {
+    char path[640], step[24];
     int out_fd, err_fd;
     snprintf(path, sizeof path, "%s/config.json", out);
     const bool begun = access(path, F_OK) == 0;
@@ -177,8 +168,16 @@ static bool run_and_kill(const char *out, uint32_t most_us) {
                                  "--config", config_file(),  "--out",    out,      NULL};
     const char *const again[] = {"train",        "-q", "--memory", MEMORY, "--threads", "1",
                                  "--save-every", "3",  "--out",    out,    "--resume",  NULL};
+    if (writing) {
+        mkdir(out, 0777);
+        const int code = moment_created(out, SIGKILL, 0, begun ? again : fresh);
+        if (code != 0 && code != -SIGKILL) fail_msg("exit code %d", code);
+        return code == 0;
+    }
+    snprintf(step, sizeof step, "\"step\":%d,", steps_logged(out) + 1 + (int)random_below(15));
     const pid_t pid = tool_start(begun ? again : fresh, &out_fd, &err_fd);
-    usleep((useconds_t)random_below(most_us));
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    moment_file_has(pid, path, step);
     kill(pid, SIGKILL);
     const int code = tool_wait(pid);
     close(out_fd);
@@ -201,18 +200,12 @@ static void a_run_that_is_killed_always_resumes(void **state) {
     (void)state;
     const char *said = getenv("MNEM_KILLS");
     const int kills = said ? atoi(said) : MNEM_RELEASE ? 6 : 2;
-    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out",
-                          folder("timed"), "--save-every", "3");
-    assert_int_equal(r.code, 0);
-    const uint32_t most_us = (uint32_t)(r.seconds * 0.9e6);
-    char timed[600];
-    snprintf(timed, sizeof timed, "%s/timed", tool_scratch());
-    const logged whole = read_log(timed);
+    const logged whole = whole_run(folder("unkilled"));
     char out[600];
     snprintf(out, sizeof out, "%s", folder("killed"));
     int killed = 0, runs = 0;
     while (killed < kills) {
-        const bool done = run_and_kill(out, most_us);
+        const bool done = run_and_kill(out, killed % 2 == 0);
         killed += !done;
         if (!done && killed < kills) continue;
         if (!done) finish(out);
