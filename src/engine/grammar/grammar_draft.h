@@ -53,6 +53,10 @@ uint32_t mnem__draft_rule(mnem__draft *draft);
 void mnem__draft_begin(mnem__draft *draft, uint32_t rule);
 void mnem__draft_end(mnem__draft *draft);
 
+/* A node or an edge as it is, behind the others; returns where the node is. */
+uint32_t mnem__draft_put(mnem__draft *draft, mnem__draft_op op, int32_t x, int32_t y);
+void mnem__draft_put_edge(mnem__draft *draft, uint8_t low, uint8_t high, int32_t to);
+
 void mnem__draft_text(mnem__draft *draft, const char *bytes, size_t n);
 void mnem__draft_call(mnem__draft *draft, uint32_t rule);
 

@@ -227,7 +227,8 @@ static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
     (void)state;
     static const char size[] = "{\"type\": \"integer\", \"minimum\": 3, \"maximum\": 5}";
     static const char text[] = "true";
-    const mnem_grammar_part parts[] = {{"size", size, strlen(size)}, {"name", text, strlen(text)}};
+    const mnem_grammar_part parts[] = {{.name = "size", .json = size, .length = strlen(size)},
+                                       {.name = "name", .json = text, .length = strlen(text)}};
     mnem_grammar *grammar;
     mnem_match *match;
     size_t fits;
@@ -248,7 +249,7 @@ static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
 static void a_schema_that_fails_is_named(void **state) {
     (void)state;
     static const char bad[] = "{\"type\": \"lump\"}";
-    const mnem_grammar_part part = {"size", bad, strlen(bad)};
+    const mnem_grammar_part part = {.name = "size", .json = bad, .length = strlen(bad)};
     mnem_grammar *grammar;
     assert_int_equal(
         mnem_grammar_create_with(NULL, framed, strlen(framed), &part, 1, NULL, &grammar),
