@@ -34,13 +34,17 @@ typedef struct mnem__edge {
     int32_t to;
 } mnem__edge;
 
+enum { MNEM__SHARED_RULES = 32 };
+
 typedef struct mnem__draft {
     mnem__draft_node *node;
     mnem__edge *edge;
     int32_t *start; /* of each rule; -1: not yet written */
     uint32_t nodes, edges, rules;
     uint32_t nodes_room, edges_room, rules_room;
-    uint64_t bytes_max; /* of all */
+    uint64_t bytes_max;                  /* of all */
+    uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
+    bool has_shared;
     mnem_status status;
 } mnem__draft;
 

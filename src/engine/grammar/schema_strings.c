@@ -40,8 +40,13 @@ bool mnem__schema_write_common(mnem__schema *s) {
 #undef NAME
     };
     const mnem_text text = {common_rules, sizeof common_rules - 1};
-    s->status = mnem__gbnf_write(text, s->d, NULL, names, MNEM__RULE_COUNT, s->common);
-    return s->status == MNEM_OK;
+    _Static_assert((int)MNEM__RULE_COUNT <= (int)MNEM__SHARED_RULES, "room in the draft");
+    if (!s->d->has_shared)
+        s->status = mnem__gbnf_write(text, s->d, NULL, names, MNEM__RULE_COUNT, s->d->shared);
+    if (s->status != MNEM_OK) return false;
+    s->d->has_shared = true;
+    memcpy(s->common, s->d->shared, sizeof s->common);
+    return true;
 }
 
 /* ---- values word for word ---- */

@@ -281,6 +281,49 @@ static void what_is_tried_has_a_bound(void **state) {
     free(schema);
 }
 
+/* 128 tools, each with a schema of its own, so that none is the same part as another. */
+static char *many_tools(int count) {
+    char *body = malloc((size_t)count * 300 + 500);
+    size_t n = (size_t)sprintf(body, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                                     "\"max_tokens\":200,\"tool_choice\":\"required\","
+                                     "\"tools\":[");
+    for (int i = 0; i < count; i++)
+        n += (size_t)sprintf(
+            body + n,
+            "%s{\"type\":\"function\",\"function\":{\"name\":\"t%d\",\"parameters\":{"
+            "\"type\":\"object\",\"properties\":{\"a%d\":{\"type\":\"integer\","
+            "\"enum\":[%d,%d]},\"b\":{\"type\":\"string\",\"const\":\"c%d\"}},"
+            "\"required\":[\"a%d\",\"b\"]}}}",
+            i ? "," : "", i, i, i, i + 1, i, i);
+    sprintf(body + n, "]}");
+    return body;
+}
+
+static void a_hundred_and_twenty_eight_tools_are_held_to(void **state) {
+    (void)state;
+    static const char *const templates[] = {hermes, coder};
+    static const char *const says[] = {
+        "<tool_call>{\"name\": \"t127\", \"arguments\": {\"a127\":128,\"b\":\"c127\"}}</tool_call>",
+        "<tool_call>\n<function=t127>\n<parameter=a127>\n128\n</parameter>\n<parameter=b>\nc127\n"
+        "</parameter>\n</function>\n</tool_call>"};
+    char *body = many_tools(128), *more = many_tools(129);
+    for (int i = 0; i < 2; i++) {
+        if (i) fake_close(&fake);
+        fake_open_with(&(api_options){.template = fake_text(templates[i])}, 2000, &fake);
+        fake.say = says[i];
+        assert_int_equal(fake_post(&fake, path, body)->status, 200);
+        if (strstr(fake.answer.body, "\"mnem\"")) fail_msg("%s", fake.answer.body);
+        json_t *got = arguments_of(fake.answer.body),
+               *want = json_loads("{\"a127\":128,\"b\":\"c127\"}", 0, NULL);
+        assert_true(json_equal(got, want));
+        json_decref(got);
+        json_decref(want);
+        assert_int_equal(fake_post(&fake, path, more)->status, 400);
+    }
+    free(body);
+    free(more);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(texts_of_coder_fit_their_schema, close_fake),
@@ -290,6 +333,7 @@ int main(void) {
         cmocka_unit_test_teardown(a_tagged_argument_costs_no_other, close_fake),
         cmocka_unit_test_teardown(every_form_names_it, close_fake),
         cmocka_unit_test_teardown(what_is_tried_has_a_bound, close_fake),
+        cmocka_unit_test_teardown(a_hundred_and_twenty_eight_tools_are_held_to, close_fake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

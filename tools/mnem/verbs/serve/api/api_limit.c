@@ -9,7 +9,7 @@
 #include "verbs/serve/api/calls/call_grammar.h"
 
 enum {
-    GRAMMAR_BYTES = 1 << 20, /* of one, and of compiling it: twice that at the most */
+    GRAMMAR_BYTES = 4 << 20, /* of one, and of compiling it: twice that at the most */
     STATE_BYTES = 12 << 10,  /* some 200 values inside one another */
     CACHE_BYTES = 32 << 10,
     BESIDE = 256 << 10, /* what state, masks and their cache take */
