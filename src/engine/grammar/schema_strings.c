@@ -74,6 +74,10 @@ void mnem__schema_put_quoted(mnem__schema *s, const char *text, size_t n) {
 
 static bool put_number(mnem__schema *s, const mnem__node *value) {
     char text[40];
+    if (value->digits) {
+        mnem__schema_put(s, value->digits);
+        return true;
+    }
     if (!isfinite(value->number)) return mnem__schema_bad(s, "a number that isn't finite");
     if (value->is_integer)
         snprintf(text, sizeof text, "%" PRId64, value->integer);

@@ -223,6 +223,19 @@ static void without_memory_nothing_is_left(void **state) {
 
 static const char framed[] = "root ::= \"<\" size | name \">\"\nname ::= \"x\"";
 
+static void whole_numbers_keep_their_digits(void **state) {
+    (void)state;
+    static const match_case rows[] = {
+        {"{\"const\": 18446744073709551615}",
+         {"18446744073709551615"},
+         {"18446744073709551616", "18446744073709551614", "1.8446744073709552e+19"}},
+        {"{\"enum\": [[-9223372036854775809], {\"a\": 340282366920938463463374607431768211457}]}",
+         {"[-9223372036854775809]", "{\"a\":340282366920938463463374607431768211457}"},
+         {"[-9223372036854775808]", "{\"a\":340282366920938463463374607431768211456}"}},
+    };
+    match_cases_check(rows, sizeof rows / sizeof *rows, true);
+}
+
 static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
     (void)state;
     static const char size[] = "{\"type\": \"integer\", \"minimum\": 3, \"maximum\": 5}";
@@ -264,6 +277,7 @@ static void a_schema_that_fails_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_keep_their_digits),
         cmocka_unit_test(schemas_stand_for_names_that_a_grammar_lacks),
         cmocka_unit_test(a_schema_that_fails_is_named),
         cmocka_unit_test(values_are_admitted_as_the_schema_says),
