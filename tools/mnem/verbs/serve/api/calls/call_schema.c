@@ -193,7 +193,7 @@ static bool is_listed(const json_t *list, const json_t *value) {
 }
 
 static void add_literal(json_t *literals, json_t *value) {
-    if (literals && !json_is_string(value) && !is_listed(literals, value))
+    if (literals && !api_json_is_text(value) && !is_listed(literals, value))
         json_array_append(literals, value);
 }
 
@@ -202,7 +202,7 @@ static json_t *strings_of(const json_t *list, json_t *literals) {
     json_t *made = json_array(), *value;
     size_t i;
     json_array_foreach(list, i, value) {
-        if (json_is_string(value))
+        if (api_json_is_text(value))
             json_array_append(made, value);
         else
             add_literal(literals, value);
@@ -222,7 +222,7 @@ static bool keep_listed(json_t *text, json_t *literals) {
         json_object_set_new(text, "enum", strings);
         if (!any) return false;
     }
-    if (!one || json_is_string(one)) return true;
+    if (!one || api_json_is_text(one)) return true;
     add_literal(literals, one);
     return false;
 }
@@ -340,13 +340,14 @@ static json_t *text_of(const json_t *schema, const json_t *root, json_t *literal
 /* A literal whose text is a string of an enum, too, is that string. */
 static void drop_doubtful(const json_t *text, json_t *literals) {
     const json_t *list = json_object_get(text, "enum");
-    char word[64];
     for (size_t i = json_array_size(literals); i-- > 0;) {
-        const size_t n = json_dumpb(json_array_get(literals, i), word, sizeof word,
-                                    JSON_COMPACT | JSON_ENCODE_ANY);
-        json_t *same = n <= sizeof word ? json_stringn_nocheck(word, n) : NULL;
+        api_memory memory = {.bytes = 16 << 10};
+        api_text word = {.memory = &memory};
+        api_json_put(&word, json_array_get(literals, i));
+        json_t *same = word.failed ? NULL : json_stringn_nocheck(word.bytes, word.length);
         if (same && is_listed(list, same)) json_array_remove(literals, i);
         json_decref(same);
+        api_text_fini(&word);
     }
 }
 
