@@ -1,4 +1,4 @@
-/* api_big.h: whole numbers of more than 64 bits, which jansson doesn't know: in a document each is a
+/* api_big.h: whole numbers of more than 64 bits, which jansson lacks: in a document each is a
  * string of its own kind, so that its digits stay what they are.
  *
  *     18446744073709551615  ──►  "\u0000" key "18446744073709551615"  ──►  18446744073709551615
