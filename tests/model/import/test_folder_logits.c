@@ -1,6 +1,6 @@
-/* test_folder_logits.c: folders of Gemma whose scores are divided by the root of another number than
- * head_dim, against NumPy in f64 (tests/data/folders/make_scalar.py); and the files that convert,
- * quantize and split make of them, which must say so too. */
+/* test_folder_logits.c: folders of Gemma whose scores are divided by the root of another number
+ * than head_dim, against NumPy in f64 (tests/data/folders/make_scalar.py); and the files that
+ * convert and quantize make of them, which must say so too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
