@@ -40,6 +40,10 @@ MAY_DIFFER = {
     "general.languages": "the same", "general.tags": "the same",
     "gemma2.attention.scale": "query_pre_attn_scalar, which llama.cpp doesn't read",
     "gemma3.attention.scale": "the same",
+    "gemma2.rope.freq_base": "rope_theta, which llama.cpp doesn't write there",
+    "llama.attention.sliding_window": "Mistral's, which llama.cpp doesn't read",
+    "starcoder2.attention.sliding_window": "the same",
+    "nomic-bert.attention.head_count_kv": "no member of its class",
 }
 
 SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2,

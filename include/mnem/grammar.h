@@ -92,11 +92,14 @@ mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char 
                                        mnem_grammar **grammar);
 /* The same of GBNF in which names without a rule stand for schemas: a call of a tool, say, whose
  * frame is a text and whose arguments have a schema. part.name is what a failure of its schema
- * begins with. */
-enum { MNEM_GRAMMAR_PARTS_MAX = 128 };
+ * begins with. part.raw_end: NULL, or a mark of up to 32 bytes without quotes and backslashes:
+ * then the part is the schema's strings as they are, without quotes and escapes, but for those that
+ * contain the mark or U+0000; what else the schema admits is left out. */
+enum { MNEM_GRAMMAR_PARTS_MAX = 1024 };
 typedef struct mnem_grammar_part {
     const char *name, *json;
     size_t length; /* of json */
+    const char *raw_end;
 } mnem_grammar_part;
 mnem_status mnem_grammar_create_with(const mnem_token_set *tokens, const char *text, size_t length,
                                      const mnem_grammar_part *parts, uint32_t count,

@@ -3,7 +3,8 @@
  * A template and what it is given are text from outside, so a rendering has limits: of bytes (on
  * the heap, charged like all host bytes), of steps, and of depth. What passes one is an error, as
  * is whatever Python's jinja2, in the sandbox that the library transformers sets up, refuses.
- * Results are equal to its text. Whole numbers have 64 bits; what passes them is an error, too.
+ * Results are equal to its text. Whole numbers have 64 bits; what passes them is an error, too, but
+ * for numbers of the JSON that is given: these have up to 4,300 digits, are compared and written.
  * Not here: text to tokens (tokenizer.h), but for a conversation to tokens.
  * Threads: a template belongs to one thread at a time.
  *

@@ -96,6 +96,9 @@ static void heads_that_give_nothing_go(void **state) {
         "--arch qwen3 --heads 4 --kv-heads 2",
         "--arch gemma2 --heads 4 --kv-heads 2",
         "--arch gemma3 --heads 4 --kv-heads 2",
+        /* of so many layers, scores are scaled by the root of embd / heads */
+        "--arch gemma2 --embd 32 --ff 32 --heads 4 --kv-heads 2 --head-dim 16 --layers 46",
+        "--arch gemma3 --embd 32 --ff 32 --heads 4 --kv-heads 2 --head-dim 16 --layers 62",
         "--arch glm4 --heads 4 --kv-heads 2",
         "--arch qwen3moe --heads 4 --kv-heads 2",
         "--arch gpt-oss --heads 4 --kv-heads 2",

@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "engine/grammar/grammar_private.h"
+#include "engine/grammar/grammar_raw.h"
 
 enum {
     BYTES_DEFAULT = 16 << 20,
@@ -46,8 +47,10 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
     for (uint32_t i = 0; i < from->part_count; i++) {
         const mnem_grammar_part *part = &from->parts[i];
         given[i].name = part->name;
-        const mnem_status status =
+        mnem_status status =
             mnem__schema_write((mnem_text){part->json, part->length}, draft, &given[i].rule);
+        if (status == MNEM_OK && part->raw_end)
+            status = mnem__raw_write(draft, given[i].rule, part->raw_end, &given[i].rule);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", part->name);
     }
     return mnem__gbnf_write(from->text, draft, given, &name, 1, root);

@@ -58,6 +58,14 @@ static void put_edge(mnem__draft *d, mnem__edge edge) {
         d->edge[d->edges++] = edge;
 }
 
+uint32_t mnem__draft_put(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
+    return put(d, op, x, y);
+}
+
+void mnem__draft_put_edge(mnem__draft *d, uint8_t low, uint8_t high, int32_t to) {
+    put_edge(d, (mnem__edge){low, high, to});
+}
+
 static int32_t far(uint32_t from, uint32_t to) {
     return (int32_t)to - (int32_t)from;
 }

@@ -34,13 +34,17 @@ typedef struct mnem__edge {
     int32_t to;
 } mnem__edge;
 
+enum { MNEM__SHARED_RULES = 32 };
+
 typedef struct mnem__draft {
     mnem__draft_node *node;
     mnem__edge *edge;
     int32_t *start; /* of each rule; -1: not yet written */
     uint32_t nodes, edges, rules;
     uint32_t nodes_room, edges_room, rules_room;
-    uint64_t bytes_max; /* of all */
+    uint64_t bytes_max;                  /* of all */
+    uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
+    bool has_shared;
     mnem_status status;
 } mnem__draft;
 
@@ -52,6 +56,10 @@ uint32_t mnem__draft_rule(mnem__draft *draft);
 /* The rule begins here, where another one has ended or none has begun. */
 void mnem__draft_begin(mnem__draft *draft, uint32_t rule);
 void mnem__draft_end(mnem__draft *draft);
+
+/* A node or an edge as it is, behind the others; returns where the node is. */
+uint32_t mnem__draft_put(mnem__draft *draft, mnem__draft_op op, int32_t x, int32_t y);
+void mnem__draft_put_edge(mnem__draft *draft, uint8_t low, uint8_t high, int32_t to);
 
 void mnem__draft_text(mnem__draft *draft, const char *bytes, size_t n);
 void mnem__draft_call(mnem__draft *draft, uint32_t rule);

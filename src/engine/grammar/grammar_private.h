@@ -2,6 +2,7 @@
  *
  *     grammar_draft     what is written, item by item
  *     gbnf              text to a draft
+ *     grammar_raw       JSON strings of a draft to the texts that they stand for
  *     schema_pattern, schema_strings, schema_numbers, schema_objects, schema    JSON to one
  *     grammar_link      a draft to a program
  *     grammar_work      places in a program, byte after byte          token_set

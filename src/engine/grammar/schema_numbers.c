@@ -28,6 +28,10 @@ static void put_free(mnem__draft *d, uint32_t n) {
 static void put_bounded(mnem__draft *d, const char *bound, bool least) {
     const uint32_t rest = (uint32_t)strlen(bound + 1);
     const char low = least ? (char)(*bound + 1) : '0', high = least ? '9' : (char)(*bound - 1);
+    if (strspn(bound, least ? "0" : "9") == rest + 1) { /* any digits will do */
+        put_free(d, rest + 1);
+        return;
+    }
     if (rest == 0) {
         put_digits(d, least ? *bound : '0', least ? '9' : *bound);
         return;
@@ -53,6 +57,11 @@ static void put_between(mnem__draft *d, const char *low, const char *high) {
     const uint32_t rest = (uint32_t)strlen(low + 1);
     if (rest == 0) {
         put_digits(d, *low, *high);
+        return;
+    }
+    if (strspn(low + 1, "0") == rest && strspn(high + 1, "9") == rest) {
+        put_digits(d, *low, *high);
+        put_free(d, rest);
         return;
     }
     mnem__choice choice = mnem__draft_choose(d);

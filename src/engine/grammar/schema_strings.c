@@ -40,8 +40,13 @@ bool mnem__schema_write_common(mnem__schema *s) {
 #undef NAME
     };
     const mnem_text text = {common_rules, sizeof common_rules - 1};
-    s->status = mnem__gbnf_write(text, s->d, NULL, names, MNEM__RULE_COUNT, s->common);
-    return s->status == MNEM_OK;
+    _Static_assert((int)MNEM__RULE_COUNT <= (int)MNEM__SHARED_RULES, "room in the draft");
+    if (!s->d->has_shared)
+        s->status = mnem__gbnf_write(text, s->d, NULL, names, MNEM__RULE_COUNT, s->d->shared);
+    if (s->status != MNEM_OK) return false;
+    s->d->has_shared = true;
+    memcpy(s->common, s->d->shared, sizeof s->common);
+    return true;
 }
 
 /* ---- values word for word ---- */
@@ -69,6 +74,10 @@ void mnem__schema_put_quoted(mnem__schema *s, const char *text, size_t n) {
 
 static bool put_number(mnem__schema *s, const mnem__node *value) {
     char text[40];
+    if (value->digits) {
+        mnem__schema_put(s, value->digits);
+        return true;
+    }
     if (!isfinite(value->number)) return mnem__schema_bad(s, "a number that isn't finite");
     if (value->is_integer)
         snprintf(text, sizeof text, "%" PRId64, value->integer);

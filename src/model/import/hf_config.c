@@ -6,24 +6,42 @@
 
 /* ---- asking ---- */
 
+static const mnem__node *find_name(const mnem__hf_config *c, const char *name) {
+    const mnem__node *found = mnem__node_get(c->text, name);
+    return found ? found : mnem__node_get(c->root, name);
+}
+
+/* The next word of a list; false: none. */
+static bool next_word(const char **at, char word[64]) {
+    while (**at == ' ') ++*at;
+    const size_t n = strcspn(*at, " ");
+    if (n == 0 || n >= 64) return false;
+    memcpy(word, *at, n);
+    word[n] = 0;
+    *at += n;
+    return true;
+}
+
 const mnem__node *mnem__hf_find(const mnem__hf_config *c, const char *names) {
     char name[64];
-    for (const char *at = names; *at; at += *at == ' ') {
-        const size_t n = strcspn(at, " ");
-        if (n >= sizeof name) return NULL;
-        memcpy(name, at, n);
-        name[n] = 0;
-        at += n;
-        const mnem__node *found = mnem__node_get(c->text, name);
-        if (!found) found = mnem__node_get(c->root, name);
+    for (const char *at = c->members->names; next_word(&at, name);) {
+        const mnem__node *found = mnem__hf_has_word(names, name) ? find_name(c, name) : NULL;
         if (found) return found;
     }
     return NULL;
 }
 
+static bool is_null_in(const mnem__node *object, const char *name) {
+    const bool is_object = object && object->kind == MNEM__JSON_OBJECT;
+    for (const mnem__node *n = is_object ? object->first : NULL; n; n = n->next)
+        if (n->kind == MNEM__JSON_NULL && strcmp(n->key, name) == 0) return true;
+    return false;
+}
+
 static double default_number(const mnem__hf_config *c, const char *names) {
-    for (const mnem__hf_default *d = c->family->defaults; d && d->name; d++)
-        if (mnem__hf_has_word(names, d->name)) return d->number;
+    for (const mnem__hf_default *d = c->members->defaults; d && d->name; d++)
+        if (mnem__hf_has_word(names, d->name))
+            return is_null_in(c->text ? c->text : c->root, d->name) ? NAN : d->number;
     return NAN;
 }
 
@@ -60,8 +78,8 @@ mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double mo
 }
 
 int64_t mnem__hf_heads(const mnem__hf_config *c, bool keys) {
-    const double heads = mnem__hf_number(c, "num_attention_heads n_head n_heads");
-    const double kv = keys ? mnem__hf_number(c, "num_key_value_heads n_kv_heads") : NAN;
+    const double heads = mnem__hf_number(c, "num_attention_heads n_head");
+    const double kv = keys ? mnem__hf_number(c, "num_key_value_heads") : NAN;
     const double number = isnan(kv) ? heads : kv;
     return number >= 1 && number <= 65536 ? (int64_t)number : 0;
 }
@@ -108,17 +126,37 @@ static void value_word(const mnem__node *node, char word[40]) {
     }
 }
 
+static mnem_status refuse_value(const mnem__hf_config *c, const char *name, const char *value,
+                                const char *values) {
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %s isn't supported (%s is)", c->path, name, value,
+                      values);
+}
+
+/* null is as if the member were missing: the class has none of what it names. */
 static mnem_status check_fixed(const mnem__hf_config *c) {
     char word[40];
-    for (const mnem__hf_fixed *f = c->family->fixed; f && f->name; f++) {
-        const mnem__node *node = mnem__hf_find(c, f->name);
-        if (!node) continue;
-        value_word(node, word);
-        if (!mnem__hf_has_word(f->values, word))
-            return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %s isn't supported (%s is)", c->path,
-                              f->name, word, f->values);
+    for (const mnem__hf_fixed *f = c->members->fixed; f && f->name; f++) {
+        const mnem__node *node = find_name(c, f->name);
+        if (node) value_word(node, word);
+        const char *value = node ? word : f->absent;
+        if (value && !mnem__hf_has_word(f->values, value))
+            return refuse_value(c, f->name, value, f->values);
     }
     return MNEM_OK;
+}
+
+/* Where heads are cut from hidden_size, a head_dim may only say the same. */
+static mnem_status check_head_dim(const mnem__hf_config *c) {
+    char word[40], made[40];
+    const mnem__node *node = mnem__hf_find(c, "head_dim");
+    const double dim = mnem__node_number(node, NAN), heads = (double)mnem__hf_heads(c, false);
+    if (!node) return MNEM_OK;
+    value_word(node, word);
+    if (!(dim >= 1 && dim <= 65536 && dim == floor(dim)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %s, expected 1 to 65536", c->path, word);
+    if (!(c->family->traits & MNEM__HF_NO_HEAD_DIM) || heads == 0) return MNEM_OK;
+    snprintf(made, sizeof made, "%g", floor(mnem__hf_number(c, "hidden_size") / heads));
+    return strcmp(word, made) == 0 ? MNEM_OK : refuse_value(c, "head_dim", word, made);
 }
 
 /* By whatever name; of two kinds of layers, those of each. */
@@ -146,7 +184,11 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     if (!class_name) return mnem__fail(MNEM_BAD_FILE, "%s: architectures: is missing", path);
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
+    const char *text_type = mnem__node_text(mnem__node_get(c->text, "model_type"), NULL);
+    c->members = mnem__hf_members_find(mnem__node_text(class_name, ""), text_type);
+    if (!c->members) return refuse_class(path, mnem__node_text(class_name, "?"));
     find_rope(c);
     MNEM__TRY(check_fixed(c));
+    MNEM__TRY(check_head_dim(c));
     return check_quantized(c);
 }

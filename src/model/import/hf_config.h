@@ -5,7 +5,9 @@
 #ifndef MNEM_SRC_MODEL_IMPORT_HF_CONFIG_H
 #define MNEM_SRC_MODEL_IMPORT_HF_CONFIG_H
 
-#include "model/import/hf_family.h"
+#include "model/import/families/hf_family.h"
+#include "model/import/families/hf_members.h"
+#include "model/import/folder_model.h"
 
 typedef struct mnem__hf_config {
     const char *path; /* of config.json */
@@ -13,14 +15,16 @@ typedef struct mnem__hf_config {
     const mnem__node *rope; /* of layers that see all; NULL: none */
     const mnem__node *rope_window;
     const mnem__hf_family *family;
+    const mnem__hf_members *members;
 } mnem__hf_config;
 
 /* MNEM_UNSUPPORTED: a class that isn't known, or weights that are quantized already. */
 mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__hf_config *config);
 
-/* The first of names (a space between two) that is there; NULL. */
+/* The first that is there of those names (a space between two) that the class has, in the order of
+ * its members; NULL. */
 const mnem__node *mnem__hf_find(const mnem__hf_config *config, const char *names);
-/* So as a number; a family's default, else NAN. */
+/* So as a number. Where the file is silent the class's default; NAN: null, no number, or none. */
 double mnem__hf_number(const mnem__hf_config *config, const char *names);
 /* Of RoPE, here or beside everything else. */
 double mnem__hf_rope_number(const mnem__hf_config *config, const char *names);

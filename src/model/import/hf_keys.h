@@ -4,6 +4,8 @@
 
 #include "model/import/hf_config.h"
 
+enum { MNEM__HF_LAYERS_MAX = 1024, MNEM__HF_MOST = 1 << 30 };
+
 /* All but general.file_type and the tokenizer's. MNEM_BAD_FILE names the member of config.json. */
 mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *config);
 /* How an encoder's texts are pooled, where its folder says it. */
@@ -11,5 +13,15 @@ mnem_status mnem__hf_put_pooling(mnem__folder *folder, const char *path,
                                  const mnem__hf_config *config);
 /* general.*, with what generation_config.json says of sampling. Tensors are there. */
 mnem_status mnem__hf_put_general(mnem__folder *folder, const char *path);
+
+/* ---- of mnem__hf_put_keys ---- */
+
+/* A number, where there is one. */
+void mnem__hf_put_real(mnem__folder *folder, const char *key, double number);
+mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *config);
+mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *config);
+mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
+/* Mistral3's text may be another's of the same architecture. */
+bool mnem__hf_is_ministral(const mnem__hf_config *config);
 
 #endif

@@ -288,12 +288,17 @@ static float rope_or(const tensor_writer *w, const char *name, double otherwise)
     return (float)mnem__node_number(mnem__node_get(w->c->rope, name), otherwise);
 }
 
+/* What it was trained for before; without, that of the model. */
+static double llama3_context(const tensor_writer *w) {
+    const double original = mnem__hf_rope_number(w->c, "original_max_position_embeddings");
+    return isnan(original) ? mnem__hf_number(w->c, "max_position_embeddings") : original;
+}
+
 /* Llama 3: long waves are stretched, short ones aren't, those between a part of it. In floats, as
  * whoever trained it computed it. */
 static float llama3_factor(const tensor_writer *w, float frequency) {
     const float factor = rope_or(w, "factor", 8), low = rope_or(w, "low_freq_factor", 1),
-                high = rope_or(w, "high_freq_factor", 4),
-                context = rope_or(w, "original_max_position_embeddings", 8192);
+                high = rope_or(w, "high_freq_factor", 4), context = (float)llama3_context(w);
     const float wave = 2 * (float)M_PI / frequency;
     if (wave < context / high) return 1;
     if (wave > context / low) return factor;
@@ -341,17 +346,58 @@ static mnem_status put_list(const tensor_writer *w, const char *member, const ch
     return w->folder->status;
 }
 
-/* What longrope multiplies the sizes of all angles with. */
+/* What longrope multiplies the sizes of all angles with: said, or of a factor, which is by how much
+ * the context has grown where nothing says it. */
 static mnem_status put_long(const tensor_writer *w) {
     const double original = mnem__hf_rope_number(w->c, "original_max_position_embeddings");
     const double context = mnem__hf_number(w->c, "max_position_embeddings"),
-                 scale = context / original;
+                 said = mnem__node_number(mnem__node_get(w->c->rope, "attention_factor"), NAN),
+                 scale =
+                     mnem__node_number(mnem__node_get(w->c->rope, "factor"), context / original);
     const bool yarn = strcmp(mnem__hf_rope_type(w->c), "yarn") == 0;
     double factor = 1;
     if (scale > 1) factor = yarn ? 0.1 * log(scale) + 1 : sqrt(1 + log(scale) / log(original));
+    if (!isnan(said)) factor = said;
     mnem__put_f32(w->folder, ".rope.scaling.attn_factor", factor);
     MNEM__TRY(put_list(w, "long_factor", "rope_factors_long.weight"));
     return put_list(w, "short_factor", "rope_factors_short.weight");
+}
+
+/* ---- what config.json says of tensors ---- */
+
+static bool is_there(const mnem__folder *f, const char *name) {
+    for (uint32_t i = 0; i < f->model.tensors; i++)
+        if (strcmp(f->model.tensor[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A member that says whether matrices have biases must say what the files have: a class takes
+ * random numbers for those that are missing, and leaves those that it does not expect. */
+static mnem_status check_bias(const tensor_writer *w, const char *member, const char *matrix) {
+    char weight[NAME], bias[NAME];
+    const mnem__node *said = mnem__hf_find(w->c, member);
+    snprintf(weight, sizeof weight, "%s.weight", matrix);
+    snprintf(bias, sizeof bias, "%s.bias", matrix);
+    if (!mnem__node_is_flag(said) || !is_there(w->folder, weight)) return MNEM_OK;
+    if (mnem__node_true(said) == is_there(w->folder, bias)) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, but the weights have %s biases (%s)", w->c->path,
+                      member, mnem__node_true(said) ? "true" : "false",
+                      mnem__node_true(said) ? "no such" : "such", bias);
+}
+
+static mnem_status check_members(const tensor_writer *w) {
+    static const char *const rows[][2] = {{"attention_bias", "blk.0.attn_q"},
+                                          {"qkv_bias", "blk.0.attn_q"},
+                                          {"use_bias", "blk.0.attn_q"},
+                                          {"mlp_bias", "blk.0.ffn_up"}};
+    const mnem__node *tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        MNEM__TRY(check_bias(w, rows[i][0], rows[i][1]));
+    if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
+    if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: tie_word_embeddings: false, but the weights have no lm_head.weight",
+                      w->c->path);
 }
 
 mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
@@ -364,5 +410,6 @@ mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
         MNEM__TRY(put_long(&w));
     for (uint32_t i = 0; i < 2 * folder->st.tensors; i++)
         MNEM__TRY(put_one(&w, i % folder->st.tensors, i < folder->st.tensors));
-    return check_stacks(&w);
+    MNEM__TRY(check_stacks(&w));
+    return check_members(&w);
 }

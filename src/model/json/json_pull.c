@@ -15,7 +15,7 @@
 #include "base/heap.h"
 #include "model/text/utf8.h"
 
-enum { NOTHING = -1, NUMBER_MAX = 64, TEXT_ROOM = 256 };
+enum { NOTHING = -1, NUMBER_MAX = 4400, TEXT_ROOM = 256 };
 
 mnem_status mnem__json_fail(const mnem__json *j, mnem_status status, const char *text) {
     return mnem__fail(status, "%s: byte %llu: %s", j->file.path,
@@ -222,7 +222,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
     } others[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
     bool whole;
     j->integer = 0;
-    j->is_integer = false;
+    j->is_integer = j->is_big = false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(word, others[i].word) == 0) {
             j->number = others[i].number;
@@ -234,7 +234,10 @@ static mnem_status take_number(mnem__json *j, const char *word) {
     errno = 0;
     j->integer = strtoll(word, NULL, 10);
     j->is_integer = errno == 0;
-    return MNEM_OK;
+    j->is_big = errno != 0;
+    if (!j->is_big) return MNEM_OK;
+    j->text_bytes = 0;
+    return put(j, word, strlen(word));
 }
 
 static mnem_status take_other(mnem__json *j, mnem__json_event *event) {

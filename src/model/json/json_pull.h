@@ -44,6 +44,7 @@ typedef struct mnem__json {
     double number; /* of the last NUMBER */
     int64_t integer;
     bool is_integer; /* integer is what the file says */
+    bool is_big;     /* a whole number of more than 64 bits, whose digits are in text */
     int depth;
     bool wants_value; /* behind a key, a comma, or at the very beginning */
     bool began;       /* something stands before in this object or list */

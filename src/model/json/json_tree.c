@@ -82,6 +82,8 @@ static mnem_status node_make(mnem__arena *a, const mnem__json *j, mnem__json_eve
         node->number = j->number;
         node->integer = j->integer;
         node->is_integer = j->is_integer;
+        if (j->is_big) node->digits = mnem__arena_text(a, j->text, j->text_bytes);
+        if (j->is_big && !node->digits) return no_room(j);
     }
     return MNEM_OK;
 }

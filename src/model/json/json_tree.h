@@ -30,7 +30,8 @@ struct mnem__node {
     size_t text_bytes;
     double number;
     int64_t integer;
-    uint32_t count; /* of an object's or a list's */
+    const char *digits; /* of a whole NUMBER of more than 64 bits; NULL otherwise */
+    uint32_t count;     /* of an object's or a list's */
     mnem__node *first, *last, *next;
 };
 

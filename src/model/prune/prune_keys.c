@@ -2,7 +2,8 @@
  *
  * Where a key has a number for each layer, those of layers that went go too. What readers derive
  * from embedding / heads where a file doesn't say it (the length of a head, and of what is turned)
- * is said: that quotient is another one now. */
+ * is said: that quotient is another one now; so is the scale of scores of Gemma 27B. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +108,21 @@ static mnem_status write_lengths(const keys *k) {
     return status;
 }
 
+/* Readers take another scale of scores where a model has just so many layers: what is not said and
+ * would be another one now. */
+static mnem_status write_scale(const keys *k) {
+    const mnem__prune_choice *c = k->choice;
+    const int32_t layers = c->architecture->split_scale_layers;
+    mnem_value value;
+    char key[160];
+    snprintf(key, sizeof key, "%sattention.scale", k->prefix);
+    if (layers == 0 || (c->from.layers != layers && c->to.layers != layers)) return MNEM_OK;
+    if (mnem_model_key_find(c->model, key, &value)) return MNEM_OK;
+    return mnem__gguf_write_key_f32(
+        k->writer, key,
+        c->from.attention_scale > 0 ? c->from.attention_scale : 1 / sqrtf((float)c->from.head_dim));
+}
+
 /* Whether the matrices are 2:4 now. Those of a source that is lose whole rows and heads, which
  * leaves the fours that are beside each other; but columns of channels one by one. */
 static bool is_2_4(const mnem__prune_choice *c) {
@@ -133,6 +149,7 @@ mnem_status mnem__prune_keys(const mnem__prune_choice *c, mnem_gguf_writer *writ
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(c->model, i, &key, &value); i++)
         status = write_key(&k, key.bytes, &value);
     if (status == MNEM_OK && c->to.heads != c->from.heads) status = write_lengths(&k);
+    if (status == MNEM_OK && is_less(c)) status = write_scale(&k);
     if (status == MNEM_OK && c->recipe)
         status = mnem__gguf_write_key_u32(writer, KEY_TYPE, c->recipe->file_type);
     if (status == MNEM_OK && c->recipe) status = mnem__gguf_write_key_u32(writer, KEY_VERSION, 2);

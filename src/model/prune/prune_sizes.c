@@ -40,7 +40,6 @@ static const char *fixed_heads(const mnem__prune_choice *c) {
     if (t->latent) return "they share a latent";
     if (t->wide_qk_norm) return "norms are over all of them";
     if (c->architecture->fixed_heads) return "llama.cpp opens it only with all of them";
-    if (c->architecture->split_scale_layers == t->layers) return "the scale of scores follows them";
     return NULL;
 }
 
@@ -82,7 +81,6 @@ static const char *fixed_layers(const mnem__prune_choice *c) {
     if (t->window > 0 && t->window_period > 1) return "some have a window, by their number";
     if (t->unturned_every > 0) return "some turn no heads, by their number";
     if (t->leading_layers > 0) return "the first are of another kind";
-    if (c->architecture->split_scale_layers == t->layers) return "the scale of scores follows them";
     return NULL;
 }
 

@@ -177,6 +177,11 @@ FILTER(escape) {
 FILTER(abs) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_FLOAT)) return mnem__any_float(fabs(in.f));
+    if (mnem__any_big(in) && *in.text == '-') { /* as far beyond 64 bits without it */
+        in.text++;
+        in.length--;
+    }
+    if (mnem__any_big(in)) return in;
     const int64_t i = mnem__argument_int(t, in, 0, "abs");
     if (i == INT64_MIN) mnem__template_refuse(t, "abs: a number passes 64 bits");
     return mnem__any_int(i < 0 ? -i : i);
@@ -185,6 +190,7 @@ FILTER(abs) {
 static bool float_of(mnem_template *t, mnem__any in, double *f) {
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
     if (mnem__any_is(in, MNEM__ANY_TEXT)) return mnem__template_read_float(t, in, f);
+    if (mnem__any_big(in)) mnem__template_refuse(t, "float: a number passes 64 bits");
     *f = mnem__any_number(in) ? mnem__any_f64(in) : 0;
     return mnem__any_number(in);
 }
@@ -201,6 +207,7 @@ FILTER(int) {
     int64_t i;
     const int64_t base = mnem__argument_int(t, a[1], 10, "int");
     if (mnem__any_whole(in)) return mnem__any_int(in.i);
+    if (mnem__any_big(in)) return in;
     if (mnem__any_is(in, MNEM__ANY_TEXT) && mnem__template_read_int(t, in, base, &i))
         return mnem__any_int(i);
     if (float_of(t, in, &f) && isfinite(f)) {
@@ -229,6 +236,7 @@ FILTER(round) {
     const mnem__any method = mnem__argument_text(t, a[1], "common", "round");
     const bool up = mnem__any_says(method, "ceil"), down = mnem__any_says(method, "floor");
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
+    if (mnem__any_big(in) && digits >= 0 && !up && !down) return in;
     if (!mnem__any_number(in))
         mnem__template_refuse(t, "round: a %s is no number", mnem__any_type(in));
     if (!up && !down && !mnem__any_says(method, "common"))

@@ -12,6 +12,8 @@ static const char *sign_text(int sign, char out[2]) {
 
 static _Noreturn void mismatch(mnem_template *t, int sign, mnem__any a, mnem__any b) {
     char text[2];
+    if (mnem__any_big(a) || mnem__any_big(b))
+        mnem__template_refuse(t, "%s of a number of more than 64 bits", sign_text(sign, text));
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
     if (mnem__any_is(b, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, b);
     mnem__template_refuse(t, "%s of a %s and a %s", sign_text(sign, text), mnem__any_type(a),

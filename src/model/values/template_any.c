@@ -86,7 +86,7 @@ bool mnem__any_hashable(mnem_template *t, mnem__any a) {
  * deep. */
 static uint32_t hash_of(mnem_template *t, mnem__any a) {
     uint64_t hash = 0;
-    if (mnem__any_is(a, MNEM__ANY_TEXT)) {
+    if (mnem__any_is(a, MNEM__ANY_TEXT) || mnem__any_big(a)) {
         mnem__template_step(t, a.length / 64);
         hash = 0xCBF29CE484222325u; /* FNV-1a */
         for (uint32_t i = 0; i < a.length; i++)
@@ -177,9 +177,9 @@ bool mnem__any_says(mnem__any a, const char *word) {
 
 const char *mnem__any_type(mnem__any a) {
     static const char *const names[] = {
-        "nothing",  "Undefined", "NoneType", "bool",        "int",    "float",    "str",
-        "list",     "tuple",     "dict",     "dict view",   "range",  "iterator", "Namespace",
-        "function", "method",    "Macro",    "LoopContext", "Cycler", "Joiner"};
+        "nothing",   "Undefined", "NoneType", "bool",  "int",         "int",    "float",
+        "str",       "list",      "tuple",    "dict",  "dict view",   "range",  "iterator",
+        "Namespace", "function",  "method",   "Macro", "LoopContext", "Cycler", "Joiner"};
     return names[a.kind];
 }
 

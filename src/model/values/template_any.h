@@ -16,6 +16,7 @@ typedef enum mnem__any_kind {
     MNEM__ANY_NONE,
     MNEM__ANY_BOOL,
     MNEM__ANY_INT,
+    MNEM__ANY_BIG, /* an int of more than 64 bits, as text: it is compared and written, no more */
     MNEM__ANY_FLOAT,
     MNEM__ANY_TEXT,
     MNEM__ANY_LIST,
@@ -116,6 +117,9 @@ static inline mnem__any mnem__any_float(double f) {
 }
 static inline mnem__any mnem__any_text(const char *text, size_t length) {
     return (mnem__any){.kind = MNEM__ANY_TEXT, .length = (uint32_t)length, .text = text};
+}
+static inline bool mnem__any_big(mnem__any a) {
+    return a.kind == MNEM__ANY_BIG;
 }
 /* Of storage that stays. */
 mnem__any mnem__any_word(const char *text);

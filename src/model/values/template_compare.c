@@ -2,6 +2,7 @@
  *
  * As in Python: numbers and bools compare by value, an order of values of different kinds fails.
  * Valid UTF-8 has the order of its characters. Cost: merge sort (stable, as Python's is). */
+#include <math.h>
 #include <string.h>
 
 #include "model/values/template_private.h"
@@ -41,6 +42,7 @@ bool mnem__any_equal(mnem_template *t, mnem__any a, mnem__any b) {
     switch (a.kind) {
     case MNEM__ANY_UNDEFINED:
     case MNEM__ANY_NONE: return true;
+    case MNEM__ANY_BIG:
     case MNEM__ANY_TEXT:
         if (a.length != b.length) return false;
         mnem__template_step(t, a.length / 64);
@@ -70,6 +72,20 @@ static int compare_lists(mnem_template *t, const mnem__any_list *a, const mnem__
     return order != 0 ? order : (a->count > b->count) - (a->count < b->count);
 }
 
+/* An int of more than 64 bits is beyond any other of its sign; how far a float is isn't known. */
+static int compare_big(mnem_template *t, mnem__any a, mnem__any b) {
+    const int minus = *a.text == '-';
+    if (!mnem__any_big(b)) {
+        if (!mnem__any_whole(b) && !(fabs(b.f) < 0x1p63))
+            mnem__template_refuse(t, "an int of more than 64 bits and a float have no order here");
+        return minus ? -1 : 1;
+    }
+    if (minus != (*b.text == '-')) return minus ? -1 : 1;
+    int order = (a.length > b.length) - (a.length < b.length);
+    if (order == 0) order = memcmp(a.text, b.text, a.length);
+    return minus ? -order : order;
+}
+
 int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b) {
     mnem__template_step(t, 1);
     if (mnem__any_whole(a) && mnem__any_whole(b)) return (a.i > b.i) - (a.i < b.i);
@@ -77,6 +93,8 @@ int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b) {
         const double x = mnem__any_f64(a), y = mnem__any_f64(b);
         return (x > y) - (x < y);
     }
+    if (mnem__any_big(a) && (mnem__any_big(b) || mnem__any_number(b))) return compare_big(t, a, b);
+    if (mnem__any_big(b) && mnem__any_number(a)) return -compare_big(t, b, a);
     if (a.kind == b.kind && a.kind == MNEM__ANY_TEXT) return compare_texts(t, a, b);
     if (a.kind == b.kind && (a.kind == MNEM__ANY_LIST || a.kind == MNEM__ANY_TUPLE))
         return compare_lists(t, a.list, b.list);

@@ -1,5 +1,6 @@
 /* template_json.c: JSON into values. Strict (RFC 8259); of members of one name the last counts, as
  * in Python. Cost: linear; depth is bounded. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,19 @@ static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
+/* As many digits as Python turns into an int. */
+static mnem__any whole_of(json_reader *r, const char *begin) {
+    enum { DIGITS_MOST = 4300 };
+    const size_t n = (size_t)(r->at - begin), digits = n - (*begin == '-');
+    if (digits > DIGITS_MOST) bad(r, "a number of more than 4300 digits");
+    errno = 0;
+    const long long value = strtoll(begin, NULL, 10);
+    if (!errno) return mnem__any_int(value);
+    mnem__any big = mnem__template_copy(r->t, begin, n);
+    big.kind = MNEM__ANY_BIG;
+    return big;
+}
+
 static mnem__any read_number(json_reader *r) {
     const char *begin = r->at;
     bool whole = true;
@@ -112,13 +126,7 @@ static mnem__any read_number(json_reader *r) {
         if (n == 0) bad(r, "a number that doesn't end");
         r->at += n;
     }
-    const mnem__any text = mnem__any_text(begin, (size_t)(r->at - begin));
-    mnem__any number = mnem__any_int(0);
-    if (whole) {
-        if (text.length > 40 || !mnem__template_read_int(r->t, text, 10, &number.i))
-            bad(r, "a number of more than 64 bits");
-        return number;
-    }
+    if (whole) return whole_of(r, begin);
     return mnem__any_float(strtod(begin, NULL)); /* ends where the number does */
 }
 

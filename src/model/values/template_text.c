@@ -222,6 +222,7 @@ void mnem__template_put_repr(mnem_template *t, mnem__any a) {
     case MNEM__ANY_NONE: mnem__template_puts(t, "None"); break;
     case MNEM__ANY_BOOL: mnem__template_puts(t, a.i ? "True" : "False"); break;
     case MNEM__ANY_INT: put_number(t, a); break;
+    case MNEM__ANY_BIG: mnem__template_put(t, a.text, a.length); break;
     case MNEM__ANY_FLOAT: mnem__template_put_float(t, a.f); break;
     case MNEM__ANY_TEXT: put_text_repr(t, a); break;
     default: put_container(t, a);

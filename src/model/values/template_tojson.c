@@ -87,7 +87,7 @@ static void put_key(json_writer *w, mnem__any key) {
         put_text(w, key);
         return;
     }
-    if (!mnem__any_number(key) && !mnem__any_is(key, MNEM__ANY_NONE))
+    if (!mnem__any_number(key) && !mnem__any_big(key) && !mnem__any_is(key, MNEM__ANY_NONE))
         mnem__template_refuse(w->t, "tojson: a %s can't be a key", mnem__any_type(key));
     mnem__template_puts(w->t, "\"");
     if (!put_word(w, key)) put_number(w, key);
@@ -127,7 +127,7 @@ static void put_value(json_writer *w, mnem__any a, int depth) {
         put_list(w, a.list, depth);
     else if (mnem__any_is(a, MNEM__ANY_DICT))
         put_dict(w, a.dict, depth);
-    else if (mnem__any_number(a) && !mnem__any_is(a, MNEM__ANY_BOOL))
+    else if (mnem__any_big(a) || (mnem__any_number(a) && !mnem__any_is(a, MNEM__ANY_BOOL)))
         put_number(w, a);
     else if (!put_word(w, a))
         mnem__template_refuse(w->t, "tojson: a %s isn't JSON", mnem__any_type(a));

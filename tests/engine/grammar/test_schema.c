@@ -223,11 +223,25 @@ static void without_memory_nothing_is_left(void **state) {
 
 static const char framed[] = "root ::= \"<\" size | name \">\"\nname ::= \"x\"";
 
+static void whole_numbers_keep_their_digits(void **state) {
+    (void)state;
+    static const match_case rows[] = {
+        {"{\"const\": 18446744073709551615}",
+         {"18446744073709551615"},
+         {"18446744073709551616", "18446744073709551614", "1.8446744073709552e+19"}},
+        {"{\"enum\": [[-9223372036854775809], {\"a\": 340282366920938463463374607431768211457}]}",
+         {"[-9223372036854775809]", "{\"a\":340282366920938463463374607431768211457}"},
+         {"[-9223372036854775808]", "{\"a\":340282366920938463463374607431768211456}"}},
+    };
+    match_cases_check(rows, sizeof rows / sizeof *rows, true);
+}
+
 static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
     (void)state;
     static const char size[] = "{\"type\": \"integer\", \"minimum\": 3, \"maximum\": 5}";
     static const char text[] = "true";
-    const mnem_grammar_part parts[] = {{"size", size, strlen(size)}, {"name", text, strlen(text)}};
+    const mnem_grammar_part parts[] = {{.name = "size", .json = size, .length = strlen(size)},
+                                       {.name = "name", .json = text, .length = strlen(text)}};
     mnem_grammar *grammar;
     mnem_match *match;
     size_t fits;
@@ -248,7 +262,7 @@ static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
 static void a_schema_that_fails_is_named(void **state) {
     (void)state;
     static const char bad[] = "{\"type\": \"lump\"}";
-    const mnem_grammar_part part = {"size", bad, strlen(bad)};
+    const mnem_grammar_part part = {.name = "size", .json = bad, .length = strlen(bad)};
     mnem_grammar *grammar;
     assert_int_equal(
         mnem_grammar_create_with(NULL, framed, strlen(framed), &part, 1, NULL, &grammar),
@@ -263,6 +277,7 @@ static void a_schema_that_fails_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_keep_their_digits),
         cmocka_unit_test(schemas_stand_for_names_that_a_grammar_lacks),
         cmocka_unit_test(a_schema_that_fails_is_named),
         cmocka_unit_test(values_are_admitted_as_the_schema_says),

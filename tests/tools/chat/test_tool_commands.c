@@ -137,14 +137,34 @@ static void a_text_that_is_continued_is_saved_too(void **state) {
     leave("/quit", at);
 }
 
+static void what_others_write_of_a_conversation_is_read(void **state) {
+    (void)state;
+    const char *path = tool_file(
+        "others.json", "[{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": "
+                       "\"Be \"}, {\"type\": \"text\", \"text\": \"brief.\"}]},"
+                       "{\"role\": \"user\", \"content\": [{\"type\": \"input_text\", \"text\": "
+                       "\"Hello\"}]}, {\"role\": \"assistant\", \"content\": null}]");
+    size_t at = say(command_with("/load", path), "1 turn and a system text", start_chat());
+    char *saved = save("read.json", &at);
+    assert_non_null(strstr(saved, "[{\"role\":\"system\",\"content\":\"Be brief.\"},\n"
+                                  "{\"role\":\"user\",\"content\":\"Hello\"},\n"
+                                  "{\"role\":\"assistant\",\"content\":\"\"}"));
+    free(saved);
+    leave("/quit", at);
+}
+
 static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **state) {
     (void)state;
     static const struct {
         const char *text, *why;
     } wrong[] = {
         {"hello", "that isn't a JSON list"},
-        {"[{\"role\": \"user\"}]", "message 1 has no content"},
-        {"[{\"content\": \"a\"}]", "message 1 has no role"},
+        {"[{\"role\": \"user\"}]", "'messages[0].content' is missing"},
+        {"[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}]}]",
+         "'messages[0].content[0]' is an image, and images are not supported"},
+        {"[{\"role\": \"user\", \"content\": \"a\\u0000\"}]",
+         "'messages[0].content' has the character U+0000"},
+        {"[{\"content\": \"a\"}]", "'messages[0].role' is none of"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": \"b\"}]",
          "message 2 is of \"tool\""},
         {"[{\"role\": \"assistant\", \"content\": \"a\"}]", "message 1 is an answer, to nothing"},
@@ -310,6 +330,7 @@ int main(void) {
         cmocka_unit_test(a_conversation_goes_on_in_another_chat),
         cmocka_unit_test(others_read_what_is_saved),
         cmocka_unit_test(a_text_that_is_continued_is_saved_too),
+        cmocka_unit_test(what_others_write_of_a_conversation_is_read),
         cmocka_unit_test(what_is_no_conversation_is_refused_and_nothing_forgotten),
         cmocka_unit_test(a_file_of_something_else_is_not_written_over),
         cmocka_unit_test(a_long_conversation_keeps_its_newest_turns),

@@ -156,9 +156,9 @@ static void wrong_conversations_are_named_by_their_line(void **state) {
         const char *text, *said;
     } wrong[] = {
         {"{\"messages\": 3}\n", "line 1: it needs \"messages\""},
-        {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"conversations\": []}\n",
+        {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"turns\": []}\n",
          "line 2: it needs \"messages\", a list of objects with a \"role\", or \"prompt\" and "
-         "\"completion\"; it has \"conversations\""},
+         "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has \"turns\""},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"a\"", "line 2: "},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n\n7\n", "line 3: "},
         {"{\"messages\": [" TURN("user", "a") "]}\n", "no rows"},
@@ -188,9 +188,9 @@ static void chat_data_says_what_it_wants(void **state) {
 /* JSON lines with other keys than those of conversations aren't learned as text unasked. */
 static void other_json_lines_are_named_by_their_key(void **state) {
     (void)state;
-    const char *data = tool_file("other.jsonl", "{\"instruction\": \"a\", \"output\": \"b\"}\n");
-    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "\"instruction\"",
-            "\"messages\"", "--any-bytes");
+    const char *data = tool_file("other.jsonl", "{\"chosen\": \"a\", \"rejected\": \"b\"}\n");
+    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "\"chosen\"", "\"messages\"",
+            "--any-bytes");
     data = tool_file("text.jsonl", "\n{\"text\": \"a\"}\n");
     REFUSED(TRAIN("--data", data, "--out", at("other")), "\"text\"", "jq -r .text");
     data = tool_file("cut.jsonl", "{\"messages\": [\n");

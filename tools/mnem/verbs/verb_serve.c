@@ -145,6 +145,11 @@ static void choose_name(serve *s) {
 }
 
 /* Requests, answers and grammars take a part of the budget: of a large one 40 MiB. */
+/* What the API has to say of a request goes to the log, which is standard error. */
+static void on_note(const char *text) {
+    tool_message("%s", text);
+}
+
 static int make_api(serve *s) {
     const uint64_t most = 8 << 20, part = tool_budget_bytes(s->stage.ledger) / 64;
     const uint64_t unit = part < most / 8 ? most / 8 : part < most ? part : most;
@@ -158,6 +163,7 @@ static int make_api(serve *s) {
                                  .sampler = s->o->sampling,
                                  .truncate = s->o->truncate,
                                  .metrics_vllm = s->o->metrics == 1,
+                                 .on_note = s->stage.args->quiet ? NULL : on_note,
                                  .memory_bytes = unit,
                                  .json_bytes = 2 * unit,
                                  .template_bytes = unit,

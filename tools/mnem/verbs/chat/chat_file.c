@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "messages.h"
 #include "output_file.h"
 #include "verbs/chat/chat_parts.h"
 
@@ -30,13 +31,26 @@ static int next(FILE *file) {
     return c;
 }
 
-static bool give(chat *c, json_t *object, int index, on_message *take) {
-    const json_t *content = json_object_get(object, "content");
-    const message m = {json_string_value(json_object_get(object, "role")),
-                       json_string_value(content), json_string_length(content), index};
-    if (m.role && m.content && strlen(m.content) == m.length) return take(c, &m);
-    tool_message("message %d has no %s that is a text", index + 1, m.role ? "content" : "role");
-    return false;
+static void refuse(void *context, const char *param, const char *text) {
+    (void)context;
+    (void)param;
+    tool_message("%s", text);
+}
+
+static bool give(chat *c, const json_t *object, int index, on_message *take) {
+    const message_reader reader = {.keep = true, .refuse = refuse};
+    char param[40];
+    snprintf(param, sizeof param, "messages[%d]", index);
+    json_t *made = message_make(&reader, object, param);
+    if (!made) return false;
+    const json_t *content = json_object_get(made, "content");
+    const message m = {json_string_value(json_object_get(made, "role")), json_string_value(content),
+                       json_string_length(content), index};
+    const bool calls = json_object_get(made, "tool_calls");
+    if (calls) tool_message("'%s' calls tools, which this chat has none of", param);
+    const bool good = !calls && take(c, &m);
+    json_decref(made);
+    return good;
 }
 
 /* Gives each message of a list; false: something is wrong, which has been told. */
@@ -48,7 +62,7 @@ static bool each(chat *c, FILE *file, on_message *take) {
         if (i == 0 && character == ']') break;
         json_error_t error;
         ungetc(character, file);
-        json_t *object = json_loadf(file, JSON_DISABLE_EOF_CHECK, &error);
+        json_t *object = json_loadf(file, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
         if (!object) {
             tool_message("message %d: %s", i + 1, error.text);
             return false;

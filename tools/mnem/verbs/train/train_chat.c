@@ -1,7 +1,4 @@
-/* train_chat.c: conversations from JSON lines to rows of tokens in which the answers count.
- *
- *     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}, ...]}
- *     {"prompt": "...", "completion": "..."}       one question, one answer; or lists of messages
+/* train_chat.c: conversations (dataset.h) to rows of tokens in which the answers count.
  *
  * The idea: an answer is what the template writes between the text up to where an answer begins
  * (the messages before it, and the opening of an answer) and the text with the answer at its end.
@@ -17,106 +14,36 @@
 
 #include "verbs/train/train_chat.h"
 
-/* ---- lines ---- */
-
-static int at_line(const chat_reader *r, const char *what) {
-    r->run->chat.said = true;
-    return tool_failed("%s: line %llu: %s", r->run->config.file[r->file_number],
-                       (unsigned long long)r->line, what);
-}
-
-static bool is_messages(const json_t *list) {
-    size_t i;
-    json_t *message;
-    if (!json_is_array(list)) return false;
-    json_array_foreach(list, i, message) {
-        if (!json_is_string(json_object_get(message, "role"))) return false;
-    }
-    return true;
-}
-
-static bool append_turn(json_t *all, json_t *part, const char *role) {
-    if (json_is_string(part))
-        return json_array_append_new(all, json_pack("{s:s, s:O}", "role", role, "content", part)) ==
-               0;
-    return is_messages(part) && json_array_extend(all, part) == 0;
-}
-
-/* A new list, or NULL. */
-static json_t *messages_of(const json_t *object) {
-    json_t *messages = json_object_get(object, "messages");
-    json_t *prompt = json_object_get(object, "prompt");
-    json_t *completion = json_object_get(object, "completion");
-    if (messages) return is_messages(messages) ? json_incref(messages) : NULL;
-    json_t *all = prompt && completion ? json_array() : NULL;
-    if (!all) return NULL;
-    if (append_turn(all, prompt, "user") && append_turn(all, completion, "assistant")) return all;
-    json_decref(all);
-    return NULL;
-}
-
-static int say_keys(const chat_reader *r, const json_t *object) {
-    char text[400];
-    const char *key;
-    json_t *value;
-    size_t n = (size_t)snprintf(text, sizeof text,
-                                "it needs \"messages\", a list of objects with a \"role\", or "
-                                "\"prompt\" and \"completion\"; it has");
-    json_object_foreach((json_t *)object, key, value) {
-        if (n + 48 < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, " \"%.40s\"", key);
-    }
-    return at_line(r, json_is_object(object) ? text : "not a JSON object");
-}
-
-static bool is_blank(const char *text) {
-    return text[strspn(text, " \t\r\n")] == 0;
-}
-
-/* The next line that isn't empty; NULL at the end of the file. */
-static const char *next_line(chat_reader *r) {
-    while (getline(&r->text, &r->text_room, r->file) > 0) {
-        r->line++;
-        if (!is_blank(r->text)) return r->text;
-    }
-    return NULL;
-}
+/* ---- files ---- */
 
 static int open_file(chat_reader *r) {
     const char *path = r->run->config.file[r->file_number];
-    r->line = 0;
-    r->file = fopen(path, "r");
-    if (r->file) return TOOL_OK;
+    if (dataset_open(&r->data, path)) return TOOL_OK;
     r->run->chat.said = true;
     return tool_failed("%s: %s", path, strerror(errno));
 }
 
+static mnem_status refuse_element(const chat_reader *r) {
+    char where[64];
+    dataset_where(&r->data, where);
+    r->run->chat.said = true;
+    tool_failed("%s: %s: %s", r->run->config.file[r->file_number], where, r->data.why);
+    return MNEM_INVALID;
+}
+
 /* MNEM_NOT_FOUND: there are no more. */
 static mnem_status next_conversation(chat_reader *r) {
-    const char *text = NULL;
-    json_error_t error;
-    while (!text) {
+    for (;;) {
         if (r->file_number == r->run->config.files) return MNEM_NOT_FOUND;
-        if (!r->file && open_file(r) != TOOL_OK) return MNEM_IO;
-        text = next_line(r);
-        if (text) break;
-        r->done += (uint64_t)ftello(r->file);
-        fclose(r->file);
-        r->file = NULL;
+        if (!r->data.file && open_file(r) != TOOL_OK) return MNEM_IO;
+        const int found = dataset_next(&r->data, &r->messages, &r->tools);
+        r->run->chat.conversations += found != 0;
+        r->next = 0;
+        if (found) return found > 0 ? MNEM_OK : refuse_element(r);
+        r->done += (uint64_t)ftello(r->data.file);
+        dataset_close(&r->data);
         r->file_number++;
     }
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (!object) {
-        at_line(r, error.text);
-        return MNEM_INVALID;
-    }
-    r->messages = messages_of(object);
-    r->tools = json_incref(json_object_get(object, "tools"));
-    r->next = 0;
-    if (!r->messages) say_keys(r, object);
-    json_decref(object);
-    r->run->chat.conversations++;
-    return r->messages ? MNEM_OK : MNEM_INVALID;
 }
 
 static void end_conversation(chat_reader *r) {
@@ -264,8 +191,8 @@ static mnem_status next_row(void *context, mnem_corpus_row *row) {
         if (status == MNEM_OK && begins && !r->any) r->run->chat.unanswered++;
         if (r->next == json_array_size(r->messages)) end_conversation(r);
     }
-    if (r->file)
-        tool_progress_step(&r->progress, r->done + (uint64_t)ftello(r->file), r->bytes, NULL);
+    if (r->data.file)
+        tool_progress_step(&r->progress, r->done + (uint64_t)ftello(r->data.file), r->bytes, NULL);
     *row = (mnem_corpus_row){r->ids, r->counted, r->count};
     return status;
 }
@@ -308,13 +235,13 @@ int train_chat_begin(train_run *run, chat_reader *r, mnem_corpus_rows *rows) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-/* What the template or the corpus says is about a line. */
+/* What the template or the corpus says is about an element. */
 int train_chat_fail(const chat_reader *r, mnem_status status) {
-    char where[PATH_MAX + 120];
+    char at[64], where[PATH_MAX + 120];
     if (r->run->chat.said) return TOOL_FAILED;
-    if (!r->line || !r->file) return tool_fail(status);
-    snprintf(where, sizeof where, " (%s, line %llu)", r->run->config.file[r->file_number],
-             (unsigned long long)r->line);
+    if (!r->data.file) return tool_fail(status);
+    dataset_where(&r->data, at);
+    snprintf(where, sizeof where, " (%s, %s)", r->run->config.file[r->file_number], at);
     return tool_fail_with(status, where);
 }
 
@@ -322,8 +249,7 @@ void train_chat_end(chat_reader *r) {
     tool_progress_end(&r->progress);
     end_conversation(r);
     mnem_template_close(r->template);
-    if (r->file) fclose(r->file);
-    free(r->text);
+    dataset_close(&r->data);
     free(r->ids);
     free(r->counted);
     free(r->open);

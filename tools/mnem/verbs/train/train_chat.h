@@ -2,6 +2,7 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_CHAT_H
 #define MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_CHAT_H
 
+#include "dataset/dataset.h"
 #include "verbs/train/train_tool.h"
 
 typedef struct chat_reader {
@@ -10,10 +11,7 @@ typedef struct chat_reader {
     tool_progress progress;
     uint64_t bytes, done; /* of all files; of those that are read */
     int32_t file_number;
-    FILE *file;
-    uint64_t line;
-    char *text; /* the line */
-    size_t text_room;
+    dataset data;             /* of the file; .file NULL: none is open */
     json_t *messages, *tools; /* of the conversation; NULL: none is begun */
     size_t next;              /* message that is looked at next */
     int32_t *ids, *open;      /* the row; text up to an answer */

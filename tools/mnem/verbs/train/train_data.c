@@ -1,11 +1,12 @@
 /* train_data.c: what kind of data a run learns from, and the template that conversations want.
  *
- * Files whose first line is a JSON object of messages (or of a prompt and a completion) are
- * conversations, all of them or none; --any-bytes learns from them as from any text. */
+ * Files that begin as a data set of conversations does (dataset.h) are conversations, all of them
+ * or none; --any-bytes learns from them as from any text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/dataset.h"
 #include "verbs/train/train_tool.h"
 
 enum { TEMPLATE_MOST = 1 << 20 };
@@ -14,96 +15,80 @@ bool train_is_chat(const train_run *run) {
     return !strcmp(run->config.data, "chat");
 }
 
-static const char blanks[] = " \t\r\n";
+/* JSON of something else would be learned with its braces, which nobody wants who has it: {"text":
+ * ...}, and what is cut off. */
+static int check_look(const char *path, const dataset_look *look) {
+    char name[80];
+    const bool list = look->form == DATASET_ARRAY;
+    dataset_name(look, name);
+    if (look->shape == DATASET_NONE) return TOOL_OK;
+    if (*look->why)
+        return tool_failed("%s: %s; --any-bytes takes the file as it is", path, look->why);
+    if (look->shape == DATASET_TEXTS)
+        return tool_failed("%s: %s: the first has \"text\": text is learned from plain files "
+                           "(jq -r %s FILE), and --any-bytes takes the file as it is",
+                           path, name, list ? "'.[].text'" : ".text");
+    return tool_failed("%s: %s: the first has %s%s%s: conversations have \"messages\", \"prompt\" "
+                       "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and "
+                       "\"output\" (Alpaca); --any-bytes takes the file as it is",
+                       path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
+                       *look->key ? "\"" : "");
+}
 
-/* The object that the first line is; NULL, and why: none. Only whole lines are JSON lines; a text
- * may begin with a brace, too. */
-static json_t *first_object(const char *path, json_error_t *why) {
-    char *line = NULL;
-    size_t room = 0;
-    json_t *object = NULL;
-    bool blank = true;
-    FILE *file = fopen(path, "r");
-    *why = (json_error_t){0};
-    while (file && blank && getline(&line, &room, file) > 0) {
-        const char *text = line + strspn(line, blanks);
-        blank = !*text;
-        object = *text == '{' ? json_loads(text, 0, why) : NULL;
+/* "JSON lines of messages", of all files, each kind once. */
+void train_data_name(const train_run *run, char text[TRAIN_DATA_NAME]) {
+    const train_config *c = &run->config;
+    *text = 0;
+    for (int32_t i = 0; i < c->files && train_is_chat(run); i++) {
+        char name[80];
+        dataset_look look;
+        dataset_look_at(c->file[i], &look);
+        dataset_name(&look, name);
+        const size_t n = strlen(text);
+        if (look.shape != DATASET_NONE && !strstr(text, name))
+            snprintf(text + n, TRAIN_DATA_NAME - n, "%s%s", n ? ", " : "", name);
     }
-    free(line);
-    if (file) fclose(file);
-    return object;
-}
-
-static bool is_chat(const json_t *object) {
-    return json_object_get(object, "messages") ||
-           (json_object_get(object, "prompt") && json_object_get(object, "completion"));
-}
-
-static bool looks_like_chat(const char *path) {
-    json_error_t why;
-    json_t *object = first_object(path, &why);
-    const bool found = is_chat(object);
-    json_decref(object);
-    return found;
-}
-
-/* JSON lines of something else would be learned with their braces, which nobody wants who has
- * them: {"text": ...}, {"instruction": ..., "output": ...}, and those that are cut off. */
-static int check_lines(const char *path) {
-    static const char end[] = ".jsonl";
-    const size_t n = strlen(path);
-    json_error_t why;
-    json_t *object = first_object(path, &why);
-    const bool named = n > strlen(end) && !strcmp(path + n - strlen(end), end);
-    const char *key = json_object_iter_key(json_object_iter(object));
-    int code = TOOL_OK;
-    if (key)
-        code = tool_failed("%s: JSON lines whose first has \"%.40s\": conversations have "
-                           "\"messages\", or \"prompt\" and \"completion\"; text is learned from "
-                           "plain files (jq -r .text), and --any-bytes takes the lines as they are",
-                           path, key);
-    else if (named && *why.text)
-        code =
-            tool_failed("%s: line 1: %s; --any-bytes takes the lines as they are", path, why.text);
-    json_decref(object);
-    return code;
 }
 
 static int check_chat(const train_run *run) {
     const train_config *c = &run->config;
     const char *file = tool_file_name(c->file[0]);
+    char name[TRAIN_DATA_NAME];
+    train_data_name(run, name);
     if (!*c->init)
-        return tool_failed("%s is chat data (JSON lines of messages): --init MODEL says whose "
-                           "template and vocabulary it is for; --any-bytes learns from it as from "
-                           "any text",
-                           file);
+        return tool_failed("%s is chat data (%s): --init MODEL says whose template and vocabulary "
+                           "it is for; --any-bytes learns from it as from any text",
+                           file, name);
     return TOOL_OK;
 }
 
 int train_data_kind(train_run *run) {
     train_config *c = &run->config;
     const bool said = train_config_given(c, "data") && *c->data;
-    int32_t chats = 0;
-    for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++)
-        chats += looks_like_chat(c->file[i]);
+    int32_t chats = 0, other = 0;
+    dataset_look look;
+    for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++) {
+        dataset_look_at(c->file[i], &look);
+        chats += dataset_is_chat(&look);
+        if (!dataset_is_chat(&look)) other = i;
+    }
     if (chats && chats < c->files)
-        return tool_failed("%d of %d files are chat data (JSON lines of messages), the others "
-                           "aren't: a run learns from one kind; --any-bytes takes all as text",
-                           chats, c->files);
+        return tool_failed(
+            "%d of %d files are chat data, the others aren't (%s): a run learns from "
+            "one kind; --any-bytes takes all as text",
+            chats, c->files, c->file[other]);
     if (said && train_is_chat(run) && !chats)
-        return tool_failed("the config's \"data\" is \"chat\", but %s has no messages in its first "
-                           "line",
+        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations",
                            c->file[0]);
     if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : "text");
     if (train_is_chat(run)) return check_chat(run);
     for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++) {
-        const int code = check_lines(c->file[i]);
+        dataset_look_at(c->file[i], &look);
+        const int code = check_look(c->file[i], &look);
         if (code != TOOL_OK) return code;
     }
     if (run->asked->template.file || run->asked->template.arguments)
-        return tool_usage("train", "--template is for chat data (JSON lines of messages), and this "
-                                   "is text");
+        return tool_usage("train", "--template is for chat data, and this is text");
     return TOOL_OK;
 }
 

@@ -193,14 +193,17 @@ static void print_plan_line(FILE *file, const train_run *run) {
 static void print_data_line(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
-    char text[320], tokens[TOOL_TEXT], held[TOOL_TEXT], time[TOOL_TEXT];
+    char text[320 + TRAIN_DATA_NAME], tokens[TOOL_TEXT], held[TOOL_TEXT], time[TOOL_TEXT];
     size_t n;
+    char name[TRAIN_DATA_NAME];
+    train_data_name(run, name);
     tool_exact(run->validation.tokens, held);
     if (i->rows)
         n = (size_t)snprintf(text, sizeof text,
-                             "%llu conversation%s, %s held out · %.0f %% of %s tokens are answers",
-                             (unsigned long long)i->rows, tool_s(i->rows), held,
-                             100 * (double)run->chat_counted / (double)run->chat_tokens,
+                             "%llu conversation%s, %s held out%s%s · %.0f %% of %s tokens are "
+                             "answers",
+                             (unsigned long long)i->rows, tool_s(i->rows), held, *name ? " · " : "",
+                             name, 100 * (double)run->chat_counted / (double)run->chat_tokens,
                              tool_exact(run->chat_tokens, tokens));
     else
         n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out",
@@ -243,6 +246,17 @@ static json_t *other_json(uint64_t bytes, double cost, const char *change) {
     return json_pack("{s:I, s:f, s:s}", "bytes", (json_int_t)bytes, "cost", cost, "change", change);
 }
 
+/* What the files were recognised as, and how much of it. */
+static json_t *data_json(const train_run *run) {
+    const mnem_corpus_info *i = &run->corpus_info;
+    char name[TRAIN_DATA_NAME];
+    train_data_name(run, name);
+    return json_pack("{s:s, s:s, s:i, s:o, s:I}", "kind", run->config.data, "what",
+                     *name ? name : "text", "files", run->config.files, "conversations",
+                     i->rows ? json_integer((json_int_t)i->rows) : json_null(), "tokens",
+                     (json_int_t)i->tokens);
+}
+
 json_t *train_report_plan_json(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const tool_bytes bytes = bytes_of(run);
@@ -251,7 +265,7 @@ json_t *train_report_plan_json(const train_run *run) {
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I}",
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
         "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
@@ -264,5 +278,6 @@ json_t *train_report_plan_json(const train_run *run) {
         "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes,
         "steps_peak_bytes", (json_int_t)p->peak_bytes, "teacher_streamed", p->teacher_streamed,
         "teacher_bytes_read", (json_int_t)p->teacher_bytes_read, "ranks", p->ranks, "shard",
-        shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes);
+        shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes,
+        "data", data_json(run));
 }

@@ -204,6 +204,9 @@ int train_resume_say(const train_run *run);
 
 /* ---- train_data.c. Exit codes. ---- */
 bool train_is_chat(const train_run *run);
+enum { TRAIN_DATA_NAME = 240 };
+/* What the files of conversations are: "JSON lines of messages"; "": text. */
+void train_data_name(const train_run *run, char text[TRAIN_DATA_NAME]);
 /* Looks whether the files are conversations; config.data says it then. */
 int train_data_kind(train_run *run);
 /* A file's text, to free. */

@@ -29,12 +29,13 @@ typedef struct api_options {
     bool truncate;                /* what is beyond the context is cut, not refused */
     bool strict_model;            /* other names of a model are refused */
     bool metrics_vllm;
-    mnem_pooling pooling;    /* of embeddings; 0: the file's */
-    uint64_t memory_bytes;   /* of requests and answers (8 MiB) */
-    uint64_t json_bytes;     /* of one body's JSON (16 MiB) */
-    uint64_t template_bytes; /* of a rendering (8 MiB) */
-    uint64_t grammar_bytes;  /* of grammars, those of all requests (8 MiB) */
-    size_t body_bytes;       /* the server's (1 MiB); as much again is there for its tokens */
+    void (*on_note)(const char *text); /* a line for the log; NULL: there is none */
+    mnem_pooling pooling;              /* of embeddings; 0: the file's */
+    uint64_t memory_bytes;             /* of requests and answers (8 MiB) */
+    uint64_t json_bytes;               /* of one body's JSON (16 MiB) */
+    uint64_t template_bytes;           /* of a rendering (8 MiB) */
+    uint64_t grammar_bytes;            /* of grammars, those of all requests (8 MiB) */
+    size_t body_bytes; /* the server's (1 MiB); as much again is there for its tokens */
 } api_options;
 
 /* Charges what requests will take; statuses of mnem_template_open and the ledger. */

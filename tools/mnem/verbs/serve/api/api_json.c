@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "verbs/serve/api/api_big.h"
+
 static _Thread_local api_json *open_json;
 
 /* ---- jansson's allocations ---- */
@@ -59,15 +61,26 @@ static int depth_of(const char *text, size_t n) {
 
 /* jansson's lexer ignores that its buffer couldn't grow, and reads behind it: so what doesn't fit
  * leaves a parse at once. What it had lies in the block, and goes with that. */
-static json_t *parse(api_json *json, const char *text, size_t n, size_t flags, json_error_t *why) {
+static json_t *load(api_json *json, const char *text, size_t n, size_t flags, json_error_t *why) {
     if (setjmp(json->leave)) {
         json->parsing = false;
         return NULL;
     }
     json->parsing = true;
-    json_t *root = json_loadb(text, n, flags, why);
+    json_t *root = json_loadb(text, n, flags | JSON_ALLOW_NUL, why);
     json->parsing = false;
     return root;
+}
+
+/* Numbers of more than 64 bits first become strings (api_big.h). */
+static json_t *parse(api_json *json, const char *text, size_t n, size_t flags, json_error_t *why) {
+    const size_t bytes = api_big_bytes(text, n);
+    if (bytes == n) return load(json, text, n, flags, why);
+    char *changed = take(bytes);
+    if (!changed) return NULL;
+    json->big = true;
+    api_big_write(text, n, changed);
+    return load(json, changed, bytes, flags, why);
 }
 
 /* A mapping of its own: what was never written is no memory, and all goes back at the end. */
@@ -94,7 +107,7 @@ bool api_json_open(api_json *json, const char *body, size_t n, size_t block_byte
         return api_refuse(error, 503, NULL, "the machine has no memory for this body");
     }
     json->root = parse(json, body, n, 0, &why);
-    if (json_is_object(json->root)) return true;
+    if (json_is_object(json->root)) return api_big_check(json->root, error);
     if (json->full) return refuse_full(block_bytes, error);
     if (json->root) return api_refuse(error, 400, NULL, "the body is no JSON object");
     return api_refuse(error, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
@@ -113,7 +126,8 @@ bool api_json_check(const api_json *json, api_error *error) {
 
 json_t *api_json_value(const char *text, size_t n) {
     if (!open_json || depth_of(text, n) > API_JSON_DEPTH) return NULL;
-    return parse(open_json, text, n, JSON_DECODE_ANY, NULL);
+    json_t *value = parse(open_json, text, n, JSON_DECODE_ANY, NULL);
+    return value && api_big_is_clean(value) ? value : NULL;
 }
 
 static int put_part(const char *bytes, size_t n, void *text) {
@@ -121,9 +135,15 @@ static int put_part(const char *bytes, size_t n, void *text) {
     return ((const api_text *)text)->failed ? -1 : 0;
 }
 
+bool api_json_is_text(const json_t *value) {
+    return json_is_string(value) && !api_big_is(value);
+}
+
 void api_json_put(api_text *text, const json_t *value) {
+    const size_t from = text->length;
     if (json_dump_callback(value, put_part, text, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
         text->failed = true;
+    if (open_json && open_json->big) api_big_restore(text, from);
 }
 
 /* ---- members ---- */

@@ -4,7 +4,8 @@
  * jansson allocates there lies in the document's block, which is taken whole and given back whole:
  * what doesn't fit fails, and the block is what a body costs. A string of n bytes takes up to 5 n:
  * the lexer's buffer doubles until it holds it, and the value is a copy. Nothing of it outlives the
- * close. One document of a thread at a time. Nesting is bounded before a byte is parsed. */
+ * close. One document of a thread at a time. Whole numbers of more than 64 bits keep their digits
+ * (api_big.h). Nesting is bounded before a byte is parsed. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_API_API_JSON_H
 #define MNEM_TOOLS_MNEM_VERBS_SERVE_API_API_JSON_H
 
@@ -19,6 +20,7 @@ typedef struct api_json {
     char *block;
     size_t bytes, used;
     bool full; /* something didn't fit */
+    bool big;  /* it has numbers of more than 64 bits */
     bool parsing;
     jmp_buf leave; /* while parsing: where what doesn't fit goes */
     json_t *root;
@@ -37,6 +39,8 @@ bool api_json_check(const api_json *json, api_error *error);
 /* A text that has been parsed before, or another one, as a value in the open document; NULL: it is
  * no JSON, or nested too deep. */
 json_t *api_json_value(const char *text, size_t n);
+/* Whether a value is a string of a client: a number of more than 64 bits is none. */
+bool api_json_is_text(const json_t *value);
 /* As JSON into a text. */
 void api_json_put(api_text *text, const json_t *value);
 

@@ -9,7 +9,7 @@
 #include "verbs/serve/api/calls/call_grammar.h"
 
 enum {
-    GRAMMAR_BYTES = 1 << 20, /* of one, and of compiling it: twice that at the most */
+    GRAMMAR_BYTES = 4 << 20, /* of one, and of compiling it: twice that at the most */
     STATE_BYTES = 12 << 10,  /* some 200 values inside one another */
     CACHE_BYTES = 32 << 10,
     BESIDE = 256 << 10, /* what state, masks and their cache take */
@@ -45,52 +45,95 @@ static mnem_status compile(api *a, const rules *from, uint64_t lent, mnem_gramma
                                                    from->part_count, &options, grammar);
 }
 
-/* Into limit; false without an error: *status says why not. */
-static bool make_of(api *a, const rules *from, api_limit *limit, mnem_status *status,
-                    api_error *error) {
-    mnem_grammar_info info;
+/* Bytes of the reserve that a grammar may take while it is made; 0: error says why not. */
+static uint64_t borrow(api *a, api_error *error) {
     const uint64_t left = api_reserve_left(&a->grammars), most = 2 * GRAMMAR_BYTES + BESIDE;
     const uint64_t lent = left < most ? left : most;
     if (lent < LEAST && a->jobs && !a->jobs->next)
-        return api_refuse(error, 400, NULL,
-                          "so many answers, each with a grammar, take more than "
-                          "there is for grammars: ask for fewer");
-    if (lent < LEAST || !api_reserve_lend(&a->grammars, lent)) return refuse_busy(error);
-    *status = compile(a, from, lent, &limit->grammar);
-    if (*status == MNEM_OK) *status = mnem_match_create(limit->grammar, &limit->match);
-    if (*status == MNEM_OK) {
+        api_refuse(error, 400, NULL,
+                   "so many answers, each with a grammar, take more than "
+                   "there is for grammars: ask for fewer");
+    else if (lent < LEAST || !api_reserve_lend(&a->grammars, lent))
+        refuse_busy(error);
+    return error->status ? 0 : lent;
+}
+
+/* Into limit, of what is lent. */
+static mnem_status make_of(api *a, const rules *from, uint64_t lent, api_limit *limit) {
+    mnem_grammar_info info;
+    mnem_status status = compile(a, from, lent, &limit->grammar);
+    if (status == MNEM_OK) status = mnem_match_create(limit->grammar, &limit->match);
+    if (status == MNEM_OK) {
         mnem_grammar_info_get(limit->grammar, &info);
         limit->bytes = info.bytes + STATE_BYTES;
     } else {
         mnem_grammar_destroy(limit->grammar);
         limit->grammar = NULL;
     }
-    api_reserve_settle(&a->grammars, lent, limit->bytes);
-    return *status == MNEM_OK || (*status == MNEM_NO_MEMORY && refuse_busy(error));
+    return status;
+}
+
+static bool refuse_grammar(mnem_status status, const char *param, api_error *error) {
+    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    return api_refuse(error, 400, param, "%.400s", mnem_last_error());
 }
 
 static bool make_with(api *a, const rules *from, const char *param, api_limit *limit,
                       api_error *error) {
-    mnem_status status;
-    if (make_of(a, from, limit, &status, error)) return true;
-    return api_refuse(error, 400, param, "%.400s", mnem_last_error());
+    const uint64_t lent = borrow(a, error);
+    if (!lent) return false;
+    const mnem_status status = make_of(a, from, lent, limit);
+    api_reserve_settle(&a->grammars, lent, limit->bytes);
+    return status == MNEM_OK || refuse_grammar(status, param, error);
 }
 
-/* Arguments that fit their schemas; where one of these says what can't be held to, any object. */
-static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
-                       api_error *error) {
+/* What is asked for of calls, while their grammar is made. */
+typedef struct calls_wanted {
+    const ask_request *ask;
+    bool in_thought;
+    uint64_t lent;
+    api_text *unsupported;
+} calls_wanted;
+
+/* false without an error: *status says why not. */
+static bool try_calls(api *a, const calls_wanted *want, call_strictness strictness,
+                      api_limit *limit, mnem_status *status, api_error *error) {
+    call_keeper keeper = {.memory = &a->memory,
+                          .bytes = (want->lent - BESIDE) / 2,
+                          .tries = CALL_TRIES,
+                          .dropped = want->unsupported};
+    call_grammar *g = api_alloc(&a->memory, sizeof *g);
+    if (!g) return refuse_busy(error);
+    g->memory = &a->memory;
+    if (want->unsupported) want->unsupported->length = 0;
+    const bool made = call_grammar_make(want->ask, a->model.calls, a->model.thinks,
+                                        want->in_thought, strictness, &keeper, g);
+    const rules from = {g->text.bytes, g->text.length, false, true, g->part, g->parts};
+    if (!made)
+        refuse_busy(error);
+    else if (strictness == CALL_WHOLE && g->full)
+        *status = MNEM_OVER_BUDGET;
+    else
+        *status = make_of(a, &from, want->lent, limit);
+    call_grammar_fini(g);
+    api_free(&a->memory, g);
+    return made && *status == MNEM_OK;
+}
+
+/* Arguments that fit their schemas, as far as these can be held to; where even that is too much,
+ * any object. */
+static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                       api_limit *limit, api_error *error) {
+    const calls_wanted want = {ask, in_thought, borrow(a, error), unsupported};
+    mnem_status status = MNEM_OK;
     bool fine = false;
-    for (int schemas = 1; schemas >= 0 && !fine && !error->status; schemas--) {
-        call_grammar g = {.memory = &a->memory};
-        mnem_status status;
-        if (!call_grammar_make(ask, a->model.calls, a->model.thinks, in_thought, schemas, &g))
-            refuse_busy(error);
-        const rules from = {g.text.bytes, g.text.length, false, true, g.part, g.parts};
-        fine = !error->status && make_of(a, &from, limit, &status, error);
-        if (!fine && schemas == 0) api_refuse(error, 400, "tools", "%.400s", mnem_last_error());
-        call_grammar_fini(&g);
+    if (!want.lent) return false;
+    for (int strictness = CALL_WHOLE; strictness <= CALL_ANY; strictness++) {
+        fine = try_calls(a, &want, (call_strictness)strictness, limit, &status, error);
+        if (fine || error->status || status == MNEM_NO_MEMORY) break;
     }
-    return fine;
+    api_reserve_settle(&a->grammars, want.lent, limit->bytes);
+    return fine || refuse_grammar(status, "tools", error);
 }
 
 static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
@@ -103,12 +146,12 @@ static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_er
     return fine;
 }
 
-bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
-                    api_error *error) {
+bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                    api_limit *limit, api_error *error) {
     static const char any_object[] = "{\"type\":\"object\"}";
     const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
     if (!calls && ask->limit == ASK_FREE) return true;
-    if (calls) return make_calls(a, ask, in_thought, limit, error);
+    if (calls) return make_calls(a, ask, in_thought, unsupported, limit, error);
     if (ask->limit == ASK_SCHEMA) return make_schema(a, ask, limit, error);
     if (ask->limit == ASK_JSON) {
         const rules from = {any_object, sizeof any_object - 1, .schema = true};

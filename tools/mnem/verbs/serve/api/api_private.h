@@ -155,9 +155,10 @@ void api_embed_gone(api_embed *embed);
 void api_embeds_drop(api *a);
 
 /* ---- api_limit.c ---- */
-/* in_thought: the prompt has opened one. */
-bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
-                    api_error *error);
+/* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
+ * to, as members of a list of JSON; NULL: nobody wants to know. */
+bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                    api_limit *limit, api_error *error);
 void api_limit_drop(api *a, api_limit *limit);
 
 /* ---- routes ---- */

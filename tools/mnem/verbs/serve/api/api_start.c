@@ -61,7 +61,8 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .thinks = a->model.thinks && ask->messages,
                 .in_thought = prompts->in_thought,
                 .call_format = calls ? a->model.calls : NULL,
-                .call_texts.json.memory = &a->memory,
+                .call_texts = {{.memory = &a->memory}, {.memory = &a->memory}},
+                .unsupported.memory = &a->memory,
                 .mark = a->model.mark,
                 .marks = calls || (a->model.thinks && ask->messages) ? a->model.marks : 0,
                 .n = ask->n,
@@ -69,8 +70,8 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);
     if (calls && a->model.calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
-    return !t->call_texts.json.failed && keep_stops(a, job, ask) &&
-           tell_init(t, &a->memory, prompts->count * ask->n);
+    return !t->call_texts.json.failed && !t->call_texts.literals.failed &&
+           keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
 }
 
 /* What is left of the context bounds a ring, too. */
@@ -92,6 +93,16 @@ static bool refuse_memory(api *a, api_error *error) {
                       a->memory.bytes);
 }
 
+static void note_unsupported(const api *a, tell *t) {
+    if (!t->unsupported.length || !a->options.on_note) return;
+    api_text text = {.memory = t->memory};
+    api_format(&text, "%s: not held to, of the schemas of tools: ", t->id);
+    api_put(&text, t->unsupported.bytes, t->unsupported.length);
+    api_put(&text, "", 1);
+    if (!text.failed) a->options.on_note(text.bytes);
+    api_text_fini(&text);
+}
+
 static bool take_answers(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
                          api_error *error) {
     const int32_t count = job->tell.choices;
@@ -105,9 +116,11 @@ static bool take_answers(api *a, api_job *job, const ask_request *ask, const api
         if (!take_ring(a, &job->answer[i], ask,
                        prompts->begin[prompt + 1] - prompts->begin[prompt]))
             return refuse_memory(a, error);
-        if (!api_limit_make(a, ask, prompts->in_thought, &job->answer[i].limit, error))
+        if (!api_limit_make(a, ask, prompts->in_thought, i ? NULL : &job->tell.unsupported,
+                            &job->answer[i].limit, error))
             return false;
     }
+    note_unsupported(a, &job->tell);
     return true;
 }
 

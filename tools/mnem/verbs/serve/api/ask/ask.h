@@ -20,7 +20,7 @@ enum {
     ASK_STOP_BYTES = 256, /* of each */
     ASK_CHOICES = 32,     /* answers to one request: prompts times n */
     ASK_BIASES = 512,
-    ASK_TOOLS = 100,
+    ASK_TOOLS = 128,
     ASK_NAME_BYTES = 64, /* of a tool */
 };
 

@@ -45,6 +45,9 @@ static bool add_block(turn *t, const json_t *block) {
     if (strcmp(type, "tool_use") == 0) return add_use(t, block);
     if (strcmp(type, "thinking") == 0) t->thinking = api_get(block, "thinking");
     if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0) return true;
+    if (strcmp(type, "image") == 0)
+        return api_refuse(t->r->error, 400, t->param,
+                          "'%s' is an image, and images are not supported", t->param);
     if (strcmp(type, "text") != 0)
         return api_refuse(t->r->error, 400, t->param,
                           "'%s' has the type '%.40s', which is not "
@@ -76,6 +79,7 @@ static bool add_turn(ask_reader *r, const json_t *message, size_t index) {
     if (!known)
         return api_refuse(r->error, 400, t.param, "'%s' has no role that is user or assistant",
                           t.param);
+    if (!content && strcmp(t.role, "assistant") == 0) content = json_string("");
     if (json_is_string(content)) {
         json_array_append_new(r->ask->messages,
                               json_pack("{s:s, s:O}", "role", t.role, "content", content));
@@ -104,8 +108,10 @@ static bool read_turns(ask_reader *r) {
         json_array_append_new(r->ask->messages,
                               json_pack("{s:s, s:o}", "role", "system", "content", text));
     }
-    if (!json_is_array(messages) || json_array_size(messages) == 0)
+    if (!json_is_array(messages))
         return api_refuse(r->error, 400, "messages", "'messages' is no list of messages");
+    if (json_array_size(messages) == 0)
+        return api_refuse(r->error, 400, "messages", "'messages' is empty");
     json_array_foreach(messages, i, message) {
         if (!add_turn(r, message, i)) return false;
     }

@@ -40,8 +40,7 @@ static bool add_call(ask_reader *r, const json_t *item, const char *param) {
 static bool add_output(ask_reader *r, const json_t *item, const char *param) {
     const char *id = json_string_value(api_get(item, "call_id"));
     const json_t *output = api_get(item, "output");
-    if (!output) return api_refuse(r->error, 400, param, "'%s' has no output", param);
-    json_t *content = ask_make_content(r, output, param);
+    json_t *content = output ? ask_make_content(r, output, param) : json_string("");
     if (!content) return false;
     json_array_append_new(r->ask->messages,
                           json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id", id ? id : "",
@@ -65,7 +64,9 @@ static bool add_item(ask_reader *r, const json_t *item, size_t index) {
     if (role && strcmp(role, "developer") == 0) role = "system";
     if (!role || (strcmp(role, "system") && strcmp(role, "user") && strcmp(role, "assistant")))
         return api_refuse(r->error, 400, param, "'%s' has no role that is known", param);
-    return add_message(r, role, ask_make_content(r, api_get(item, "content"), param));
+    const json_t *content = api_get(item, "content");
+    if (!content && strcmp(role, "assistant") == 0) return add_message(r, role, json_string(""));
+    return add_message(r, role, ask_make_content(r, content, param));
 }
 
 static bool read_input(ask_reader *r) {
@@ -77,7 +78,9 @@ static bool read_input(ask_reader *r) {
     if (instructions && *instructions && !add_message(r, "system", json_string(instructions)))
         return false;
     if (json_is_string(input)) return add_message(r, "user", json_incref(input));
-    if (!json_is_array(input) || json_array_size(input) == 0)
+    if (json_is_array(input) && json_array_size(input) == 0)
+        return api_refuse(r->error, 400, "input", "'input' is empty");
+    if (!json_is_array(input))
         return api_refuse(r->error, 400, "input", "'input' is neither a text nor a list of items");
     json_array_foreach(input, i, item) {
         if (!add_item(r, item, i)) return false;

@@ -15,7 +15,7 @@ static const call_format formats[] = {
                     "</tool_call>",
                     "",
                     "",
-                    {"<function=", ">", "<parameter=", ">", "", "</parameter>", "</function>",
+                    {"<function=", ">", "<parameter=", ">\n", "", "</parameter>", "</function>",
                      true}},
     [GLM] = {"glm",
              CALL_KEYED,

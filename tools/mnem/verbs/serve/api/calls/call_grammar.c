@@ -47,18 +47,57 @@ void call_grammar_text(api_text *out, const char *name, const char *mark) {
 
 /* ---- calls ---- */
 
-bool call_grammar_schema(call_grammar *g, const json_t *schema, char name[CALL_PART_NAME]) {
+void call_grammar_literal(api_text *out, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == '"' || text[i] == '\\')
+            api_format(out, "\\x%02x", (unsigned char)text[i]);
+        else
+            api_put(out, text + i, 1);
+    }
+}
+
+/* The part that says the same as the json behind `begin`, which then goes; otherwise a new one. */
+static uint32_t part_of(call_grammar *g, size_t begin, const char *raw_end) {
+    const size_t n = g->json.length - begin;
+    for (uint32_t i = 0; i < g->parts; i++) {
+        if (g->part[i].length != n || g->part[i].raw_end != raw_end) continue;
+        if (memcmp(g->json.bytes + g->begin[i], g->json.bytes + begin, n) != 0) continue;
+        g->json.length = begin;
+        return i;
+    }
+    if (g->parts == MNEM_GRAMMAR_PARTS_MAX) {
+        g->json.length = begin;
+        return g->parts;
+    }
+    const uint32_t i = g->parts++;
+    snprintf(g->name[i], sizeof g->name[0], "schema%u", i);
+    g->begin[i] = begin;
+    g->part[i] = (mnem_grammar_part){.name = g->name[i], .length = n, .raw_end = raw_end};
+    return i;
+}
+
+bool call_grammar_schema(call_grammar *g, const json_t *schema, const char *place,
+                         const char *raw_end, char name[CALL_PART_NAME]) {
     const size_t begin = g->json.length;
-    if (g->parts == MNEM_GRAMMAR_PARTS_MAX) return false;
-    snprintf(g->name[g->parts], sizeof g->name[0], "schema%u", g->parts);
-    snprintf(name, CALL_PART_NAME, "%s", g->name[g->parts]);
+    json_t *kept = NULL;
+    if (schema && g->keep) {
+        g->keep->raw_end = raw_end;
+        schema = kept = call_keep(g->keep, schema, place);
+        if (!kept) return false;
+    }
     if (schema)
         api_json_put(&g->json, schema);
     else
         api_say(&g->json, "{\"type\":\"object\"}");
-    g->part[g->parts].length = g->json.length - begin;
-    g->part[g->parts].name = g->name[g->parts];
-    g->parts++;
+    json_decref(kept);
+    if (g->json.failed) return false;
+    const uint32_t part = part_of(g, begin, raw_end);
+    g->full = g->full || part == MNEM_GRAMMAR_PARTS_MAX;
+    if (part == MNEM_GRAMMAR_PARTS_MAX) {
+        if (g->keep) call_keep_drop(g->keep, place, "");
+        return false;
+    }
+    snprintf(name, CALL_PART_NAME, "%s", g->name[part]);
     return true;
 }
 
@@ -66,41 +105,42 @@ static const char *name_of(const json_t *function) {
     return json_string_value(json_object_get(function, "name")); /* plain letters */
 }
 
-static void put_arguments(call_grammar *g, const json_t *function, bool schemas) {
+static void put_arguments(call_grammar *g, const json_t *function, call_strictness strictness) {
     char part[CALL_PART_NAME];
-    const bool fits =
-        schemas && call_grammar_schema(g, json_object_get(function, "parameters"), part);
+    const json_t *schema = json_object_get(function, "parameters");
+    const bool fits = strictness != CALL_ANY && call_grammar_schema(g, schema, "#", NULL, part);
     api_say(&g->text, fits ? part : "object");
 }
 
 /* The object of one tool; in lists models give it an id, which isn't asked for. */
 static void put_tool_object(call_grammar *g, const call_format *format, const json_t *function,
-                            bool schemas) {
+                            call_strictness strictness) {
     api_text *out = &g->text;
     api_format(out, "\"{\" ws \"\\\"name\\\"\" ws \":\" ws \"\\\"%s\\\"\" ws \",\" ws ",
                name_of(function));
     api_format(out, "\"\\\"%s\\\"\" ws \":\" ws ", format->arguments);
-    put_arguments(g, function, schemas);
+    put_arguments(g, function, strictness);
     if (format->shape == CALL_LIST)
         api_say(out, " (ws \",\" ws \"\\\"id\\\"\" ws \":\" ws \"\\\"\" [a-zA-Z0-9]{1,32} "
                      "\"\\\"\")?");
     api_say(out, " ws \"}\"");
 }
 
-static void put_tool(call_grammar *g, const call_format *format, const json_t *tool, bool schemas) {
+static void put_tool(call_grammar *g, const call_format *format, const json_t *tool,
+                     call_strictness strictness) {
     const json_t *function = json_object_get(tool, "function");
     switch (format->shape) {
-    case CALL_KEYED: call_grammar_keyed(g, format, function, schemas); break;
+    case CALL_KEYED: call_grammar_keyed(g, format, function, strictness); break;
     case CALL_NAMED:
         api_format(&g->text, "\"%s\" (\"[CALL_ID]\" [a-zA-Z0-9]{1,32})? \"%s\" ", name_of(function),
                    format->mark);
-        put_arguments(g, function, schemas);
+        put_arguments(g, function, strictness);
         break;
-    default: put_tool_object(g, format, function, schemas);
+    default: put_tool_object(g, format, function, strictness);
     }
 }
 
-static void put_tools(const ask_request *ask, const call_format *format, bool schemas,
+static void put_tools(const ask_request *ask, const call_format *format, call_strictness strictness,
                       call_grammar *g) {
     size_t i;
     json_t *tool;
@@ -110,18 +150,20 @@ static void put_tools(const ask_request *ask, const call_format *format, bool sc
         const char *name = name_of(json_object_get(tool, "function"));
         if (ask->tool_name && strcmp(ask->tool_name, name) != 0) continue;
         api_say(&g->text, any ? " | " : "");
-        put_tool(g, format, tool, schemas);
+        if (g->keep) g->keep->tool = name;
+        if (g->keep && strictness == CALL_ANY) call_keep_drop(g->keep, "#", "");
+        put_tool(g, format, tool, strictness);
         any = true;
     }
     api_say(&g->text, "\nws ::= (\" \" | \"\\n\")?\n");
 }
 
-static void put_calls(const ask_request *ask, const call_format *format, bool schemas,
+static void put_calls(const ask_request *ask, const call_format *format, call_strictness strictness,
                       call_grammar *g) {
     api_text *out = &g->text;
     const bool several = *format->begin && ask->tools_parallel && !ask->tool_name;
     const bool list = format->shape == CALL_LIST;
-    put_tools(ask, format, schemas, g);
+    put_tools(ask, format, strictness, g);
     if (list)
         api_format(out, "call ::= \"%s\" ws \"[\" ws tool %sws \"]\"\n", format->begin,
                    several ? "(ws \",\" ws tool)* " : "");
@@ -164,22 +206,30 @@ static void put_root(const ask_request *ask, const call_format *format, bool thi
         call_grammar_text(out, "text", format->begin);
 }
 
-bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
-                       bool in_thought, bool schemas, call_grammar *g) {
-    g->text.memory = g->json.memory = g->memory;
+static bool put_answer(const ask_request *ask, call_grammar *g) {
     char answer[CALL_PART_NAME] = "";
-    bool fine = true;
+    call_keeper *keep = g->keep;
+    if (ask->limit == ASK_FREE) return true;
+    g->keep = NULL; /* what an answer must be is held to whole */
+    const bool fine = call_grammar_schema(g, ask->schema, "#", NULL, answer);
+    g->keep = keep;
+    api_format(&g->text, "answer ::= %s\n", answer);
+    return fine;
+}
+
+bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
+                       bool in_thought, call_strictness strictness, call_keeper *keeper,
+                       call_grammar *g) {
+    g->text.memory = g->json.memory = g->memory;
     g->parts = 0;
+    g->full = false;
+    g->keep = strictness == CALL_WHOLE ? NULL : keeper;
+    const bool fine = put_answer(ask, g);
     put_root(ask, format, thinks, in_thought, &g->text);
-    put_calls(ask, format, schemas, g);
+    put_calls(ask, format, strictness, g);
     put_object(&g->text);
-    if (ask->limit != ASK_FREE) fine = call_grammar_schema(g, ask->schema, answer);
-    if (ask->limit != ASK_FREE) api_format(&g->text, "answer ::= %s\n", answer);
-    size_t at = 0; /* now that nothing moves any more */
-    for (uint32_t i = 0; i < g->parts && g->json.bytes; i++) {
-        g->part[i].json = g->json.bytes + at;
-        at += g->part[i].length;
-    }
+    for (uint32_t i = 0; i < g->parts && g->json.bytes; i++)
+        g->part[i].json = g->json.bytes + g->begin[i]; /* now that nothing moves any more */
     return fine && !g->text.failed && !g->json.failed;
 }
 

@@ -1,7 +1,7 @@
 /* call_keyed.c: calls whose arguments stand each between marks of their own, told as one object:
  * a text becomes a string, anything else is JSON already.
  *
- *     name ──► BETWEEN ──key──► KEYING ──► VALUE_MARK ──► TEXT ──► TEXT_END ──► BETWEEN ...
+ *     name ──► BETWEEN ──key──► KEYING ──► VALUE_MARK ──► EITHER ──► TEXT ──► TEXT_END ──► BETWEEN
  *                 │                            └────► VALUE, IN_VALUE ──► VALUE_END ──┘
  *                 └─ anything else ──► CLOSE
  *
@@ -107,34 +107,65 @@ static size_t read_between(call_parser *p, const char *bytes, size_t n) {
     return key > 0 ? at + strlen(k->key) : at;
 }
 
-static size_t read_key(call_parser *p, const char *bytes, size_t n) {
-    const char *end = p->format->keys.key_end;
-    size_t i = 0;
-    for (; i < n && bytes[i] != *end; i++) {
-        if (p->key_bytes == CALL_KEY_BYTES) {
-            p->state = CALL_BAD;
-            return i;
-        }
-        p->key[p->key_bytes++] = bytes[i];
-    }
-    return i < n ? i + expect(p, bytes + i, n - i, end, CALL_VALUE_MARK) : i;
-}
-
-/* Its value's mark, where there is one; and which kind of value it is. */
-static size_t read_value_mark(call_parser *p, const char *bytes, size_t n, call_event *event) {
-    const bool text = call_texts_is(p->texts, p->name, p->name_bytes, p->key, p->key_bytes);
-    const size_t used = expect(p, bytes, n, p->format->keys.value, text ? CALL_TEXT : CALL_VALUE);
-    p->begun = false;
-    if (p->state == CALL_TEXT || p->state == CALL_VALUE) say_key(p, text, event);
-    return used;
-}
-
 /* How many bytes at the end of n may begin a mark. */
 static size_t tail_of(const char *bytes, size_t n, const char *mark) {
     size_t most = strlen(mark) - 1;
     if (most > n) most = n;
     while (most && memcmp(bytes + n - most, mark, most) != 0) most--;
     return most;
+}
+
+static size_t read_key(call_parser *p, const char *bytes, size_t n) {
+    const char *end = p->format->keys.key_end, *found = memmem(bytes, n, end, strlen(end));
+    const size_t more = found ? (size_t)(found - bytes) : n - tail_of(bytes, n, end);
+    if (p->key_bytes + more > CALL_KEY_BYTES) {
+        p->state = CALL_BAD;
+        return 0;
+    }
+    memcpy(p->key + p->key_bytes, bytes, more);
+    p->key_bytes += more;
+    if (found) p->state = CALL_VALUE_MARK;
+    return found ? more + strlen(end) : more;
+}
+
+static void begin_value(call_parser *p, bool text, call_event *event) {
+    p->state = text ? CALL_TEXT : CALL_VALUE;
+    say_key(p, text, event);
+}
+
+/* Its value's mark, where there is one; and which kind of value it is. */
+static size_t read_value_mark(call_parser *p, const char *bytes, size_t n, call_event *event) {
+    const bool text = call_texts_is(p->texts, p->name, p->name_bytes, p->key, p->key_bytes);
+    const size_t used = expect(p, bytes, n, p->format->keys.value, CALL_EITHER);
+    if (p->state == CALL_EITHER && !text) begin_value(p, false, event);
+    return used;
+}
+
+/* Whether a value is this literal: 1; may yet be: 0; isn't: -1. */
+static int is_literal(const call_parser *p, const char *bytes, size_t n, const char *literal) {
+    const call_keys *k = &p->format->keys;
+    const size_t length = strlen(literal);
+    if (memcmp(bytes, literal, n < length ? n : length) != 0) return -1;
+    if (n <= length) return 0;
+    const size_t line = k->lines && bytes[length] == '\n';
+    return begins(bytes + length + line, n - length - line, k->value_end);
+}
+
+/* Waits until it is clear which of the two a value is. */
+static size_t read_either(call_parser *p, const char *bytes, size_t n, call_event *event) {
+    const char *literal = NULL;
+    bool open = false;
+    while ((literal = call_texts_literal(p->texts, p->name, p->name_bytes, p->key, p->key_bytes,
+                                         literal))) {
+        const int is = is_literal(p, bytes, n, literal);
+        if (is > 0) {
+            begin_value(p, false, event);
+            return 0;
+        }
+        open = open || is == 0;
+    }
+    if (!open) begin_value(p, true, event);
+    return 0;
 }
 
 /* Bytes of a text that can be told; its last line's end waits, as it may be that of the mark. */
@@ -148,16 +179,10 @@ static size_t text_bytes(const call_parser *p, const char *bytes, size_t n, cons
 static size_t read_text(call_parser *p, const char *bytes, size_t n, call_event *event) {
     enum { PART = CALL_OUT / 6 };
     const char *mark = p->format->keys.value_end, *found = memmem(bytes, n, mark, strlen(mark));
-    const bool line = p->format->keys.lines && !p->begun;
-    if (line && n && bytes[0] == '\n') {
-        p->begun = true;
-        return 1;
-    }
     const size_t all = text_bytes(p, bytes, n, found);
     size_t part = all < PART ? all : PART;
     while (part < all && ((unsigned char)bytes[part] & 0xc0) == 0x80) part--; /* characters whole */
     if (part) {
-        p->begun = true;
         say(p, escape(p->out, bytes, part), event);
         return part;
     }
@@ -202,6 +227,7 @@ static size_t read_part(call_parser *p, const char *bytes, size_t n, call_event 
     case CALL_BETWEEN: return read_between(p, bytes, n);
     case CALL_KEYING: return read_key(p, bytes, n);
     case CALL_VALUE_MARK: return read_value_mark(p, bytes, n, event);
+    case CALL_EITHER: return read_either(p, bytes, n, event);
     case CALL_TEXT: return read_text(p, bytes, n, event);
     case CALL_TEXT_END:
     case CALL_VALUE_END: return expect(p, bytes, n, k->value_end, CALL_BETWEEN);

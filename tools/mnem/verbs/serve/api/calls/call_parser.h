@@ -7,7 +7,7 @@
 
 #include "verbs/serve/api/calls/call_texts.h"
 
-enum { CALL_NAME_BYTES = 64, CALL_KEY_BYTES = CALL_TEXT_KEY, CALL_DEPTH = 1000, CALL_OUT = 512 };
+enum { CALL_NAME_BYTES = 64, CALL_KEY_BYTES = CALL_TEXT_KEY, CALL_DEPTH = 1000, CALL_OUT = 2048 };
 
 typedef enum call_state {
     CALL_OPEN,    /* where the call begins */
@@ -24,6 +24,7 @@ typedef enum call_state {
     CALL_BETWEEN, /* arguments of CALL_KEYED */
     CALL_KEYING,
     CALL_VALUE_MARK,
+    CALL_EITHER, /* a text, or a literal of its argument */
     CALL_TEXT,
     CALL_TEXT_END,
     CALL_VALUE_END,
@@ -42,7 +43,7 @@ typedef struct call_parser {
     int depth; /* of brackets in the value */
     bool in_string, escaped;
     bool named, is_name, is_arguments;
-    bool argued, begun; /* of CALL_KEYED: an argument was told; something of this one was */
+    bool argued;        /* of CALL_KEYED: an argument was told */
     char out[CALL_OUT]; /* what an event of CALL_KEYED says */
 } call_parser;
 

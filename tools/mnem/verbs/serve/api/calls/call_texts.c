@@ -3,57 +3,56 @@
 
 #include <string.h>
 
-static bool is_string_type(const json_t *type) {
-    const char *name = json_string_value(type);
-    return name && strcmp(name, "string") == 0;
+#include "verbs/serve/api/calls/call_schema.h"
+
+bool call_key_fits(const char *key, const call_keys *keys) {
+    return strlen(key) <= CALL_TEXT_KEY && !strstr(key, keys->key_end);
 }
 
-static bool any_text(const json_t *list, bool (*is_one)(const json_t *value)) {
+static void put_name(api_text *out, const char *name, const char *key) {
+    api_put(out, name, strlen(name) + 1);
+    api_put(out, key, strlen(key) + 1);
+}
+
+static void add(call_texts *texts, const char *name, const char *key, const json_t *schema,
+                const json_t *root) {
+    json_t *literals = json_array(), *literal;
+    json_t *text = call_schema_text(schema, root, literals);
     size_t i;
-    const json_t *value;
-    json_array_foreach(list, i, value) {
-        if (is_one(value)) return true;
+    if (!text) put_name(&texts->json, name, key);
+    json_array_foreach(literals, i, literal) {
+        if (!text) break;
+        put_name(&texts->literals, name, key);
+        api_json_put(&texts->literals, literal);
+        api_put(&texts->literals, "", 1);
     }
-    return false;
-}
-
-static bool is_string(const json_t *value) {
-    return json_is_string(value);
-}
-
-bool call_schema_is_text(const json_t *schema) {
-    const json_t *type = json_object_get(schema, "type"), *list;
-    if (type) return json_is_array(type) ? any_text(type, is_string_type) : is_string_type(type);
-    if ((list = json_object_get(schema, "enum"))) return any_text(list, is_string);
-    if ((list = json_object_get(schema, "const"))) return json_is_string(list);
-    if ((list = json_object_get(schema, "anyOf")) || (list = json_object_get(schema, "oneOf")))
-        return any_text(list, call_schema_is_text);
-    return !json_object_get(schema, "$ref");
-}
-
-bool call_key_fits(const char *key) {
-    const size_t n = strlen(key);
-    bool fits = n > 0 && n <= CALL_TEXT_KEY;
-    for (size_t i = 0; i < n && fits; i++)
-        fits = (unsigned char)key[i] > ' ' && !strchr("<>\"\\\x7f", key[i]);
-    return fits;
+    json_decref(text);
+    json_decref(literals);
 }
 
 void call_texts_make(const json_t *tools, call_texts *texts) {
-    size_t i;
-    const json_t *tool;
+    size_t i, k;
+    const json_t *tool, *value;
     const char *key;
     json_t *schema;
     json_array_foreach(tools, i, tool) {
         const json_t *function = json_object_get(tool, "function");
         const char *name = json_string_value(json_object_get(function, "name"));
-        json_t *all = json_object_get(json_object_get(function, "parameters"), "properties");
-        json_object_foreach(all, key, schema) {
-            if (call_schema_is_text(schema) || !call_key_fits(key)) continue;
-            api_put(&texts->json, name, strlen(name) + 1);
-            api_put(&texts->json, key, strlen(key) + 1);
+        json_t *root = call_schema_parameters(json_object_get(function, "parameters"));
+        const json_t *all = json_object_get(root, "properties");
+        const json_t *more = json_object_get(root, "additionalProperties");
+        json_object_foreach((json_t *)all, key, schema) add(texts, name, key, schema, root);
+        json_array_foreach(json_object_get(root, "required"), k, value) {
+            key = json_string_value(value);
+            if (key && !json_object_get(all, key)) add(texts, name, key, more, root);
         }
+        json_decref(root);
     }
+}
+
+void call_texts_fini(call_texts *texts) {
+    if (texts->json.memory) api_text_fini(&texts->json);
+    if (texts->literals.memory) api_text_fini(&texts->literals);
 }
 
 static bool is_word(const char *at, const char *word, size_t n) {
@@ -69,4 +68,17 @@ bool call_texts_is(const call_texts *texts, const char *tool, size_t tool_bytes,
         if (is_word(at, tool, tool_bytes) && is_word(next, key, key_bytes)) return false;
     }
     return true;
+}
+
+const char *call_texts_literal(const call_texts *texts, const char *tool, size_t tool_bytes,
+                               const char *key, size_t key_bytes, const char *behind) {
+    const char *at = texts ? texts->literals.bytes : NULL;
+    const char *end = at ? at + texts->literals.length : NULL;
+    if (behind) at = behind + strlen(behind) + 1;
+    while (at < end) {
+        const char *name = at + strlen(at) + 1, *literal = name + strlen(name) + 1;
+        if (is_word(at, tool, tool_bytes) && is_word(name, key, key_bytes)) return literal;
+        at = literal + strlen(literal) + 1;
+    }
+    return NULL;
 }

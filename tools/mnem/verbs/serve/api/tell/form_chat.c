@@ -43,6 +43,7 @@ static void end_delta(tell_choice *c, const char *finish) {
         api_format(&t->out, ",\"finish_reason\":\"%s\"}]", finish);
     else
         api_say(&t->out, ",\"finish_reason\":null}]");
+    if (finish) tell_put_mnem(t);
     api_say(&t->out, "}");
     tell_event_end(t);
 }
@@ -157,6 +158,7 @@ static void put_whole(tell *t) {
     }
     api_say(&t->out, "],");
     tell_put_usage(t);
+    tell_put_mnem(t);
     api_say(&t->out, "}");
 }
 

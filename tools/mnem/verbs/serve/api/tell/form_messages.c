@@ -39,6 +39,7 @@ static void begin(tell *t) {
     put_head(t);
     api_say(&t->out, "],\"stop_reason\":null,\"stop_sequence\":null,");
     put_usage(t, 0);
+    tell_put_mnem(t);
     api_say(&t->out, "}}");
     tell_event_end(t);
 }
@@ -174,6 +175,7 @@ static void put_whole(tell *t) {
     put_stop(t->choice, &t->out);
     api_say(&t->out, ",");
     put_usage(t, tell_tokens(t));
+    tell_put_mnem(t);
     api_say(&t->out, "}");
 }
 

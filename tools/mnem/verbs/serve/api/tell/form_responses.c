@@ -60,6 +60,7 @@ static void put_response(tell *t, bool over) {
         put_usage(t);
     else
         api_say(&t->out, "\"usage\":null");
+    tell_put_mnem(t);
     api_say(&t->out, "}");
 }
 

@@ -93,6 +93,7 @@ typedef struct tell {
     bool begun;                     /* something was written */
     const call_format *call_format; /* NULL: answers call nothing */
     call_texts call_texts;          /* which of their arguments are texts */
+    api_text unsupported;           /* what of tools isn't held to, as members of a list of JSON */
     const int32_t *mark;            /* [marks] control tokens whose texts are told */
     uint32_t marks;
     const char *stop[ASK_STOPS];

@@ -144,13 +144,14 @@ void tell_fini(tell *t) {
     }
     if (t->memory) api_free(t->memory, t->choice);
     if (t->memory) api_text_fini(&t->out);
-    if (t->call_texts.json.memory) api_text_fini(&t->call_texts.json);
+    call_texts_fini(&t->call_texts);
+    if (t->unsupported.memory) api_text_fini(&t->unsupported);
     *t = (tell){0};
 }
 
 bool tell_failed(const tell *t) {
     api_text *texts[TEXTS];
-    bool failed = t->out.failed || t->call_texts.json.failed;
+    bool failed = t->out.failed || t->unsupported.failed;
     for (int32_t i = 0; i < t->choices; i++) {
         texts_of(&t->choice[i], texts);
         for (int k = 0; k < TEXTS; k++) failed = failed || texts[k]->failed;

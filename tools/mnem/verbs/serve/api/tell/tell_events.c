@@ -19,6 +19,13 @@ void tell_call_id(tell_choice *c, const char *prefix) {
              (unsigned long long)c->tell->calls);
 }
 
+void tell_put_mnem(tell *t) {
+    if (!t->unsupported.length) return;
+    api_say(&t->out, ",\"mnem\":{\"unsupported\":[");
+    api_put(&t->out, t->unsupported.bytes, t->unsupported.length);
+    api_say(&t->out, "]}");
+}
+
 int32_t tell_tokens(const tell *t) {
     int32_t tokens = 0;
     for (int32_t i = 0; i < t->choices; i++) tokens += t->choice[i].tokens;

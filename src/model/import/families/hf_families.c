@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/import/hf_family.h"
+#include "model/import/families/hf_family.h"
 
 #define OUT "." /* names outside of layers begin so */
 
@@ -161,118 +161,6 @@ static const mnem__hf_name nomic_bert[] = {
     {"norm2", "layer_output_norm", MNEM__HF_AS_IS},
     {0}};
 
-static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
-static const mnem__hf_fixed gelu[] = {
-    {"hidden_activation", "gelu_pytorch_tanh gelu"}, {"hidden_act", "gelu_pytorch_tanh gelu"}, {0}};
-static const mnem__hf_fixed gelu_tanh[] = {{"hidden_act", "gelu_pytorch_tanh"},
-                                           {"activation_function", "gelu_new gelu_pytorch_tanh"},
-                                           {"scale_attn_by_inverse_layer_idx", "false"},
-                                           {"scale_attn_weights", "true"},
-                                           {0}};
-static const mnem__hf_fixed shares_of_all[] = {
-    {"hidden_act", "silu swish"}, {"norm_topk_prob", "false"},  {"clip_qkv", "none"},
-    {"mlp_only_layers", "[]"},    {"decoder_sparse_step", "1"}, {0}};
-static const mnem__hf_fixed shares_of_chosen[] = {{"hidden_act", "silu swish"},
-                                                  {"norm_topk_prob", "true"},
-                                                  {"mlp_only_layers", "[]"},
-                                                  {"decoder_sparse_step", "1"},
-                                                  {0}};
-
-static const mnem__hf_fixed swiglu[] = {
-    {"hidden_act", "silu"}, {"swiglu_limit", "7"}, {"swiglu_alpha", "1.702"}, {0}};
-static const mnem__hf_fixed deepseek_fixed[] = {
-    {"hidden_act", "silu swish"},
-    {"topk_method", "greedy group_limited_greedy noaux_tc"},
-    {"scoring_func", "softmax sigmoid"},
-    {"moe_layer_freq", "1"},
-    {"attention_bias", "false"},
-    {"rope_interleave", "true"},
-    {0}};
-static const mnem__hf_fixed gelu_exact[] = {
-    {"hidden_act", "gelu"}, {"position_embedding_type", "absolute"}, {"is_decoder", "false"}, {0}};
-static const mnem__hf_fixed nomic[] = {{"activation_function", "swiglu"},
-                                       {"hidden_act", "silu"},
-                                       {"prenorm", "false"},
-                                       {"causal", "false"},
-                                       {"qkv_proj_bias", "false"},
-                                       {"mlp_fc1_bias", "false"},
-                                       {"mlp_fc2_bias", "false"},
-                                       {"moe_every_n_layers", "0"},
-                                       {"rotary_emb_fraction", "1"},
-                                       {"rotary_emb_interleaved", "false"},
-                                       {"rotary_emb_scale_base", "none"},
-                                       {0}};
-
-static const mnem__hf_default gpt_oss_defaults[] = {
-    {"head_dim", 64}, {"rms_norm_eps", 1e-5}, {"rope_theta", 15e4}, {"sliding_window", 128}, {0}};
-static const mnem__hf_default deepseek2_defaults[] = {
-    {"rms_norm_eps", 1e-6},       {"rope_theta", 1e4},          {"kv_lora_rank", 512},
-    {"first_k_dense_replace", 0}, {"routed_scaling_factor", 1}, {0}};
-static const mnem__hf_default deepseek3_defaults[] = {{"rms_norm_eps", 1e-6},
-                                                      {"rope_theta", 1e4},
-                                                      {"kv_lora_rank", 512},
-                                                      {"first_k_dense_replace", 3},
-                                                      {"routed_scaling_factor", 2.5},
-                                                      {"norm_topk_prob", 1},
-                                                      {0}};
-static const mnem__hf_default bert_defaults[] = {
-    {"layer_norm_eps", 1e-12}, {"max_position_embeddings", 512}, {"type_vocab_size", 2}, {0}};
-static const mnem__hf_default nomic_defaults[] = {
-    {"layer_norm_eps", 1e-12}, {"rope_theta", 1e3}, {"type_vocab_size", 2}, {0}};
-static const mnem__hf_default lfm2_defaults[] = {{"norm_eps", 1e-5},
-                                                 {"rope_theta", 1e6},
-                                                 {"conv_L_cache", 3},
-                                                 {"block_multiple_of", 256},
-                                                 {"block_ffn_dim_multiplier", 1},
-                                                 {0}};
-static const mnem__hf_default mixtral_defaults[] = {
-    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e6}, {0}};
-static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
-static const mnem__hf_default qwen3_defaults[] = {
-    {"head_dim", 128}, {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
-static const mnem__hf_default mistral3_defaults[] = {
-    {"head_dim", 128}, {"rms_norm_eps", 1e-5}, {"rope_theta", 1e6}, {0}};
-static const mnem__hf_default gemma2_defaults[] = {{"head_dim", 256},
-                                                   {"rms_norm_eps", 1e-6},
-                                                   {"sliding_window", 4096},
-                                                   {"attn_logit_softcapping", 50},
-                                                   {"final_logit_softcapping", 30},
-                                                   {"max_position_embeddings", 8192},
-                                                   {0}};
-static const mnem__hf_default gemma3_defaults[] = {{"head_dim", 256},
-                                                   {"rms_norm_eps", 1e-6},
-                                                   {"sliding_window", 4096},
-                                                   {"rope_theta", 1e6},
-                                                   {"rope_local_base_freq", 1e4},
-                                                   {"num_attention_heads", 8},
-                                                   {"num_key_value_heads", 4},
-                                                   {"hidden_size", 2304},
-                                                   {"intermediate_size", 9216},
-                                                   {"num_hidden_layers", 26},
-                                                   {"vocab_size", 262208},
-                                                   {"max_position_embeddings", 131072},
-                                                   {0}};
-static const mnem__hf_default phi3_defaults[] = {
-    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {"original_max_position_embeddings", 4096}, {0}};
-static const mnem__hf_default smollm3_defaults[] = {
-    {"rms_norm_eps", 1e-6}, {"rope_theta", 2e6}, {0}};
-static const mnem__hf_default olmo2_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
-static const mnem__hf_default olmo3_defaults[] = {
-    {"rms_norm_eps", 1e-5}, {"rope_theta", 5e5}, {"sliding_window", 4096}, {0}};
-static const mnem__hf_default glm4_defaults[] = {{"rms_norm_eps", 1.5625e-7},
-                                                 {"head_dim", 128},
-                                                 {"rope_theta", 1e4},
-                                                 {"partial_rotary_factor", 0.5},
-                                                 {0}};
-static const mnem__hf_default starcoder2_defaults[] = {
-    {"norm_epsilon", 1e-5}, {"rope_theta", 1e4}, {0}};
-static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
-                                                 {"n_embd", 768},
-                                                 {"n_head", 12},
-                                                 {"n_layer", 12},
-                                                 {"layer_norm_epsilon", 1e-5},
-                                                 {0}};
-
 enum {
     LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
     DEEPSEEK_KEYS = (MNEM__HF_USUAL & ~(MNEM__HF_KV_HEADS | MNEM__HF_HEAD_DIM)) | MNEM__HF_VOCAB |
@@ -287,178 +175,133 @@ static const mnem__hf_family families[] = {
      .names = turned,
      .keys = LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
-     .pre = "llama-bpe smollm tekken",
-     .defaults = llama_defaults,
-     .fixed = silu},
+     .pre = "llama-bpe smollm tekken"},
     {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
      .architecture = "mistral3",
      .names = turned,
      .keys = LLAMA_KEYS | MNEM__HF_TEMPERATURE,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
-     .pre = "tekken",
-     .defaults = mistral3_defaults,
-     .fixed = silu},
+     .pre = "tekken"},
     {.classes = "Qwen2ForCausalLM",
      .architecture = "qwen2",
      .keys = MNEM__HF_USUAL,
-     .pre = "qwen2",
-     .defaults = llama_defaults,
-     .fixed = silu},
+     .pre = "qwen2"},
     {.classes = "Qwen3ForCausalLM",
      .architecture = "qwen3",
      .keys = MNEM__HF_USUAL,
-     .pre = "qwen2",
-     .defaults = qwen3_defaults,
-     .fixed = silu},
+     .pre = "qwen2"},
     {.classes = "Gemma2ForCausalLM",
      .architecture = "gemma2",
      .names = gemma2,
      .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
-             MNEM__HF_KV_HEADS | MNEM__HF_RMS_EPSILON | MNEM__HF_HEAD_DIM | MNEM__HF_WINDOW |
-             MNEM__HF_ATTENTION_CAP | MNEM__HF_LOGIT_CAP | MNEM__HF_SCORE_SCALE,
-     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX,
-     .defaults = gemma2_defaults,
-     .fixed = gelu},
+             MNEM__HF_KV_HEADS | MNEM__HF_SCALING | MNEM__HF_BASE | MNEM__HF_RMS_EPSILON |
+             MNEM__HF_HEAD_DIM | MNEM__HF_WINDOW | MNEM__HF_ATTENTION_CAP | MNEM__HF_LOGIT_CAP |
+             MNEM__HF_SCORE_SCALE,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX},
     {.classes = "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
      .architecture = "gemma3",
      .names = gemma3,
      .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_LOGIT_CAP | MNEM__HF_SCORE_SCALE,
-     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX | MNEM__HF_TWO_BASES,
-     .defaults = gemma3_defaults,
-     .fixed = gelu},
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX | MNEM__HF_TWO_BASES},
     {.classes = "Phi3ForCausalLM",
      .architecture = "phi3",
-     .keys = (MNEM__HF_USUAL & ~(unsigned)(MNEM__HF_SCALING | MNEM__HF_HEAD_DIM)) |
-             MNEM__HF_ROPE_DIMS | MNEM__HF_WINDOW | MNEM__HF_ORIGINAL,
+     .keys = (MNEM__HF_USUAL & ~(unsigned)MNEM__HF_HEAD_DIM) | MNEM__HF_ROPE_DIMS |
+             MNEM__HF_WINDOW | MNEM__HF_ORIGINAL,
      .traits = MNEM__HF_LONG_FACTORS | MNEM__HF_NO_HEAD_DIM,
-     .pre = "dbrx",
-     .defaults = phi3_defaults,
-     .fixed = silu},
+     .pre = "dbrx"},
     {.classes = "SmolLM3ForCausalLM",
      .architecture = "smollm3",
      .names = turned,
      .keys = LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
-     .pre = "llama-bpe",
-     .defaults = smollm3_defaults,
-     .fixed = silu},
+     .pre = "llama-bpe"},
     {.classes = "Olmo2ForCausalLM",
      .architecture = "olmo2",
      .names = post_norms,
      .keys = MNEM__HF_USUAL,
-     .pre = "dbrx",
-     .defaults = olmo2_defaults,
-     .fixed = silu},
+     .pre = "dbrx"},
     {.classes = "Olmo3ForCausalLM",
      .architecture = "olmo2",
      .names = post_norms,
      .keys = MNEM__HF_USUAL | MNEM__HF_PATTERN,
      .traits = MNEM__HF_TWO_BASES,
-     .pre = "dbrx",
-     .defaults = olmo3_defaults,
-     .fixed = silu},
+     .pre = "dbrx"},
     {.classes = "GraniteForCausalLM",
      .architecture = "granite",
      .names = turned,
      .keys = LLAMA_KEYS | MNEM__HF_SCALES,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
-     .pre = "refact dbrx",
-     .defaults = llama_defaults,
-     .fixed = silu},
+     .pre = "refact dbrx"},
     {.classes = "Glm4ForCausalLM",
      .architecture = "glm4",
      .names = glm4,
      .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS,
      .traits = MNEM__HF_GLM_ENDS,
-     .pre = "glm4",
-     .defaults = glm4_defaults,
-     .fixed = silu},
+     .pre = "glm4"},
     {.classes = "Starcoder2ForCausalLM",
      .architecture = "starcoder2",
      .names = starcoder2,
      .keys = MNEM__HF_USUAL,
-     .pre = "starcoder",
-     .defaults = starcoder2_defaults,
-     .fixed = gelu_tanh},
+     .pre = "starcoder"},
     {.classes = "GPT2LMHeadModel",
      .architecture = "gpt2",
      .names = gpt2,
      .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
              MNEM__HF_EPSILON | MNEM__HF_FF_OF_EMBD,
-     .pre = "gpt-2",
-     .defaults = gpt2_defaults,
-     .fixed = gelu_tanh},
+     .pre = "gpt-2"},
     {.classes = "MixtralForCausalLM",
      .architecture = "llama",
      .names = mixtral,
      .keys = LLAMA_KEYS | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_SAYS_PREFIX,
-     .pre = "tekken",
-     .defaults = mixtral_defaults,
-     .fixed = silu},
+     .pre = "tekken"},
     {.classes = "OlmoeForCausalLM",
      .architecture = "olmoe",
      .names = experts,
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
-     .pre = "olmo gpt-2",
-     .defaults = olmo2_defaults,
-     .fixed = shares_of_all},
+     .pre = "olmo gpt-2"},
     {.classes = "Qwen2MoeForCausalLM",
      .architecture = "qwen2moe",
      .names = experts,
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
-     .pre = "qwen2",
-     .defaults = llama_defaults,
-     .fixed = shares_of_all},
+     .pre = "qwen2"},
     {.classes = "Qwen3MoeForCausalLM",
      .architecture = "qwen3moe",
      .names = experts,
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
-     .pre = "qwen2",
-     .defaults = llama_defaults,
-     .fixed = shares_of_chosen},
+     .traits = MNEM__HF_NORMALIZED,
+     .pre = "qwen2"},
     {.classes = "GptOssForCausalLM",
      .architecture = "gpt-oss",
      .names = gpt_oss,
      .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
-     .traits = MNEM__HF_MXFP4,
-     .pre = "gpt-4o",
-     .defaults = gpt_oss_defaults,
-     .fixed = swiglu},
+     .traits = MNEM__HF_MXFP4 | MNEM__HF_YARN_UNROUNDED | MNEM__HF_SCALED,
+     .pre = "gpt-4o"},
     {.classes = "DeepseekV2ForCausalLM",
      .architecture = "deepseek2",
      .names = deepseek,
      .keys = DEEPSEEK_KEYS,
      .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM,
-     .pre = "deepseek-llm deepseek-coder",
-     .defaults = deepseek2_defaults,
-     .fixed = deepseek_fixed},
+     .pre = "deepseek-llm deepseek-coder"},
     {.classes = "DeepseekV3ForCausalLM",
      .architecture = "deepseek2",
      .names = deepseek,
      .keys = DEEPSEEK_KEYS,
      .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID,
-     .pre = "deepseek-v3",
-     .defaults = deepseek3_defaults,
-     .fixed = deepseek_fixed},
+     .pre = "deepseek-v3"},
     {.classes = "BertModel BertForMaskedLM",
      .architecture = "bert",
      .names = bert,
-     .keys = ENCODER_KEYS,
-     .defaults = bert_defaults,
-     .fixed = gelu_exact},
+     .keys = ENCODER_KEYS},
     {.classes = "NomicBertModel",
      .architecture = "nomic-bert",
      .names = nomic_bert,
-     .keys = ENCODER_KEYS | MNEM__HF_BASE | MNEM__HF_HEAD_DIM,
-     .defaults = nomic_defaults,
-     .fixed = nomic},
+     .keys = ENCODER_KEYS | MNEM__HF_SCALING | MNEM__HF_BASE | MNEM__HF_HEAD_DIM},
     {.classes = "Lfm2ForCausalLM LFM2ForCausalLM",
      .architecture = "lfm2",
      .names = lfm2,
      .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_SHORT_CONV,
-     .pre = "lfm2",
-     .defaults = lfm2_defaults},
+     .pre = "lfm2"},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };

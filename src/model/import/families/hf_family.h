@@ -6,7 +6,8 @@
 #ifndef MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
 #define MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
 
-#include "model/import/folder_model.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /* What is done to a tensor that goes to a name. */
 typedef enum mnem__hf_how {
@@ -84,22 +85,13 @@ typedef enum mnem__hf_traits {
     MNEM__HF_GLM_ENDS = 256,        /* special tokens that are known by their texts */
     MNEM__HF_SAYS_PREFIX = 512,     /* tokenizer_config.json says whether a space precedes a text */
     MNEM__HF_SIGMOID = 1024,        /* experts are weighed so where config.json says nothing */
-    MNEM__HF_MXFP4 = 2048           /* weights may be quantized so */
+    MNEM__HF_MXFP4 = 2048,          /* weights may be quantized so */
+    MNEM__HF_NORMALIZED = 4096,     /* weights of experts sum to 1 where no key says it */
+    MNEM__HF_YARN_UNROUNDED = 8192, /* the bounds of YaRN's ramp */
+    MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts"
-
-/* A member of config.json that its class has when the file hasn't. */
-typedef struct mnem__hf_default {
-    const char *name;
-    double number;
-} mnem__hf_default;
-
-/* What a member must say, if it is there, for mnem to compute what the model does: a word of values
- * (numbers as %g, true, false, [] for an empty list). */
-typedef struct mnem__hf_fixed {
-    const char *name, *values;
-} mnem__hf_fixed;
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */
@@ -107,8 +99,6 @@ typedef struct mnem__hf_family {
     const mnem__hf_name *names; /* before the common ones; NULL: only those */
     unsigned keys, traits;
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
-    const mnem__hf_default *defaults;
-    const mnem__hf_fixed *fixed;
 } mnem__hf_family;
 
 /* NULL: none. */

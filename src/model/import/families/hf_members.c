@@ -1,0 +1,374 @@
+/* hf_members.c: see hf_members.h. Names, defaults and what they mean are those of the configuration
+ * and modeling sources of transformers 5; names of older files stand behind them. */
+#include "model/import/families/hf_members.h"
+
+#include <string.h>
+
+#include "model/import/families/hf_family.h"
+
+#define OF_ALL " model_type tie_word_embeddings quantization_config vocab_size hidden_size "
+#define DECODER                                                                                    \
+    OF_ALL "intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim " \
+           "max_position_embeddings "
+#define ROPE    "rope_parameters rope_scaling rope_theta original_max_position_embeddings "
+#define USUAL   DECODER ROPE "rms_norm_eps "
+#define EXPERTS "num_experts_per_tok "
+#define GEMMA   "query_pre_attn_scalar final_logit_softcapping sliding_window layer_types "
+
+/* ---- values that are computed ---- */
+
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish", 0}, {0}};
+static const mnem__hf_fixed smollm3_fixed[] = {
+    {"hidden_act", "silu swish", 0}, {"use_sliding_window", "false", 0}, {0}};
+static const mnem__hf_fixed gemma2_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh", 0},
+                                              {"use_bidirectional_attention", "false", 0},
+                                              {"tie_word_embeddings", "true", 0},
+                                              {0}};
+/* Gemma 3 has no cap of scores; its class has the member, and ignores it. */
+static const mnem__hf_fixed gemma3_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh", 0},
+                                              {"use_bidirectional_attention", "false", 0},
+                                              {"attn_logit_softcapping", "null", 0},
+                                              {0}};
+static const mnem__hf_fixed starcoder2_fixed[] = {{"hidden_act", "gelu_pytorch_tanh gelu_new", 0},
+                                                  {0}};
+static const mnem__hf_fixed gpt2_fixed[] = {
+    {"activation_function", "gelu_new gelu_pytorch_tanh", 0},
+    {"scale_attn_by_inverse_layer_idx", "false", 0},
+    {"scale_attn_weights", "true", 0},
+    {"add_cross_attention", "false", 0},
+    {0}};
+static const mnem__hf_fixed olmoe_fixed[] = {
+    {"hidden_act", "silu swish", 0}, {"clip_qkv", "null", 0}, {0}};
+static const mnem__hf_fixed qwen2moe_fixed[] = {{"hidden_act", "silu swish", 0},
+                                                {"mlp_only_layers", "[]", 0},
+                                                {"decoder_sparse_step", "1", 0},
+                                                {"use_sliding_window", "false", 0},
+                                                {0}};
+static const mnem__hf_fixed qwen3moe_fixed[] = {{"hidden_act", "silu swish", 0},
+                                                {"mlp_only_layers", "[]", 0},
+                                                {"decoder_sparse_step", "1", 0},
+                                                {0}};
+static const mnem__hf_fixed gpt_oss_fixed[] = {
+    {"hidden_act", "silu", 0}, {"swiglu_limit", "7", 0}, {"swiglu_alpha", "1.702", 0}, {0}};
+/* The class of DeepSeek-V2 weighs experts by their softmax, and does not make the sum 1. */
+static const mnem__hf_fixed deepseek2_fixed[] = {
+    {"hidden_act", "silu swish", 0}, {"topk_method", "greedy group_limited_greedy", 0},
+    {"scoring_func", "softmax", 0},  {"norm_topk_prob", "false", 0},
+    {"moe_layer_freq", "1", 0},      {"attention_bias", "false", 0},
+    {"mlp_bias", "false", 0},        {0}};
+static const mnem__hf_fixed deepseek3_fixed[] = {{"hidden_act", "silu swish", 0},
+                                                 {"topk_method", "noaux_tc", 0},
+                                                 {"scoring_func", "sigmoid", 0},
+                                                 {"moe_layer_freq", "1", 0},
+                                                 {"attention_bias", "false", 0},
+                                                 {"rope_interleave", "true", 0},
+                                                 {0}};
+static const mnem__hf_fixed bert_fixed[] = {{"hidden_act", "gelu", 0},
+                                            {"position_embedding_type", "absolute", 0},
+                                            {"is_decoder", "false", 0},
+                                            {"add_cross_attention", "false", 0},
+                                            {0}};
+static const mnem__hf_fixed nomic_fixed[] = {{"activation_function", "swiglu", 0},
+                                             {"hidden_act", "silu", 0},
+                                             {"prenorm", "false", 0},
+                                             {"parallel_block", "false", 0},
+                                             {"use_rms_norm", "false", 0},
+                                             {"causal", "false", 0},
+                                             {"qkv_proj_bias", "false", 0},
+                                             {"mlp_fc1_bias", "false", 0},
+                                             {"mlp_fc2_bias", "false", 0},
+                                             {"moe_every_n_layers", "0", 0},
+                                             {"scale_attn_weights", "true", 0},
+                                             {"scale_attn_by_inverse_layer_idx", "false", 0},
+                                             {"rotary_emb_fraction", "1", 0},
+                                             {"rotary_emb_interleaved", "false", 0},
+                                             {"rotary_emb_scale_base", "null", 0},
+                                             {"rotary_scaling_factor", "null", 0},
+                                             {0}};
+static const mnem__hf_fixed lfm2_fixed[] = {
+    {"conv_bias", "false", 0}, {"block_use_swiglu", "true", 0}, {0}};
+
+/* ---- defaults ---- */
+
+static const mnem__hf_default gpt_oss_defaults[] = {
+    {"head_dim", 64},           {"num_key_value_heads", 8},
+    {"rms_norm_eps", 1e-5},     {"rope_theta", 15e4},
+    {"sliding_window", 128},    {"num_local_experts", 128},
+    {"num_experts_per_tok", 4}, {0}};
+static const mnem__hf_default deepseek2_defaults[] = {
+    {"rms_norm_eps", 1e-6},       {"rope_theta", 1e4},
+    {"kv_lora_rank", 512},        {"q_lora_rank", 1536},
+    {"n_shared_experts", 2},      {"moe_intermediate_size", 1407},
+    {"first_k_dense_replace", 0}, {"routed_scaling_factor", 1},
+    {"n_routed_experts", 64},     {0}};
+static const mnem__hf_default deepseek3_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 1e4},
+                                                      {"kv_lora_rank", 512},
+                                                      {"q_lora_rank", 1536},
+                                                      {"n_shared_experts", 1},
+                                                      {"moe_intermediate_size", 2048},
+                                                      {"first_k_dense_replace", 3},
+                                                      {"routed_scaling_factor", 2.5},
+                                                      {"n_group", 8},
+                                                      {"topk_group", 4},
+                                                      {"norm_topk_prob", 1},
+                                                      {"n_routed_experts", 256},
+                                                      {"num_experts_per_tok", 8},
+                                                      {0}};
+static const mnem__hf_default bert_defaults[] = {
+    {"layer_norm_eps", 1e-12}, {"max_position_embeddings", 512}, {"type_vocab_size", 2}, {0}};
+static const mnem__hf_default nomic_defaults[] = {
+    {"layer_norm_eps", 1e-12}, {"rope_theta", 1e3}, {"type_vocab_size", 2}, {0}};
+static const mnem__hf_default lfm2_defaults[] = {{"norm_eps", 1e-5},
+                                                 {"rope_theta", 1e6},
+                                                 {"num_key_value_heads", 8},
+                                                 {"conv_L_cache", 3},
+                                                 {"block_multiple_of", 256},
+                                                 {"block_ffn_dim_multiplier", 1},
+                                                 {0}};
+static const mnem__hf_default mixtral_defaults[] = {
+    {"rms_norm_eps", 1e-5},   {"rope_theta", 1e6},        {"num_key_value_heads", 8},
+    {"num_local_experts", 8}, {"num_experts_per_tok", 2}, {0}};
+static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default mistral_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 1e4},
+                                                    {"num_key_value_heads", 8},
+                                                    {"sliding_window", 4096},
+                                                    {0}};
+static const mnem__hf_default mistral3_defaults[] = {{"head_dim", 128},
+                                                     {"num_key_value_heads", 8},
+                                                     {"rms_norm_eps", 1e-5},
+                                                     {"rope_theta", 1e6},
+                                                     {0}};
+static const mnem__hf_default qwen2_defaults[] = {
+    {"rms_norm_eps", 1e-6},   {"rope_theta", 1e4},       {"num_key_value_heads", 32},
+    {"sliding_window", 4096}, {"max_window_layers", 28}, {0}};
+static const mnem__hf_default qwen2moe_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                     {"rope_theta", 1e4},
+                                                     {"num_key_value_heads", 16},
+                                                     {"moe_intermediate_size", 1408},
+                                                     {"shared_expert_intermediate_size", 5632},
+                                                     {"num_experts", 60},
+                                                     {"num_experts_per_tok", 4},
+                                                     {0}};
+static const mnem__hf_default qwen3_defaults[] = {{"head_dim", 128},
+                                                  {"rms_norm_eps", 1e-6},
+                                                  {"rope_theta", 1e4},
+                                                  {"num_key_value_heads", 32},
+                                                  {"sliding_window", 4096},
+                                                  {"max_window_layers", 28},
+                                                  {0}};
+static const mnem__hf_default qwen3moe_defaults[] = {
+    {"rms_norm_eps", 1e-6},         {"rope_theta", 1e4},
+    {"num_key_value_heads", 4},     {"sliding_window", 4096},
+    {"moe_intermediate_size", 768}, {"num_experts", 128},
+    {"num_experts_per_tok", 8},     {0}};
+static const mnem__hf_default gemma2_defaults[] = {{"head_dim", 256},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"rope_theta", 1e4},
+                                                   {"num_key_value_heads", 4},
+                                                   {"sliding_window", 4096},
+                                                   {"query_pre_attn_scalar", 256},
+                                                   {"attn_logit_softcapping", 50},
+                                                   {"final_logit_softcapping", 30},
+                                                   {"max_position_embeddings", 8192},
+                                                   {0}};
+static const mnem__hf_default gemma3_defaults[] = {{"head_dim", 256},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"sliding_window", 4096},
+                                                   {"query_pre_attn_scalar", 256},
+                                                   {"rope_theta", 1e6},
+                                                   {"rope_local_base_freq", 1e4},
+                                                   {"num_attention_heads", 8},
+                                                   {"num_key_value_heads", 4},
+                                                   {"hidden_size", 2304},
+                                                   {"intermediate_size", 9216},
+                                                   {"num_hidden_layers", 26},
+                                                   {"vocab_size", 262208},
+                                                   {"max_position_embeddings", 131072},
+                                                   {0}};
+static const mnem__hf_default phi3_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {"original_max_position_embeddings", 4096}, {0}};
+static const mnem__hf_default smollm3_defaults[] = {
+    {"rms_norm_eps", 1e-6}, {"rope_theta", 2e6}, {"num_key_value_heads", 4}, {0}};
+static const mnem__hf_default olmo2_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default olmoe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 1e4},
+                                                  {"num_experts", 64},
+                                                  {"num_experts_per_tok", 8},
+                                                  {0}};
+static const mnem__hf_default olmo3_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 5e5}, {"sliding_window", 4096}, {0}};
+static const mnem__hf_default granite_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 1e4},
+                                                    {"attention_multiplier", 1},
+                                                    {"embedding_multiplier", 1},
+                                                    {"residual_multiplier", 1},
+                                                    {"logits_scaling", 1},
+                                                    {0}};
+static const mnem__hf_default glm4_defaults[] = {
+    {"rms_norm_eps", 1.5625e-7},    {"head_dim", 128},
+    {"num_key_value_heads", 2},     {"rope_theta", 1e4},
+    {"partial_rotary_factor", 0.5}, {0}};
+static const mnem__hf_default starcoder2_defaults[] = {
+    {"norm_epsilon", 1e-5}, {"rope_theta", 1e4}, {"num_key_value_heads", 2}, {0}};
+static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
+                                                 {"n_embd", 768},
+                                                 {"n_head", 12},
+                                                 {"n_layer", 12},
+                                                 {"layer_norm_epsilon", 1e-5},
+                                                 {0}};
+
+/* ---- classes ---- */
+
+#define DEEPSEEK                                                                                   \
+    OF_ALL ROPE EXPERTS                                                                            \
+        "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
+        "rms_norm_eps n_routed_experts num_experts moe_intermediate_size first_k_dense_replace "   \
+        "kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_shared_experts "  \
+        "n_group topk_group topk_method scoring_func routed_scaling_factor norm_topk_prob "
+
+static const mnem__hf_members rows[] = {
+    {.classes = "LlamaForCausalLM LLaMAForCausalLM",
+     .names = USUAL "attention_bias mlp_bias ",
+     .defaults = llama_defaults,
+     .fixed = silu},
+    {.classes = "MistralForCausalLM",
+     .names = USUAL "sliding_window ",
+     .defaults = mistral_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "Mistral3ForConditionalGeneration",
+     .text_type = "mistral",
+     .names = USUAL "sliding_window ",
+     .defaults = mistral_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
+     .names = USUAL "sliding_window ",
+     .defaults = mistral3_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "Qwen2ForCausalLM",
+     .names = USUAL "use_sliding_window sliding_window max_window_layers layer_types ",
+     .defaults = qwen2_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_BEHIND},
+    {.classes = "Qwen3ForCausalLM",
+     .names =
+         USUAL "use_sliding_window sliding_window max_window_layers layer_types attention_bias ",
+     .defaults = qwen3_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_BEHIND},
+    {.classes = "Gemma2ForCausalLM",
+     .names = USUAL GEMMA "attn_logit_softcapping attention_bias ",
+     .defaults = gemma2_defaults,
+     .fixed = gemma2_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 2},
+    {.classes = "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
+     .names = USUAL GEMMA "rope_local_base_freq sliding_window_pattern _sliding_window_pattern "
+                          "attention_bias ",
+     .defaults = gemma3_defaults,
+     .fixed = gemma3_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 6},
+    {.classes = "Phi3ForCausalLM",
+     .names = USUAL "sliding_window partial_rotary_factor ",
+     .defaults = phi3_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "SmolLM3ForCausalLM",
+     .names = USUAL "no_rope_layers no_rope_layer_interval attention_bias mlp_bias ",
+     .defaults = smollm3_defaults,
+     .fixed = smollm3_fixed},
+    {.classes = "Olmo2ForCausalLM",
+     .names = USUAL "attention_bias ",
+     .defaults = olmo2_defaults,
+     .fixed = silu},
+    {.classes = "Olmo3ForCausalLM",
+     .names = USUAL "sliding_window layer_types attention_bias ",
+     .defaults = olmo3_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
+    {.classes = "GraniteForCausalLM",
+     .names = USUAL "embedding_multiplier logits_scaling residual_multiplier "
+                    "attention_multiplier attention_bias mlp_bias ",
+     .defaults = granite_defaults,
+     .fixed = silu},
+    {.classes = "Glm4ForCausalLM",
+     .names = USUAL "partial_rotary_factor attention_bias ",
+     .defaults = glm4_defaults,
+     .fixed = silu},
+    {.classes = "Starcoder2ForCausalLM",
+     .names = DECODER ROPE "norm_epsilon sliding_window use_bias ",
+     .defaults = starcoder2_defaults,
+     .fixed = starcoder2_fixed,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "GPT2LMHeadModel",
+     .names = " model_type tie_word_embeddings quantization_config vocab_size n_positions n_embd "
+              "n_layer n_head n_inner layer_norm_epsilon hidden_size max_position_embeddings "
+              "num_attention_heads num_hidden_layers n_ctx ",
+     .defaults = gpt2_defaults,
+     .fixed = gpt2_fixed},
+    {.classes = "MixtralForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts num_experts sliding_window ",
+     .defaults = mixtral_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "OlmoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts norm_topk_prob attention_bias ",
+     .defaults = olmoe_defaults,
+     .fixed = olmoe_fixed},
+    {.classes = "Qwen2MoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts moe_intermediate_size shared_expert_intermediate_size "
+                            "norm_topk_prob qkv_bias ",
+     .defaults = qwen2moe_defaults,
+     .fixed = qwen2moe_fixed},
+    {.classes = "Qwen3MoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_intermediate_size norm_topk_prob "
+                            "use_sliding_window sliding_window attention_bias ",
+     .defaults = qwen3moe_defaults,
+     .fixed = qwen3moe_fixed,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "GptOssForCausalLM",
+     .names =
+         USUAL EXPERTS "num_local_experts num_experts sliding_window layer_types attention_bias ",
+     .defaults = gpt_oss_defaults,
+     .fixed = gpt_oss_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 2},
+    {.classes = "DeepseekV2ForCausalLM",
+     .names = DEEPSEEK,
+     .defaults = deepseek2_defaults,
+     .fixed = deepseek2_fixed},
+    {.classes = "DeepseekV3ForCausalLM",
+     .names = DEEPSEEK "num_local_experts ",
+     .defaults = deepseek3_defaults,
+     .fixed = deepseek3_fixed},
+    {.classes = "BertModel BertForMaskedLM",
+     .names = OF_ALL "intermediate_size num_hidden_layers num_attention_heads "
+                     "max_position_embeddings layer_norm_eps type_vocab_size ",
+     .defaults = bert_defaults,
+     .fixed = bert_fixed},
+    {.classes = "NomicBertModel",
+     .names = DECODER ROPE "layer_norm_eps type_vocab_size n_embd n_layer n_head n_inner "
+                           "n_positions layer_norm_epsilon rotary_emb_base ",
+     .defaults = nomic_defaults,
+     .fixed = nomic_fixed},
+    {.classes = "Lfm2ForCausalLM LFM2ForCausalLM",
+     .names = DECODER ROPE "tie_embedding norm_eps block_ff_dim conv_L_cache block_multiple_of "
+                           "block_ffn_dim_multiplier block_auto_adjust_ff_dim full_attn_idxs "
+                           "layer_types ",
+     .defaults = lfm2_defaults,
+     .fixed = lfm2_fixed},
+};
+
+const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (mnem__hf_has_word(rows[i].classes, class_name) &&
+            (!rows[i].text_type || (text_type && strcmp(rows[i].text_type, text_type) == 0)))
+            return &rows[i];
+    return NULL;
+}

@@ -1,0 +1,189 @@
+/* hf_rope.c: RoPE's members of config.json as keys.
+ *
+ * YaRN multiplies the sizes of all angles with a factor of its own. config.json says it, or two
+ * multipliers of the logarithm, or nothing, which means 1 + 0.1 ln(factor); the reader of the keys
+ * starts from the last, so that the key has what is left. */
+#include <math.h>
+
+#include "model/import/hf_keys.h"
+
+enum { MOST = MNEM__HF_MOST };
+
+static double in_rope(const mnem__hf_config *c, const char *name) {
+    return mnem__node_number(mnem__node_get(c->rope, name), NAN);
+}
+
+static mnem_status refuse_number(const mnem__hf_config *c, const char *name, double number,
+                                 const char *expected) {
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: rope_type \"%s\": %s: %g isn't supported (%s is)",
+                      c->path, mnem__hf_rope_type(c), name, number, expected);
+}
+
+/* Members of RoPE that must be what the class takes where they are missing. */
+static mnem_status check_plain(const mnem__hf_config *c) {
+    static const char *const names[] = {"partial_rotary_factor", "extrapolation_factor",
+                                        "attn_factor"};
+    const bool partial = mnem__hf_has_word(c->members->names, names[0]);
+    for (int i = partial; i < 3; i++) {
+        const double number = in_rope(c, names[i]);
+        if (!isnan(number) && number != 1) return refuse_number(c, names[i], number, "1");
+    }
+    return MNEM_OK;
+}
+
+/* ---- YaRN ---- */
+
+static double log_of(double factor, double multiplier) {
+    return factor > 1 ? 1 + 0.1 * multiplier * log(factor) : 1;
+}
+
+/* What angles are multiplied with, by transformers' _compute_yarn_parameters. */
+static double yarn_gain(const mnem__hf_config *c, double factor) {
+    const double said = in_rope(c, "attention_factor"), mscale = in_rope(c, "mscale"),
+                 all = in_rope(c, "mscale_all_dim");
+    if (!isnan(said)) return said;
+    const bool both = !isnan(mscale) && mscale != 0 && !isnan(all) && all != 0;
+    return both ? log_of(factor, mscale) / log_of(factor, all) : log_of(factor, 1);
+}
+
+/* Latent attention divides by mscale_all_dim's own, and multiplies scores instead: both multipliers
+ * must be the same there. */
+static mnem_status check_latent_gain(const mnem__hf_config *c, double gain) {
+    const double said = in_rope(c, "attention_factor");
+    if (fabs(gain - 1) <= 1e-6) return MNEM_OK;
+    if (!isnan(said)) return refuse_number(c, "attention_factor", said, "1");
+    return refuse_number(c, "mscale", in_rope(c, "mscale"), "that of mscale_all_dim");
+}
+
+static mnem_status put_gain(mnem__folder *folder, const mnem__hf_config *c, double factor) {
+    const double gain = yarn_gain(c, factor), all = in_rope(c, "mscale_all_dim");
+    double left = gain / (1 + 0.1 * log(factor));
+    if (c->family->keys & MNEM__HF_LATENT && all > 0) return check_latent_gain(c, gain);
+    if (c->family->keys & MNEM__HF_TEMPERATURE && mnem__hf_is_ministral(c) && !isnan(all))
+        left *= log_of(factor, all);
+    if (!(left >= 1e-6 && left <= 1e6))
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"yarn\": attention_factor: is %g", c->path,
+                          gain);
+    if (fabs(left - 1) > 1e-6) mnem__put_f32(folder, ".rope.scaling.yarn_attn_factor", left);
+    return MNEM_OK;
+}
+
+/* The bounds of YaRN's ramp are rounded, or not, by architecture. */
+static mnem_status check_truncate(const mnem__hf_config *c) {
+    const mnem__node *node = mnem__node_get(c->rope, "truncate");
+    const bool rounds = !node || mnem__node_true(node),
+               exact = c->family->traits & MNEM__HF_YARN_UNROUNDED;
+    if (rounds != exact) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: rope_type \"yarn\": truncate: %s isn't supported (%s is)", c->path,
+                      rounds ? "true" : "false", exact ? "false" : "true");
+}
+
+static mnem_status put_yarn(mnem__folder *folder, const mnem__hf_config *c, double factor) {
+    const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
+    if (!(original >= 1 && original <= MOST))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: rope_type \"yarn\": original_max_position_embeddings: is missing",
+                          c->path);
+    MNEM__TRY(check_truncate(c));
+    mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
+    MNEM__TRY(put_gain(folder, c, factor));
+    mnem__hf_put_real(folder, ".rope.scaling.yarn_beta_fast", in_rope(c, "beta_fast"));
+    mnem__hf_put_real(folder, ".rope.scaling.yarn_beta_slow", in_rope(c, "beta_slow"));
+    return MNEM_OK;
+}
+
+/* ---- scaling ---- */
+
+static mnem_status refuse_scaling(const mnem__hf_config *c, const char *type) {
+    char text[40];
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: rope_type \"%s\" isn't supported", c->path,
+                      mnem__gguf_printable(type, strlen(type), text, sizeof text));
+}
+
+static bool is_plain(const char *type) {
+    return *type == 0 || strcmp(type, "default") == 0;
+}
+
+/* Phi-3's class knows two lists of factors by three names, and nothing else. */
+static mnem_status check_long(const mnem__hf_config *c, const char *type) {
+    if (strcmp(type, "longrope") != 0 && strcmp(type, "su") != 0 && strcmp(type, "yarn") != 0)
+        return refuse_scaling(c, type);
+    return check_plain(c);
+}
+
+static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
+    const char *type = mnem__hf_rope_type(c);
+    const double factor = in_rope(c, "factor");
+    const bool scaled = c->family->traits & MNEM__HF_SCALED || mnem__hf_is_ministral(c);
+    if (!c->rope && scaled)
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
+    if (is_plain(type)) return MNEM_OK;
+    if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);
+    MNEM__TRY(check_plain(c));
+    if (strcmp(type, "llama3") == 0 && c->family->traits & MNEM__HF_LLAMA3_FACTORS)
+        return MNEM_OK; /* a tensor says it */
+    if (strcmp(type, "su") == 0) type = "longrope";
+    const bool yarn = strcmp(type, "yarn") == 0, longrope = strcmp(type, "longrope") == 0;
+    if (!yarn && !longrope && strcmp(type, "linear") != 0) return refuse_scaling(c, type);
+    if (!longrope && !(factor >= 1e-6 && factor <= 1e6))
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing", c->path, type);
+    mnem__put_text(folder, ".rope.scaling.type", type, strlen(type));
+    if (!longrope) mnem__put_f32(folder, ".rope.scaling.factor", factor);
+    return yarn ? put_yarn(folder, c, factor) : MNEM_OK;
+}
+
+/* ---- bases, what is turned ---- */
+
+/* Layers with a window turn by a base of their own, without scaling. */
+static mnem_status put_bases(mnem__folder *folder, const mnem__hf_config *c) {
+    double base = mnem__hf_rope_number(c, "rope_theta");
+    if (mnem__hf_find(c, "rotary_emb_base")) base = mnem__hf_number(c, "rotary_emb_base");
+    double window = mnem__node_number(mnem__node_get(c->rope_window, "rope_theta"), NAN);
+    const char *type = mnem__node_text(mnem__node_get(c->rope_window, "rope_type"), "");
+    mnem__hf_put_real(folder, ".rope.freq_base", base);
+    if (!is_plain(type)) return refuse_scaling(c, type);
+    if (!(c->family->traits & MNEM__HF_TWO_BASES)) return MNEM_OK;
+    if (isnan(window)) window = mnem__hf_number(c, "rope_local_base_freq");
+    mnem__put_f32(folder, ".rope.freq_base_swa", isnan(window) ? base : window);
+    return MNEM_OK;
+}
+
+/* A part of each head is turned. */
+static mnem_status put_rope_dims(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd;
+    const int64_t heads = mnem__hf_heads(c, false), dim = mnem__hf_head_dim(c);
+    const bool of_all = c->family->traits & MNEM__HF_LONG_FACTORS;
+    double part = mnem__hf_has_word(c->members->names, "partial_rotary_factor")
+                      ? mnem__hf_rope_number(c, "partial_rotary_factor")
+                      : 1;
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST, &embd));
+    if (!heads) return mnem__fail(MNEM_BAD_FILE, "%s: num_attention_heads: is missing", c->path);
+    if (isnan(part)) part = 1;
+    if (!(part > 0 && part <= 1))
+        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
+                          c->path, part);
+    const int64_t dims = of_all ? (int64_t)(part * (double)embd) / heads
+                                : (int64_t)(part * (double)(dim ? dim : embd / heads));
+    mnem__put_u32(folder, ".rope.dimension_count", (uint32_t)dims);
+    return MNEM_OK;
+}
+
+/* The context before scaling. */
+static mnem_status put_original(mnem__folder *folder, const mnem__hf_config *c) {
+    const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
+    if (!(original >= 1 && original <= MOST))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: original_max_position_embeddings: is %g, expected 1 to %d", c->path,
+                          original, MOST);
+    mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
+    return MNEM_OK;
+}
+
+mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *c) {
+    const unsigned keys = c->family->keys;
+    if (keys & MNEM__HF_SCALING) MNEM__TRY(put_scaling(folder, c));
+    if (keys & MNEM__HF_BASE) MNEM__TRY(put_bases(folder, c));
+    if (keys & MNEM__HF_ORIGINAL) MNEM__TRY(put_original(folder, c));
+    return keys & MNEM__HF_ROPE_DIMS ? put_rope_dims(folder, c) : MNEM_OK;
+}

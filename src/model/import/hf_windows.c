@@ -1,0 +1,142 @@
+/* hf_windows.c: which layers see a window of the last positions only, and which turn no heads.
+ *
+ * layer_types says it, a class's own rule where config.json has none. The reader of the keys knows
+ * windows that follow a period: the last layer of each sees all. Others are refused by name. */
+#include <math.h>
+
+#include "model/import/hf_keys.h"
+
+enum { LAYERS_MAX = MNEM__HF_LAYERS_MAX, UNTURNED_EVERY = 4 };
+
+typedef struct window_rule {
+    const mnem__hf_config *c;
+    const mnem__node *types;
+    int64_t layers;
+    int32_t period; /* the class's own, or config.json's */
+} window_rule;
+
+static bool by_class(const window_rule *r, int64_t layer) {
+    const double first = mnem__hf_number(r->c, "max_window_layers");
+    switch (r->c->members->windows) {
+    case MNEM__HF_WINDOWS_ALL: return true;
+    case MNEM__HF_WINDOWS_PERIOD: return (layer + 1) % r->period != 0;
+    case MNEM__HF_WINDOWS_BEHIND: return (double)layer >= first;
+    default: return false;
+    }
+}
+
+static bool has_window(const window_rule *r, int64_t layer) {
+    return r->types ? mnem__node_is(mnem__node_at(r->types, (uint32_t)layer), "sliding_attention")
+                    : by_class(r, layer);
+}
+
+static mnem_status check_types(const window_rule *r) {
+    char text[40];
+    if (!r->types) return MNEM_OK;
+    if (r->types->kind != MNEM__JSON_LIST || r->types->count != (uint64_t)r->layers)
+        return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers",
+                          r->c->path, (int)r->layers);
+    for (const mnem__node *n = r->types->first; n; n = n->next)
+        if (!mnem__node_is(n, "sliding_attention") && !mnem__node_is(n, "full_attention"))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: layer_types: \"%s\" isn't supported (full_attention and "
+                              "sliding_attention are)",
+                              r->c->path,
+                              mnem__gguf_printable(n->text, n->text_bytes, text, sizeof text));
+    return MNEM_OK;
+}
+
+/* 0: all have one, 1: none. */
+static mnem_status find_period(const window_rule *r, int32_t *period) {
+    *period = 0;
+    for (int64_t i = 0; i < r->layers && *period == 0; i++)
+        if (!has_window(r, i)) *period = (int32_t)i + 1;
+    for (int64_t i = 0; i < r->layers; i++)
+        if (has_window(r, i) != (*period == 0 || (i + 1) % *period != 0))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: %s: windows that don't follow a period aren't supported",
+                              r->c->path, r->types ? "layer_types" : "max_window_layers");
+    return MNEM_OK;
+}
+
+/* Whether the reader takes the same layers when no key says which. */
+static bool is_usual(const window_rule *r) {
+    const int32_t period = r->c->members->window_period;
+    for (int64_t i = 0; i < r->layers; i++)
+        if (has_window(r, i) != (period == 0 || (i + 1) % period != 0)) return false;
+    return true;
+}
+
+static mnem_status put_flags(mnem__folder *folder, const window_rule *r) {
+    uint8_t *flags = mnem__folder_alloc(folder, (size_t)r->layers);
+    if (!flags) return folder->status;
+    for (int64_t i = 0; i < r->layers; i++) flags[i] = has_window(r, i);
+    mnem__put_array(folder, ".attention.sliding_window_pattern", MNEM_VALUE_BOOL, flags,
+                    (uint64_t)r->layers);
+    return folder->status;
+}
+
+/* The window's positions; 0: there is none. */
+static mnem_status window_of(const mnem__hf_config *c, uint32_t *window) {
+    const mnem__node *uses = mnem__hf_find(c, "use_sliding_window");
+    const bool asks = mnem__hf_has_word(c->members->names, "use_sliding_window");
+    const double number = mnem__hf_number(c, "sliding_window");
+    *window = 0;
+    if (isnan(number) || number == 0 || (asks && !mnem__node_true(uses))) return MNEM_OK;
+    if (!(number >= 1 && number <= MNEM__HF_MOST && number == floor(number)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: sliding_window: is %g, expected 1 to %d", c->path,
+                          number, MNEM__HF_MOST);
+    *window = (uint32_t)number;
+    return MNEM_OK;
+}
+
+static mnem_status period_of(const mnem__hf_config *c, int32_t *period) {
+    const double number = mnem__hf_number(c, "sliding_window_pattern _sliding_window_pattern");
+    *period = c->members->window_period;
+    if (isnan(number)) return MNEM_OK;
+    if (!(number >= 1 && number <= LAYERS_MAX && number == floor(number)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: sliding_window_pattern: is %g, expected 1 to %d",
+                          c->path, number, LAYERS_MAX);
+    *period = (int32_t)number;
+    return MNEM_OK;
+}
+
+mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *c) {
+    window_rule rule = {.c = c, .types = mnem__hf_find(c, "layer_types")};
+    const bool always = c->family->keys & MNEM__HF_WINDOW,
+               flags = c->family->keys & MNEM__HF_PATTERN;
+    int32_t period;
+    uint32_t window;
+    if (c->members->windows == MNEM__HF_WINDOWS_NONE) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &rule.layers));
+    MNEM__TRY(window_of(c, &window));
+    MNEM__TRY(period_of(c, &rule.period));
+    MNEM__TRY(check_types(&rule));
+    if (window) MNEM__TRY(find_period(&rule, &period));
+    if (window && period == 1) window = 0;
+    if (window || always) mnem__put_u32(folder, ".attention.sliding_window", window);
+    return flags || (window && !is_usual(&rule)) ? put_flags(folder, &rule) : MNEM_OK;
+}
+
+/* ---- layers that turn no heads ---- */
+
+/* SmolLM3: by a list (1 turns), or the last of each interval. The reader knows every fourth. */
+mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
+    const mnem__node *list = mnem__hf_find(c, "no_rope_layers");
+    const double said = mnem__hf_number(c, "no_rope_layer_interval");
+    const int32_t every = said >= 1 && said <= LAYERS_MAX ? (int32_t)said : UNTURNED_EVERY;
+    int64_t layers;
+    if (!mnem__hf_has_word(c->members->names, "no_rope_layers")) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
+    for (int64_t i = 0; i < layers; i++) {
+        const mnem__node *node = mnem__node_at(list, (uint32_t)i);
+        const bool turns = list ? mnem__node_number(node, 1) != 0 : (i + 1) % every != 0;
+        if (turns != ((i + 1) % UNTURNED_EVERY != 0))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: %s: layer %d %s its heads; only every %dth layer that does not "
+                              "is supported",
+                              c->path, list ? "no_rope_layers" : "no_rope_layer_interval", (int)i,
+                              turns ? "turns" : "doesn't turn", UNTURNED_EVERY);
+    }
+    return MNEM_OK;
+}

@@ -1,0 +1,476 @@
+#!/usr/bin/env python3
+"""members.tsv: what each member of config.json means, for each class of transformers that mnem reads.
+
+    make_members.py TRANSFORMERS
+
+TRANSFORMERS is the package's folder (an unpacked wheel; nothing of it is run). Members and what they
+are by default come from the configuration classes' sources, so that none can be forgotten: a member
+without a line in CASES ends this script. What a value does to the arithmetic was read in the
+modeling sources:
+
+    inert   parameters stay as they are     read    they change
+    fixed   refused by name and value       size    refused, or they change
+
+members.tsv has, for each class: `class NAME TYPE`, `tensor NAME SHAPE` of a model of LAYERS layers (#
+in a name: each of them), `member NAME OWN VALUE` (OWN is `default` where the value is the class's),
+`alias NAME`, by which the class knows a member too, and `case KIND MEMBERS`, an object of what
+config.json says instead. tests/model/import/test_config_members.c goes through it."""
+import ast
+import json
+import sys
+from pathlib import Path
+
+LAYERS, EMBD, HEADS, KV, DIM, FF, VOCAB = 6, 32, 4, 2, 8, 48, 320
+ALTERNATE = ["sliding_attention", "full_attention"] * 3
+FULL, SLIDING = ["full_attention"] * LAYERS, ["sliding_attention"] * LAYERS
+UNEVEN = ["full_attention"] + ["sliding_attention"] * 5
+BAD_TYPES = ["chunked_attention"] * LAYERS
+
+# class: (module, configuration class, kind of tensors, what differs from the class's defaults)
+SIZES = dict(vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FF, num_hidden_layers=LAYERS,
+             num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM,
+             max_position_embeddings=256)
+YARN = dict(rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64)
+OSS = dict(YARN, truncate=False)
+MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)
+PLAIN = dict(rope_type="default", rope_theta=1e4)
+NESTED = dict(full_attention=dict(rope_type="default", rope_theta=1e6),
+              sliding_attention=dict(rope_type="default", rope_theta=1e4))
+LONG = dict(rope_type="longrope", rope_theta=1e4, long_factor=[1.0, 2.0, 3.0, 4.0],
+            short_factor=[1.0, 1.0, 1.5, 2.0])
+LATENT = dict(kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
+              n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+              first_k_dense_replace=1, q_lora_rank=None, head_dim=8, num_key_value_heads=4)
+CLASSES = {
+    "LlamaForCausalLM": ("llama", "LlamaConfig", "llama", {}),
+    "MistralForCausalLM": ("mistral", "MistralConfig", "llama", {}),
+    "Ministral3ForCausalLM": ("ministral3", "Ministral3Config", "llama",
+                              dict(rope_parameters=MINISTRAL)),
+    "Qwen2ForCausalLM": ("qwen2", "Qwen2Config", "llama qkv_bias", {}),
+    "Qwen3ForCausalLM": ("qwen3", "Qwen3Config", "llama qk_norm", {}),
+    "Gemma2ForCausalLM": ("gemma2", "Gemma2Config", "gemma", {}),
+    "Gemma3ForCausalLM": ("gemma3", "Gemma3TextConfig", "gemma qk_norm",
+                          dict(rope_parameters=NESTED)),
+    "Phi3ForCausalLM": ("phi3", "Phi3Config", "phi3", dict(original_max_position_embeddings=64)),
+    "SmolLM3ForCausalLM": ("smollm3", "SmolLM3Config", "llama", {}),
+    "Olmo2ForCausalLM": ("olmo2", "Olmo2Config", "olmo2", {}),
+    "Olmo3ForCausalLM": ("olmo3", "Olmo3Config", "olmo2",
+                         dict(rope_parameters=dict(full_attention=PLAIN, sliding_attention=PLAIN))),
+    "GraniteForCausalLM": ("granite", "GraniteConfig", "llama", {}),
+    "Glm4ForCausalLM": ("glm4", "Glm4Config", "glm4", {}),
+    "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config", "starcoder2", {}),
+    "GPT2LMHeadModel": ("gpt2", "GPT2Config", "gpt2",
+                        dict(n_embd=EMBD, n_layer=LAYERS, n_head=HEADS, n_positions=256)),
+    "MixtralForCausalLM": ("mixtral", "MixtralConfig", "mixtral", dict(num_local_experts=4)),
+    "OlmoeForCausalLM": ("olmoe", "OlmoeConfig", "olmoe",
+                         dict(num_experts=4, num_experts_per_tok=2)),
+    "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig", "qwen2moe",
+                            dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+                                 shared_expert_intermediate_size=32)),
+    "Qwen3MoeForCausalLM": ("qwen3_moe", "Qwen3MoeConfig", "qwen3moe",
+                            dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
+    "GptOssForCausalLM": ("gpt_oss", "GptOssConfig", "gpt_oss",
+                          dict(num_local_experts=4, num_experts_per_tok=2, rope_parameters=OSS)),
+    "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config", "deepseek", LATENT),
+    "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config", "deepseek bias",
+                              dict(LATENT, n_group=2, topk_group=1)),
+    "BertModel": ("bert", "BertConfig", "bert", {}),
+    "NomicBertModel": ("nomic_bert", "NomicBertConfig", "nomic", {}),
+    "Lfm2ForCausalLM": ("lfm2", "Lfm2Config", "lfm2", dict(
+        layer_types=["conv", "full_attention"] * 3, block_auto_adjust_ff_dim=False)),
+}
+
+# ---- what values do ----
+
+ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
+        ("read", YARN), ("read", dict(YARN, beta_fast=16.0)), ("read", dict(YARN, beta_slow=2.0)),
+        ("read", dict(YARN, attention_factor=0.5)), ("read", dict(YARN, mscale=0.5, mscale_all_dim=1.0)),
+        ("fixed", dict(YARN, truncate=False)), ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0)),
+        ("fixed", dict(YARN, partial_rotary_factor=0.5)),
+        ("fixed", dict(PLAIN, rope_type="proportional"))]
+LLAMA3 = [("read", dict(rope_type="llama3", rope_theta=1e4, factor=8.0, low_freq_factor=1.0,
+                        high_freq_factor=h, original_max_position_embeddings=64)) for h in (4.0, 2.0)]
+NESTED_ROPE = [("read", dict(NESTED, full_attention=dict(PLAIN, rope_theta=5e3))),
+               ("read", dict(NESTED, sliding_attention=dict(PLAIN, rope_theta=5e3))),
+               ("read", dict(NESTED, full_attention=dict(PLAIN, rope_type="linear", factor=8.0))),
+               ("fixed", dict(NESTED, sliding_attention=dict(PLAIN, rope_type="linear", factor=8.0))),
+               ("fixed", dict(NESTED, full_attention=dict(PLAIN, rope_type="dynamic", factor=8.0)))]
+LATENT_ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", YARN),
+               ("read", dict(YARN, mscale=1.0, mscale_all_dim=1.0)),
+               ("read", dict(YARN, mscale=0.7, mscale_all_dim=0.7)),
+               ("fixed", dict(YARN, mscale=0.5, mscale_all_dim=1.0)),
+               ("fixed", dict(YARN, mscale=1.0, mscale_all_dim=1.0, attention_factor=2.0)),
+               ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]
+LONG_ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", LONG), ("read", dict(LONG, factor=2.0)),
+             ("read", dict(LONG, attention_factor=1.5)),
+             ("read", dict(PLAIN, partial_rotary_factor=0.5)),
+             ("fixed", dict(PLAIN, rope_type="linear", factor=2.0))]
+BIAS = [("fixed", True)]
+WINDOW = [("read", 8), ("size", -1)]
+
+INERT = {  # of training, of generation, or of heads that are not read
+    "initializer_range": 0.5, "use_cache": False, "pad_token_id": 3, "bos_token_id": 4,
+    "eos_token_id": 5, "pretraining_tp": 2, "attention_dropout": 0.5, "resid_pdrop": 0.5,
+    "embd_pdrop": 0.5, "attn_pdrop": 0.5, "residual_dropout": 0.5, "embedding_dropout": 0.5,
+    "hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5, "classifier_dropout": 0.5,
+    "output_router_logits": True, "router_aux_loss_coef": 0.5, "router_jitter_noise": 0.5,
+    "summary_type": "mean", "summary_use_proj": False, "summary_activation": "tanh",
+    "summary_proj_to_labels": False, "summary_first_dropout": 0.5, "num_mtp_layers": 2,
+    "reorder_and_upcast_attn": True}  # the last: a product in float32, which all are here
+
+CASES = {
+    **{name: [("inert", value)] for name, value in INERT.items()},
+    **{name: [("size", value * 2), ("size", -1)] for name, value in dict(
+        vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FF, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, n_embd=EMBD, n_layer=LAYERS,
+        n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
+        shared_expert_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
+        qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, conv_L_cache=3).items()},
+    "max_position_embeddings": [("read", 128), ("size", -1)],
+    "n_positions": [("size", 128)],
+    "hidden_act": [("fixed", "relu")], "activation_function": [("fixed", "relu")],
+    "hidden_activation": [("fixed", "gelu"), ("fixed", "relu")],
+    "rms_norm_eps": [("read", 0.25)], "layer_norm_eps": [("read", 0.25)],
+    "layer_norm_epsilon": [("read", 0.25)], "norm_epsilon": [("read", 0.25)],
+    "norm_eps": [("read", 0.25)],
+    "rope_parameters": ROPE, "attention_bias": BIAS, "mlp_bias": BIAS,
+    "use_bias": [("fixed", False)], "qkv_bias": [("fixed", False)],
+    "sliding_window": WINDOW, "use_sliding_window": [("read", True)],
+    "max_window_layers": [("inert", 0)],  # of windows that are off: see PAIRS
+    "layer_types": [("fixed", BAD_TYPES)],
+    "query_pre_attn_scalar": [("read", 64), ("size", 0)],
+    "attn_logit_softcapping": [("read", 20.0), ("size", -1)],
+    "final_logit_softcapping": [("read", 20.0), ("size", -1)],
+    "use_bidirectional_attention": [("fixed", True)],
+    "original_max_position_embeddings": [("inert", 32)],  # of factors that are not there: PAIRS
+    "embedding_multiplier": [("read", 2.0), ("size", 0)], "logits_scaling": [("read", 2.0), ("size", 0)],
+    "residual_multiplier": [("read", 2.0), ("size", 0)],
+    "attention_multiplier": [("read", 0.5), ("size", 0)],
+    "no_rope_layers": [("fixed", [1] * LAYERS), ("fixed", [0] * LAYERS)],
+    "no_rope_layer_interval": [("fixed", 3)],
+    "scale_attn_weights": [("fixed", False)], "scale_attn_by_inverse_layer_idx": [("fixed", True)],
+    "add_cross_attention": [("fixed", True)], "is_decoder": [("fixed", True)],
+    "clip_qkv": [("fixed", 8.0)], "norm_topk_prob": [("read", True)],
+    "decoder_sparse_step": [("fixed", 2)], "mlp_only_layers": [("fixed", [1])],
+    "swiglu_alpha": [("fixed", 1.5)], "swiglu_limit": [("fixed", 6.0)],
+    "n_group": [("read", 1), ("size", 3)], "topk_group": [("read", 2), ("size", 3)],
+    "topk_method": [("fixed", "noaux_tc")], "routed_scaling_factor": [("read", 3.0)],
+    "rope_interleave": [("fixed", False)], "conv_bias": [("fixed", True)],
+    "block_multiple_of": [("inert", 64)],  # of a width that is not adjusted: PAIRS
+    "block_ffn_dim_multiplier": [("inert", 2.0)], "block_auto_adjust_ff_dim": [("size", True)],
+    "full_attn_idxs": [("inert", [0, 1])],
+}
+OWN = {  # where a class differs
+    "LlamaForCausalLM": dict(rope_parameters=ROPE + LLAMA3),
+    "SmolLM3ForCausalLM": dict(rope_parameters=ROPE + LLAMA3, use_sliding_window=[("fixed", True)],
+                               sliding_window=[("inert", 8)], layer_types=[("inert", FULL)]),
+    "GraniteForCausalLM": dict(rope_parameters=ROPE + LLAMA3),
+    "MistralForCausalLM": dict(sliding_window=WINDOW + [("read", None)]),
+    "Ministral3ForCausalLM": dict(rope_parameters=[
+        ("read", PLAIN), ("read", dict(MINISTRAL, llama_4_scaling_beta=0.2)),
+        ("read", dict(MINISTRAL, mscale=0.5)), ("read", dict(MINISTRAL, mscale_all_dim=0.5)),
+        ("fixed", dict(MINISTRAL, truncate=False)), ("size", None)]),
+    "Qwen2ForCausalLM": dict(sliding_window=[("inert", 8)], use_sliding_window=[("inert", True)],
+                             layer_types=[("inert", SLIDING)]),
+    "Qwen3ForCausalLM": dict(sliding_window=[("inert", 8)], use_sliding_window=[("inert", True)],
+                             layer_types=[("inert", SLIDING)]),
+    "Qwen2MoeForCausalLM": dict(sliding_window=[("inert", 8)], use_sliding_window=[("fixed", True)],
+                                layer_types=[("inert", FULL)]),
+    "Qwen3MoeForCausalLM": dict(sliding_window=[("inert", 8)]),
+    "Gemma2ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], rope_parameters=[
+            ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
+            ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))],
+        layer_types=[("inert", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN),
+                     ("fixed", BAD_TYPES)],
+        attn_logit_softcapping=[("read", 20.0), ("read", None)],
+        final_logit_softcapping=[("read", 20.0), ("read", None)]),
+    "Gemma3ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], rope_parameters=NESTED_ROPE,
+        layer_types=[("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
+        attn_logit_softcapping=[("fixed", 20.0)]),
+    "Olmo3ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
+        rope_parameters=[("read", dict(full_attention=dict(PLAIN, rope_theta=5e3),
+                                       sliding_attention=PLAIN)),
+                         ("read", dict(full_attention=YARN, sliding_attention=PLAIN)),
+                         ("fixed", dict(full_attention=PLAIN, sliding_attention=YARN))]),
+    "GptOssForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], layer_types=[
+            ("inert", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
+        rope_parameters=[("read", PLAIN), ("read", dict(OSS, factor=8.0)), ("fixed", YARN),
+                         ("fixed", dict(OSS, truncate=True)), ("size", None)],
+        attention_bias=[("fixed", False)]),
+    "Phi3ForCausalLM": dict(rope_parameters=LONG_ROPE),
+    "Glm4ForCausalLM": dict(attention_bias=[("fixed", False)], rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]),
+    "BertModel": dict(max_position_embeddings=[("size", 128)]),  # the rows of a matrix
+    "NomicBertModel": dict(rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]),
+    "DeepseekV2ForCausalLM": dict(
+        rope_parameters=LATENT_ROPE, norm_topk_prob=[("fixed", True)], head_dim=[("inert", 16)],
+        num_key_value_heads=[("inert", 2)], n_group=[("inert", 2)], topk_group=[("inert", 1)],
+        q_lora_rank=[("size", 16)], n_shared_experts=[("size", 1)]),
+    "DeepseekV3ForCausalLM": dict(
+        rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)], head_dim=[("inert", 16)],
+        num_key_value_heads=[("inert", 2)], q_lora_rank=[("size", 16)]),
+    "Lfm2ForCausalLM": dict(
+        layer_types=[("size", ["full_attention", "conv"] * 3)], rope_parameters=ROPE[:2]),
+}
+# Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
+OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
+                            "activation_function", "layer_norm_epsilon", "scale_attn_weights",
+                            "scale_attn_by_inverse_layer_idx"]}
+# Members that mean something only beside others: (class, what is set, kind)
+PAIRS = [
+    *[(c, dict(use_sliding_window=True, sliding_window=8, max_window_layers=m), kind)
+      for c in ("Qwen2ForCausalLM", "Qwen3ForCausalLM")
+      for m, kind in ((0, "read"), (LAYERS, "inert"), (3, "fixed"))],
+    *[(c, dict(use_sliding_window=True, sliding_window=8, layer_types=t), kind)
+      for c in ("Qwen2ForCausalLM", "Qwen3ForCausalLM")
+      for t, kind in ((SLIDING, "read"), (FULL, "inert"), (UNEVEN, "fixed"), (ALTERNATE, "read"))],
+    ("Phi3ForCausalLM", dict(original_max_position_embeddings=128, rope_parameters=LONG), "read"),
+    ("Lfm2ForCausalLM", dict(layer_types=None, full_attn_idxs=[1, 3, 5]), "inert"),
+    ("Lfm2ForCausalLM", dict(block_auto_adjust_ff_dim=True, intermediate_size=72,
+                             block_multiple_of=16), "inert"),
+    ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
+    ("Gemma3ForCausalLM", dict(sliding_window_pattern=1), "read"),
+]
+
+
+# ---- the classes ----
+
+def value_of(node):
+    if isinstance(node, ast.Call):  # interval(...)(default=0.02)
+        for word in node.keywords:
+            if word.arg == "default":
+                return value_of(word.value)
+    if isinstance(node, ast.BinOp):
+        return value_of(node.left) * value_of(node.right)
+    return ast.literal_eval(node)
+
+
+def members_of(root, module, name):
+    path = root / "models" / module / f"configuration_{module}.py"
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            fields, aliases = {}, {}
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and line.value is not None:
+                    fields[line.target.id] = value_of(line.value)
+                elif isinstance(line, ast.Assign):
+                    target = line.targets[0].id
+                    if target == "attribute_map":
+                        aliases = ast.literal_eval(line.value)
+                    elif target == "tie_word_embeddings":
+                        fields[target] = value_of(line.value)
+            return fields, aliases
+    sys.exit(f"{path}: no {name}")
+
+
+def model_type(root, module, name):
+    path = root / "models" / module / f"configuration_{module}.py"
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return next(ast.literal_eval(x.value) for x in node.body
+                        if isinstance(x, ast.Assign) and x.targets[0].id == "model_type")
+
+
+# Members that a class does not have, but its model asks for (getattr).
+def asked(root, module):
+    text = (root / "models" / module / f"modeling_{module}.py").read_text()
+    return ["head_dim"] if 'getattr(config, "head_dim"' in text else []
+
+
+# ---- tensors ----
+
+def linear(name, rows, columns, bias=False):
+    out = [(name + ".weight", [rows, columns])]
+    return out + [(name + ".bias", [rows])] if bias else out
+
+
+def norm(name, n=EMBD, bias=False):
+    return [(name + ".weight", [n])] + ([(name + ".bias", [n])] if bias else [])
+
+
+def attention(p, q=HEADS * DIM, kv=KV * DIM, qkv=False, out=False, names="qkvo"):
+    return (linear(p + "self_attn.q_proj", q, EMBD, qkv) + linear(p + "self_attn.k_proj", kv, EMBD, qkv) +
+            linear(p + "self_attn.v_proj", kv, EMBD, qkv) + linear(p + "self_attn.o_proj", EMBD, q, out))
+
+
+def mlp(p, width=FF):
+    return [t for x in ("gate_proj", "up_proj") for t in linear(p + x, width, EMBD)] + \
+        linear(p + "down_proj", EMBD, width)
+
+
+def heads_norms(p, q=DIM, k=DIM):
+    return norm(p + "self_attn.q_norm", q) + norm(p + "self_attn.k_norm", k)
+
+
+def experts(p, width, n=4):
+    return [t for i in range(n) for t in mlp(f"{p}mlp.experts.{i}.", width)]
+
+
+def layer(kind, i, p):
+    both = norm(p + "input_layernorm") + norm(p + "post_attention_layernorm")
+    words = kind.split()
+    if words[0] == "llama":
+        return both + attention(p, qkv="qkv_bias" in words) + mlp(p + "mlp.") + \
+            (heads_norms(p) if "qk_norm" in words else [])
+    if words[0] == "gemma":
+        return both + norm(p + "pre_feedforward_layernorm") + norm(p + "post_feedforward_layernorm") + \
+            attention(p) + mlp(p + "mlp.") + (heads_norms(p) if "qk_norm" in words else [])
+    if kind == "phi3":
+        return both + linear(p + "self_attn.qkv_proj", (HEADS + 2 * KV) * DIM, EMBD) + \
+            linear(p + "self_attn.o_proj", EMBD, EMBD) + linear(p + "mlp.gate_up_proj", 2 * FF, EMBD) + \
+            linear(p + "mlp.down_proj", EMBD, FF)
+    if kind == "olmo2":
+        return norm(p + "post_attention_layernorm") + norm(p + "post_feedforward_layernorm") + \
+            attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + mlp(p + "mlp.")
+    if kind == "glm4":
+        return both + norm(p + "post_self_attn_layernorm") + norm(p + "post_mlp_layernorm") + \
+            attention(p, qkv=True) + linear(p + "mlp.gate_up_proj", 2 * FF, EMBD) + \
+            linear(p + "mlp.down_proj", EMBD, FF)
+    if kind == "starcoder2":
+        return norm(p + "input_layernorm", bias=True) + norm(p + "post_attention_layernorm", bias=True) + \
+            attention(p, qkv=True, out=True) + linear(p + "mlp.c_fc", FF, EMBD, True) + \
+            linear(p + "mlp.c_proj", EMBD, FF, True)
+    if kind == "gpt2":
+        return norm(p + "ln_1", bias=True) + norm(p + "ln_2", bias=True) + [
+            (p + "attn.c_attn.weight", [EMBD, 3 * EMBD]), (p + "attn.c_attn.bias", [3 * EMBD]),
+            (p + "attn.c_proj.weight", [EMBD, EMBD]), (p + "attn.c_proj.bias", [EMBD]),
+            (p + "mlp.c_fc.weight", [EMBD, 4 * EMBD]), (p + "mlp.c_fc.bias", [4 * EMBD]),
+            (p + "mlp.c_proj.weight", [4 * EMBD, EMBD]), (p + "mlp.c_proj.bias", [EMBD])]
+    if kind == "mixtral":
+        return both + attention(p) + linear(p + "block_sparse_moe.gate", 4, EMBD) + [
+            t for e in range(4) for w, r, c in (("w1", FF, EMBD), ("w2", EMBD, FF), ("w3", FF, EMBD))
+            for t in linear(f"{p}block_sparse_moe.experts.{e}.{w}", r, c)]
+    if kind == "olmoe":
+        return both + attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + \
+            linear(p + "mlp.gate", 4, EMBD) + experts(p, FF)
+    if kind == "qwen2moe":
+        return both + attention(p, qkv=True) + linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + \
+            mlp(p + "mlp.shared_expert.", 32) + linear(p + "mlp.shared_expert_gate", 1, EMBD)
+    if kind == "qwen3moe":
+        return both + attention(p) + heads_norms(p) + linear(p + "mlp.gate", 4, EMBD) + experts(p, 16)
+    if kind == "gpt_oss":
+        e = p + "mlp.experts."
+        return both + attention(p, qkv=True, out=True) + [(p + "self_attn.sinks", [HEADS])] + \
+            linear(p + "mlp.router", 4, EMBD, True) + [
+                (e + "gate_up_proj", [4, EMBD, 2 * FF]), (e + "gate_up_proj_bias", [4, 2 * FF]),
+                (e + "down_proj", [4, FF, EMBD]), (e + "down_proj_bias", [4, EMBD])]
+    if words[0] == "deepseek":
+        a = p + "self_attn."
+        out = both + linear(a + "q_proj", HEADS * 24, EMBD) + \
+            linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) + \
+            linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
+        if i == 0:
+            return out + mlp(p + "mlp.")
+        shared = 16 if "bias" in words else 32
+        return out + linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + \
+            mlp(p + "mlp.shared_experts.", shared) + \
+            ([(p + "mlp.gate.e_score_correction_bias", [4])] if "bias" in words else [])
+    if kind == "bert":
+        return [t for x in ("attention.self.query", "attention.self.key", "attention.self.value",
+                            "attention.output.dense") for t in linear(p + x, EMBD, EMBD, True)] + \
+            norm(p + "attention.output.LayerNorm", bias=True) + norm(p + "output.LayerNorm", bias=True) + \
+            linear(p + "intermediate.dense", FF, EMBD, True) + linear(p + "output.dense", EMBD, FF, True)
+    if kind == "nomic":
+        return linear(p + "attn.Wqkv", 3 * EMBD, EMBD) + linear(p + "attn.out_proj", EMBD, EMBD) + \
+            norm(p + "norm1", bias=True) + norm(p + "norm2", bias=True) + \
+            linear(p + "mlp.fc11", FF, EMBD) + linear(p + "mlp.fc12", FF, EMBD) + \
+            linear(p + "mlp.fc2", EMBD, FF)
+    if kind == "lfm2":
+        mixer = linear(p + "conv.in_proj", 3 * EMBD, EMBD) + linear(p + "conv.out_proj", EMBD, EMBD) + \
+            [(p + "conv.conv.weight", [EMBD, 1, 3])]
+        if i % 2 == 1:
+            mixer = linear(p + "self_attn.q_proj", EMBD, EMBD) + \
+                linear(p + "self_attn.k_proj", KV * DIM, EMBD) + \
+                linear(p + "self_attn.v_proj", KV * DIM, EMBD) + \
+                linear(p + "self_attn.out_proj", EMBD, EMBD) + \
+                norm(p + "self_attn.q_layernorm", DIM) + norm(p + "self_attn.k_layernorm", DIM)
+        return norm(p + "operator_norm") + norm(p + "ffn_norm") + mixer + \
+            linear(p + "feed_forward.w1", FF, EMBD) + linear(p + "feed_forward.w2", EMBD, FF) + \
+            linear(p + "feed_forward.w3", FF, EMBD)
+    sys.exit(f"no tensors of {kind}")
+
+
+def tensors(kind, tied):
+    if kind == "gpt2":
+        begin, p = linear("wte", VOCAB, EMBD) + linear("wpe", 256, EMBD) + norm("ln_f", bias=True), "h."
+    elif kind in ("bert", "nomic"):
+        p = "encoder.layer." if kind == "bert" else "encoder.layers."
+        begin = linear("embeddings.word_embeddings", VOCAB, EMBD) + \
+            linear("embeddings.token_type_embeddings", 2, EMBD) + \
+            norm("embeddings.LayerNorm" if kind == "bert" else "emb_ln", bias=True)
+        if kind == "bert":
+            begin += linear("embeddings.position_embeddings", 256, EMBD)
+    else:
+        p = "model.layers."
+        begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
+            "model.embedding_norm" if kind == "lfm2" else "model.norm", bias=kind == "starcoder2")
+        if not tied:
+            begin += linear("lm_head", VOCAB, EMBD)
+    return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]
+
+
+# ---- the file ----
+
+def text(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+# Those that all layers have stand once, with # for the number.
+def tensor_lines(all_tensors):
+    lines, seen = [], {}
+    for name, shape in all_tensors:
+        parts = name.split(".")
+        at = next((i for i, x in enumerate(parts) if x.isdigit()), None)
+        key = name if at is None else ".".join(parts[:at] + ["#"] + parts[at + 1:])
+        seen.setdefault((key, tuple(shape)), []).append(name)
+    for (key, shape), names in seen.items():
+        for name in [key] if len(names) == LAYERS else names:
+            lines.append(f"tensor\t{name}\t{','.join(map(str, shape))}")
+    return lines
+
+
+def write_class(out, root, name):
+    module, config, kind, other = CLASSES[name]
+    fields, aliases = members_of(root, module, config)
+    base = {k: v for k, v in SIZES.items() if k in fields}
+    base.update(other)
+    if kind == "nomic":
+        base["num_key_value_heads"] = None
+    tied = fields["tie_word_embeddings"]
+    out.append(f"class\t{name}\t{model_type(root, module, config)}")
+    out.extend(tensor_lines(tensors(kind, tied)))
+    for key in fields:
+        value = base.get(key, fields[key])
+        own = "default" if value == fields[key] else "-"
+        out.append(f"member\t{key}\t{own}\t{text(value)}")
+        cases = OWN.get(name, {}).get(key, CASES.get(key))
+        if key == "tie_word_embeddings":
+            encoder = kind in ("bert", "nomic")
+            cases = [("fixed", False) if tied and not encoder else ("inert", not tied)]
+        if cases is None:
+            sys.exit(f"{name}: {key}: say in CASES what it does")
+        out.extend(f"case\t{what}\t{text({key: v})}" for what, v in cases)
+    older = list(aliases) + asked(root, module) + OLDER.get(name, [])
+    out.extend(f"alias\t{old}" for old in older if old not in fields)
+    out.extend(f"case\t{what}\t{text(v)}" for who, v, what in PAIRS if who == name)
+
+
+def main():
+    root = Path(sys.argv[1])
+    version = next(root.parent.glob("transformers-*.dist-info"), None) or sys.argv[2]
+    version = str(version).rsplit("/", 1)[-1].replace("transformers-", "").replace(".dist-info", "")
+    out = [f"# transformers {version}, by make_members.py"]
+    for name in CLASSES:
+        write_class(out, root, name)
+    (Path(__file__).parent / "members.tsv").write_text("\n".join(out) + "\n")
+
+
+main()

@@ -1,0 +1,140 @@
+/* test_api_messages.c: what messages may be, in every form of a chat: null content, parts, images,
+ * none at all. */
+#include "kit/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/serve/api/fake_serve.h"
+
+static fake_serve fake;
+static const char chat[] = "/v1/chat/completions", messages[] = "/v1/messages",
+                  responses[] = "/v1/responses";
+static const char template[] =
+    "{# <tool_call> tools #}{% for m in messages %}[{{ m.role }}:{{ m.content + '' }}"
+    "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}"
+    "{% endfor %}]{% endfor %}";
+
+static int open_fake(void **state) {
+    (void)state;
+    fake_open_with(&(api_options){.template = fake_text(template)}, 600, &fake);
+    return 0;
+}
+
+static int close_fake(void **state) {
+    (void)state;
+    fake_close(&fake);
+    return 0;
+}
+
+/* What the last request asked for, as text. */
+static const char *prompted(void) {
+    static char text[2000];
+    size_t used = 0;
+    const fake_request *r = &fake.request[0];
+    for (int32_t i = 0; i < r->request.prompt_tokens; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(fake.tokenizer, r->prompt[i], true);
+        assert_true(used + piece.length < sizeof text);
+        memcpy(text + used, piece.bytes, piece.length);
+        used += piece.length;
+    }
+    text[used] = 0;
+    return text;
+}
+
+/* A body, and what the template makes of its messages. */
+static const struct {
+    const char *path, *body, *text;
+} taken[] = {
+    {chat,
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":"
+     "null,"
+     "\"tool_calls\":[{\"id\":\"x\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},{"
+     "\"role\":"
+     "\"tool\",\"tool_call_id\":\"x\",\"content\":null},{\"role\":\"assistant\",\"content\":null},"
+     "{\"role\":\"assistant\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"b\"},"
+     "{\"type\":\"text\",\"text\":\"c\"}]}]}",
+     "[user:a][assistant:f{}][tool:][assistant:][assistant:][user:bc]"},
+    {chat,
+     "{\"messages\":[{\"role\":\"developer\",\"content\":[]},{\"role\":\"function\",\"content\":[{"
+     "\"type\":\"text\",\"text\":\"\"}]}]}",
+     "[system:][tool:]"},
+    {messages,
+     "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":"
+     "\"assistant\","
+     "\"content\":[{\"type\":\"tool_use\",\"id\":\"x\",\"name\":\"f\",\"input\":{}}]},{\"role\":"
+     "\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\",\"content\":null},{"
+     "\"type\":\"text\",\"text\":\"b\"},{\"type\":\"text\",\"text\":\"c\"}]},{\"role\":"
+     "\"assistant\",\"content\":null}]}",
+     "[user:a][assistant:f{}][tool:][user:bc][assistant:]"},
+    {responses,
+     "{\"max_output_tokens\":1,\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
+     "\"text\":\"a\"},{\"type\":\"input_text\",\"text\":\"b\"}]},{\"type\":\"function_call\","
+     "\"call_id\":\"x\",\"name\":\"f\",\"arguments\":\"\"},{\"type\":\"function_call_output\","
+     "\"call_id\":\"x\",\"output\":null},{\"role\":\"assistant\",\"content\":null}]}",
+     "[user:ab][assistant:f{}][tool:][assistant:]"},
+};
+
+static void content_is_a_text_or_empty(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        if (fake_post(&fake, taken[i].path, taken[i].body)->status != 200)
+            fail_msg("%s: %s", taken[i].body, fake.answer.body);
+        if (!strstr(prompted(), taken[i].text)) fail_msg("%s: %s", taken[i].text, prompted());
+    }
+}
+
+/* A body, the field that it is refused for, and a part of what is said. */
+static const struct {
+    const char *path, *body, *param, *text;
+} refused[] = {
+    {chat, "{\"messages\":[]}", "messages", "is empty"},
+    {messages, "{\"max_tokens\":1,\"messages\":[]}", "messages", "is empty"},
+    {responses, "{\"input\":[]}", "input", "is empty"},
+    {chat, "{\"messages\":{}}", "messages", "is no list"},
+    {chat, "{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content",
+     "missing"},
+    {chat, "{\"messages\":[{\"role\":\"system\"}]}", "messages[0].content", "missing"},
+    {chat,
+     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":"
+     "\"image_url\",\"image_url\":{\"url\":\"data:\"}}]}]}",
+     "messages[0].content[1]", "images are not supported"},
+    {messages,
+     "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\","
+     "\"source\":{"
+     "}}]}]}",
+     "messages[0].content[0]", "images are not supported"},
+    {messages,
+     "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+     "\"tool_use_id\":\"x\",\"content\":[{\"type\":\"image\"}]}]}]}",
+     "messages[0].content[0][0]", "images are not supported"},
+    {responses,
+     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"\"}]}]"
+     "}",
+     "input[0][0]", "images are not supported"},
+    {chat, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]}",
+     "messages[0].content[0]", "'input_audio'"},
+    {chat, "{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content", "neither"},
+    {chat, "{\"messages\":[{\"role\":\"judge\",\"content\":\"\"}]}", "messages[0].role", "none of"},
+    {chat, "{\"messages\":[\"a\"]}", "messages[0]", "no object"},
+};
+
+static void what_is_wrong_is_said_of_its_field(void **state) {
+    (void)state;
+    char param[120];
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        if (fake_post(&fake, refused[i].path, refused[i].body)->status != 400)
+            fail_msg("%s: %s", refused[i].body, fake.answer.body);
+        snprintf(param, sizeof param, "\"param\":\"%s\"", refused[i].param);
+        if (!strstr(fake.answer.body, param) || !strstr(fake.answer.body, refused[i].text))
+            fail_msg("%s: %s", param, fake.answer.body);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(content_is_a_text_or_empty, open_fake, close_fake),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_of_its_field, open_fake, close_fake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* test_tool_train_forms.c: data sets as people have them: each is recognised, and what is learned
+ * of it are the same texts; what is wrong is named by file and element. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "mnem/corpus.h"
+#include "mnem/tokenizer.h"
+#include "tools/train/train_words.h"
+
+/* Each message in brackets of its own. */
+static const char plain[] = "{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}"
+                            "{% if add_generation_prompt %}[assistant|{% endif %}";
+
+static int make_base(void **state) {
+    if (make_files(state) != 0) return -1;
+    succeed(TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--out",
+                  at("base"), "--steps", "1", "--ctx", "128"));
+    tool_file("plain.jinja", plain);
+    return 0;
+}
+
+#define CHAT(data, out, ...)                                                                       \
+    TRAIN("--init", at("base/model.gguf"), "--data", data, "--out", out, "--batch", "1",           \
+          "--heldout", "0", "--template", at("plain.jinja"), __VA_ARGS__)
+
+/* All rows of a run up to their last token that counts, "/" behind each; those that count are in
+ * capitals (of ASCII). */
+static void add_row(const mnem_corpus *corpus, const mnem_tokenizer *tokenizer, uint64_t row,
+                    char *text, size_t size) {
+    enum { MOST = 256 };
+    int32_t ids[MOST], targets[MOST], scratch[MOST + 1];
+    int last = -1;
+    assert_int_equal(mnem_corpus_row_read(corpus, row, MOST, ids, targets, scratch), MNEM_OK);
+    for (int i = 0; i < MOST; i++)
+        if (targets[i] >= 0) last = i;
+    for (int i = -1; i <= last; i++) {
+        const bool counts = i >= 0 && targets[i] >= 0;
+        const int32_t id = i < 0 ? ids[0] : counts ? targets[i] : ids[i + 1];
+        const mnem_text piece = mnem_tokenizer_piece(tokenizer, id, true);
+        for (size_t k = 0; k < piece.length && strlen(text) + 2 < size; k++) {
+            const char c = piece.bytes[k];
+            text[strlen(text)] = counts && c >= 'a' && c <= 'z' ? (char)(c - 32) : c;
+        }
+    }
+    strcat(text, "/");
+}
+
+static const char *rows_of(const char *out) {
+    static char text[4096];
+    char path[600];
+    mnem_corpus *corpus;
+    mnem_corpus_info info;
+    mnem_model *model;
+    mnem_tokenizer *tokenizer;
+    memset(text, 0, sizeof text);
+    snprintf(path, sizeof path, "%s/vocabulary.gguf", out);
+    assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create(model, &tokenizer), MNEM_OK);
+    snprintf(path, sizeof path, "%s/tokens", out);
+    assert_int_equal(mnem_corpus_open(&(mnem_corpus_options){.cache = path}, &corpus), MNEM_OK);
+    mnem_corpus_info_get(corpus, &info);
+    for (uint64_t i = 0; i < info.rows; i++) add_row(corpus, tokenizer, i, text, sizeof text);
+    mnem_corpus_close(corpus);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+    return text;
+}
+
+#define U(text)  "{\"role\": \"user\", \"content\": \"" text "\"}"
+#define A(text)  "{\"role\": \"assistant\", \"content\": \"" text "\"}"
+#define HU(text) "{\"from\": \"human\", \"value\": \"" text "\"}"
+#define GP(text) "{\"from\": \"gpt\", \"value\": \"" text "\"}"
+
+static const struct {
+    const char *name, *text, *what, *rows;
+    int conversations;
+} forms[] = {
+    {"b.json",
+     "[\n  {\n    \"messages\": [\n      " U("one") ",\n      " A(
+         "two \\\"[\\\" {") "\n    ]\n  },\n"
+                            "  {\"messages\": [" U("a") ",\n" A("b") "]}\n]\n",
+     "a JSON array of messages", "[user|one][assistant|TWO \"[\" {]/[user|a][assistant|B]/", 2},
+    {"saved.json", "[\n" U("one") ",\n" A("two") ",\n" U("three") ",\n" A("four") "\n]\n",
+     "a JSON array of messages", "[user|one][assistant|TWO][user|three][assistant|FOUR]/", 1},
+    {"lists.json", "[[" U("one") ", " A("two") "],\n [" U("a") ", " A("b") "]]\n",
+     "a JSON array of lists of messages", "[user|one][assistant|TWO]/[user|a][assistant|B]/", 2},
+    {"lists.jsonl", "[" U("one") ", " A("two") "]\n[" U("a") ", " A("b") "]\n",
+     "a JSON array of messages", "[user|one][assistant|TWO]/[user|a][assistant|B]/", 2},
+    {"pretty.json", "{\n  \"messages\": [\n    " U("one") ",\n    " A("two") "\n  ]\n}\n",
+     "JSON values of messages", "[user|one][assistant|TWO]/", 1},
+    {"mark.jsonl", "\xef\xbb\xbf{\"messages\": [" U("one") ", " A("two") "]}\r\n",
+     "JSON lines of messages", "[user|one][assistant|TWO]/", 1},
+    {"gpt.jsonl",
+     "{\"id\": 1, \"conversations\": [" HU("one") ", " GP(
+         "two") "]}\n"
+                "{\"system\": \"be brief\", \"conversations\": [" HU("a") ", " GP("b") "]}\n",
+     "JSON lines of ShareGPT conversations",
+     "[user|one][assistant|TWO]/[system|be brief][user|a][assistant|B]/", 2},
+    {"gpt.json",
+     "[{\"conversations\": [{\"from\": \"system\", \"value\": \"s\"}, " HU("one") ", " GP(
+         "two") "]},"
+                " {\"conversations\": [" U("a") ", " A("b") "]}]",
+     "a JSON array of ShareGPT conversations",
+     "[system|s][user|one][assistant|TWO]/[user|a][assistant|B]/", 2},
+    {"alpaca.json",
+     "[{\"instruction\": \"say\", \"input\": \"\", \"output\": \"it\"},\n"
+     " {\"instruction\": \"add\", \"input\": \"one and two\", \"output\": \"three\","
+     " \"history\": [[\"h\", \"i\"]]}]\n",
+     "a JSON array of Alpaca instructions",
+     "[user|say][assistant|IT]/[user|h][assistant|I][user|add\n\none and two][assistant|THREE]/",
+     2},
+    {"pairs.json", "[{\"prompt\": \"one\", \"completion\": \"two\"}]",
+     "a JSON array of prompts and completions", "[user|one][assistant|TWO]/", 1},
+};
+
+static void check_plan(const char *data, const char *what, int conversations) {
+    json_error_t error;
+    const tool_result r = CHAT(data, at("looked"), "--dry-run", "--json");
+    succeed(r);
+    json_t *plan = json_loads(r.out, JSON_DISABLE_EOF_CHECK, &error);
+    json_t *said = json_object_get(plan, "data");
+    if (!said) said = json_object_get(json_object_get(plan, "plan"), "data");
+    if (!said) fail_msg("no data in: %s", r.out);
+    assert_string_equal(json_string_value(json_object_get(said, "kind")), "chat");
+    assert_string_equal(json_string_value(json_object_get(said, "what")), what);
+    assert_int_equal(json_integer_value(json_object_get(said, "conversations")), conversations);
+    assert_int_equal(json_integer_value(json_object_get(said, "files")), 1);
+    json_decref(plan);
+}
+
+static void each_form_is_recognised_and_learned(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        char count[160];
+        const char *data = tool_file(forms[i].name, forms[i].text), *out = at(forms[i].what);
+        const tool_result r = CHAT(data, out, "--steps", "1");
+        snprintf(count, sizeof count, "%d conversation%s, 0 held out · %s", forms[i].conversations,
+                 forms[i].conversations == 1 ? "" : "s", forms[i].what);
+        succeed(r);
+        char *said = strdup(r.err); /* lines are wrapped */
+        for (char *c = said; *c; c++)
+            if (*c == '\n') *c = ' ';
+        if (!strstr(said, count)) fail_msg("%s: no \"%s\" in: %s", forms[i].name, count, r.err);
+        free(said);
+        if (strcmp(rows_of(out), forms[i].rows) != 0)
+            fail_msg("%s: %s", forms[i].name, rows_of(out));
+        if (i == 0 || i == 6) check_plan(data, forms[i].what, forms[i].conversations);
+        kit_remove(out);
+    }
+}
+
+/* The element, its line, and what is wrong with it. */
+static void what_is_wrong_is_named_by_its_element(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *said[3];
+    } wrong[] = {
+        {"w1.json",
+         "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": 3}]",
+         {"w1.json: element 2 (line 2): it needs \"messages\""}},
+        {"w2.json",
+         "[{\"messages\": [" U("a") ", " A("b") "]},\n\n {\"messages\": [}]",
+         {"w2.json: element 2 (line 3): "}},
+        {"w3.json",
+         "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": [" U("a"),
+         {"w3.json: element 2 (line 2): the file ends within it"}},
+        {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends within the list"}},
+        {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text behind the end"}},
+        {"w6.json", "[{\"messages\": [" U("a") ", " A("b") "]} {}]", {"element 2", "expected ','"}},
+        {"w7.jsonl",
+         "{\"conversations\": [" HU("a") ", {\"from\": \"alien\", \"value\": \"b\"}]}\n",
+         {"line 1: message 2 of \"conversations\": \"from\" is \"alien\""}},
+        {"w8.jsonl",
+         "{\"conversations\": [" HU("a") "," GP("b") "]}\n{\"conversations\": [{\"from\": "
+                                                     "\"gpt\"}]}\n",
+         {"line 2: message 1 of \"conversations\" has no \"value\""}},
+        {"w9.jsonl",
+         "{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}\n",
+         {"line 1: \"instruction\", \"input\" and \"output\" must be texts"}},
+        {"w10.json",
+         "[{\"text\": \"a\"}]",
+         {"a JSON array of texts", "jq -r '.[].text'", "--any-bytes"}},
+        {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of other members", "\"chosen\""}},
+        {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): neither an object nor a list"}},
+        {"w13.json", "[]", {"an empty list"}},
+        {"w14.jsonl",
+         "{\"messages\": [" U("a") "," A("b") "], \"tools\": 3}\n",
+         {"line 1: \"tools\" is neither a list"}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const tool_result r =
+            CHAT(tool_file(wrong[i].name, wrong[i].text), at("wrong"), "--steps", "1");
+        if (r.code != 1) fail_msg("%s: code %d: %s", wrong[i].name, r.code, r.err);
+        for (int k = 0; k < 3 && wrong[i].said[k]; k++)
+            if (!strstr(r.err, wrong[i].said[k])) fail_msg("%s: %s", wrong[i].name, r.err);
+        assert_int_equal(access(at("wrong"), F_OK), -1);
+    }
+}
+
+/* A text may begin with a bracket or a brace. */
+static void texts_stay_texts(void **state) {
+    (void)state;
+    static const char *const begins[] = {"[1] A note. ", "{braces} "};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        static char text[TEXT + 100];
+        snprintf(text, sizeof text, "%s%s", begins[i], words());
+        const tool_result r = LOOK(tool_file("novel.txt", text), "--json");
+        succeed(r);
+        if (!strstr(r.out, "\"kind\":\"text\"")) fail_msg("%s: %.300s", begins[i], r.out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_form_is_recognised_and_learned),
+        cmocka_unit_test(what_is_wrong_is_named_by_its_element),
+        cmocka_unit_test(texts_stay_texts),
+    };
+    return cmocka_run_group_tests(tests, make_base, NULL);
+}

@@ -1,0 +1,291 @@
+/* dataset.c: see dataset.h. Elements are cut out by their brackets before they are parsed, so that
+ * a list of any length takes the bytes of one; JSON lines are cut by line, so that what is wrong
+ * with one stays in it. */
+#include "dataset/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/dataset_turns.h"
+
+static const char blanks[] = " \t\r\n";
+
+/* ---- characters ---- */
+
+static int get(dataset *d) {
+    const int c = getc(d->file);
+    d->lines += c == '\n';
+    return c;
+}
+
+static void unget(dataset *d, int c) {
+    if (c == EOF) return;
+    d->lines -= c == '\n';
+    ungetc(c, d->file);
+}
+
+/* The next that isn't white space, left there. */
+static int peek(dataset *d) {
+    int c = get(d);
+    while (c != EOF && strchr(blanks, c) && c) c = get(d);
+    unget(d, c);
+    return c;
+}
+
+static bool append(dataset *d, int c) {
+    if (d->used + 1 >= d->room) {
+        const size_t room = d->room ? 2 * d->room : 4096;
+        char *text = realloc(d->text, room);
+        if (!text) return false;
+        d->text = text;
+        d->room = room;
+    }
+    d->text[d->used++] = (char)c;
+    d->text[d->used] = 0;
+    return true;
+}
+
+static int say(dataset *d, const char *why) {
+    snprintf(d->why, sizeof d->why, "%s", why);
+    return -1;
+}
+
+/* ---- cutting ---- */
+
+/* A string, from behind its opening quote. */
+static int cut_string(dataset *d) {
+    bool escaped = false;
+    for (int c = get(d); c != EOF; c = get(d)) {
+        if (!append(d, c)) return say(d, "no memory");
+        if (c == '"' && !escaped) return 1;
+        escaped = c == '\\' && !escaped;
+    }
+    return say(d, "the file ends within it");
+}
+
+/* A value's text, by its brackets. 0: the file ends before one. */
+static int cut_value(dataset *d) {
+    int depth = 0, c = peek(d);
+    d->used = 0;
+    d->line = d->lines + 1;
+    if (c == EOF) return 0;
+    do {
+        c = get(d);
+        const bool bare = depth == 0 && d->used && strchr(",]}", c);
+        if (c == EOF || bare || (depth == 0 && strchr(blanks, c))) {
+            unget(d, c);
+            return depth == 0 && d->used ? 1 : say(d, "the file ends within it");
+        }
+        if (!append(d, c)) return say(d, "no memory");
+        if (c == '"' && cut_string(d) < 0) return -1;
+        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    } while (depth > 0 || (c != '}' && c != ']' && c != '"'));
+    return 1;
+}
+
+/* A line that isn't empty. */
+static int cut_line(dataset *d) {
+    ssize_t n;
+    do {
+        n = getline(&d->text, &d->room, d->file);
+        if (n <= 0) return 0;
+        d->line = ++d->lines;
+    } while (d->text[strspn(d->text, blanks)] == 0);
+    d->used = (size_t)n;
+    return 1;
+}
+
+/* Between the elements of a list: 1 there is one more, 0 it ends, and the file with it. */
+static int step(dataset *d) {
+    const bool first = !d->begun;
+    d->begun = true;
+    peek(d);
+    d->line = d->lines + 1;
+    int c = get(d); /* '[' or what is behind an element */
+    if (first && peek(d) != ']') return 1;
+    if (first) c = get(d);
+    if (!first && c == ',') return peek(d) == EOF ? say(d, "the file ends within the list") : 1;
+    if (c == EOF) return say(d, "the file ends within the list");
+    if (c != ']') return say(d, "expected ',' or ']' behind an element");
+    return peek(d) == EOF ? 0 : say(d, "text behind the end of the list");
+}
+
+static int cut(dataset *d) {
+    if (d->form == DATASET_LINES) return cut_line(d);
+    const int status = d->form == DATASET_ARRAY ? step(d) : 1;
+    return status == 1 ? cut_value(d) : status;
+}
+
+/* The element that was cut; NULL: why says it. */
+static json_t *parse(dataset *d) {
+    json_error_t error;
+    json_t *value = json_loadb(d->text, d->used, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (!value) {
+        say(d, error.text);
+        if (error.line > 1) d->line += (uint64_t)error.line - 1;
+    }
+    return value;
+}
+
+/* ---- what a file is ---- */
+
+static dataset_shape shape_of(const json_t *value) {
+    if (json_is_array(value))
+        return dataset_is_messages(value) && json_array_size(value) ? DATASET_LISTS : DATASET_OTHER;
+    if (json_object_get(value, "messages")) return DATASET_MESSAGES;
+    if (json_object_get(value, "conversations")) return DATASET_SHAREGPT;
+    if (json_object_get(value, "prompt") && json_object_get(value, "completion"))
+        return DATASET_PROMPTS;
+    if (json_object_get(value, "instruction") && json_object_get(value, "output"))
+        return DATASET_ALPACA;
+    return json_is_string(json_object_get(value, "text")) ? DATASET_TEXTS : DATASET_OTHER;
+}
+
+static bool ends_with(const char *path, const char *end) {
+    const size_t n = strlen(path), m = strlen(end);
+    return n > m && strcmp(path + n - m, end) == 0;
+}
+
+static void take_key(const json_t *value, dataset_look *look) {
+    const char *key = json_object_iter_key(json_object_iter((json_t *)value));
+    snprintf(look->key, sizeof look->key, "%.40s", key ? key : "");
+}
+
+/* A text may begin with a bracket, too; a file that says so by its name is JSON. */
+static void take_why(dataset *d, const char *path, dataset_look *look) {
+    char where[64];
+    if (!ends_with(path, ".json") && !ends_with(path, ".jsonl")) return;
+    dataset_where(d, where);
+    snprintf(look->why, sizeof look->why, "%.60s: %.160s", where, d->why);
+    look->shape = DATASET_OTHER;
+}
+
+/* The first element as a member of a list, or as the message of a conversation that the list is. */
+static void look_at_list(dataset *d, const char *path, dataset_look *look) {
+    json_t *value = NULL;
+    look->form = DATASET_ARRAY;
+    d->index = 1;
+    int status = step(d);
+    if (status == 1) status = cut_value(d);
+    if (status == 1) value = parse(d);
+    if (!value && status == 0) say(d, "an empty list");
+    if (dataset_is_message(value)) {
+        look->form = DATASET_VALUES;
+        look->shape = DATASET_LISTS;
+    } else if (json_is_object(value) || json_is_array(value)) {
+        look->shape = shape_of(value);
+        take_key(value, look);
+    } else {
+        if (value) say(d, "neither an object nor a list");
+        take_why(d, path, look);
+    }
+    json_decref(value);
+}
+
+static void look_at_object(dataset *d, const char *path, dataset_look *look) {
+    json_t *value = cut_value(d) == 1 ? parse(d) : NULL;
+    look->form = d->text && memchr(d->text, '\n', d->used) ? DATASET_VALUES : DATASET_LINES;
+    if (json_is_object(value)) {
+        look->shape = shape_of(value);
+        take_key(value, look);
+        if (look->shape == DATASET_OTHER && look->form == DATASET_VALUES && !*look->key)
+            look->shape = DATASET_NONE;
+    } else {
+        take_why(d, path, look);
+    }
+    json_decref(value);
+}
+
+static bool open_file(dataset *d, const char *path) {
+    *d = (dataset){.form = DATASET_LINES, .file = fopen(path, "r")};
+    if (!d->file) return false;
+    char mark[3];
+    const size_t n = fread(mark, 1, 3, d->file);
+    if (n < 3 || memcmp(mark, "\xef\xbb\xbf", 3) != 0) rewind(d->file);
+    return true;
+}
+
+void dataset_look_at(const char *path, dataset_look *look) {
+    dataset d;
+    *look = (dataset_look){.shape = DATASET_NONE};
+    if (open_file(&d, path)) {
+        const int c = peek(&d);
+        if (c == '[') look_at_list(&d, path, look);
+        if (c == '{') look_at_object(&d, path, look);
+    }
+    dataset_close(&d);
+}
+
+void dataset_name(const dataset_look *look, char text[80]) {
+    static const char *const forms[] = {"JSON lines", "a JSON array", "JSON values"};
+    static const char *const shapes[] = {"",
+                                         "messages",
+                                         "lists of messages",
+                                         "ShareGPT conversations",
+                                         "Alpaca instructions",
+                                         "prompts and completions",
+                                         "texts",
+                                         "other members"};
+    const bool one = look->form == DATASET_VALUES && look->shape == DATASET_LISTS;
+    snprintf(text, 80, "%s of %s", one ? "a JSON array" : forms[look->form],
+             one ? "messages" : shapes[look->shape]);
+}
+
+/* ---- reading ---- */
+
+bool dataset_open(dataset *d, const char *path) {
+    dataset_look look;
+    dataset_look_at(path, &look);
+    if (!open_file(d, path)) return false;
+    d->form = look.form;
+    return true;
+}
+
+static int no_conversation(dataset *d, const json_t *value) {
+    const char *key;
+    json_t *member;
+    if (*d->why) return -1;
+    if (!json_is_object(value)) return say(d, "not a JSON object");
+    int n =
+        snprintf(d->why, sizeof d->why,
+                 "it needs \"messages\", a list of objects with a \"role\", or \"prompt\" and "
+                 "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has");
+    json_object_foreach((json_t *)value, key, member) {
+        if ((size_t)n + 48 < sizeof d->why)
+            n += snprintf(d->why + n, sizeof d->why - (size_t)n, " \"%.40s\"", key);
+    }
+    return -1;
+}
+
+int dataset_next(dataset *d, json_t **messages, json_t **tools) {
+    *messages = *tools = NULL;
+    d->why[0] = 0;
+    d->index++;
+    const int status = cut(d);
+    if (status != 1) return status;
+    json_t *value = parse(d);
+    if (!value) return -1;
+    *messages = dataset_turns(value, d->why, sizeof d->why);
+    if (*messages && !dataset_tools(value, tools)) {
+        say(d, "\"tools\" is neither a list nor the text of one");
+        json_decref(*messages);
+        *messages = NULL;
+    }
+    const int found = *messages ? 1 : no_conversation(d, value);
+    json_decref(value);
+    return found;
+}
+
+void dataset_where(const dataset *d, char text[64]) {
+    if (d->form == DATASET_LINES && !d->begun)
+        snprintf(text, 64, "line %llu", (unsigned long long)d->line);
+    else
+        snprintf(text, 64, "element %llu (line %llu)", (unsigned long long)d->index,
+                 (unsigned long long)d->line);
+}
+
+void dataset_close(dataset *d) {
+    if (d->file) fclose(d->file);
+    free(d->text);
+    *d = (dataset){.file = NULL};
+}
