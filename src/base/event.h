@@ -131,8 +131,10 @@ struct mnem__event_sink {
 };
 
 extern _Atomic(mnem__event_sink *) mnem__event_sink_now;
-/* This thread's slot. NULL: not asked for yet, or it shares the first one. */
-extern _Thread_local mnem__event_slot *mnem__event_mine __attribute__((tls_model("initial-exec")));
+/* This thread's slot. NULL: not asked for yet, or it shares the first one. Of no TLS model of its
+ * own: one that wants a place from the start keeps dlopen from loading the library. Linkers make
+ * it as short in a program. */
+extern _Thread_local mnem__event_slot *mnem__event_mine;
 
 static inline uint64_t mnem__event_counter(void) {
 #if defined __x86_64__

@@ -15,7 +15,7 @@ enum { CHUNK_DEFAULT = 512 };
 
 static mnem_status solve(mnem__solver *s, mnem_type *types, const char *to,
                          const mnem_prune_options *options, const mnem_solve_options *o) {
-    MNEM__TRY(mnem__rewrite_check(s->model, to));
+    MNEM__TRY(mnem__rewrite_check(s->model, "model", to));
     MNEM__TRY(mnem__prune_types(s->model, options, types));
     MNEM__TRY(mnem__solver_init(s));
     if (s->bytes == 0) return MNEM_OK;

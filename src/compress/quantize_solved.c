@@ -58,7 +58,8 @@ static mnem_status run(mnem__quantize_job *job, const char *to,
                       .chunk = o->walk.chunk ? o->walk.chunk : CHUNK_DEFAULT,
                       .threads = o->walk.threads,
                       .fd = -1};
-    mnem_status status = mnem__rewrite_check(job->model, to); /* before minutes are spent */
+    mnem_status status =
+        mnem__rewrite_check(job->model, "model", to); /* before minutes are spent */
     if (status == MNEM_OK) status = find_types(job, options, &types);
     s.types = types;
     if (status == MNEM_OK) status = solve(&s, o, to);

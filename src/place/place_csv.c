@@ -205,12 +205,19 @@ static mnem_status set_cell(mnem_place_csv *csv, column which, const char *text,
 /* ---- lines ---- */
 
 /* The next cell of a line, cut off; NULL past the last. */
+static bool is_space(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* Without the spaces around it. */
 static char *next_cell(char **line) {
     char *cell = *line;
     if (!cell) return NULL;
     char *comma = strchr(cell, ',');
     if (comma) *comma = 0;
     *line = comma ? comma + 1 : NULL;
+    while (is_space(*cell)) cell++;
+    for (char *end = cell + strlen(cell); end > cell && is_space(end[-1]);) *--end = 0;
     return cell;
 }
 
@@ -275,8 +282,10 @@ static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
 /* The first line that isn't empty is the header. Gaps move while their array grows, so constraints
  * are pointed into it at the end: each row's are behind those of the row before. */
 static mnem_status read_lines(mnem_place_csv *csv) {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as spreadsheets write it */
     size_t line = 0;
-    for (char *text = csv->text; text;) {
+    const size_t skip = strncmp(csv->text, mark, 3) == 0 ? 3 : 0;
+    for (char *text = csv->text + skip; text;) {
         char *end = strchr(text, '\n'), *next = end ? end + 1 : NULL;
         if (!end) end = text + strlen(text);
         *end = 0;

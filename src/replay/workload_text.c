@@ -196,11 +196,23 @@ static const char *other_kind(const uint8_t *p, size_t n) {
     return NULL;
 }
 
+/* A list or a dictionary as Python writes one first, which later protocols begin with 0x80. */
+static bool is_old_pickle(const uint8_t *p, size_t n) {
+    if (n < 3) return false;
+    return memcmp(p, "(dp", 3) == 0 || memcmp(p, "(lp", 3) == 0 || memcmp(p, "}q\0", 3) == 0 ||
+           memcmp(p, "]q\0", 3) == 0;
+}
+
 static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map *ids,
                             text_sites *sites, size_t length, uint64_t line_number) {
     text_line line;
     char text[SHOWN + 4];
     const unsigned long long at = line_number;
+    if (at == 1 && is_old_pickle(in->at, length))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: a Python pickle of protocol 0 or 1; those of 2 to 5 are read, which "
+                          "torch.cuda.memory._dump_snapshot writes",
+                          in->name);
     if (length > LINE_MAX_BYTES)
         return mnem__fail(MNEM_BAD_FILE, "%s:%llu: a line of more than %d bytes", in->name, at,
                           LINE_MAX_BYTES);

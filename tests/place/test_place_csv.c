@@ -42,6 +42,21 @@ static void columns_come_in_any_order(void **state) {
     mnem_place_csv_destroy(csv);
 }
 
+/* As spreadsheets and people write it. */
+static void a_mark_before_and_spaces_around_mean_nothing(void **state) {
+    (void)state;
+    mnem_place_csv *csv =
+        read_text("\xef\xbb\xbfid, lower,upper ,\tsize\n a b , -1,3 , 5\r\nc,0, 2,6 \r\n");
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
+    assert_int_equal(t.n, 2);
+    assert_int_equal(t.buffers[0].lower, -1);
+    assert_int_equal(t.buffers[0].upper, 3);
+    assert_int_equal(t.buffers[1].bytes, 6);
+    assert_string_equal(mnem_place_csv_id(csv, 0), "a b");
+    mnem_place_csv_destroy(csv);
+}
+
 static void an_end_is_the_last_moment(void **state) {
     (void)state;
     mnem_place_csv *csv = read_text("buffer_id,start,end,size,gaps\nx,0,9,5,2-3");
@@ -167,6 +182,7 @@ static void names_of_spaces_become_bits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_come_in_any_order),
+        cmocka_unit_test(a_mark_before_and_spaces_around_mean_nothing),
         cmocka_unit_test(an_end_is_the_last_moment),
         cmocka_unit_test(optional_cells_become_wishes),
         cmocka_unit_test(what_is_written_can_be_read_again),

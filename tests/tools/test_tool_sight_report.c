@@ -179,6 +179,13 @@ static json_t *page_json(const char *page, const char *id) {
     return json;
 }
 
+static void a_full_disk_is_named_with_the_page(void **state) {
+    (void)state;
+    const tool_result r = RUN("report", sites, "--html", "/dev/full");
+    assert_int_equal(r.code, 1);
+    if (!strstr(r.err, "/dev/full: can't write it: No space left on device")) fail_msg("%s", r.err);
+}
+
 static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
     (void)state;
     const char *path = strdup(at("page.html"));
@@ -253,6 +260,7 @@ int main(void) {
         cmocka_unit_test(json_is_one_object_on_one_line),
         cmocka_unit_test(a_condition_that_holds_exits_with_1),
         cmocka_unit_test(a_condition_that_is_none_is_wrong_usage),
+        cmocka_unit_test(a_full_disk_is_named_with_the_page),
         cmocka_unit_test(a_page_has_the_numbers_of_json_and_asks_no_network),
         cmocka_unit_test(a_run_of_the_history_is_reported),
         cmocka_unit_test(two_traces_are_compared),

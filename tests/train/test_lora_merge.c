@@ -308,7 +308,7 @@ static void what_is_no_adapter_for_the_model_is_named(void **state) {
     make_model(path[MODEL], llama);
     make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
     refuse(path[ADAPTER], path[MODEL], NULL, MNEM_INVALID, "is the model that is read");
-    refuse(path[ADAPTER], path[ADAPTER], NULL, MNEM_INVALID, "is the model that is read");
+    refuse(path[ADAPTER], path[ADAPTER], NULL, MNEM_INVALID, "is the adapter that is read");
     refuse(path[ADAPTER], path[OUT], "Q3", MNEM_INVALID, "type \"Q3\"");
     refuse(path[ADAPTER], path[OUT], "Q4_K", MNEM_INVALID, "aren't whole blocks of Q4_K");
     assert_int_equal(truncate(path[ADAPTER], 3000), 0);
@@ -354,7 +354,9 @@ static void adapters_that_lie_are_named(void **state) {
     forge(Q ".lora_a", Q ".lora_b", NAN, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "adapter.lora.alpha");
     forge(Q ".lora_a", Q ".lora_b", 8, INFINITY);
-    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "row 0 has numbers that aren't finite");
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE,
+           "tensor " Q ".lora_a: row 3 has numbers that aren't finite");
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, path[OTHER]);
 }
 
 static bool stop_soon(void *context, const char *what, uint64_t done, uint64_t total) {

@@ -217,8 +217,8 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
 
 int tool_stage_needs_text(const tool_stage *stage) {
     if (!stage->transformer.encoder) return TOOL_OK;
-    return tool_failed("%s is for embeddings, not for text: mnem embed",
-                       stage->transformer.architecture);
+    return tool_failed("%s: %s is for embeddings, not for text: mnem embed",
+                       mnem_model_file_path(stage->model, 0), stage->transformer.architecture);
 }
 
 /* What to do about a pre-tokenizer that isn't known. */

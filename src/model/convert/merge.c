@@ -27,6 +27,7 @@
 #include "model/convert/zeros.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
+#include "model/weights/finite.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
 static const char TAG[] = "merge";
@@ -34,6 +35,7 @@ static const char TAG[] = "merge";
 typedef struct row_sum {
     double added, old; /* squares */
     mnem_status status;
+    const mnem_model *bad; /* whose numbers aren't finite; NULL: the sums, in the new type */
 } row_sum;
 
 typedef struct job {
@@ -75,6 +77,10 @@ static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum
     float *more = old + j->k, *b = more + j->k;
     MNEM__TRY(mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)row * j->row_from, old));
     MNEM__TRY(mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b));
+    sum->bad = !mnem__is_finite(old, j->k)          ? j->model
+               : !mnem__is_finite(b, j->pair->rank) ? j->adapter
+                                                    : NULL;
+    if (sum->bad) return MNEM_BAD_FILE;
     add_up(j, b, more);
     for (int64_t c = 0; c < j->k; c++) {
         if (j->keep_zeros && old[c] == 0) more[c] = 0;
@@ -104,6 +110,11 @@ static void merge_rows(const mnem_worker *worker, void *context) {
 static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
     for (int64_t i = 0; i < j->batch; i++) {
         const row_sum *s = &j->sums[i];
+        if (s->bad)
+            return mnem__fail(
+                MNEM_BAD_FILE, "%s: tensor %s: row %lld has numbers that aren't finite",
+                mnem_model_file_path(s->bad, 0), s->bad == j->model ? j->tensor.name : j->b.name,
+                (long long)(first + i));
         if (s->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
                               "merge: %s: row %lld has numbers that aren't finite in %s",
@@ -201,6 +212,10 @@ static mnem_status read_a(job *j) {
                                         j->floats);
         if (status == MNEM_OK)
             status = mnem_dequantize_row(j->a.type, j->k, j->floats, j->a_rows + i * j->k);
+        if (status == MNEM_OK && !mnem__is_finite(j->a_rows + i * j->k, j->k))
+            status =
+                mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: row %lld has numbers that aren't finite",
+                           mnem_model_file_path(j->adapter, 0), j->a.name, (long long)i);
     }
     return status;
 }
@@ -382,7 +397,7 @@ static mnem_status run(job *j, const char *to) {
     mnem_status status = match(j);
     if (status == MNEM_OK && j->recipe && mnem__recipe_is_mix(j->recipe))
         status = mnem_model_transformer(j->model, &j->transformer);
-    if (status == MNEM_OK) status = mnem__rewrite_check(j->adapter, to);
+    if (status == MNEM_OK) status = mnem__rewrite_check(j->adapter, "adapter", to);
     if (status == MNEM_OK)
         status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);

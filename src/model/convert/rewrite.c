@@ -24,13 +24,13 @@ static bool is_part(const mnem_model *model, const char *path) {
     return false;
 }
 
-mnem_status mnem__rewrite_check(const mnem_model *model, const char *to) {
+mnem_status mnem__rewrite_check(const mnem_model *model, const char *what, const char *to) {
     char temporary[4096 + 8];
     snprintf(temporary, sizeof temporary, "%.4096s.tmp", to);
     const char *paths[] = {to, temporary};
     for (int i = 0; i < 2; i++)
         if (is_part(model, paths[i]))
-            return mnem__fail(MNEM_INVALID, "%s: is the model that is read", paths[i]);
+            return mnem__fail(MNEM_INVALID, "%s: is the %s that is read", paths[i], what);
     return MNEM_OK;
 }
 
@@ -48,7 +48,7 @@ static mnem_status write_file(mnem__rewrite *job, const mnem__rewrite_steps *ste
 mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *steps,
                               const mnem_model *model, const char *to, int threads) {
     if (threads <= 0) threads = mnem__processors();
-    mnem_status status = mnem__rewrite_check(model, to);
+    mnem_status status = mnem__rewrite_check(model, "model", to);
     if (status == MNEM_OK)
         status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &job->team);
     if (status == MNEM_OK) {

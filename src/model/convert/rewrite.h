@@ -23,7 +23,8 @@ mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *ste
 
 /* Keys of how the source is written: in parts, or with compact matrices. */
 bool mnem__rewrite_drops(const char *key);
-/* MNEM_INVALID when writing to `to` would touch a part of the model, by any of its names. */
-mnem_status mnem__rewrite_check(const mnem_model *model, const char *to);
+/* MNEM_INVALID when writing to `to` would touch a part of the model ("adapter": what it is called),
+ * by any of its names. */
+mnem_status mnem__rewrite_check(const mnem_model *model, const char *what, const char *to);
 
 #endif

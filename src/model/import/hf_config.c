@@ -137,10 +137,9 @@ static mnem_status check_fixed(const mnem__hf_config *c) {
     char word[40];
     for (const mnem__hf_fixed *f = c->members->fixed; f && f->name; f++) {
         const mnem__node *node = find_name(c, f->name);
-        if (node) value_word(node, word);
-        const char *value = node ? word : f->absent;
-        if (value && !mnem__hf_has_word(f->values, value))
-            return refuse_value(c, f->name, value, f->values);
+        if (!node) continue;
+        value_word(node, word);
+        if (!mnem__hf_has_word(f->values, word)) return refuse_value(c, f->name, word, f->values);
     }
     return MNEM_OK;
 }

@@ -390,7 +390,8 @@ static mnem_status check_members(const tensor_writer *w) {
                                           {"qkv_bias", "blk.0.attn_q"},
                                           {"use_bias", "blk.0.attn_q"},
                                           {"mlp_bias", "blk.0.ffn_up"}};
-    const mnem__node *tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
+    const mnem__node *tied = mnem__node_get(w->c->root, "tie_word_embeddings");
+    if (!tied) tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         MNEM__TRY(check_bias(w, rows[i][0], rows[i][1]));
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;

@@ -387,7 +387,7 @@ static mnem_status prune_model(const mnem_model *model, const char *to,
                                mnem_prune_plan *plan) {
     job j = {.choice = {.model = model, .options = options}, .options = options, .giver = giver};
     mnem_status status = mnem__prune_sizes(&j.choice);
-    if (status == MNEM_OK && to) status = mnem__rewrite_check(model, to);
+    if (status == MNEM_OK && to) status = mnem__rewrite_check(model, "model", to);
     if (status == MNEM_OK) status = mnem__prune_layers(&j.choice);
     if (status == MNEM_OK) status = measure(&j.choice, plan);
     if (status == MNEM_OK && to && options->on_plan) options->on_plan(options->context, plan);

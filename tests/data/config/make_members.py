@@ -236,6 +236,7 @@ PAIRS = [
     ("Lfm2ForCausalLM", dict(layer_types=None, full_attn_idxs=[1, 3, 5]), "inert"),
     ("Lfm2ForCausalLM", dict(block_auto_adjust_ff_dim=True, intermediate_size=72,
                              block_multiple_of=16), "inert"),
+    ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=1), "read"),
 ]

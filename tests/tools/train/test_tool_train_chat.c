@@ -161,7 +161,8 @@ static void wrong_conversations_are_named_by_their_line(void **state) {
          "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has \"turns\""},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"a\"", "line 2: "},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n\n7\n", "line 3: "},
-        {"{\"messages\": [" TURN("user", "a") "]}\n", "no rows"},
+        {"{\"messages\": [" TURN("user", "a") "]}\n",
+         "wrong.jsonl: none of 1 conversation has an answer"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const tool_result r =

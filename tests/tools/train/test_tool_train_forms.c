@@ -216,11 +216,33 @@ static void texts_stay_texts(void **state) {
     }
 }
 
+/* What reads a data set as text says so; of a text nothing is said. */
+static void a_data_set_that_is_read_as_text_is_told(void **state) {
+    (void)state;
+    char lines[4000] = "";
+    for (int i = 0; i < 40; i++)
+        strcat(lines, "{\"prompt\": \"what is the sea\", \"completion\": \"it is wide\"}\n");
+    const char *data = tool_file("pairs.jsonl", lines);
+    tool_result r = RUN("perplexity", at("base/model.gguf"), data, "--ctx", "32");
+    succeed(r);
+    if (!strstr(r.err, "JSON lines of prompts and completions: taken as text"))
+        fail_msg("%s", r.err);
+    r = RUN("quantize", at("base/model.gguf"), at("q.gguf"), "--type", "Q8_0", "--calibrate", data,
+            "--ctx", "32");
+    succeed(r);
+    if (!strstr(r.err, "JSON lines of prompts and completions: taken as text"))
+        fail_msg("%s", r.err);
+    r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
+    succeed(r);
+    assert_null(strstr(r.err, "taken as text"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_form_is_recognised_and_learned),
         cmocka_unit_test(what_is_wrong_is_named_by_its_element),
         cmocka_unit_test(texts_stay_texts),
+        cmocka_unit_test(a_data_set_that_is_read_as_text_is_told),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);
 }

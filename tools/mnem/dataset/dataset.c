@@ -5,8 +5,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "dataset/dataset_turns.h"
+#include "tool.h"
 
 static const char blanks[] = " \t\r\n";
 
@@ -196,6 +198,12 @@ static void look_at_object(dataset *d, const char *path, dataset_look *look) {
     json_decref(value);
 }
 
+/* A pipe would lose what is read. */
+static bool is_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 static bool open_file(dataset *d, const char *path) {
     *d = (dataset){.form = DATASET_LINES, .file = fopen(path, "r")};
     if (!d->file) return false;
@@ -206,9 +214,9 @@ static bool open_file(dataset *d, const char *path) {
 }
 
 void dataset_look_at(const char *path, dataset_look *look) {
-    dataset d;
+    dataset d = {.file = NULL};
     *look = (dataset_look){.shape = DATASET_NONE};
-    if (open_file(&d, path)) {
+    if (is_file(path) && open_file(&d, path)) {
         const int c = peek(&d);
         if (c == '[') look_at_list(&d, path, look);
         if (c == '{') look_at_object(&d, path, look);
@@ -229,6 +237,17 @@ void dataset_name(const dataset_look *look, char text[80]) {
     const bool one = look->form == DATASET_VALUES && look->shape == DATASET_LISTS;
     snprintf(text, 80, "%s of %s", one ? "a JSON array" : forms[look->form],
              one ? "messages" : shapes[look->shape]);
+}
+
+void dataset_note(const char *path) {
+    char name[80];
+    dataset_look look;
+    dataset_look_at(path, &look);
+    if (look.shape == DATASET_NONE || *look.why) return;
+    dataset_name(&look, name);
+    tool_message("%s: %s: taken as text, with its braces and names; what a model reads is written "
+                 "by its template",
+                 path, name);
 }
 
 /* ---- reading ---- */

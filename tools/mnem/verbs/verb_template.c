@@ -55,8 +55,8 @@ static int read_model(tool_stage *stage, texts *given) {
     const char key[] = "tokenizer.chat_template";
     if (!given->source) {
         if (!mnem_model_key_find(stage->model, key, &value) || value.type != MNEM_VALUE_STRING) {
-            tool_message("the model has no chat template; --template FILE gives one");
-            return TOOL_FAILED;
+            return tool_failed("%s has no chat template; --template FILE gives one",
+                               mnem_model_file_path(stage->model, 0));
         }
         if (!(given->source = copy(value.text))) return tool_fail(MNEM_NO_MEMORY);
     }

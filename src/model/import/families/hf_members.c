@@ -17,76 +17,73 @@
 
 /* ---- values that are computed ---- */
 
-static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish", 0}, {0}};
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 static const mnem__hf_fixed smollm3_fixed[] = {
-    {"hidden_act", "silu swish", 0}, {"use_sliding_window", "false", 0}, {0}};
-static const mnem__hf_fixed gemma2_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh", 0},
-                                              {"use_bidirectional_attention", "false", 0},
-                                              {"tie_word_embeddings", "true", 0},
+    {"hidden_act", "silu swish"}, {"use_sliding_window", "false"}, {0}};
+static const mnem__hf_fixed gemma2_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh"},
+                                              {"use_bidirectional_attention", "false"},
+                                              {"tie_word_embeddings", "true"},
                                               {0}};
 /* Gemma 3 has no cap of scores; its class has the member, and ignores it. */
-static const mnem__hf_fixed gemma3_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh", 0},
-                                              {"use_bidirectional_attention", "false", 0},
-                                              {"attn_logit_softcapping", "null", 0},
+static const mnem__hf_fixed gemma3_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh"},
+                                              {"use_bidirectional_attention", "false"},
+                                              {"attn_logit_softcapping", "null"},
                                               {0}};
-static const mnem__hf_fixed starcoder2_fixed[] = {{"hidden_act", "gelu_pytorch_tanh gelu_new", 0},
+static const mnem__hf_fixed starcoder2_fixed[] = {{"hidden_act", "gelu_pytorch_tanh gelu_new"},
                                                   {0}};
-static const mnem__hf_fixed gpt2_fixed[] = {
-    {"activation_function", "gelu_new gelu_pytorch_tanh", 0},
-    {"scale_attn_by_inverse_layer_idx", "false", 0},
-    {"scale_attn_weights", "true", 0},
-    {"add_cross_attention", "false", 0},
-    {0}};
+static const mnem__hf_fixed gpt2_fixed[] = {{"activation_function", "gelu_new gelu_pytorch_tanh"},
+                                            {"scale_attn_by_inverse_layer_idx", "false"},
+                                            {"scale_attn_weights", "true"},
+                                            {"add_cross_attention", "false"},
+                                            {0}};
 static const mnem__hf_fixed olmoe_fixed[] = {
-    {"hidden_act", "silu swish", 0}, {"clip_qkv", "null", 0}, {0}};
-static const mnem__hf_fixed qwen2moe_fixed[] = {{"hidden_act", "silu swish", 0},
-                                                {"mlp_only_layers", "[]", 0},
-                                                {"decoder_sparse_step", "1", 0},
-                                                {"use_sliding_window", "false", 0},
+    {"hidden_act", "silu swish"}, {"clip_qkv", "null"}, {0}};
+static const mnem__hf_fixed qwen2moe_fixed[] = {{"hidden_act", "silu swish"},
+                                                {"mlp_only_layers", "[]"},
+                                                {"decoder_sparse_step", "1"},
+                                                {"use_sliding_window", "false"},
                                                 {0}};
-static const mnem__hf_fixed qwen3moe_fixed[] = {{"hidden_act", "silu swish", 0},
-                                                {"mlp_only_layers", "[]", 0},
-                                                {"decoder_sparse_step", "1", 0},
-                                                {0}};
+static const mnem__hf_fixed qwen3moe_fixed[] = {
+    {"hidden_act", "silu swish"}, {"mlp_only_layers", "[]"}, {"decoder_sparse_step", "1"}, {0}};
 static const mnem__hf_fixed gpt_oss_fixed[] = {
-    {"hidden_act", "silu", 0}, {"swiglu_limit", "7", 0}, {"swiglu_alpha", "1.702", 0}, {0}};
+    {"hidden_act", "silu"}, {"swiglu_limit", "7"}, {"swiglu_alpha", "1.702"}, {0}};
 /* The class of DeepSeek-V2 weighs experts by their softmax, and does not make the sum 1. */
 static const mnem__hf_fixed deepseek2_fixed[] = {
-    {"hidden_act", "silu swish", 0}, {"topk_method", "greedy group_limited_greedy", 0},
-    {"scoring_func", "softmax", 0},  {"norm_topk_prob", "false", 0},
-    {"moe_layer_freq", "1", 0},      {"attention_bias", "false", 0},
-    {"mlp_bias", "false", 0},        {0}};
-static const mnem__hf_fixed deepseek3_fixed[] = {{"hidden_act", "silu swish", 0},
-                                                 {"topk_method", "noaux_tc", 0},
-                                                 {"scoring_func", "sigmoid", 0},
-                                                 {"moe_layer_freq", "1", 0},
-                                                 {"attention_bias", "false", 0},
-                                                 {"rope_interleave", "true", 0},
+    {"hidden_act", "silu swish"}, {"topk_method", "greedy group_limited_greedy"},
+    {"scoring_func", "softmax"},  {"norm_topk_prob", "false"},
+    {"moe_layer_freq", "1"},      {"attention_bias", "false"},
+    {"mlp_bias", "false"},        {0}};
+static const mnem__hf_fixed deepseek3_fixed[] = {{"hidden_act", "silu swish"},
+                                                 {"topk_method", "noaux_tc"},
+                                                 {"scoring_func", "sigmoid"},
+                                                 {"moe_layer_freq", "1"},
+                                                 {"attention_bias", "false"},
+                                                 {"rope_interleave", "true"},
                                                  {0}};
-static const mnem__hf_fixed bert_fixed[] = {{"hidden_act", "gelu", 0},
-                                            {"position_embedding_type", "absolute", 0},
-                                            {"is_decoder", "false", 0},
-                                            {"add_cross_attention", "false", 0},
+static const mnem__hf_fixed bert_fixed[] = {{"hidden_act", "gelu"},
+                                            {"position_embedding_type", "absolute"},
+                                            {"is_decoder", "false"},
+                                            {"add_cross_attention", "false"},
                                             {0}};
-static const mnem__hf_fixed nomic_fixed[] = {{"activation_function", "swiglu", 0},
-                                             {"hidden_act", "silu", 0},
-                                             {"prenorm", "false", 0},
-                                             {"parallel_block", "false", 0},
-                                             {"use_rms_norm", "false", 0},
-                                             {"causal", "false", 0},
-                                             {"qkv_proj_bias", "false", 0},
-                                             {"mlp_fc1_bias", "false", 0},
-                                             {"mlp_fc2_bias", "false", 0},
-                                             {"moe_every_n_layers", "0", 0},
-                                             {"scale_attn_weights", "true", 0},
-                                             {"scale_attn_by_inverse_layer_idx", "false", 0},
-                                             {"rotary_emb_fraction", "1", 0},
-                                             {"rotary_emb_interleaved", "false", 0},
-                                             {"rotary_emb_scale_base", "null", 0},
-                                             {"rotary_scaling_factor", "null", 0},
+static const mnem__hf_fixed nomic_fixed[] = {{"activation_function", "swiglu"},
+                                             {"hidden_act", "silu"},
+                                             {"prenorm", "false"},
+                                             {"parallel_block", "false"},
+                                             {"use_rms_norm", "false"},
+                                             {"causal", "false"},
+                                             {"qkv_proj_bias", "false"},
+                                             {"mlp_fc1_bias", "false"},
+                                             {"mlp_fc2_bias", "false"},
+                                             {"moe_every_n_layers", "0"},
+                                             {"scale_attn_weights", "true"},
+                                             {"scale_attn_by_inverse_layer_idx", "false"},
+                                             {"rotary_emb_fraction", "1"},
+                                             {"rotary_emb_interleaved", "false"},
+                                             {"rotary_emb_scale_base", "null"},
+                                             {"rotary_scaling_factor", "null"},
                                              {0}};
 static const mnem__hf_fixed lfm2_fixed[] = {
-    {"conv_bias", "false", 0}, {"block_use_swiglu", "true", 0}, {0}};
+    {"conv_bias", "false"}, {"block_use_swiglu", "true"}, {0}};
 
 /* ---- defaults ---- */
 
@@ -358,9 +355,9 @@ static const mnem__hf_members rows[] = {
      .defaults = nomic_defaults,
      .fixed = nomic_fixed},
     {.classes = "Lfm2ForCausalLM LFM2ForCausalLM",
-     .names = DECODER ROPE "tie_embedding norm_eps block_ff_dim conv_L_cache block_multiple_of "
-                           "block_ffn_dim_multiplier block_auto_adjust_ff_dim full_attn_idxs "
-                           "layer_types ",
+     .names = " block_ff_dim" DECODER ROPE "tie_embedding norm_eps conv_L_cache block_multiple_of "
+              "block_ffn_dim_multiplier block_auto_adjust_ff_dim full_attn_idxs "
+              "layer_types ",
      .defaults = lfm2_defaults,
      .fixed = lfm2_fixed},
 };

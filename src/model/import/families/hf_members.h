@@ -16,10 +16,10 @@ typedef struct mnem__hf_default {
 } mnem__hf_default;
 
 /* The values of a member for which mnem computes what the class does: a word each (numbers as %g,
- * true, false, [] for an empty list). */
+ * true, false, [] for an empty list). What the class takes where the file is silent is among them,
+ * as null is. */
 typedef struct mnem__hf_fixed {
     const char *name, *values;
-    const char *absent; /* what the class takes where the file is silent; NULL: one of values */
 } mnem__hf_fixed;
 
 /* Which layers have a window where layer_types does not say it. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/dataset.h"
+
 #define EACH_TAG "divergences"
 
 enum { DEFAULT_CONTEXT = 4096, LOGITS_BYTES = 4 << 20 };
@@ -28,6 +30,7 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     tool_stage *stage = w->stage;
     size_t count;
     int code = tool_stage_read(stage, text->path);
+    if (code == TOOL_OK && !stage->args->quiet) dataset_note(text->path);
     if (code != TOOL_OK) return code;
     mnem_status status = mnem_tokenizer_encode(stage->tokenizer, stage->prompt.text,
                                                stage->prompt.bytes, 0, &w->ids, &count);

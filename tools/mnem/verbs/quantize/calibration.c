@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/dataset.h"
+
 enum { APART = 5 };
 
 typedef calibration_cut cut;
@@ -78,6 +80,7 @@ static int make_cut(tool_stage *stage, const calibration_asked *asked, cut *c) {
     int code = tool_text_check(&(tool_text){
         .path = asked->text, .name = asked->text, .alone = true, .quiet = stage->args->quiet});
     if (code == TOOL_OK) code = tool_stage_read(stage, asked->text);
+    if (code == TOOL_OK && !stage->args->quiet) dataset_note(asked->text);
     if (code != TOOL_OK) return code;
     const mnem_status status = mnem_tokenizer_encode(
         stage->tokenizer, stage->prompt.text, stage->prompt.bytes, MNEM_ENCODE_PLAIN, &ids, &count);

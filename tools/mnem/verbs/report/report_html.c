@@ -325,7 +325,8 @@ int report_html(mnem_report *report, mnem_report *const *ranks, int count, const
     if (code != TOOL_OK) return code;
     page p = {out.file, report, mnem_report_facts_get(report), ranks, count};
     const mnem_status status = put_page(&p);
-    if (status == MNEM_OK) return tool_new_end(&out);
+    /* A picture stops where the file takes no more: why, says the file. */
+    if (status == MNEM_OK || ferror(out.file)) return tool_new_end(&out);
     tool_new_drop(&out);
     return tool_fail(status);
 }

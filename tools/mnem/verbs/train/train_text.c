@@ -129,7 +129,16 @@ static int open_chats(train_run *run) {
     int code = train_chat_begin(run, &reader, &rows);
     if (code == TOOL_OK) {
         const mnem_status status = open_with(run, &rows);
-        if (status != MNEM_OK) code = train_chat_fail(&reader, status);
+        const train_chat *chat = &run->chat;
+        const bool silent = chat->conversations && chat->unanswered == chat->conversations;
+        if (status == MNEM_INVALID && !chat->said && silent)
+            code =
+                tool_failed("%s: none of %llu conversation%s has an answer: a message of the role "
+                            "\"assistant\" is what a run learns",
+                            run->config.file[0], (unsigned long long)chat->conversations,
+                            tool_s(chat->conversations));
+        else if (status != MNEM_OK)
+            code = train_chat_fail(&reader, status);
     }
     train_chat_end(&reader);
     return code;
