@@ -79,6 +79,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * maxItems, anyOf, oneOf whose cases exclude one another, allOf of one, $ref within the schema,
  * minLength, maxLength, pattern, format (date, time, date-time, uuid), minimum, maximum and
  * their exclusive ones; every other word that constrains is MNEM_UNSUPPORTED, named with its place.
+ * Words that no draft defines, and those that constrain nothing, are ignored.
  * What is written is narrower than what a schema admits: members in the order of the schema, others
  * only where additionalProperties is given or properties isn't; at most one blank, or a line break
  * and 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19

@@ -67,14 +67,29 @@ static const char *const words[] = {
 #undef MNEM__SCHEMA_TEXT
 };
 
-/* Words that say something about a schema, but admit all that it does without them. */
-static bool is_remark(const char *word) {
-    static const char *const remarks[] = {
-        "$schema", "$id",      "$comment",   "$defs",    "definitions", "$anchor",    "title",
-        "default", "examples", "deprecated", "readOnly", "writeOnly",   "description"};
-    for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
-        if (strcmp(word, remarks[i]) == 0) return true;
-    return strncmp(word, "x-", 2) == 0;
+/* Words that constrain and are not supported. Every other word is an annotation: the specification
+ * has unknown words ignored (2020-12, core, 4.3.1). */
+static bool is_unsupported(const mnem__node *n) {
+    static const char *const unsupported[] = {"not",
+                                              "if",
+                                              "contains",
+                                              "patternProperties",
+                                              "propertyNames",
+                                              "minProperties",
+                                              "maxProperties",
+                                              "dependencies",
+                                              "multipleOf",
+                                              "dependentSchemas",
+                                              "dependentRequired",
+                                              "uniqueItems",
+                                              "$dynamicRef",
+                                              "unevaluatedItems",
+                                              "unevaluatedProperties",
+                                              "$recursiveRef"};
+    if (strcmp(n->key, "uniqueItems") == 0 && n->kind == MNEM__JSON_FALSE) return false;
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        if (strcmp(n->key, unsupported[i]) == 0) return true;
+    return false;
 }
 
 static bool read_word(mnem__schema *s, const mnem__node *n) {
@@ -83,8 +98,7 @@ static bool read_word(mnem__schema *s, const mnem__node *n) {
             s->word[i] = n;
             return true;
         }
-    if (is_remark(n->key)) return true;
-    if (strcmp(n->key, "uniqueItems") == 0 && n->kind == MNEM__JSON_FALSE) return true;
+    if (!is_unsupported(n)) return true;
     return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"%.60s\" is not supported", n->key);
 }
 
