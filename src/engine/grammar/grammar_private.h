@@ -2,7 +2,10 @@
  *
  *     grammar_draft     what is written, item by item
  *     gbnf              text to a draft
- *     schema_pattern, schema_strings, schema_numbers, schema_objects, schema    JSON to one
+ *     schema_refs, schema_merge, schema_negate, schema_cases, schema_validate
+ *                       which schemas a value has to fit
+ *     schema_pattern, schema_strings, schema_numbers, schema_objects, schema_arrays, schema
+ *                       JSON to one
  *     grammar_link      a draft to a program
  *     grammar_work      places in a program, byte after byte          token_set
  *     grammar           the public calls about a grammar

@@ -11,16 +11,30 @@
     X(ENUM, "enum")                                                                                \
     X(CONST, "const")                                                                              \
     X(REF, "$ref")                                                                                 \
+    X(ALL_OF, "allOf")                                                                             \
     X(ANY_OF, "anyOf")                                                                             \
     X(ONE_OF, "oneOf")                                                                             \
-    X(ALL_OF, "allOf")                                                                             \
+    X(IF, "if")                                                                                    \
+    X(NOT, "not")                                                                                  \
+    X(DEPENDENCIES, "dependencies")                                                                \
+    X(DEPENDENT_REQUIRED, "dependentRequired")                                                     \
+    X(DEPENDENT_SCHEMAS, "dependentSchemas")                                                       \
+    X(THEN, "then")                                                                                \
+    X(ELSE, "else")                                                                                \
     X(PROPERTIES, "properties")                                                                    \
     X(REQUIRED, "required")                                                                        \
     X(ADDITIONAL, "additionalProperties")                                                          \
+    X(PATTERN_PROPERTIES, "patternProperties")                                                     \
+    X(PROPERTY_NAMES, "propertyNames")                                                             \
+    X(MIN_PROPERTIES, "minProperties")                                                             \
+    X(MAX_PROPERTIES, "maxProperties")                                                             \
     X(ITEMS, "items")                                                                              \
     X(PREFIX_ITEMS, "prefixItems")                                                                 \
+    X(ADDITIONAL_ITEMS, "additionalItems")                                                         \
     X(MIN_ITEMS, "minItems")                                                                       \
     X(MAX_ITEMS, "maxItems")                                                                       \
+    X(UNIQUE_ITEMS, "uniqueItems")                                                                 \
+    X(CONTAINS, "contains")                                                                        \
     X(MIN_LENGTH, "minLength")                                                                     \
     X(MAX_LENGTH, "maxLength")                                                                     \
     X(PATTERN, "pattern")                                                                          \
@@ -28,7 +42,14 @@
     X(MINIMUM, "minimum")                                                                          \
     X(MAXIMUM, "maximum")                                                                          \
     X(ABOVE, "exclusiveMinimum")                                                                   \
-    X(BELOW, "exclusiveMaximum")
+    X(BELOW, "exclusiveMaximum")                                                                   \
+    X(MULTIPLE_OF, "multipleOf")                                                                   \
+    X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
+    X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
+    X(DYNAMIC_REF, "$dynamicRef")                                                                  \
+    X(RECURSIVE_REF, "$recursiveRef")                                                              \
+    X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
+    X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")
 
 typedef enum mnem__schema_word {
 #define MNEM__SCHEMA_ENUM(name, text) MNEM__WORD_##name,
@@ -61,24 +82,55 @@ typedef enum mnem__schema_rule {
 
 enum { MNEM__POWERS = 28 }; /* powers of ten of bounded numbers: 1e-9 to 1e18 */
 
-/* A schema whose rule is yet to be written, or that a $ref led to. */
-typedef struct mnem__schema_todo {
+/* A schema of a conjunction. done: a bit for each word (from ANY_OF on) whose case has been chosen:
+ * the case is a part of its own. parent: the part that brought this one; itself: none did. */
+typedef struct mnem__schema_part {
     const mnem__node *node;
-    uint32_t rule;
-} mnem__schema_todo;
+    uint32_t done, parent;
+} mnem__schema_part;
+
+/* Schemas all of which a value fits: what a schema, its $ref and its allOf say together. Each is
+ * made once, so that schemas that contain themselves end. */
+typedef struct mnem__schema_all mnem__schema_all;
+struct mnem__schema_all {
+    mnem__schema_part *part;
+    uint32_t count, rule;
+    bool never;             /* no value fits */
+    mnem__schema_all *same; /* the next of one hash */
+    mnem__schema_all *todo; /* the next whose rule is yet to be written */
+};
+
+enum { MNEM__SCHEMA_PARTS_MAX = 200, MNEM__SCHEMA_HASHES = 1024 };
+/* A conjunction while it is put together. */
+typedef struct mnem__schema_parts {
+    mnem__schema_part part[MNEM__SCHEMA_PARTS_MAX];
+    uint32_t count;
+    bool never;
+} mnem__schema_parts;
+
+/* The cases of a word, which are made once. */
+typedef struct mnem__schema_cases mnem__schema_cases;
+struct mnem__schema_cases {
+    const mnem__node *node, *list;
+    mnem__schema_word word;
+    mnem__schema_cases *same;
+};
 
 typedef struct mnem__schema {
     mnem__draft *d;
     mnem__arena arena;
     const mnem__node *top;
     uint32_t common[MNEM__RULE_COUNT];
-    uint32_t power[MNEM__POWERS];     /* rules of schema_decimals.c; 0: not used */
-    mnem__schema_todo *todo, *target; /* target: of $refs */
-    uint32_t todos, todos_room, targets, targets_room;
-    uint32_t refs;
+    uint32_t power[MNEM__POWERS]; /* rules of schema_decimals.c; 0: not used */
+    mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
+    mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
+    uint32_t refs, alls;
+    uint32_t never; /* a rule without a text */
+    bool ref_alone; /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
-    const mnem__node *node;
-    const mnem__node *word[MNEM__WORD_COUNT]; /* NULL: isn't there */
+    const mnem__schema_all *all;
+    const mnem__node *node;                   /* the first of all, for messages */
+    const mnem__node *word[MNEM__WORD_COUNT]; /* the strictest of each; NULL: isn't there */
     mnem_status status;
 } mnem__schema;
 
@@ -100,13 +152,68 @@ static inline void mnem__schema_put(mnem__schema *schema, const char *text) {
     mnem__draft_text(schema->d, text, strlen(text));
 }
 
-/* A schema's value; NULL: any. Its rule is written later. */
-void mnem__schema_call_value(mnem__schema *schema, const mnem__node *node);
-/* Whether a schema's "required" names a member. */
-bool mnem__schema_requires(const mnem__node *node, const char *key);
-/* A whole number of at least 0; otherwise where there is none. */
+extern const char *const mnem__schema_words[MNEM__WORD_COUNT];
+/* A word of a schema, null included; NULL: it isn't there. */
+const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word word);
+/* The same where drafts up to 7 have what stands beside $ref ignored. */
+const mnem__node *mnem__schema_says(const mnem__schema *schema, const mnem__node *node,
+                                    mnem__schema_word word);
+/* The types that a "type" names, a bit for each; all but integers, which are numbers, for NULL. */
+enum {
+    MNEM__TYPE_OBJECT,
+    MNEM__TYPE_ARRAY,
+    MNEM__TYPE_STRING,
+    MNEM__TYPE_NUMBER,
+    MNEM__TYPE_INTEGER,
+    MNEM__TYPE_BOOLEAN,
+    MNEM__TYPE_NULL,
+    MNEM__TYPE_COUNT,
+    MNEM__TYPE_ALL = 0x6F
+};
+bool mnem__schema_types(mnem__schema *schema, const mnem__node *type, uint32_t *bits);
+/* A whole number of at least 0, capped at a thousand million; otherwise where there is none. */
 bool mnem__schema_count(mnem__schema *schema, mnem__schema_word word, uint32_t otherwise,
                         uint32_t *count);
+
+/* ---- schema_refs.c ---- */
+/* Where a $ref leads; NULL with a failure. */
+const mnem__node *mnem__schema_target(mnem__schema *schema, const mnem__node *ref);
+/* What a schema of nothing but a $ref stands for. */
+const mnem__node *mnem__schema_resolved(mnem__schema *schema, const mnem__node *node);
+/* ---- schema_merge.c ---- */
+/* Adds a schema with its $ref and allOf. */
+bool mnem__schema_gather(mnem__schema *schema, mnem__schema_parts *parts, const mnem__node *node,
+                         uint32_t parent);
+enum { MNEM__SCHEMA_NO_PARENT = UINT32_MAX };
+/* The rule of a value that fits all parts, which is written later. */
+uint32_t mnem__schema_rule_of(mnem__schema *schema, const mnem__schema_parts *parts);
+void mnem__schema_put_never(mnem__schema *schema);
+/* Reads the words of the conjunction at hand, the strictest of each. */
+bool mnem__schema_read_words(mnem__schema *schema);
+/* ---- schema_cases.c ---- */
+/* A word of a part at hand whose cases are yet to be chosen, MNEM__WORD_COUNT: there is none. */
+mnem__schema_word mnem__schema_open_word(const mnem__schema *schema, uint32_t *part);
+/* Schemas of which at least one must fit; NULL with a failure. */
+const mnem__node *mnem__schema_cases_of(mnem__schema *schema, const mnem__node *node,
+                                        mnem__schema_word word);
+/* ---- schema_negate.c ---- */
+/* Schemas of which one fits what a schema doesn't admit, some of it where it can't be said whole.
+ * NULL with a failure. */
+mnem__node *mnem__schema_negation(mnem__schema *schema, const mnem__node *node);
+mnem__node *mnem__schema_new(mnem__schema *schema, int kind);
+/* Adds a copy that shares what it holds. */
+mnem__node *mnem__schema_add(mnem__schema *schema, mnem__node *to, const char *key,
+                             const mnem__node *node);
+/* ---- schema_validate.c ---- */
+/* Whether a value fits a schema; false with a failure, too. */
+bool mnem__schema_admits(mnem__schema *schema, const mnem__node *node, const mnem__node *value);
+bool mnem__schema_same(const mnem__node *a, const mnem__node *b);
+/* Whether no value fits both, as far as that is easy to see. */
+bool mnem__schema_differ(mnem__schema *schema, const mnem__node *a, const mnem__node *b);
+/* Whether a pattern is found in a text. */
+bool mnem__schema_matches(mnem__schema *schema, const mnem__node *pattern, const char *text);
+/* Whether a text has a format; formats that no draft defines constrain nothing. */
+bool mnem__schema_is_format(mnem__schema *schema, const mnem__node *format, const char *text);
 
 /* ---- schema_strings.c ---- */
 bool mnem__schema_write_common(mnem__schema *schema);
@@ -118,10 +225,13 @@ void mnem__schema_put_quoted(mnem__schema *schema, const char *text, size_t n);
 bool mnem__schema_put_value(mnem__schema *schema, const mnem__node *value);
 /* A string as the words at hand want it. */
 bool mnem__schema_write_string(mnem__schema *schema);
-/* A quoted key that is none of the properties' names. */
-bool mnem__schema_write_other_key(mnem__schema *schema, const mnem__node *properties);
+/* A quoted key that is none of n names. */
+bool mnem__schema_write_other_key(mnem__schema *schema, const char *const *name, uint32_t n);
 /* ---- schema_objects.c ---- */
+/* The member of an object, null included. */
+const mnem__node *mnem__schema_member(const mnem__node *object, const char *key);
 bool mnem__schema_write_object(mnem__schema *schema);
+/* ---- schema_arrays.c ---- */
 bool mnem__schema_write_array(mnem__schema *schema);
 /* ---- schema_numbers.c ---- */
 bool mnem__schema_write_number(mnem__schema *schema, bool whole);

@@ -166,6 +166,17 @@ bool mnem__schema_write_string(mnem__schema *s) {
     return mnem__schema_is_fine(s);
 }
 
+bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {
+    (void)pattern;
+    (void)text;
+    return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"pattern\" beside \"enum\"");
+}
+bool mnem__schema_is_format(mnem__schema *s, const mnem__node *pattern, const char *text) {
+    (void)pattern;
+    (void)text;
+    return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"pattern\" beside \"enum\"");
+}
+
 /* ---- keys that aren't named ---- */
 
 /* A tree of the names, a character at a time: the text leaves it by a character that no name goes
@@ -225,25 +236,25 @@ static void put_other_key(key_writer *w, const char **name, uint32_t n, size_t a
     mnem__draft_chosen(d, &choice);
 }
 
-static bool take_names(key_writer *w, const mnem__node *properties, uint32_t *n) {
-    for (const mnem__node *p = properties ? properties->first : NULL; p; p = p->next) {
-        if (*n == KEYS_MAX || strlen(p->key) > KEY_BYTES_MAX)
+static bool take_names(key_writer *w, const char *const *name, uint32_t count, uint32_t *n) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (*n == KEYS_MAX || strlen(name[i]) > KEY_BYTES_MAX)
             return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
                                      "\"additionalProperties\" beside more than %d properties, or "
                                      "beside a name of more than %d bytes",
                                      KEYS_MAX, KEY_BYTES_MAX);
-        w->name[(*n)++] = p->key;
+        w->name[(*n)++] = name[i];
     }
     return true;
 }
 
-bool mnem__schema_write_other_key(mnem__schema *s, const mnem__node *properties) {
+bool mnem__schema_write_other_key(mnem__schema *s, const char *const *name, uint32_t count) {
     uint32_t n = 0;
     key_writer *w = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *w);
     if (!w) return mnem__schema_no_memory(s);
     w->s = s;
     mnem__schema_put(s, "\"");
-    if (take_names(w, properties, &n)) put_other_key(w, w->name, n, 0);
+    if (take_names(w, name, count, &n)) put_other_key(w, w->name, n, 0);
     mnem__schema_put(s, "\"");
     mnem__free(w);
     return mnem__schema_is_fine(s);
