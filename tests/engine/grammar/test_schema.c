@@ -135,9 +135,11 @@ static const match_case patterns[] = {
       "ab\""},
      {"\"\\\\\\\"\""}},
     {"{\"pattern\":\"^[^\\\\d]\\\\D$\"}",
-     {"\"ab\""},
-     {"\"1b\"", "\"\xC3\xA9"
-                "b\""}},
+     {"\"ab\"",
+      "\"\xC3\xA9"
+      "b\"",
+      "\"\\n\xE2\x82\xAC\""},
+     {"\"1b\"", "\"a1\""}},
 };
 
 static void patterns_are_written_as_json_strings(void **state) {
@@ -153,9 +155,6 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"properties\":{\"a\":{\"unevaluatedItems\":false}}}",
          "schema: #/properties/a: \"unevaluatedItems\" is not supported", MNEM_UNSUPPORTED},
         {"{\"uniqueItems\":true}", "\"uniqueItems\"", MNEM_UNSUPPORTED},
-        {"{\"format\":\"email\"}", "\"format\": \"email\" is not supported", MNEM_UNSUPPORTED},
-        {"{\"minLength\":1,\"pattern\":\"a\"}", "one is supported, not several together",
-         MNEM_UNSUPPORTED},
         {"{\"$ref\":\"http://x/y\"}", "is not in the schema", MNEM_UNSUPPORTED},
         {"{\"$ref\":\"#/$defs/x\"}", "leads nowhere", MNEM_BAD_FILE},
         {"{\"$ref\":\"#\"}", "no value fits", MNEM_BAD_FILE},
@@ -163,9 +162,9 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
          MNEM_BAD_FILE},
         {"false", "no value fits", MNEM_BAD_FILE},
         {"{\"not\":{\"items\":{}}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
-        {"{\"pattern\":\"(?=a)\"}", "\"pattern\": character 3: (?...)", MNEM_UNSUPPORTED},
+        {"{\"pattern\":\"a(?=a)\"}", "\"pattern\": character 4: (?...)", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a\\\\b\"}", "this escape is not supported", MNEM_UNSUPPORTED},
-        {"{\"pattern\":\"^a|b$\"}", "beside |", MNEM_UNSUPPORTED},
+        {"{\"pattern\":\"a^b|c\"}", "^ and $ are supported at", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(\"}", "')' is missing", MNEM_BAD_FILE},
         {"{\"type\":\"text\"}", "\"type\" names none that JSON has", MNEM_BAD_FILE},
         {"{\"minItems\":-1}", "\"minItems\" is no whole number", MNEM_BAD_FILE},
@@ -196,7 +195,7 @@ static void deep_and_long_values_meet_bounds(void **state) {
     assert_non_null(strstr(mnem_last_error(), "state_bytes allows more"));
     mnem_match_destroy(m);
     mnem_grammar_destroy(g);
-    assert_int_equal(match_refused("{\"maxLength\":900000000}", true, &small), MNEM_OVER_BUDGET);
+    assert_int_equal(match_refused("{\"maxLength\":900000}", true, &small), MNEM_OVER_BUDGET);
     assert_non_null(strstr(mnem_last_error(), "#: the schema is too large"));
 }
 

@@ -1,8 +1,9 @@
 /* schema_private.h: what the writers of a schema's parts know of each other. */
-#ifndef MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_PRIVATE_H
-#define MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_PRIVATE_H
+#ifndef MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_SCHEMA_PRIVATE_H
+#define MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_SCHEMA_PRIVATE_H
 
-#include "engine/grammar/grammar_private.h"
+#include "engine/grammar/draft/gbnf.h"
+#include "engine/grammar/schema/schema_write.h"
 #include "model/json/json_tree.h"
 
 /* X(NAME, word): words that constrain. */
@@ -67,11 +68,7 @@ typedef enum mnem__schema_word {
     X(NUMBER, "number")                                                                            \
     X(INTEGER, "integer")                                                                          \
     X(ESCAPED, "escaped")                                                                          \
-    X(WS, "ws")                                                                                    \
-    X(DATE, "date")                                                                                \
-    X(TIME, "time")                                                                                \
-    X(DATE_TIME, "date-time")                                                                      \
-    X(UUID, "uuid")
+    X(WS, "ws")
 
 typedef enum mnem__schema_rule {
 #define MNEM__SCHEMA_ENUM(name, text) MNEM__RULE_##name,
@@ -80,6 +77,7 @@ typedef enum mnem__schema_rule {
         MNEM__RULE_COUNT
 } mnem__schema_rule;
 
+enum { MNEM__FORMATS = 24 };
 enum { MNEM__POWERS = 28 }; /* powers of ten of bounded numbers: 1e-9 to 1e18 */
 
 /* A schema of a conjunction. done: a bit for each word (from ANY_OF on) whose case has been chosen:
@@ -125,8 +123,9 @@ typedef struct mnem__schema {
     mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
     uint32_t refs, alls;
-    uint32_t never; /* a rule without a text */
-    bool ref_alone; /* drafts up to 7: what stands beside $ref is ignored */
+    uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
+    uint32_t never;                 /* a rule without a text */
+    bool ref_alone;                 /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
@@ -219,12 +218,34 @@ bool mnem__schema_is_format(mnem__schema *schema, const mnem__node *format, cons
 bool mnem__schema_write_common(mnem__schema *schema);
 /* Any character of a string. */
 void mnem__schema_put_character(mnem__schema *schema);
+/* A string of so many characters. */
+void mnem__schema_put_text(mnem__schema *schema, uint32_t least, uint32_t most);
 /* A JSON text of these bytes, quotes included. */
 void mnem__schema_put_quoted(mnem__schema *schema, const char *text, size_t n);
 /* A value exactly. */
 bool mnem__schema_put_value(mnem__schema *schema, const mnem__node *value);
 /* A string as the words at hand want it. */
 bool mnem__schema_write_string(mnem__schema *schema);
+/* What the parts at hand say of strings, as grammars of a language. */
+typedef struct mnem__language mnem__language;
+bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
+/* ---- schema_formats.c ---- */
+bool mnem__schema_has_format(const char *name);
+/* A string of a format: its rule is called, or it is written here. */
+bool mnem__schema_call_format(mnem__schema *schema, const char *name);
+bool mnem__schema_put_format(mnem__schema *schema, const char *name);
+/* ---- schema_keys.c ---- */
+/* Keys that a schema does not name: they match patterns, and are what propertyNames says. */
+enum { MNEM__KEY_PATTERNS = 6 };
+typedef struct mnem__schema_keys {
+    const char *const *name; /* those that it names */
+    uint32_t names, patterns;
+    const char *pattern[MNEM__KEY_PATTERNS];
+    mnem__schema_parts *of_names; /* propertyNames */
+} mnem__schema_keys;
+/* A quoted key that matches patterns, a bit for each, and no others. *any: there is such a key. */
+bool mnem__schema_write_matched_key(mnem__schema *schema, const mnem__schema_keys *keys,
+                                    uint32_t matched, bool *any);
 /* A quoted key that is none of n names. */
 bool mnem__schema_write_other_key(mnem__schema *schema, const char *const *name, uint32_t n);
 /* ---- schema_objects.c ---- */
@@ -243,5 +264,16 @@ bool mnem__schema_put_decimals(mnem__schema *schema, mnem__choice *choice, bool 
 void mnem__schema_write_powers(mnem__schema *schema);
 /* ---- schema_pattern.c ---- */
 bool mnem__schema_write_pattern(mnem__schema *schema, const char *pattern, size_t n);
+/* The same; begins: as if ^ stood before it. */
+bool mnem__schema_write_side(mnem__schema *schema, const char *pattern, size_t n, bool begins);
+/* Where the side of | that begins there ends, and where the ')' of the group stands; n: nowhere. */
+size_t mnem__pattern_side_end(const char *pattern, size_t from, size_t n);
+size_t mnem__pattern_group_end(const char *pattern, size_t from, size_t n);
+/* ---- schema_lookahead.c ---- */
+/* Whether it has what only a language can keep: assertions about what follows. */
+bool mnem__schema_looks_ahead(const char *pattern);
+/* As grammars of a language; wanted false: the pattern isn't found. */
+bool mnem__schema_add_pattern(mnem__schema *schema, mnem__language *language, const char *pattern,
+                              size_t n, bool wanted);
 
 #endif

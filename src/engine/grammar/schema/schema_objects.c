@@ -11,7 +11,7 @@
  *               | +--->| +--->+-- ... ws "}"     row 1: behind a member
  */
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { GRID_MAX = 40000, NONE = UINT32_MAX };
 
@@ -26,7 +26,10 @@ typedef struct object_writer {
     member *member;
     const char **name; /* of members */
     uint32_t members, room;
-    uint32_t others; /* a rule; NONE: there may be none */
+    mnem__schema_keys keys;
+    mnem__schema_parts of_names; /* propertyNames of all parts */
+    bool only_names;             /* propertyNames lists them */
+    uint32_t others;             /* a rule; NONE: there may be none */
     uint32_t least, most, rows;
     uint32_t *into, *next; /* jumps into a column, one more for others; NONE */
     uint32_t *end;         /* jumps to the end */
@@ -66,14 +69,52 @@ static bool check_words(mnem__schema *s) {
     return true;
 }
 
+/* The patterns of all parts, and what they say of names. */
+static bool read_patterns(object_writer *w) {
+    mnem__schema *s = w->s;
+    w->keys.of_names = &w->of_names;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *patterns = part_says(s, i, MNEM__WORD_PATTERN_PROPERTIES);
+        const mnem__node *names = part_says(s, i, MNEM__WORD_PROPERTY_NAMES);
+        if (names && !mnem__schema_gather(s, &w->of_names, names, MNEM__SCHEMA_NO_PARENT))
+            return false;
+        for (const mnem__node *n = patterns ? patterns->first : NULL; n; n = n->next) {
+            uint32_t k = 0;
+            while (k < w->keys.patterns && strcmp(w->keys.pattern[k], n->key) != 0) k++;
+            if (k < w->keys.patterns) continue;
+            if (k == MNEM__KEY_PATTERNS)
+                return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                         "\"patternProperties\" of more than %d patterns",
+                                         MNEM__KEY_PATTERNS);
+            w->keys.pattern[w->keys.patterns++] = n->key;
+        }
+    }
+    s->node = s->all->part[0].node;
+    return true;
+}
+
+/* The list of names that propertyNames has, or its only name; NULL: none. */
+static const mnem__node *listed_names(const object_writer *w) {
+    for (uint32_t i = 0; i < w->of_names.count; i++) {
+        const mnem__node *schema = w->of_names.part[i].node;
+        const mnem__node *list = mnem__schema_says(w->s, schema, MNEM__WORD_ENUM);
+        const mnem__node *one = mnem__schema_says(w->s, schema, MNEM__WORD_CONST);
+        if (one) return one;
+        if (list && list->kind == MNEM__JSON_LIST) return list;
+    }
+    return NULL;
+}
+
 /* Room for the members that all parts name together. */
 static bool make_room(object_writer *w) {
     mnem__schema *s = w->s;
+    const mnem__node *listed = listed_names(w);
     for (uint32_t i = 0; i < s->all->count; i++) {
         const mnem__node *properties = part_says(s, i, MNEM__WORD_PROPERTIES);
         const mnem__node *required = part_says(s, i, MNEM__WORD_REQUIRED);
         w->room += (properties ? properties->count : 0) + (required ? required->count : 0);
     }
+    if (listed) w->room += listed->count + 1;
     const size_t columns = (size_t)w->room + 3;
     w->member = mnem__arena_alloc(&s->arena, columns * sizeof *w->member);
     w->name = mnem__arena_alloc(&s->arena, columns * sizeof *w->name);
@@ -82,36 +123,82 @@ static bool make_room(object_writer *w) {
     return (w->member && w->name && w->into && w->next) || mnem__schema_no_memory(s);
 }
 
-/* What the parts say of a member of that name. */
-static bool gather_member(mnem__schema *s, const char *key, mnem__schema_parts *parts) {
+/* The patterns that a key matches, a bit for each. */
+static bool match_patterns(object_writer *w, const char *key, uint32_t *matched) {
+    *matched = 0;
+    for (uint32_t i = 0; i < w->keys.patterns; i++) {
+        const mnem__node pattern = {.kind = MNEM__JSON_TEXT,
+                                    .text = w->keys.pattern[i],
+                                    .text_bytes = strlen(w->keys.pattern[i])};
+        if (mnem__schema_matches(w->s, &pattern, key)) *matched |= UINT32_C(1) << i;
+    }
+    return w->s->status == MNEM_OK;
+}
+
+/* What a part's patterns say of a key that matches some; *any: one of them does. */
+static bool gather_matched(object_writer *w, uint32_t part, uint32_t matched, bool *any,
+                           mnem__schema_parts *parts) {
+    const mnem__node *patterns = part_says(w->s, part, MNEM__WORD_PATTERN_PROPERTIES);
+    *any = false;
+    for (uint32_t i = 0; i < w->keys.patterns; i++) {
+        const mnem__node *n = mnem__schema_member(patterns, w->keys.pattern[i]);
+        if (!n || !(matched >> i & 1)) continue;
+        *any = true;
+        if (!mnem__schema_gather(w->s, parts, n, MNEM__SCHEMA_NO_PARENT)) return false;
+    }
+    return true;
+}
+
+/* What the parts say of a member of that name, or of one that none names (NULL). */
+static bool gather_member(object_writer *w, const char *key, uint32_t matched,
+                          mnem__schema_parts *parts) {
+    mnem__schema *s = w->s;
+    bool any;
     parts->count = 0;
     parts->never = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *own = mnem__schema_member(part_says(s, i, MNEM__WORD_PROPERTIES), key);
-        if (!own) own = part_says(s, i, MNEM__WORD_ADDITIONAL);
+        const mnem__node *members = part_says(s, i, MNEM__WORD_PROPERTIES);
+        const mnem__node *own = key ? mnem__schema_member(members, key) : NULL;
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
+        if (!gather_matched(w, i, matched, &any, parts)) return false;
+        const mnem__node *more = part_says(s, i, MNEM__WORD_ADDITIONAL);
+        if (own || any || !more) continue;
+        if (!mnem__schema_gather(s, parts, more, MNEM__SCHEMA_NO_PARENT)) return false;
+    }
+    return true;
+}
+
+/* Whether propertyNames admits a name. */
+static bool may_be_named(object_writer *w, const char *key) {
+    const mnem__node name = {.kind = MNEM__JSON_TEXT, .text = key, .text_bytes = strlen(key)};
+    for (uint32_t i = 0; i < w->s->all->count; i++) {
+        const mnem__node *names = part_says(w->s, i, MNEM__WORD_PROPERTY_NAMES);
+        if (names && !mnem__schema_admits(w->s, names, &name)) return false;
     }
     return true;
 }
 
 static bool add_member(object_writer *w, const char *key, bool required) {
     mnem__schema_parts parts;
-    uint32_t i = 0;
+    uint32_t i = 0, matched;
     while (i < w->members && strcmp(w->name[i], key) != 0) i++;
     if (i < w->members) {
         w->member[i].required |= required;
         return true;
     }
-    if (!gather_member(w->s, key, &parts)) return false;
+    if (!match_patterns(w, key, &matched) || !gather_member(w, key, matched, &parts)) return false;
+    parts.never |= !may_be_named(w, key);
     w->name[i] = key;
     w->member[i] = (member){key, mnem__schema_rule_of(w->s, &parts), required};
     w->members++;
     return w->s->status == MNEM_OK;
 }
 
-/* The properties of all parts, then what is required beside them. */
+/* The properties of all parts, what is required beside them, and other names that are listed. */
 static bool read_members(object_writer *w) {
     const mnem__schema *s = w->s;
+    const mnem__node *listed = listed_names(w);
+    w->only_names = listed != NULL;
     for (uint32_t i = 0; i < s->all->count; i++) {
         const mnem__node *properties = part_says(s, i, MNEM__WORD_PROPERTIES);
         for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)
@@ -122,6 +209,9 @@ static bool read_members(object_writer *w) {
         for (const mnem__node *n = required ? required->first : NULL; n; n = n->next)
             if (!add_member(w, n->text, true)) return false;
     }
+    if (listed && listed->kind == MNEM__JSON_TEXT) return add_member(w, listed->text, false);
+    for (const mnem__node *n = listed ? listed->first : NULL; n; n = n->next)
+        if (n->kind == MNEM__JSON_TEXT && !add_member(w, n->text, false)) return false;
     return true;
 }
 
@@ -133,42 +223,56 @@ static bool names_members(const mnem__node *properties) {
     return false;
 }
 
-/* Others come where a part says so, or none names members; *parts is what they fit. */
-static bool gather_others(mnem__schema *s, mnem__schema_parts *parts) {
+/* Whether others may come that match no pattern: a part says so, or none names members. */
+static bool is_open(const mnem__schema *s) {
     bool closed = false, open = false;
-    parts->count = 0;
-    parts->never = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *more = part_says(s, i, MNEM__WORD_ADDITIONAL);
         closed |= names_members(part_says(s, i, MNEM__WORD_PROPERTIES));
-        open |= more != NULL;
-        if (more && !mnem__schema_gather(s, parts, more, MNEM__SCHEMA_NO_PARENT)) return false;
+        open |= part_says(s, i, MNEM__WORD_ADDITIONAL) != NULL;
     }
-    if (closed && !open) parts->never = true;
-    return true;
+    return open || !closed;
 }
 
-static bool write_other(object_writer *w, uint32_t value) {
+/* Members whose keys match these patterns, as a case of a rule; *any: there are such. */
+static bool write_matched(object_writer *w, uint32_t matched, mnem__choice *choice, bool *any) {
     mnem__schema *s = w->s;
-    const uint32_t over = mnem__draft_jump(s->d);
-    w->others = mnem__draft_rule(s->d);
-    mnem__draft_begin(s->d, w->others);
-    if (!mnem__schema_write_other_key(s, w->name, w->members)) return false;
+    mnem__schema_parts parts;
+    bool some;
+    if (!gather_member(w, NULL, matched, &parts)) return false;
+    parts.never |= matched == 0 && !is_open(s);
+    if (parts.never) return true;
+    const uint32_t value = mnem__schema_rule_of(s, &parts);
+    if (*any) mnem__draft_other(s->d, choice);
+    *any = true;
+    const bool plain = w->keys.patterns == 0 && w->of_names.count == 0;
+    if (plain ? !mnem__schema_write_other_key(s, w->name, w->members)
+              : !mnem__schema_write_matched_key(s, &w->keys, matched, &some))
+        return false;
     mnem__schema_put(s, ":");
     mnem__schema_call(s, MNEM__RULE_WS);
     mnem__draft_call(s->d, value);
-    mnem__draft_end(s->d);
-    mnem__draft_land(s->d, over);
     return mnem__schema_is_fine(s);
 }
 
+/* The rule of others, one case for each set of patterns that a key may match. */
 static bool write_others(object_writer *w) {
-    mnem__schema_parts parts;
+    mnem__schema *s = w->s;
+    bool any = false;
     w->others = NONE;
-    if (!gather_others(w->s, &parts)) return false;
-    if (parts.never) return true;
-    const uint32_t value = mnem__schema_rule_of(w->s, &parts);
-    return w->s->status == MNEM_OK && write_other(w, value);
+    if (w->only_names || w->of_names.never) return true;
+    w->keys.name = w->name;
+    w->keys.names = w->members;
+    const uint32_t over = mnem__draft_jump(s->d), rule = mnem__draft_rule(s->d);
+    mnem__draft_begin(s->d, rule);
+    mnem__choice choice = mnem__draft_choose(s->d);
+    for (uint32_t matched = 0; matched < UINT32_C(1) << w->keys.patterns; matched++)
+        if (!write_matched(w, matched, &choice, &any)) return false;
+    if (!any) mnem__schema_put_never(s);
+    mnem__draft_chosen(s->d, &choice);
+    mnem__draft_end(s->d);
+    mnem__draft_land(s->d, over);
+    if (any) w->others = rule;
+    return mnem__schema_is_fine(s);
 }
 
 /* ---- the grid ---- */
@@ -304,9 +408,7 @@ bool mnem__schema_write_object(mnem__schema *s) {
         mnem__schema_call(s, MNEM__RULE_OBJECT);
         return mnem__schema_is_fine(s);
     }
-    if (s->word[MNEM__WORD_PATTERN_PROPERTIES] || s->word[MNEM__WORD_PROPERTY_NAMES])
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"patternProperties\" is not supported");
-    if (!check_words(s) || !make_room(&w) || !read_members(&w)) return false;
+    if (!check_words(s) || !read_patterns(&w) || !make_room(&w) || !read_members(&w)) return false;
     if (!write_others(&w) || !read_counts(&w)) return false;
     mnem__schema_put(s, "{");
     mnem__schema_call(s, MNEM__RULE_WS);

@@ -2,7 +2,7 @@
  * have ($id, $anchor). */
 #include <stdlib.h>
 
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { REFS_MAX = 10000 };
 

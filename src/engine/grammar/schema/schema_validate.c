@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 #include "model/text/utf8.h"
 
 enum { DEPTH_MAX = 48 };

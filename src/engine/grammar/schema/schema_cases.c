@@ -4,7 +4,7 @@
  *
  * Cases that can't exclude one another by their words get the others' negations beside them. */
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { CASES_MAX = 200 };
 

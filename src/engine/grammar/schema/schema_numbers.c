@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { DIGITS_MAX = 19 };
 #define WHOLE_MAX INT64_C(1000000000000000000) /* of DIGITS_MAX digits */

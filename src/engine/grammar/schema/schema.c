@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { PATH_BYTES = 160 };
 

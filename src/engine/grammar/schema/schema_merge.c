@@ -1,12 +1,12 @@
 /* schema_merge.c: what a schema, its $ref and its allOf say together, as one conjunction.
  *
- * The idea: a conjunction is a list of schemas of the text (or of cases made of them). The schema of
- * a member is again a conjunction: of what each part says about that member. A list that was made
- * before is the same rule, and schemas are finite, so that recursion ends.
+ * The idea: a conjunction is a list of schemas of the text (or of cases made of them). The schema
+ * of a member is again a conjunction: of what each part says about that member. A list that was
+ * made before is the same rule, and schemas are finite, so that recursion ends.
  * Words that a conjunction has several times: the strictest bound counts; types are cut; what else
  * there is, its writer takes from every part. */
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { ALLS_MAX = 20000 };
 

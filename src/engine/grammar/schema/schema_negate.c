@@ -1,10 +1,10 @@
 /* schema_negate.c: what a schema doesn't admit, as schemas of which one fits.
  *
  * Each word fails by itself: a value has another type, or lacks a member, or has one whose schema
- * is negated in turn. A part that no schema can say (a number that isn't whole) is left out, so that
- * less is written; a word that can't be negated at all is refused by its name. */
+ * is negated in turn. A part that no schema can say (a number that isn't whole) is left out, so
+ * that less is written; a word that can't be negated at all is refused by its name. */
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 mnem__node *mnem__schema_new(mnem__schema *s, int kind) {
     mnem__node *node = mnem__arena_alloc(&s->arena, sizeof *node);

@@ -1,6 +1,6 @@
 /* schema_arrays.c: the first items one by one, then those of one schema. */
 #include "base/heap.h"
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { TUPLE_MAX = 1000 };
 
