@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_RAW_H
 #define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_RAW_H
 
-#include "engine/grammar/grammar_draft.h"
+#include "engine/grammar/draft/grammar_draft.h"
 
 enum { MNEM__RAW_END_MAX = 32 };
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum { DIGITS_MAX = 19 };
 #define WHOLE_MAX INT64_C(1000000000000000000) /* of DIGITS_MAX digits */
@@ -156,6 +156,8 @@ static int64_t larger(int64_t a, int64_t b) {
 bool mnem__schema_write_number(mnem__schema *s, bool whole) {
     bounds b;
     bool bounded = false;
+    if (s->word[MNEM__WORD_MULTIPLE_OF])
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"multipleOf\" is not supported");
     for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++) bounded |= s->word[w] != NULL;
     if (!bounded) {
         mnem__schema_call(s, whole ? MNEM__RULE_INTEGER : MNEM__RULE_NUMBER);
@@ -167,9 +169,6 @@ bool mnem__schema_write_number(mnem__schema *s, bool whole) {
     any = put_case(s, &choice, any, "-", larger(-b.high, 1), -b.low);
     if (!whole) any = mnem__schema_put_decimals(s, &choice, any);
     mnem__draft_chosen(s->d, &choice);
-    if (!any)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "no number that is written here lies between "
-                                 "its bounds");
+    if (!any) mnem__schema_put_never(s);
     return mnem__schema_is_fine(s);
 }
