@@ -1,6 +1,8 @@
 /* test_team.c: runs and barriers of teams smaller and larger than the machine, and of teams whose
  * size changes while some of their members sleep. */
+#include <dirent.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -51,6 +53,23 @@ static void count_up(const mnem_worker *worker, void *context) {
     if (worker->index == worker->count - 1) ++*(int *)context;
 }
 
+/* Of this process: those that the kernel has not put to sleep. */
+static int threads_awake(void) {
+    int awake = 0;
+    DIR *all = opendir("/proc/self/task");
+    assert_non_null(all);
+    for (struct dirent *d; (d = readdir(all));) {
+        char path[300], state = 'S';
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", d->d_name);
+        FILE *file = d->d_name[0] == '.' ? NULL : fopen(path, "r");
+        if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1) fail();
+        if (file) fclose(file);
+        awake += state != 'S';
+    }
+    closedir(all);
+    return awake;
+}
+
 static void sleeping_members_wake_up(void **state) {
     (void)state;
     mnem_team *team;
@@ -58,7 +77,7 @@ static void sleeping_members_wake_up(void **state) {
     assert_int_equal(mnem_team_create(3, &team), MNEM_OK);
     for (int i = 0; i < 10; i++) {
         mnem_team_run(team, count_up, &runs);
-        usleep(2000);
+        while (threads_awake() > 1) usleep(100);
     }
     assert_int_equal(runs, 10);
     mnem_team_destroy(team);
