@@ -52,6 +52,24 @@ static void a_schemas_answer_is_json_that_it_admits(void **state) {
     }
 }
 
+/* Tokens of single bytes: whatever the length, what is told is whole characters of the text. */
+static void an_answer_that_is_cut_ends_with_a_character(void **state) {
+    (void)state;
+    static const char whole[] = "\"a\xc3\xa9\xe2\x82\xac\"";
+    for (int n = 1; n <= 7; n++) {
+        char tokens[8];
+        snprintf(tokens, sizeof tokens, "%d", n);
+        const tool_result r = RUN("run", "-p", PROMPT, "--json-schema",
+                                  "{\"const\": \"a\xc3\xa9\xe2\x82\xac\"}", "-q", "-n", tokens);
+        assert_int_equal(r.code, 0);
+        size_t length = strlen(r.out);
+        while (length && r.out[length - 1] == '\n') length--;
+        if (strncmp(whole, r.out, length) != 0) fail_msg("%d tokens: %s", n, r.out);
+        if (length == 3 || length == 5 || length == 6)
+            fail_msg("%d tokens: a part of a character", n);
+    }
+}
+
 /* r has 2000 ways back, which 3000 calls at its end look through: more steps than one token may
  * take. */
 static void a_grammar_that_passes_a_bound_is_over_no_budget(void **state) {
@@ -257,6 +275,7 @@ int main(void) {
         cmocka_unit_test(an_answer_is_what_the_grammar_admits_and_ends_with_it),
         cmocka_unit_test(a_mark_stands_where_the_grammar_has_its_text),
         cmocka_unit_test(a_schemas_answer_is_json_that_it_admits),
+        cmocka_unit_test(an_answer_that_is_cut_ends_with_a_character),
         cmocka_unit_test(a_grammar_that_passes_a_bound_is_over_no_budget),
         cmocka_unit_test(the_grammar_may_come_through_a_pipe),
         cmocka_unit_test(an_answer_that_is_cut_says_that_it_is_incomplete),

@@ -217,6 +217,10 @@ static mnem_status put_short_conv(const writer *w) {
             ff = (ff + (int64_t)unit - 1) / (int64_t)unit * (int64_t)unit;
     }
     mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)ff);
+    const mnem__node *attends = mnem__hf_find(w->c, "full_attn_idxs");
+    if (attends && attends->count > LAYERS_MAX)
+        return mnem__fail(MNEM_BAD_FILE, "%s: full_attn_idxs: more than %d layers", w->c->path,
+                          LAYERS_MAX);
     int32_t *heads = mnem__folder_alloc(w->folder, (size_t)layers * sizeof *heads);
     if (!heads) return w->folder->status;
     for (uint32_t i = 0; i < layers; i++)

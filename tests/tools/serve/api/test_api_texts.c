@@ -167,6 +167,17 @@ static void logprobs_go_with_their_text(void **state) {
     assert_true(has("\"top_logprobs\":[{\"token\":"));
 }
 
+/* The fake says a byte at a time: of a character that is cut, nothing is told. */
+static void a_length_that_cuts_a_character_holds_it_back(void **state) {
+    (void)state;
+    fake.say = "G\xc3\xb6t";
+    fake_post(&fake, path, "{\"prompt\":\"In the\",\"max_tokens\":2}");
+    assert_true(has("\"text\":\"G\""));
+    assert_true(has("\"finish_reason\":\"length\""));
+    fake_post(&fake, path, "{\"prompt\":\"In the\",\"max_tokens\":3}");
+    assert_true(has("\"text\":\"G\xc3\xb6\""));
+}
+
 static void the_length_is_a_reason(void **state) {
     (void)state;
     fake.say = "God created the heavens";
@@ -333,6 +344,7 @@ int main(void) {
         TEST(stop_strings_are_never_told),
         TEST(characters_are_whole),
         TEST(logprobs_go_with_their_text),
+        TEST(a_length_that_cuts_a_character_holds_it_back),
         TEST(the_length_is_a_reason),
         TEST(answers_follow_formats),
         TEST(flat_completions_are_llamas),

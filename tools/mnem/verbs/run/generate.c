@@ -276,9 +276,14 @@ static bool take_token(tool_generator *g, int32_t id) {
     return false;
 }
 
+/* An end that comes from outside may cut a character: what there is of it isn't told. */
+static bool cuts(tool_end end) {
+    return end == TOOL_END_LIMIT || end == TOOL_END_CONTEXT || end == TOOL_END_INTERRUPTED;
+}
+
 void tool_generator_flush(tool_generator *g, tool_end end) {
     if (end != TOOL_END_STOP) {
-        g->held_bytes += mnem_utf8_join(&g->joiner, "", 0, g->held + g->held_bytes);
+        if (!cuts(end)) g->held_bytes += mnem_utf8_join(&g->joiner, "", 0, g->held + g->held_bytes);
         print(g, 0, g->held, g->held_bytes, false);
     }
     g->held_bytes = 0;

@@ -95,7 +95,8 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
 void tell_end(tell_choice *c, tell_finish finish) {
     tell *t = c->tell;
     if (c->finish != TELL_OPEN) return;
-    if (finish != TELL_STOPPED) join(c, "", 0);
+    /* A length may cut a character: what there is of it isn't told. */
+    if (finish != TELL_STOPPED && finish != TELL_LENGTH) join(c, "", 0);
     if (c->held.length) release(c, c->held.length, true);
     if (c->in_call) t->form->end_call(c);
     c->in_call = false;
