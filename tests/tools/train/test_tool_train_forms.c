@@ -115,6 +115,15 @@ static const struct {
      "a JSON array of Alpaca instructions",
      "[user|say][assistant|IT]/[user|h][assistant|I][user|add\n\none and two][assistant|THREE]/",
      2},
+    {"null.jsonl",
+     "{\"messages\": [" U("hi") ", {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{"
+                                "\"id\": \"a\", \"type\": \"function\", \"function\": {\"name\": "
+                                "\"f\", \"arguments\": "
+                                "\"{}\"}}]}, {\"role\": \"tool\", \"content\": null}, {\"role\": "
+                                "\"assistant\", \"content\": ["
+                                "{\"type\": \"text\", \"text\": \"o\"}, {\"type\": \"text\", "
+                                "\"text\": \"ne\"}]}]}\n",
+     "JSON lines of messages", "[user|hi][assistant|][tool|][assistant|ONE]/", 1},
     {"pairs.json", "[{\"prompt\": \"one\", \"completion\": \"two\"}]",
      "a JSON array of prompts and completions", "[user|one][assistant|TWO]/", 1},
 };
@@ -189,6 +198,17 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of other members", "\"chosen\""}},
         {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): neither an object nor a list"}},
         {"w13.json", "[]", {"an empty list"}},
+        {"w15.jsonl",
+         "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}, " A(
+             "b") "]}\n",
+         {"line 1: 'messages[0].content[0]' is an image"}},
+        {"w16.jsonl",
+         "{\"messages\": [" U("a\\u0000") ", " A("b") "]}\n",
+         {"line 1: 'messages[0].content' has the character U+0000"}},
+        {"w17.jsonl", "{\"messages\": []}\n", {"line 1: 'messages' is empty"}},
+        {"w18.jsonl",
+         "{\"messages\": [{\"role\": \"user\"}, " A("b") "]}\n",
+         {"line 1: 'messages[0].content' is missing"}},
         {"w14.jsonl",
          "{\"messages\": [" U("a") "," A("b") "], \"tools\": 3}\n",
          {"line 1: \"tools\" is neither a list"}},

@@ -121,7 +121,8 @@ static int cut(dataset *d) {
 /* The element that was cut; NULL: why says it. */
 static json_t *parse(dataset *d) {
     json_error_t error;
-    json_t *value = json_loadb(d->text, d->used, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *value = json_loadb(d->text, d->used,
+                               JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!value) {
         say(d, error.text);
         if (error.line > 1) d->line += (uint64_t)error.line - 1;

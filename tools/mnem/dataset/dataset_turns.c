@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "messages.h"
+
 bool dataset_is_message(const json_t *value) {
     return json_is_string(json_object_get(value, "role"));
 }
@@ -147,12 +149,31 @@ static bool add_all(json_t *all, const json_t *element, char *why, size_t size) 
     return false;
 }
 
+/* ---- as templates take them ---- */
+
+typedef struct reason {
+    char *why;
+    size_t size;
+} reason;
+
+static json_t *parse(const char *text, size_t n) {
+    return json_loadb(text, n, 0, NULL);
+}
+
+static void refuse(void *context, const char *param, const char *text) {
+    const reason *r = context;
+    (void)param;
+    if (!*r->why) snprintf(r->why, r->size, "%s", text);
+}
+
 json_t *dataset_turns(const json_t *element, char *why, size_t size) {
-    json_t *all = json_array();
+    reason r = {why, size};
+    const message_reader reader = {.keep = true, .parse = parse, .refuse = refuse, .context = &r};
+    json_t *all = json_array(), *made = NULL;
     *why = 0;
-    if (all && add_all(all, element, why, size)) return all;
+    if (all && add_all(all, element, why, size)) made = messages_make(&reader, all, "messages");
     json_decref(all);
-    return NULL;
+    return made;
 }
 
 bool dataset_tools(const json_t *element, json_t **tools) {

@@ -1,4 +1,5 @@
-/* dataset_turns.h: an element of a data set as a list of {"role", "content"}. */
+/* dataset_turns.h: an element of a data set as a list of {"role", "content"}, as messages.h has
+ * them. */
 #ifndef MNEM_TOOLS_MNEM_DATASET_TURNS_H
 #define MNEM_TOOLS_MNEM_DATASET_TURNS_H
 

@@ -162,6 +162,18 @@ static bool refuse_end(const api_answer *answer, api_error *error) {
     return api_refuse(error, 503, NULL, "the server stops");
 }
 
+static bool refuse_cut(const api_answer *answer, api_error *error) {
+    static const char *const params[ASK_FORMS] = {[ASK_CHAT] = "max_tokens",
+                                                  [ASK_RESPONSES] = "max_output_tokens",
+                                                  [ASK_MESSAGES] = "max_tokens"};
+    const tell *t = &answer->job->tell;
+    error->code = "tool_call_cut";
+    return api_refuse(error, 400, params[t->protocol],
+                      "a call of a tool doesn't fit: the answer has its %d tokens, or the context "
+                      "is full",
+                      t->choice[answer->index].tokens);
+}
+
 /* Tokens while there is room for what they tell. */
 static void tell_tokens_of(api_job *job, api_answer *answer) {
     enum { OUT_MOST = 64 << 10 };
@@ -190,6 +202,8 @@ static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
     const tell_finish how = choice->stopped_by ? TELL_STOPPED : finish_of(answer);
     if (how == TELL_FAILED)
         refuse_end(answer, error);
+    else if (how == TELL_LENGTH && tell_is_cut(choice))
+        refuse_cut(answer, error);
     else
         tell_end(choice, how);
 }

@@ -66,6 +66,8 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .mark = a->model.mark,
                 .marks = calls || (a->model.thinks && ask->messages) ? a->model.marks : 0,
                 .n = ask->n,
+                .no_answer = ask->no_answer,
+                .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
                 .prompt_tokens = prompts->total};
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);

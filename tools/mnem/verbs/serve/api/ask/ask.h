@@ -46,12 +46,14 @@ typedef struct ask_request {
     ask_choice tool_choice;
     const char *tool_name; /* the one that must be called; NULL: any */
     bool tools_parallel;
-    json_t *arguments; /* for the template; NULL: none */
+    const json_t *allowed; /* tools that may be called, as tool_choice lists them; NULL: all */
+    json_t *arguments;     /* for the template; NULL: none */
 
     json_t *prompt; /* a text's: a string, ids, or a list of them */
 
     /* what is wanted of an answer */
     int32_t tokens; /* 0: what the context leaves */
+    bool no_answer; /* the prompt is computed, and that is all */
     int32_t n;
     bool stream, usage, logprobs, ignore_end, truncate;
     int32_t top;
@@ -77,6 +79,9 @@ typedef struct ask_defaults {
     int32_t vocab;
     bool truncate;
 } ask_defaults;
+
+/* Whether tool_choice lets a tool be called. */
+bool ask_may_call(const ask_request *ask, const char *name);
 
 /* false: error says why. json is open, and what is asked for lies in it. */
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,

@@ -108,9 +108,13 @@ bool ask_read_stop(ask_reader *r, const char *name) {
 }
 
 bool ask_read_tokens(ask_reader *r, const char *name) {
-    int64_t tokens = r->ask->tokens;
-    if (!api_get_whole(r->root, name, 1, INT32_MAX, &tokens, r->error)) return false;
-    r->ask->tokens = (int32_t)tokens;
+    const bool text = r->ask->form == ASK_TEXT || r->ask->form == ASK_COMPLETION;
+    int64_t tokens = r->ask->no_answer ? 0 : r->ask->tokens ? r->ask->tokens : -1;
+    if (!api_get_whole(r->root, name, -1, INT32_MAX, &tokens, r->error)) return false;
+    if (tokens == 0 && !text)
+        return api_refuse(r->error, 400, name, "'%s' is 0, which only texts may have", name);
+    r->ask->no_answer = tokens == 0;
+    r->ask->tokens = tokens > 0 ? (int32_t)tokens : tokens == 0 ? 1 : 0;
     return true;
 }
 

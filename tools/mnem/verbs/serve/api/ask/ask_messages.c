@@ -148,6 +148,8 @@ static bool read_choice(ask_reader *r) {
     for (int i = 0; i < 3; i++)
         if (strcmp(type, types[i]) == 0) {
             r->ask->tool_choice = (ask_choice)i;
+            if (i == ASK_TOOL_REQUIRED && !api_get(choice, "disable_parallel_tool_use"))
+                r->ask->tools_parallel = false;
             return ask_check_choice(r);
         }
     r->ask->tool_name = json_string_value(api_get(choice, "name"));

@@ -15,7 +15,7 @@ typedef struct ask_reader {
 /* How answers are chosen, streamed, and what they share. */
 bool ask_read_fields(ask_reader *reader, int32_t vocab);
 bool ask_read_stop(ask_reader *reader, const char *name);
-/* The most tokens, under a name. */
+/* The most tokens, under a name: -1: what the context leaves; 0, of texts: the prompt alone. */
 bool ask_read_tokens(ask_reader *reader, const char *name);
 /* grammar, json_schema and response_format. */
 bool ask_read_limit(ask_reader *reader);

@@ -37,17 +37,13 @@ bool ask_read_text(ask_reader *r) {
            ask_read_stop(r, "stop") && ask_read_limit(r);
 }
 
-/* -1 tokens: what the context leaves. */
 bool ask_read_completion(ask_reader *r) {
     static const char *const refused[] = {"mirostat", "input_prefix", "input_suffix", "image_data",
                                           NULL};
-    int64_t tokens = -1, top = 0;
-    if (!api_get_whole(r->root, "n_predict", -1, INT32_MAX, &tokens, r->error) ||
+    int64_t top = 0;
+    if (!ask_read_tokens(r, "n_predict") ||
         !api_get_whole(r->root, "n_probs", 0, MNEM_TOP_LOGPROBS, &top, r->error))
         return false;
-    if (tokens == 0)
-        return api_refuse(r->error, 400, "n_predict", "'n_predict' is 0: nothing is asked for");
-    if (tokens > 0) r->ask->tokens = (int32_t)tokens;
     r->ask->logprobs = top > 0;
     r->ask->top = (int32_t)top;
     return ask_read_tokens(r, "max_tokens") && read_prompt(r) && ask_refuse_known(r, refused) &&

@@ -74,13 +74,66 @@ static bool set_choice(ask_reader *r, const char *word) {
                       "'tool_choice' is none of auto, none, required, or a function's name");
 }
 
+/* ---- some of the tools ---- */
+
+/* The name of one of a list: its function's members may stand beside the type. */
+static const char *allowed_name(const json_t *tool) {
+    const json_t *function = api_get(tool, "function");
+    return json_string_value(api_get(function ? function : tool, "name"));
+}
+
+bool ask_may_call(const ask_request *ask, const char *name) {
+    const json_t *tool;
+    size_t i;
+    if (ask->tool_name) return strcmp(ask->tool_name, name) == 0;
+    json_array_foreach(ask->allowed, i, tool) {
+        if (strcmp(allowed_name(tool), name) == 0) return true;
+    }
+    return !ask->allowed;
+}
+
+/* {"mode": "auto" or "required", "tools": [...]} */
+static bool set_allowed(ask_reader *r, const json_t *allowed) {
+    const json_t *list = api_get(allowed, "tools"), *tool;
+    const char *mode = json_string_value(api_get(allowed, "mode"));
+    size_t i;
+    if (mode && strcmp(mode, "auto") != 0 && strcmp(mode, "required") != 0)
+        return api_refuse(r->error, 400, "tool_choice.mode",
+                          "'tool_choice.mode' is neither auto nor required");
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return api_refuse(r->error, 400, "tool_choice.tools",
+                          "'tool_choice.tools' is no list of tools, or empty");
+    json_array_foreach(list, i, tool) {
+        const char *name = allowed_name(tool);
+        if (!name || !r->ask->tools || !find_tool(r->ask, name))
+            return api_refuse(r->error, 400, "tool_choice.tools", "there is no tool '%.64s'",
+                              name ? name : "");
+    }
+    r->ask->allowed = list;
+    return set_choice(r, mode ? mode : "auto") && ask_check_choice(r);
+}
+
+/* One that is required is one, where nobody asks for several. */
+static bool read_choice(ask_reader *r);
 bool ask_read_choice(ask_reader *r) {
-    const json_t *choice = api_get(r->root, "tool_choice");
-    if (!api_get_bool(r->root, "parallel_tool_calls", &r->ask->tools_parallel, r->error))
+    if (!api_get_bool(r->root, "parallel_tool_calls", &r->ask->tools_parallel, r->error) ||
+        !read_choice(r))
         return false;
+    if (r->ask->tool_choice == ASK_TOOL_REQUIRED && !api_get(r->root, "parallel_tool_calls"))
+        r->ask->tools_parallel = false;
+    return true;
+}
+
+static bool read_choice(ask_reader *r) {
+    const json_t *choice = api_get(r->root, "tool_choice");
     if (!choice) return ask_check_choice(r);
     if (json_is_string(choice))
         return set_choice(r, json_string_value(choice)) && ask_check_choice(r);
+    const char *type = json_string_value(api_get(choice, "type"));
+    if (type && strcmp(type, "allowed_tools") == 0) {
+        const json_t *allowed = api_get(choice, "allowed_tools");
+        return set_allowed(r, allowed ? allowed : choice);
+    }
     const json_t *function = api_get(choice, "function");
     const char *name = json_string_value(api_get(function ? function : choice, "name"));
     if (!name) return set_choice(r, "");

@@ -148,7 +148,7 @@ static void put_tools(const ask_request *ask, const call_format *format, call_st
     api_say(&g->text, "tool ::= ");
     json_array_foreach(ask->tools, i, tool) {
         const char *name = name_of(json_object_get(tool, "function"));
-        if (ask->tool_name && strcmp(ask->tool_name, name) != 0) continue;
+        if (!ask_may_call(ask, name)) continue;
         api_say(&g->text, any ? " | " : "");
         if (g->keep) g->keep->tool = name;
         if (g->keep && strictness == CALL_ANY) call_keep_drop(g->keep, "#", "");

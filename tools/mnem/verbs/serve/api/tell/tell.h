@@ -90,6 +90,8 @@ typedef struct tell {
     char id[TELL_ID];
     int64_t created; /* seconds since 1970 began */
     bool stream, usage, logprobs, thinks, in_thought;
+    bool no_answer;                 /* no token is told */
+    bool must_call;                 /* an answer without a call is none */
     bool begun;                     /* something was written */
     const call_format *call_format; /* NULL: answers call nothing */
     call_texts call_texts;          /* which of their arguments are texts */
@@ -118,6 +120,9 @@ bool tell_failed(const tell *tell);
 /* A token, not one that ends the turn. false: the answer has met a stop string (stopped_by), and no
  * more tokens are to be told. */
 bool tell_token(tell_choice *choice, const mnem_request_token *token);
+/* Whether an answer ended within a call, or before one that is required: what there is of it is
+ * told. */
+bool tell_is_cut(tell_choice *choice);
 /* No more tokens come: what is held back is told, and why it ended. */
 void tell_end(tell_choice *choice, tell_finish finish);
 /* An answer that can't go on after some of it is out: an event. */

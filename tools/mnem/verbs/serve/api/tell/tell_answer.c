@@ -77,19 +77,32 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
     const tell *t = c->tell;
     const char *stop;
     const mnem_text piece = text_of(t, token->id);
+    if (t->no_answer) return true;
     c->tokens++;
     if (t->logprobs) tell_log_add(c, token);
     if (piece.length) join(c, piece.bytes, piece.length);
     if (c->held.length == 0) return true;
-    const size_t at = t->stops ? find_stop(c, &stop) : c->held.length;
+    /* Calls are whole, and one that is required comes. */
+    const bool stops = t->stops && c->part != TELL_CALL && !(t->must_call && !c->calls);
+    const size_t at = stops ? find_stop(c, &stop) : c->held.length;
     if (at < c->held.length) {
         c->held.length = at;
         c->stopped_by = stop;
         tell_logs_cut(c, c->told + at);
         return false;
     }
-    release(c, c->held.length - held_back(c), false);
+    release(c, c->held.length - (stops ? held_back(c) : 0), false);
     return true;
+}
+
+bool tell_is_cut(tell_choice *c) {
+    const tell *t = c->tell;
+    if (!t->call_format) return false;
+    join(c, "", 0);
+    if (c->held.length) release(c, c->held.length, true);
+    const call_state state = c->parser.state;
+    const bool between = state == CALL_COMMA || state == CALL_DONE || state == CALL_BAD;
+    return c->in_call || (c->part == TELL_CALL && !between) || (t->must_call && !c->calls);
 }
 
 void tell_end(tell_choice *c, tell_finish finish) {
@@ -101,6 +114,7 @@ void tell_end(tell_choice *c, tell_finish finish) {
     if (c->in_call) t->form->end_call(c);
     c->in_call = false;
     c->finish = c->calls && finish == TELL_STOP ? TELL_CALLS : finish;
+    if (t->no_answer) c->finish = TELL_LENGTH;
     t->form->put_finish(c);
     if (--t->choices_open > 0) return;
     if (t->stream)
