@@ -102,9 +102,7 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
     const bool high_open = mnem__node_true(mnem__schema_get(schema, MNEM__WORD_BELOW));
     if (word == MNEM__WORD_MULTIPLE_OF && n->is_integer && value->is_integer && n->integer > 0)
         return value->integer % n->integer == 0;
-    if (word == MNEM__WORD_MULTIPLE_OF)
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
-                                 "\"multipleOf\" of a fraction beside \"enum\" is not supported");
+    if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
     switch (word) {
     case MNEM__WORD_MINIMUM: return low_open ? number > n->number : number >= n->number;
