@@ -1,5 +1,5 @@
-/* test_mpi_silence.c: how long a rank of MPI may be silent: a process of this machine that is neither
- * ended nor stopped waits for a processor, and gets longer. */
+/* test_mpi_silence.c: how long a rank of MPI may be silent: a process of this machine that is
+ * neither ended nor stopped waits for a processor, and gets longer. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
  *
  * Idea: a thread tells the others now and then that this rank is alive, and misses those that
  * aren't: by silence, or at once by the process itself where it is on this machine (pidfd). A rank
- * that ends as it should says so first. A rank of this machine that is silent, but neither ended nor
- * stopped, waits for a processor: it gets PATIENCE times as long.
+ * that ends as it should says so first. A rank of this machine that is silent, but neither ended
+ * nor stopped, waits for a processor: it gets PATIENCE times as long.
  * Cost: a small message to each peer twice a second. */
 #include <fcntl.h>
 #include <poll.h>

@@ -86,6 +86,17 @@ static const match_case arrays[] = {
     {"{\"items\":[{\"type\":\"string\"}],\"additionalItems\":{\"const\":1},\"minItems\":2}",
      {"[\"a\",1]", "[\"a\",1,1]"},
      {"[\"a\"]", "[\"a\",2]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,\"a\",null,1.0]},"
+     "\"minItems\":1,\"maxItems\":2}",
+     {"[1]", "[\"a\",1]", "[null, 1]"},
+     {"[]", "[1,1]", "[1,\"a\",null]", "[2]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2,3,4,5,6,7]}}",
+     {"[]", "[7]", "[1,3,7]", "[1,2,3,4,5,6,7]"},
+     {"[1,1]", "[7,1,7]", "[8]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"boolean\"}}",
+     {"[]", "[false,true]"},
+     {"[true,true]", "[true,false,true]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":1}", {"[]", "[{}]"}, {"[1,1]"}},
     {"{\"type\":\"array\",\"contains\":{\"type\":\"null\"},\"items\":{\"type\":[\"null\","
      "\"integer\"]}}",
      {"[null]", "[1,null,2]"},
@@ -134,6 +145,25 @@ static const match_case references[] = {
      {"1", "1.0", "3.1"}},
 };
 
+static const match_case multiples[] = {
+    {"{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":10}",
+     {"14", "700", "21"},
+     {"7", "15", "-14", "14.0"}},
+    {"{\"type\":\"number\",\"multipleOf\":0.01}",
+     {"0", "1", "1.5", "1.25", "-3.10", "2.500", "123456789.99", "0.0"},
+     {"0.001", "1.255", "1.", "1e-3"}},
+    {"{\"type\":\"number\",\"multipleOf\":2.5,\"maximum\":100,\"allOf\":[{\"multipleOf\":2}]}",
+     {"10", "0", "-20", "100", "10.0"},
+     {"5", "2.5", "2", "110", "7"}},
+    {"{\"type\":\"number\",\"multipleOf\":1,\"exclusiveMinimum\":0}", {"1", "2.0"}, {"0", "1.5"}},
+    {"{\"enum\":[1,1.5,0.75,\"a\"],\"multipleOf\":0.5}", {"1", "1.5", "\"a\""}, {"0.75"}},
+};
+
+static void multiples_are_counted_in_decimal(void **state) {
+    (void)state;
+    match_cases_check(multiples, sizeof multiples / sizeof *multiples, true);
+}
+
 static void references_by_name_and_bounds_of_draft_4_are_read(void **state) {
     (void)state;
     match_cases_check(references, sizeof references / sizeof *references, true);
@@ -145,6 +175,7 @@ int main(void) {
         cmocka_unit_test(what_a_schema_does_not_admit_is_said_word_by_word),
         cmocka_unit_test(items_of_all_drafts_are_admitted),
         cmocka_unit_test(members_are_counted),
+        cmocka_unit_test(multiples_are_counted_in_decimal),
         cmocka_unit_test(references_by_name_and_bounds_of_draft_4_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,15 @@ static bool is_unique(mnem__schema *s) {
     return false;
 }
 
+static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t most) {
+    mnem__schema_parts item;
+    bool done = false;
+    if (!gather_item(s, 0, &item)) return false;
+    if (!mixed && !mnem__schema_write_unique(s, &item, least, most, &done)) return false;
+    return done || mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                     "\"uniqueItems\" is supported of an enum and of booleans");
+}
+
 bool mnem__schema_write_array(mnem__schema *s) {
     uint32_t least, most, others;
     bool contains;
@@ -156,12 +165,12 @@ bool mnem__schema_write_array(mnem__schema *s) {
     if (!read_contains(s, named, least, most, &contains)) return false;
     if (named > most) named = most;
     if (others == s->never && most > named) most = named;
-    if (is_unique(s) && most > 1)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"uniqueItems\" is not supported");
     mnem__schema_put(s, "[");
     mnem__schema_call(s, MNEM__RULE_WS);
     if (least > most) mnem__schema_put_never(s);
-    if (contains ? !put_contained(s, others) : !put_tuple(s, named, least, most, others))
+    if (is_unique(s) && most > 1) {
+        if (!write_unique(s, named || contains, least, most)) return false;
+    } else if (contains ? !put_contained(s, others) : !put_tuple(s, named, least, most, others))
         return false;
     if (most) mnem__schema_call(s, MNEM__RULE_WS);
     mnem__schema_put(s, "]");

@@ -14,7 +14,7 @@
 #define TIME  CLOCK ":[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[-+]" CLOCK ")"
 #define HEX   "[0-9a-fA-F]"
 #define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?"
-#define HOST  "(?:" LABEL "\\.){0,6}[A-Za-z](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?"
+#define HOST  "(?:" LABEL "\\.){0,4}[A-Za-z](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?"
 #define ATOM  "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
 #define EMAIL ATOM "{1,31}(?:\\." ATOM "{1,31})?@" HOST
 #define BYTE  "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -48,26 +48,27 @@
 
 static const struct {
     const char *name, *pattern;
+    uint32_t most; /* characters of the longest; 0: there is none */
 } formats[MNEM__FORMATS] = {
-    {"date", "^" DATE "$"},
-    {"time", "^" TIME "$"},
-    {"date-time", "^" DATE "T" TIME "$"},
-    {"uuid", "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$"},
-    {"email", "^" EMAIL "$"},
-    {"idn-email", "^" EMAIL "$"},
-    {"hostname", "^" HOST "$"},
-    {"idn-hostname", "^" HOST "$"},
-    {"ipv4", "^" IPV4 "$"},
-    {"ipv6", "^" IPV6 "$"},
-    {"uri", "^" URI "$"},
-    {"iri", "^" URI "$"},
-    {"uri-reference", "^" REFERENCE "$"},
-    {"iri-reference", "^" REFERENCE "$"},
-    {"uri-template", "^" REFERENCE "$"},
-    {"duration", "^" DURATION "$"},
-    {"json-pointer", "^" POINTER "$"},
-    {"relative-json-pointer", "^(?:0|[1-9]\\d*)(?:#|" POINTER ")$"},
-    {"regex", "^" REGEX "$"},
+    {"date", "^" DATE "$", 10},
+    {"time", "^" TIME "$", 24},
+    {"date-time", "^" DATE "T" TIME "$", 35},
+    {"uuid", "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$", 36},
+    {"email", "^" EMAIL "$", 218},
+    {"idn-email", "^" EMAIL "$", 218},
+    {"hostname", "^" HOST "$", 154},
+    {"idn-hostname", "^" HOST "$", 154},
+    {"ipv4", "^" IPV4 "$", 15},
+    {"ipv6", "^" IPV6 "$", 39},
+    {"uri", "^" URI "$", 0},
+    {"iri", "^" URI "$", 0},
+    {"uri-reference", "^" REFERENCE "$", 0},
+    {"iri-reference", "^" REFERENCE "$", 0},
+    {"uri-template", "^" REFERENCE "$", 0},
+    {"duration", "^" DURATION "$", 0},
+    {"json-pointer", "^" POINTER "$", 0},
+    {"relative-json-pointer", "^(?:0|[1-9]\\d*)(?:#|" POINTER ")$", 0},
+    {"regex", "^" REGEX "$", 0},
 };
 
 static int format_of(const char *name) {
@@ -78,6 +79,10 @@ static int format_of(const char *name) {
 
 bool mnem__schema_has_format(const char *name) {
     return format_of(name) >= 0;
+}
+
+uint32_t mnem__schema_format_length(const char *name) {
+    return formats[format_of(name)].most;
 }
 
 bool mnem__schema_put_format(mnem__schema *s, const char *name) {

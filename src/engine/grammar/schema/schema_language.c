@@ -14,7 +14,7 @@
 
 enum {
     GRAMMARS_MAX = 1200,
-    STATES_MAX = 8192,
+    STATES_MAX = 20000,
     WORDS_MAX = 1 << 20,
     HASHES = 4096,
     NONE = UINT32_MAX /* there are too many */

@@ -125,6 +125,7 @@ typedef struct mnem__schema {
     uint32_t refs, alls;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
     uint32_t never;                 /* a rule without a text */
+    bool documents;                 /* schemas within have an $id of their own */
     bool ref_alone;                 /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
     const mnem__schema_all *all;
@@ -233,6 +234,8 @@ typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_formats.c ---- */
 bool mnem__schema_has_format(const char *name);
+/* Characters of its longest string; 0: there is none. */
+uint32_t mnem__schema_format_length(const char *name);
 /* A string of a format: its rule is called, or it is written here. */
 bool mnem__schema_call_format(mnem__schema *schema, const char *name);
 bool mnem__schema_put_format(mnem__schema *schema, const char *name);
@@ -250,6 +253,13 @@ bool mnem__schema_write_matched_key(mnem__schema *schema, const mnem__schema_key
                                     uint32_t matched, bool *any);
 /* A quoted key that is none of n names. */
 bool mnem__schema_write_other_key(mnem__schema *schema, const char *const *name, uint32_t n);
+/* Whether a value, as it is written, is of a language. */
+bool mnem__schema_has_value(mnem__schema *schema, mnem__language *language,
+                            const mnem__node *value);
+/* ---- schema_unique.c ---- */
+/* Different items; false in *done: their values aren't few enough. */
+bool mnem__schema_write_unique(mnem__schema *schema, const mnem__schema_parts *item, uint32_t least,
+                               uint32_t most, bool *done);
 /* ---- schema_objects.c ---- */
 /* The member of an object, null included. */
 const mnem__node *mnem__schema_member(const mnem__node *object, const char *key);
@@ -258,6 +268,10 @@ bool mnem__schema_write_object(mnem__schema *schema);
 bool mnem__schema_write_array(mnem__schema *schema);
 /* ---- schema_numbers.c ---- */
 bool mnem__schema_write_number(mnem__schema *schema, bool whole);
+/* ---- schema_multiples.c ---- */
+/* Numbers that are multiples of a decimal, as a flat grammar; without exponents. */
+bool mnem__schema_put_multiples(mnem__schema *schema, const mnem__node *of);
+bool mnem__schema_is_multiple(mnem__schema *schema, const mnem__node *of, const mnem__node *value);
 /* ---- schema_decimals.c ---- */
 /* Cases of bounded numbers with a point or an exponent, behind others if there are any; returns
  * whether there are any now. */

@@ -4,7 +4,7 @@
 
 #include "engine/grammar/schema/schema_private.h"
 
-enum { REFS_MAX = 10000 };
+enum { REFS_MAX = 100000 };
 
 /* Writes a part of a pointer, up to the next /, without its escapes; false: it is too long. */
 static bool take_part(const char **at, char *part, size_t n) {
@@ -112,11 +112,24 @@ static const mnem__node *document_of(const mnem__node *node, const mnem__node *w
     return NULL;
 }
 
-static const mnem__node *find_named(const mnem__schema *s, const mnem__node *ref) {
+/* Whether a schema below has an $id of its own. */
+static bool has_documents(const mnem__node *node, const mnem__node *top) {
+    const char *id = mnem__node_text(mnem__node_get(node, "$id"), "#");
+    if (node != top && *id != '#') return true;
+    for (const mnem__node *c = node->first; c; c = c->next)
+        if (has_documents(c, top)) return true;
+    return false;
+}
+
+static const mnem__node *find_named(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, ""), *fragment = strchr(text, '#');
     const size_t name = strcspn(text, "#");
-    const mnem__node *document =
-        name ? find_document(s, s->top, text, name) : document_of(s->top, ref, s->top);
+    if (!s->refs) s->documents = has_documents(s->top, s->top);
+    const mnem__node *document = s->top;
+    if (name)
+        document = find_document(s, s->top, text, name);
+    else if (s->documents)
+        document = document_of(s->top, ref, s->top);
     if (!document) document = name ? NULL : s->top;
     if (!document || !fragment || !fragment[1]) return document;
     return fragment[1] == '/' ? find_target(document, fragment)
@@ -125,11 +138,12 @@ static const mnem__node *find_named(const mnem__schema *s, const mnem__node *ref
 
 const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, "");
-    if (++s->refs > REFS_MAX) {
+    if (s->refs == REFS_MAX) {
         mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d times \"$ref\"", REFS_MAX);
         return NULL;
     }
     const mnem__node *target = find_named(s, ref);
+    s->refs++;
     if (!target && *text == '#')
         mnem__schema_fail(s, MNEM_BAD_FILE, "\"$ref\": \"%.60s\" leads nowhere", text);
     else if (!target)

@@ -182,12 +182,14 @@ static bool read_rules(mnem__schema *s, rules *r) {
         !mnem__schema_count(s, MNEM__WORD_MAX_LENGTH, MNEM__ENDLESS, &r->most))
         return false;
     if (r->most > LENGTH_MAX) r->most = MNEM__ENDLESS;
-    r->length = r->least > 0 || r->most != MNEM__ENDLESS;
     for (uint32_t i = 0; i < s->all->count; i++)
         for (int w = 0; w < 4; w++) {
             const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
             if (n && !count_word(s, r, words[w], n)) return false;
         }
+    const uint32_t longest = r->format ? mnem__schema_format_length(r->format->text) : 0;
+    if (longest && r->most >= longest) r->most = MNEM__ENDLESS;
+    r->length = r->least > 0 || r->most != MNEM__ENDLESS;
     r->language |= r->words && r->length;
     return true;
 }
@@ -261,10 +263,10 @@ bool mnem__schema_write_string(mnem__schema *s) {
 
 /* ---- a text at hand ---- */
 
-static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
+bool mnem__schema_has_value(mnem__schema *s, mnem__language *l, const mnem__node *value) {
     mnem__draft quoted = {.bytes_max = 1 << 20}, *before = s->d;
     s->d = &quoted;
-    mnem__schema_put_quoted(s, text, strlen(text));
+    mnem__schema_put_value(s, value);
     s->d = before;
     char *bytes = mnem__arena_alloc(&s->arena, quoted.nodes + 1);
     for (uint32_t i = 0; bytes && i < quoted.edges; i++) bytes[i] = (char)quoted.edge[i].low;
@@ -272,6 +274,11 @@ static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
     if (!bytes || quoted.status != MNEM_OK) mnem__schema_no_memory(s);
     mnem__draft_fini(&quoted);
     return has;
+}
+
+static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
+    const mnem__node value = {.kind = MNEM__JSON_TEXT, .text = text, .text_bytes = strlen(text)};
+    return mnem__schema_has_value(s, l, &value);
 }
 
 bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {

@@ -29,7 +29,7 @@ static bool same_members(const mnem__node *a, const mnem__node *b) {
     return true;
 }
 
-/* The digits of a number that is whole, or so far below 2^64 that only its sign and length count. */
+/* The digits of a whole number; of another one, which is below 2^53, its sign and length count. */
 enum { DIGITS_ROOM = 320 };
 static const char *digits_of(const mnem__node *n, char room[DIGITS_ROOM]) {
     if (n->digits) return n->digits;
@@ -127,9 +127,7 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
     const bool high_open = mnem__node_true(mnem__schema_get(schema, MNEM__WORD_BELOW));
     if (word == MNEM__WORD_MULTIPLE_OF && n->is_integer && value->is_integer && n->integer > 0)
         return value->integer % n->integer == 0;
-    if (word == MNEM__WORD_MULTIPLE_OF)
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
-                                 "\"multipleOf\" of such numbers beside \"enum\" is not supported");
+    if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
     switch (word) {
     case MNEM__WORD_MINIMUM: return low_open ? side > 0 : side >= 0;
