@@ -74,18 +74,26 @@ typedef struct mnem_grammar_options {
 mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, size_t length,
                                 const mnem_grammar_options *options, mnem_grammar **grammar);
 
-/* The same of a JSON schema (2020-12): the texts are JSON values that it admits, as UTF-8. Used
- * are type, enum, const, properties, required, additionalProperties, items, prefixItems, minItems,
- * maxItems, anyOf, oneOf whose cases exclude one another, allOf of one, $ref within the schema,
- * minLength, maxLength, pattern, format (date, time, date-time, uuid), minimum, maximum and
- * their exclusive ones; every other word that constrains is MNEM_UNSUPPORTED, named with its place.
- * What is written is narrower than what a schema admits: members in the order of the schema, others
- * only where additionalProperties is given or properties isn't; at most one blank, or a line break
- * and 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19
- * digits before the point and 27 behind it, and exponents of two; no escaped surrogates. A bounded
- * number with a point or an exponent has up to 15 significant digits, a magnitude of 1e-9 to 1e19
- * (or is 0), and the forms of Python's json.dumps and of JavaScript's JSON.stringify, with up to 6
- * zeros more: exponents below 1e-4 and from 1e16 on.
+/* The same of a JSON schema (drafts 4 to 2020-12): the texts are JSON values that it admits, as
+ * UTF-8. Used are type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf,
+ * oneOf, if, then, else, dependencies and its successors, not of what can be negated; properties,
+ * required, additionalProperties, patternProperties, propertyNames, minProperties, maxProperties;
+ * items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems (of an enum);
+ * minLength, maxLength, pattern, format (those of 2020-12); minimum, maximum, their exclusive
+ * ones, multipleOf: beside one another, too. Every other word that constrains is MNEM_UNSUPPORTED,
+ * named with its place. Words that no draft defines, formats too, and those that constrain
+ * nothing, are ignored; so is a maxLength beyond a million.
+ * What is written is narrower than what a schema admits: members in the order of the schema,
+ * others only where additionalProperties is given or properties isn't; of a "not" that can't be
+ * said whole (numbers that aren't whole) the part that can; at most one blank, or a line break and
+ * 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19 digits
+ * before the point and 27 behind it, and exponents of two; no escaped surrogates; where patterns
+ * or formats count, a character's shortest form; hosts of up to 5 labels of 30 characters, URIs
+ * without literal addresses, of regular expressions a part; unique items of more than five values
+ * in the order of the schema; multiples without exponents. A bounded number with a point or an
+ * exponent has up to 15 significant digits, a magnitude of 1e-9 to 1e19 (or is 0), and the forms
+ * of Python's json.dumps and of JavaScript's JSON.stringify, with up to 6 zeros more: exponents
+ * below 1e-4 and from 1e16 on.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

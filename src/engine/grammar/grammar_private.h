@@ -1,9 +1,11 @@
 /* grammar_private.h: a grammar's parts. Each file below uses those above it only:
  *
- *     grammar_draft     what is written, item by item
- *     gbnf              text to a draft
- *     grammar_raw       JSON strings of a draft to the texts that they stand for
- *     schema_pattern, schema_strings, schema_numbers, schema_objects, schema    JSON to one
+ *     draft/            what is written, item by item, GBNF to that, and JSON strings
+ *                       of that to the texts that they stand for
+ *     schema/           JSON schemas to that: schema_refs, _merge, _negate, _cases, _validate find
+ *                       out which schemas a value has to fit; _pattern, _lookahead, _language,
+ *                       _formats, _keys, _strings, _numbers, _decimals, _objects, _arrays and
+ *                       schema write it
  *     grammar_link      a draft to a program
  *     grammar_work      places in a program, byte after byte          token_set
  *     grammar           the public calls about a grammar
@@ -11,7 +13,9 @@
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PRIVATE_H
 #define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PRIVATE_H
 
+#include "engine/grammar/draft/gbnf.h"
 #include "engine/grammar/grammar_work.h"
+#include "engine/grammar/schema/schema_write.h"
 #include "engine/grammar/token_set.h"
 
 enum { MNEM__CACHED_WORDS = 256 }; /* a state of more isn't cached: it won't come again */
@@ -33,17 +37,5 @@ struct mnem_grammar {
     uint64_t slots, slot_bytes;
     uint64_t masks, masks_cached;
 };
-
-/* A rule of the draft that a text may use by a name, where it has none of that name itself. */
-typedef struct mnem__gbnf_given {
-    const char *name; /* NULL ends a list */
-    uint32_t rule;
-} mnem__gbnf_given;
-/* Writes GBNF into a draft, and finds the rules of count names. given: NULL, or a list. A failure
- * has its line and column. */
-mnem_status mnem__gbnf_write(mnem_text text, mnem__draft *draft, const mnem__gbnf_given *given,
-                             const char *const *names, uint32_t count, uint32_t *rules);
-/* Writes a schema into a draft. A failure has its place. */
-mnem_status mnem__schema_write(mnem_text json, mnem__draft *draft, uint32_t *root);
 
 #endif

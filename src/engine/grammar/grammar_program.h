@@ -5,7 +5,7 @@
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PROGRAM_H
 #define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PROGRAM_H
 
-#include "engine/grammar/grammar_draft.h"
+#include "engine/grammar/draft/grammar_draft.h"
 
 typedef enum mnem__node_op {
     MNEM__NODE_BYTES, /* edges [a, a + b), of which no two have the same byte */

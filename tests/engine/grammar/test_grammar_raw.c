@@ -89,10 +89,6 @@ static void what_has_no_strings_is_refused(void **state) {
     assert_int_equal(create("{\"type\": \"integer\"}", mark, NULL, &grammar), MNEM_BAD_FILE);
     assert_int_equal(create("{\"type\": \"string\"}", "\"", NULL, &grammar), MNEM_INVALID);
     assert_int_equal(create("{\"type\": \"string\"}", "", NULL, &grammar), MNEM_INVALID);
-    assert_int_equal(create("{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"anyOf\": [{\"$ref\": "
-                            "\"#/$defs/a\"}, {\"type\": \"string\"}]}}}",
-                            mark, NULL, &grammar),
-                     MNEM_UNSUPPORTED);
 }
 
 static void long_texts_meet_the_bound_of_bytes(void **state) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "engine/grammar/grammar_private.h"
+#include "engine/grammar/draft/gbnf.h"
 #include "model/token/id_table.h"
 
 enum { DEPTH_MAX = 100, COUNT_MAX = 100000000 };

@@ -15,7 +15,7 @@
  * Calls are followed, so a rule may stand in the output several times. Escapes of characters that
  * need none (\/, \u0041) are left out: the character itself is there as well. U+0000 is left out.
  * Cost: linear in the states; they take up to as many bytes as the draft may. */
-#include "engine/grammar/grammar_raw.h"
+#include "engine/grammar/draft/grammar_raw.h"
 
 #include <string.h>
 
@@ -288,19 +288,20 @@ static uint32_t put_bytes_node(raw *r, const moves *m, uint32_t base) {
     const uint32_t first = d->edges, here = d->nodes;
     for (uint32_t i = 0; i < m->edges; i++) {
         const uint32_t to = base + r->at[m->edge[i].to];
-        mnem__draft_put_edge(d, m->edge[i].low, m->edge[i].high, (int32_t)to - (int32_t)here);
+        mnem__draft_edge_put(
+            d, (mnem__edge){m->edge[i].low, m->edge[i].high, (int32_t)to - (int32_t)here});
     }
-    return mnem__draft_put(d, MNEM__DRAFT_BYTES, (int32_t)first, (int32_t)m->edges);
+    return mnem__draft_node_put(d, MNEM__DRAFT_BYTES, (int32_t)first, (int32_t)m->edges);
 }
 
 static void put_nodes(raw *r, const moves *m, uint32_t base) {
     mnem__draft *d = r->d;
-    if (m->ends) mnem__draft_put(d, MNEM__DRAFT_RETURN, 0, 0);
+    if (m->ends) mnem__draft_node_put(d, MNEM__DRAFT_RETURN, 0, 0);
     if (m->ends) return;
     for (uint32_t i = 0; i < m->epsilons; i++) {
         const int32_t far = (int32_t)(base + r->at[m->epsilon[i]]) - (int32_t)d->nodes;
         const bool last = i + 1 == m->epsilons && !m->edges;
-        mnem__draft_put(d, last ? MNEM__DRAFT_JUMP : MNEM__DRAFT_SPLIT, far, last ? 0 : 1);
+        mnem__draft_node_put(d, last ? MNEM__DRAFT_JUMP : MNEM__DRAFT_SPLIT, far, last ? 0 : 1);
     }
     if (m->edges || !m->epsilons) put_bytes_node(r, m, base);
 }

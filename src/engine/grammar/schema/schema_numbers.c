@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_language.h"
 
 enum { DIGITS_MAX = 19 };
 #define WHOLE_MAX INT64_C(1000000000000000000) /* of DIGITS_MAX digits */
@@ -153,23 +153,43 @@ static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-bool mnem__schema_write_number(mnem__schema *s, bool whole) {
+static bool put_numbers(mnem__schema *s, bool whole) {
     bounds b;
-    bool bounded = false;
-    for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++) bounded |= s->word[w] != NULL;
-    if (!bounded) {
-        mnem__schema_call(s, whole ? MNEM__RULE_INTEGER : MNEM__RULE_NUMBER);
-        return mnem__schema_is_fine(s);
-    }
     if (!read_bounds(s, &b)) return false;
     mnem__choice choice = mnem__draft_choose(s->d);
     bool any = put_case(s, &choice, false, "", larger(b.low, 0), b.high);
     any = put_case(s, &choice, any, "-", larger(-b.high, 1), -b.low);
     if (!whole) any = mnem__schema_put_decimals(s, &choice, any);
+    if (!any) mnem__schema_put_never(s);
     mnem__draft_chosen(s->d, &choice);
-    if (!any)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "no number that is written here lies between "
-                                 "its bounds");
+    return mnem__schema_is_fine(s);
+}
+
+/* Numbers between the bounds that are multiples of what each part says. */
+static bool add_multiples(mnem__schema *s, mnem__language *l, bool whole) {
+    if (!mnem__language_next(l, true) || !put_numbers(s, whole)) return false;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *of = mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_MULTIPLE_OF);
+        if (!of) continue;
+        if (!mnem__language_next(l, true) || !mnem__schema_put_multiples(s, of)) return false;
+    }
+    return true;
+}
+
+static bool write_multiples(mnem__schema *s, bool whole) {
+    bool any;
+    mnem__language *l = mnem__language_open(s);
+    if (!l) return false;
+    const bool fine = add_multiples(s, l, whole) && mnem__language_write(l, &any);
+    mnem__language_close(l);
+    return fine && mnem__schema_is_fine(s);
+}
+
+bool mnem__schema_write_number(mnem__schema *s, bool whole) {
+    bool bounded = false;
+    if (s->word[MNEM__WORD_MULTIPLE_OF]) return write_multiples(s, whole);
+    for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++) bounded |= s->word[w] != NULL;
+    if (bounded) return put_numbers(s, whole);
+    mnem__schema_call(s, whole ? MNEM__RULE_INTEGER : MNEM__RULE_NUMBER);
     return mnem__schema_is_fine(s);
 }

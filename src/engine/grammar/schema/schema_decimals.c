@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/grammar/schema_private.h"
+#include "engine/grammar/schema/schema_private.h"
 
 enum {
     PLACES = 15,
@@ -269,7 +269,8 @@ static bool put_sign(mnem__schema *s, mnem__choice *choice, bool any, const char
     for (int i = 0; i < MNEM__POWERS; i++) {
         if (!interval(low, high, POWER_LEAST + i, first, last)) continue;
         any = next_case(s, choice, any, sign);
-        if (strcmp(first, digits_least) != 0 || strcmp(last, digits_most) != 0) {
+        const bool cut = strcmp(first, digits_least) != 0 || strcmp(last, digits_most) != 0;
+        if (cut || s->d->flat) {
             put_power(s->d, POWER_LEAST + i, first, last);
             continue;
         }

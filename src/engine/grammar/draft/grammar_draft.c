@@ -4,7 +4,7 @@
  * rule of it and copies the call: {1000} inside {1000} is 2,000 nodes, not a million. What is still
  * too large ends in MNEM_OVER_BUDGET before it is made.
  * Cost: 12 bytes a node, 8 an edge; a character between others takes up to 8 nodes. */
-#include "engine/grammar/grammar_draft.h"
+#include "engine/grammar/draft/grammar_draft.h"
 
 #include <string.h>
 
@@ -58,12 +58,12 @@ static void put_edge(mnem__draft *d, mnem__edge edge) {
         d->edge[d->edges++] = edge;
 }
 
-uint32_t mnem__draft_put(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
+uint32_t mnem__draft_node_put(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
     return put(d, op, x, y);
 }
 
-void mnem__draft_put_edge(mnem__draft *d, uint8_t low, uint8_t high, int32_t to) {
-    put_edge(d, (mnem__edge){low, high, to});
+void mnem__draft_edge_put(mnem__draft *d, mnem__edge edge) {
+    put_edge(d, edge);
 }
 
 static int32_t far(uint32_t from, uint32_t to) {
@@ -338,7 +338,7 @@ void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t 
         return;
     }
     const uint32_t times = most == MNEM__ENDLESS ? least : most;
-    if (d->nodes - item > 2 && (uint64_t)(d->nodes - item) * times > COPIED_NODES) {
+    if (!d->flat && d->nodes - item > 2 && (uint64_t)(d->nodes - item) * times > COPIED_NODES) {
         item = outline(d, item);
         if (d->status != MNEM_OK) return;
     }

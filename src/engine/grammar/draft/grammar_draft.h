@@ -8,8 +8,8 @@
  *     JUMP    one way, without a byte                    CALL    a rule, then the next node
  *
  * A failure sticks in status: whoever writes looks there now and then. */
-#ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_DRAFT_H
-#define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_DRAFT_H
+#ifndef MNEM_SRC_ENGINE_GRAMMAR_DRAFT_GRAMMAR_DRAFT_H
+#define MNEM_SRC_ENGINE_GRAMMAR_DRAFT_GRAMMAR_DRAFT_H
 
 #include "base/error.h"
 
@@ -45,6 +45,7 @@ typedef struct mnem__draft {
     uint64_t bytes_max;                  /* of all */
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
+    bool flat; /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;
 
@@ -57,9 +58,9 @@ uint32_t mnem__draft_rule(mnem__draft *draft);
 void mnem__draft_begin(mnem__draft *draft, uint32_t rule);
 void mnem__draft_end(mnem__draft *draft);
 
-/* A node or an edge as it is, behind the others; returns where the node is. */
-uint32_t mnem__draft_put(mnem__draft *draft, mnem__draft_op op, int32_t x, int32_t y);
-void mnem__draft_put_edge(mnem__draft *draft, uint8_t low, uint8_t high, int32_t to);
+/* A node as it is, and an edge of the last one; returns which it is. */
+uint32_t mnem__draft_node_put(mnem__draft *draft, mnem__draft_op op, int32_t x, int32_t y);
+void mnem__draft_edge_put(mnem__draft *draft, mnem__edge edge);
 
 void mnem__draft_text(mnem__draft *draft, const char *bytes, size_t n);
 void mnem__draft_call(mnem__draft *draft, uint32_t rule);

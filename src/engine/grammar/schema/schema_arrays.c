@@ -1,0 +1,178 @@
+/* schema_arrays.c: the first items one by one, then those of one schema. */
+#include "base/heap.h"
+#include "engine/grammar/schema/schema_private.h"
+
+enum { TUPLE_MAX = 1000 };
+
+/* The schemas of a part's first items, and of the others; NULL: any. Up to draft 2019-09 "items"
+ * is a list for the first, "additionalItems" is for the others. */
+typedef struct tuple {
+    const mnem__node *first, *others;
+} tuple;
+
+static bool read_tuple(mnem__schema *s, const mnem__node *part, tuple *t) {
+    const mnem__node *items = mnem__schema_says(s, part, MNEM__WORD_ITEMS);
+    const mnem__node *prefix = mnem__schema_says(s, part, MNEM__WORD_PREFIX_ITEMS);
+    const bool list = items && items->kind == MNEM__JSON_LIST;
+    *t = (tuple){prefix ? prefix : list ? items : NULL, list ? NULL : items};
+    if (list) t->others = mnem__schema_says(s, part, MNEM__WORD_ADDITIONAL_ITEMS);
+    if (t->first && t->first->kind != MNEM__JSON_LIST)
+        return mnem__schema_bad(s, "\"prefixItems\" is no list");
+    return true;
+}
+
+/* What the parts say of item i. */
+static bool gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *parts) {
+    parts->count = 0;
+    parts->never = false;
+    for (uint32_t k = 0; k < s->all->count; k++) {
+        tuple t;
+        if (!read_tuple(s, s->all->part[k].node, &t)) return false;
+        const mnem__node *own =
+            t.first && i < t.first->count ? mnem__node_at(t.first, i) : t.others;
+        if (t.first && i < t.first->count && !own) return mnem__schema_bad(s, "an item is null");
+        if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
+    }
+    return true;
+}
+
+static bool rule_of_item(mnem__schema *s, uint32_t i, uint32_t *rule) {
+    mnem__schema_parts parts;
+    if (!gather_item(s, i, &parts)) return false;
+    *rule = mnem__schema_rule_of(s, &parts);
+    return s->status == MNEM_OK;
+}
+
+static void put_item(mnem__schema *s, uint32_t rule, bool behind) {
+    if (behind) {
+        mnem__schema_put(s, ",");
+        mnem__schema_call(s, MNEM__RULE_WS);
+    }
+    mnem__draft_call(s->d, rule);
+}
+
+/* Items of one rule: the first few must come; behind: one is there already. */
+static void put_items(mnem__schema *s, uint32_t rule, bool behind, uint32_t least, uint32_t most) {
+    const uint32_t whole = mnem__draft_item(s->d);
+    const uint32_t one = !behind;
+    if (most == 0) return;
+    if (one) put_item(s, rule, false);
+    const uint32_t item = mnem__draft_item(s->d);
+    put_item(s, rule, true);
+    mnem__draft_repeat(s->d, item, least > one ? least - one : 0,
+                       most == MNEM__ENDLESS ? most : most - one);
+    if (one && least == 0) mnem__draft_repeat(s->d, whole, 0, 1);
+}
+
+/* The first items, each only behind the one before; items that need not come may end the list. */
+static bool put_tuple(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,
+                      uint32_t others) {
+    uint32_t *end = mnem__arena_alloc(&s->arena, (named + 1) * sizeof *end), ends = 0, rule;
+    if (!end) return mnem__schema_no_memory(s);
+    for (uint32_t i = 0; i < named; i++) {
+        if (!rule_of_item(s, i, &rule)) return false;
+        if (i >= least) end[ends++] = mnem__draft_split(s->d);
+        put_item(s, rule, i > 0);
+    }
+    if (most > named)
+        put_items(s, others, named > 0, least > named ? least - named : 0,
+                  most == MNEM__ENDLESS ? most : most - named);
+    for (uint32_t i = 0; i < ends; i++) mnem__draft_land(s->d, end[i]);
+    return mnem__schema_is_fine(s);
+}
+
+static uint32_t named_items(mnem__schema *s) {
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        tuple t;
+        if (!read_tuple(s, s->all->part[i].node, &t)) return 0;
+        if (t.first && t.first->count > named) named = t.first->count;
+    }
+    return named;
+}
+
+/* Some items, one that the schema wants, and others. */
+static bool put_contained(mnem__schema *s, uint32_t rule) {
+    mnem__schema_parts parts;
+    if (!gather_item(s, 0, &parts)) return false;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *part = s->all->part[i].node;
+        const mnem__node *contains = mnem__schema_says(s, part, MNEM__WORD_CONTAINS);
+        if (contains && !mnem__schema_gather(s, &parts, contains, MNEM__SCHEMA_NO_PARENT))
+            return false;
+    }
+    const uint32_t before = mnem__draft_item(s->d);
+    mnem__draft_call(s->d, rule);
+    mnem__schema_put(s, ",");
+    mnem__schema_call(s, MNEM__RULE_WS);
+    mnem__draft_repeat(s->d, before, 0, MNEM__ENDLESS);
+    mnem__draft_call(s->d, mnem__schema_rule_of(s, &parts));
+    put_items(s, rule, true, 0, MNEM__ENDLESS);
+    return mnem__schema_is_fine(s);
+}
+
+static bool read_contains(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,
+                          bool *contains) {
+    uint32_t count = 0;
+    *contains = false;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *part = s->all->part[i].node;
+        if (!mnem__schema_says(s, part, MNEM__WORD_CONTAINS)) continue;
+        if (mnem__node_number(mnem__node_get(part, "minContains"), 1) == 0 &&
+            !mnem__node_get(part, "maxContains"))
+            continue;
+        count++;
+        *contains = true;
+        if (mnem__node_number(mnem__node_get(part, "minContains"), 1) != 1 ||
+            mnem__node_get(part, "maxContains"))
+            return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                     "\"minContains\" and \"maxContains\" are not supported");
+    }
+    if (!*contains) return true;
+    if (count > 1 || named || least > 1 || most != MNEM__ENDLESS)
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"contains\" beside a count of items or another is not "
+                                 "supported");
+    return true;
+}
+
+static bool is_unique(mnem__schema *s) {
+    for (uint32_t i = 0; i < s->all->count; i++)
+        if (mnem__node_true(mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_UNIQUE_ITEMS)))
+            return true;
+    return false;
+}
+
+static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t most) {
+    mnem__schema_parts item;
+    bool done = false;
+    if (!gather_item(s, 0, &item)) return false;
+    if (!mixed && !mnem__schema_write_unique(s, &item, least, most, &done)) return false;
+    return done || mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                     "\"uniqueItems\" is supported of an enum and of booleans");
+}
+
+bool mnem__schema_write_array(mnem__schema *s) {
+    uint32_t least, most, others;
+    bool contains;
+    if (!mnem__schema_count(s, MNEM__WORD_MIN_ITEMS, 0, &least) ||
+        !mnem__schema_count(s, MNEM__WORD_MAX_ITEMS, MNEM__ENDLESS, &most))
+        return false;
+    uint32_t named = named_items(s);
+    if (named > TUPLE_MAX)
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "a list of more than %d schemas", TUPLE_MAX);
+    if (!rule_of_item(s, named, &others)) return false;
+    if (!read_contains(s, named, least, most, &contains)) return false;
+    if (named > most) named = most;
+    if (others == s->never && most > named) most = named;
+    mnem__schema_put(s, "[");
+    mnem__schema_call(s, MNEM__RULE_WS);
+    if (least > most) mnem__schema_put_never(s);
+    if (is_unique(s) && most > 1) {
+        if (!write_unique(s, named || contains, least, most)) return false;
+    } else if (contains ? !put_contained(s, others) : !put_tuple(s, named, least, most, others))
+        return false;
+    if (most) mnem__schema_call(s, MNEM__RULE_WS);
+    mnem__schema_put(s, "]");
+    return mnem__schema_is_fine(s);
+}

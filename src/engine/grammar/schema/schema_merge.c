@@ -1,0 +1,197 @@
+/* schema_merge.c: what a schema, its $ref and its allOf say together, as one conjunction.
+ *
+ * The idea: a conjunction is a list of schemas of the text (or of cases made of them). The schema
+ * of a member is again a conjunction: of what each part says about that member. A list that was
+ * made before is the same rule, and schemas are finite, so that recursion ends.
+ * Words that a conjunction has several times: the strictest bound counts; types are cut; what else
+ * there is, its writer takes from every part. */
+#include "base/heap.h"
+#include "engine/grammar/schema/schema_private.h"
+
+enum { ALLS_MAX = 20000 };
+
+const char *const mnem__schema_words[MNEM__WORD_COUNT] = {
+#define MNEM__SCHEMA_TEXT(name, text) text,
+    MNEM__SCHEMA_WORDS(MNEM__SCHEMA_TEXT)
+#undef MNEM__SCHEMA_TEXT
+};
+
+const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word word) {
+    const mnem__node *found = NULL;
+    if (node->kind != MNEM__JSON_OBJECT) return NULL;
+    for (const mnem__node *n = node->first; n; n = n->next)
+        if (strcmp(n->key, mnem__schema_words[word]) == 0) found = n;
+    return found;
+}
+
+const mnem__node *mnem__schema_says(const mnem__schema *s, const mnem__node *node,
+                                    mnem__schema_word word) {
+    if (s->ref_alone && mnem__schema_get(node, MNEM__WORD_REF)) return NULL;
+    return mnem__schema_get(node, word);
+}
+
+/* ---- gathering ---- */
+
+/* What a part's own parents are waiting for can't be reached through it: a schema that leads to
+ * itself without a value between admits nothing more by that. */
+static bool is_ancestor(const mnem__schema_parts *p, uint32_t part, uint32_t of) {
+    while (of != part && p->part[of].parent != of) of = p->part[of].parent;
+    return of == part;
+}
+
+static bool gather_lists(mnem__schema *s, mnem__schema_parts *p, const mnem__node *node,
+                         uint32_t at) {
+    const mnem__node *ref = mnem__schema_get(node, MNEM__WORD_REF);
+    const mnem__node *list = mnem__schema_get(node, MNEM__WORD_ALL_OF);
+    if (ref) {
+        const mnem__node *target = mnem__schema_target(s, ref);
+        if (!target || !mnem__schema_gather(s, p, target, at)) return false;
+    }
+    if (!list || (ref && s->ref_alone)) return true;
+    if (list->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"allOf\" is no list");
+    for (const mnem__node *n = list->first; n; n = n->next)
+        if (!mnem__schema_gather(s, p, n, at)) return false;
+    return true;
+}
+
+bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__node *node,
+                         uint32_t parent) {
+    if (node->kind == MNEM__JSON_TRUE) return true;
+    if (node->kind == MNEM__JSON_FALSE) return p->never = true;
+    s->node = node;
+    if (node->kind != MNEM__JSON_OBJECT)
+        return mnem__schema_bad(s, "a schema is an object, true or false");
+    if (!mnem__schema_spend(s, p->count + node->count)) return false;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->part[i].node == node) {
+            if (p->count > parent && is_ancestor(p, i, parent)) p->never = true;
+            return true;
+        }
+    if (p->count == MNEM__SCHEMA_PARTS_MAX)
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d schemas for one value",
+                                 MNEM__SCHEMA_PARTS_MAX);
+    const uint32_t at = p->count++;
+    p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at};
+    return gather_lists(s, p, node, at);
+}
+
+/* ---- conjunctions that were made before ---- */
+
+static uint32_t hash_of(const mnem__schema_parts *p) {
+    uint64_t hash = p->count;
+    for (uint32_t i = 0; i < p->count; i++)
+        hash = (hash ^ (uintptr_t)p->part[i].node ^ p->part[i].done) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 40) % MNEM__SCHEMA_HASHES;
+}
+
+static bool is_all(const mnem__schema_all *a, const mnem__schema_parts *p) {
+    if (a->count != p->count) return false;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (a->part[i].node != p->part[i].node || a->part[i].done != p->part[i].done ||
+            a->part[i].parent != p->part[i].parent)
+            return false;
+    return true;
+}
+
+static mnem__schema_all *make_all(mnem__schema *s, const mnem__schema_parts *p) {
+    const size_t bytes = p->count * sizeof *p->part;
+    mnem__schema_all *a = mnem__arena_alloc(&s->arena, sizeof *a);
+    if (a) a->part = mnem__arena_alloc(&s->arena, bytes);
+    if (!a || !a->part) {
+        mnem__schema_no_memory(s);
+        return NULL;
+    }
+    memcpy(a->part, p->part, bytes);
+    a->count = p->count;
+    a->rule = mnem__draft_rule(s->d);
+    a->todo = s->todo;
+    s->todo = a;
+    return a;
+}
+
+static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
+    mnem__schema_all **place = &s->all_of_hash[hash_of(p)];
+    for (mnem__schema_all *a = *place; a; a = a->same)
+        if (is_all(a, p)) return a;
+    if (++s->alls > ALLS_MAX || s->arena.bytes > s->d->bytes_max) {
+        mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema is too large up to here");
+        return NULL;
+    }
+    mnem__schema_all *a = make_all(s, p);
+    if (!a) return NULL;
+    a->same = *place;
+    *place = a;
+    return a;
+}
+
+void mnem__schema_put_never(mnem__schema *s) {
+    mnem__draft_class(s->d, NULL, 0);
+}
+
+uint32_t mnem__schema_rule_of(mnem__schema *s, const mnem__schema_parts *p) {
+    if (p->never || s->status != MNEM_OK) return s->never;
+    if (p->count == 0) return s->common[MNEM__RULE_VALUE];
+    const mnem__schema_all *a = all_of(s, p);
+    return a ? a->rule : s->never;
+}
+
+/* ---- words ---- */
+
+static bool is_below(const mnem__node *a, const mnem__node *b) {
+    if (a->is_integer && b->is_integer) return a->integer < b->integer;
+    return a->number < b->number;
+}
+
+/* Whether a bound is stricter than another of its word. */
+static bool is_stricter(mnem__schema_word word, const mnem__node *a, const mnem__node *b) {
+    switch (word) {
+    case MNEM__WORD_MIN_PROPERTIES:
+    case MNEM__WORD_MIN_ITEMS:
+    case MNEM__WORD_MIN_LENGTH:
+    case MNEM__WORD_MINIMUM:
+    case MNEM__WORD_ABOVE: return is_below(b, a);
+    case MNEM__WORD_MAX_PROPERTIES:
+    case MNEM__WORD_MAX_ITEMS:
+    case MNEM__WORD_MAX_LENGTH:
+    case MNEM__WORD_MAXIMUM:
+    case MNEM__WORD_BELOW: return is_below(a, b);
+    default: return false;
+    }
+}
+
+/* Draft 4 has true beside "minimum" for a bound that is left out. */
+static mnem__schema_word bound_word(const mnem__node *schema, mnem__schema_word word) {
+    const bool low = word == MNEM__WORD_MINIMUM;
+    const mnem__schema_word open = low ? MNEM__WORD_ABOVE : MNEM__WORD_BELOW;
+    if (!low && word != MNEM__WORD_MAXIMUM) return word;
+    return mnem__node_true(mnem__schema_get(schema, open)) ? open : word;
+}
+
+static bool read_word(mnem__schema *s, const mnem__node *schema, mnem__schema_word word) {
+    const mnem__node *node = mnem__schema_get(schema, word);
+    if (!node) return true;
+    const bool open = word == MNEM__WORD_ABOVE || word == MNEM__WORD_BELOW;
+    if (open && mnem__node_is_flag(node)) return true;
+    if (word >= MNEM__WORD_DYNAMIC_REF)
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"%s\" is not supported",
+                                 mnem__schema_words[word]);
+    word = bound_word(schema, word);
+    const mnem__node *old = s->word[word];
+    if (!old || is_stricter(word, node, old)) s->word[word] = node;
+    return true;
+}
+
+bool mnem__schema_read_words(mnem__schema *s) {
+    memset(s->word, 0, sizeof s->word);
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *schema = s->all->part[i].node;
+        s->node = schema;
+        if (!mnem__schema_says(s, schema, MNEM__WORD_REF) &&
+            mnem__schema_get(schema, MNEM__WORD_REF))
+            continue;
+        for (int w = 0; w < MNEM__WORD_COUNT; w++)
+            if (!read_word(s, schema, (mnem__schema_word)w)) return false;
+    }
+    s->node = s->all->part[0].node;
+    return true;
+}

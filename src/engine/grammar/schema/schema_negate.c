@@ -1,0 +1,224 @@
+/* schema_negate.c: what a schema doesn't admit, as schemas of which one fits.
+ *
+ * Each word fails by itself: a value has another type, or lacks a member, or has one whose schema
+ * is negated in turn. A part that no schema can say (a number that isn't whole) is left out, so
+ * that less is written; a word that can't be negated at all is refused by its name. */
+#include "base/heap.h"
+#include "engine/grammar/schema/schema_private.h"
+
+mnem__node *mnem__schema_new(mnem__schema *s, int kind) {
+    mnem__node *node = mnem__arena_alloc(&s->arena, sizeof *node);
+    if (!node || s->arena.bytes > 2 * s->d->bytes_max) {
+        mnem__schema_no_memory(s);
+        return NULL;
+    }
+    *node = (mnem__node){.kind = (uint8_t)kind, .text = ""};
+    return node;
+}
+
+mnem__node *mnem__schema_add(mnem__schema *s, mnem__node *to, const char *key,
+                             const mnem__node *node) {
+    mnem__node *copy = mnem__schema_new(s, node->kind);
+    if (!copy) return NULL;
+    *copy = *node;
+    copy->key = key;
+    copy->next = NULL;
+    if (to->last)
+        to->last->next = copy;
+    else
+        to->first = copy;
+    to->last = copy;
+    to->count++;
+    return copy;
+}
+
+/* Adds {key: node} to a list; returns it, to be added to. */
+static mnem__node *add_with(mnem__schema *s, mnem__node *list, const char *key,
+                            const mnem__node *node) {
+    mnem__node *object = mnem__schema_new(s, MNEM__JSON_OBJECT);
+    if (!object) return NULL;
+    object = mnem__schema_add(s, list, NULL, object);
+    return object && mnem__schema_add(s, object, key, node) ? object : NULL;
+}
+
+static mnem__node *text_node(mnem__schema *s, const char *text) {
+    mnem__node *node = mnem__schema_new(s, MNEM__JSON_TEXT);
+    if (!node) return NULL;
+    node->text = text;
+    node->text_bytes = strlen(text);
+    return node;
+}
+
+static bool type_list(mnem__schema *s, mnem__node *out, uint32_t bits) {
+    static const char *const types[] = {"object",  "array",   "string", "number",
+                                        "integer", "boolean", "null"};
+    mnem__node *list = mnem__schema_new(s, MNEM__JSON_LIST);
+    if (!list || !bits) return list != NULL;
+    for (int i = 0; i < MNEM__TYPE_COUNT; i++) {
+        mnem__node *text = bits >> i & 1 ? text_node(s, types[i]) : NULL;
+        if (bits >> i & 1 && (!text || !mnem__schema_add(s, list, NULL, text))) return false;
+    }
+    return add_with(s, out, "type", list) != NULL;
+}
+
+static bool not_type(mnem__schema *s, mnem__node *out, const mnem__node *type) {
+    const uint32_t numbers = UINT32_C(1) << MNEM__TYPE_NUMBER | UINT32_C(1) << MNEM__TYPE_INTEGER;
+    uint32_t bits;
+    if (!mnem__schema_types(s, type, &bits)) return false;
+    if (bits & numbers) bits |= numbers; /* a number that isn't whole: left out */
+    return type_list(s, out, MNEM__TYPE_ALL & ~bits);
+}
+
+/* {"type": name, key: node} */
+static bool add_typed(mnem__schema *s, mnem__node *out, const char *name, const char *key,
+                      const mnem__node *node) {
+    const mnem__node *type = text_node(s, name);
+    mnem__node *object = type ? add_with(s, out, "type", type) : NULL;
+    return object && mnem__schema_add(s, object, key, node);
+}
+
+static mnem__node *not_node(mnem__schema *s, const mnem__node *node) {
+    mnem__node *object = mnem__schema_new(s, MNEM__JSON_OBJECT);
+    return object && mnem__schema_add(s, object, "not", node) ? object : NULL;
+}
+
+/* {"type": "object", "properties": {key: node}, "required": [key]} or without "required". */
+static bool add_member(mnem__schema *s, mnem__node *out, const char *key, const mnem__node *node,
+                       bool required) {
+    mnem__node *members = mnem__schema_new(s, MNEM__JSON_OBJECT);
+    mnem__node *names = mnem__schema_new(s, MNEM__JSON_LIST), *name = text_node(s, key);
+    if (!members || !names || !name || !mnem__schema_add(s, members, key, node)) return false;
+    if (!add_typed(s, out, "object", "properties", members)) return false;
+    if (!required) return true;
+    return mnem__schema_add(s, names, NULL, name) &&
+           mnem__schema_add(s, out->last, "required", names);
+}
+
+static bool not_required(mnem__schema *s, mnem__node *out, const mnem__node *list) {
+    const mnem__node never = {.kind = MNEM__JSON_FALSE, .text = ""};
+    for (const mnem__node *n = list->first; n; n = n->next)
+        if (n->kind != MNEM__JSON_TEXT || !add_member(s, out, n->text, &never, false))
+            return s->status == MNEM_OK &&
+                   mnem__schema_bad(s, "\"required\" has what is no string");
+    return true;
+}
+
+static bool not_properties(mnem__schema *s, mnem__node *out, const mnem__node *members) {
+    for (const mnem__node *n = members->first; n; n = n->next) {
+        const mnem__node *not = not_node(s, n);
+        if (n->kind == MNEM__JSON_TRUE || (n->kind == MNEM__JSON_OBJECT && !n->first)) continue;
+        if (!not || !add_member(s, out, n->key, not, true)) return false;
+    }
+    return true;
+}
+
+/* A bound as its opposite; by: for whole numbers. */
+static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const char *opposite,
+                      const mnem__node *bound, int by) {
+    mnem__node moved = *bound;
+    if (bound->kind != MNEM__JSON_NUMBER) return mnem__schema_bad(s, "a bound is no number");
+    moved.number += by;
+    moved.integer += by;
+    if (moved.number < 0 && by) return true;
+    return add_typed(s, out, type, opposite, &moved);
+}
+
+static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word, bool list) {
+    mnem__node *values = mnem__schema_new(s, MNEM__JSON_LIST);
+    uint32_t bits = 0;
+    if (!values) return false;
+    for (const mnem__node *n = list ? word->first : word; n; n = list ? n->next : NULL) {
+        if (n->kind == MNEM__JSON_TEXT)
+            bits |= UINT32_C(1) << MNEM__TYPE_STRING;
+        else if (n->kind == MNEM__JSON_NULL)
+            bits |= UINT32_C(1) << MNEM__TYPE_NULL;
+        else if (n->kind == MNEM__JSON_TRUE || n->kind == MNEM__JSON_FALSE)
+            bits |= UINT32_C(1) << MNEM__TYPE_BOOLEAN;
+        else
+            return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                     "\"not\" of a number, list or object is not supported");
+        if (!mnem__schema_add(s, values, NULL, n)) return false;
+    }
+    if (!type_list(s, out, MNEM__TYPE_ALL & ~bits)) return false;
+    if (bits >> MNEM__TYPE_STRING & 1 && !add_typed(s, out, "string", "\1notEnum", values))
+        return false;
+    if (!(bits >> MNEM__TYPE_BOOLEAN & 1)) return true;
+    mnem__node *left = mnem__schema_new(s, MNEM__JSON_LIST);
+    for (int kind = MNEM__JSON_TRUE; left && kind <= MNEM__JSON_FALSE; kind++) {
+        const mnem__node flag = {.kind = (uint8_t)kind, .text = ""};
+        bool has = false;
+        for (const mnem__node *n = values->first; n; n = n->next) has |= n->kind == kind;
+        if (!has && !mnem__schema_add(s, left, NULL, &flag)) return false;
+    }
+    return left && (!left->first || add_with(s, out, "enum", left));
+}
+
+static bool not_list(mnem__schema *s, mnem__node *out, const mnem__node *list, bool each) {
+    mnem__node *nots = mnem__schema_new(s, MNEM__JSON_LIST);
+    mnem__node *to = each ? out : nots;
+    for (const mnem__node *n = list->first; n && nots; n = n->next) {
+        const mnem__node *not = not_node(s, n);
+        if (!not || !mnem__schema_add(s, to, NULL, not )) return false;
+    }
+    return nots && (each || add_with(s, out, "allOf", nots));
+}
+
+static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, const mnem__node *n,
+                     bool *left_out) {
+    switch (word) {
+    case MNEM__WORD_TYPE: return not_type(s, out, n);
+    case MNEM__WORD_ENUM: return not_values(s, out, n, true);
+    case MNEM__WORD_CONST: return not_values(s, out, n, false);
+    case MNEM__WORD_ALL_OF: return not_list(s, out, n, true);
+    case MNEM__WORD_ANY_OF: return not_list(s, out, n, false);
+    case MNEM__WORD_NOT: return mnem__schema_add(s, out, NULL, n) != NULL;
+    case MNEM__WORD_REQUIRED: return not_required(s, out, n);
+    case MNEM__WORD_PROPERTIES: return not_properties(s, out, n);
+    case MNEM__WORD_PATTERN: return add_typed(s, out, "string", "\1notPattern", n);
+    case MNEM__WORD_MIN_LENGTH: return not_bound(s, out, "string", "maxLength", n, -1);
+    case MNEM__WORD_MAX_LENGTH: return not_bound(s, out, "string", "minLength", n, 1);
+    case MNEM__WORD_MIN_ITEMS: return not_bound(s, out, "array", "maxItems", n, -1);
+    case MNEM__WORD_MAX_ITEMS: return not_bound(s, out, "array", "minItems", n, 1);
+    case MNEM__WORD_MIN_PROPERTIES: return not_bound(s, out, "object", "maxProperties", n, -1);
+    case MNEM__WORD_MAX_PROPERTIES: return not_bound(s, out, "object", "minProperties", n, 1);
+    case MNEM__WORD_MINIMUM: return not_bound(s, out, "number", "exclusiveMaximum", n, 0);
+    case MNEM__WORD_MAXIMUM: return not_bound(s, out, "number", "exclusiveMinimum", n, 0);
+    case MNEM__WORD_ABOVE:
+        return mnem__node_is_flag(n) || not_bound(s, out, "number", "maximum", n, 0);
+    case MNEM__WORD_BELOW:
+        return mnem__node_is_flag(n) || not_bound(s, out, "number", "minimum", n, 0);
+    case MNEM__WORD_THEN:
+    case MNEM__WORD_ELSE: return true;
+    case MNEM__WORD_ADDITIONAL:
+        if (n->kind == MNEM__JSON_TRUE) return true;
+        break;
+    default: break;
+    }
+    *left_out = true;
+    return true;
+}
+
+mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
+    mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
+    const mnem__node *schema = mnem__schema_resolved(s, node);
+    const mnem__node yes = {.kind = MNEM__JSON_TRUE, .text = ""};
+    bool left_out = false;
+    if (!out || !schema) return NULL;
+    if (schema->kind == MNEM__JSON_FALSE) return mnem__schema_add(s, out, NULL, &yes) ? out : NULL;
+    for (int w = 0; w < MNEM__WORD_COUNT; w++) {
+        const mnem__node *n = mnem__schema_get(schema, (mnem__schema_word)w);
+        if (w == MNEM__WORD_REF && n) {
+            n = mnem__schema_target(s, n);
+            const mnem__node *not = n ? not_node(s, n) : NULL;
+            if (!not || !mnem__schema_add(s, out, NULL, not )) return NULL;
+            if (s->ref_alone) return out;
+            continue;
+        }
+        if (n && !not_word(s, out, (mnem__schema_word)w, n, &left_out)) return NULL;
+    }
+    if (!out->first && left_out) {
+        mnem__schema_fail(s, MNEM_UNSUPPORTED, "this \"not\" is not supported");
+        return NULL;
+    }
+    return out;
+}

@@ -1,0 +1,304 @@
+/* schema_strings.c: what of JSON needs no schema, strings, and values word for word.
+ *
+ * The rules that every schema shares are GBNF. A string with one pattern, one format or lengths
+ * only is written as it is; several of them at once are a language (schema_language.h). */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "engine/grammar/schema/schema_language.h"
+
+static const char common_rules[] =
+    "value ::= object | array | string | number | \"true\" | \"false\" | \"null\"\n"
+    "object ::= \"{\" ws (member (\",\" ws member)* ws)? \"}\"\n"
+    "member ::= string \":\" ws value\n"
+    "array ::= \"[\" ws (value (\",\" ws value)* ws)? \"]\"\n"
+    "string ::= \"\\\"\" ([^\"\\\\\\x00-\\x1f] | \"\\\\\" escaped)* \"\\\"\"\n"
+    "escaped ::= [\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CeEfF] hex{3} | [dD] [0-7] hex{2})\n"
+    "hex ::= [0-9a-fA-F]\n"
+    "number ::= integral (\".\" [0-9]{1,27})? ([eE] [-+]? [0-9]{1,2})?\n"
+    "integral ::= \"-\"? (\"0\" | [1-9] [0-9]{0,18})\n"
+    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,17} | \"1\" \"0\"{18})\n"
+    "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n";
+
+bool mnem__schema_write_common(mnem__schema *s) {
+    static const char *const names[] = {
+#define NAME(name, text) text,
+        MNEM__SCHEMA_RULES(NAME)
+#undef NAME
+    };
+    const mnem_text text = {common_rules, sizeof common_rules - 1};
+    _Static_assert((int)MNEM__RULE_COUNT <= (int)MNEM__SHARED_RULES, "room in the draft");
+    if (!s->d->has_shared)
+        s->status = mnem__gbnf_write(text, s->d, NULL, names, MNEM__RULE_COUNT, s->d->shared);
+    if (s->status != MNEM_OK) return false;
+    s->d->has_shared = true;
+    memcpy(s->common, s->d->shared, sizeof s->common);
+    return true;
+}
+
+/* ---- values word for word ---- */
+
+static void put_escaped(mnem__schema *s, const char *text, size_t n) {
+    static const char letters[] = "\"\\bfnrt", chars[] = "\"\\\b\f\n\r\t";
+    for (size_t i = 0; i < n; i++) {
+        char escape[8];
+        const char c = text[i], *found = c ? strchr(chars, c) : NULL;
+        if (found)
+            snprintf(escape, sizeof escape, "\\%c", letters[found - chars]);
+        else if ((uint8_t)c < 0x20)
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+        else
+            snprintf(escape, sizeof escape, "%c", c);
+        mnem__schema_put(s, escape);
+    }
+}
+
+void mnem__schema_put_quoted(mnem__schema *s, const char *text, size_t n) {
+    mnem__schema_put(s, "\"");
+    put_escaped(s, text, n);
+    mnem__schema_put(s, "\"");
+}
+
+static bool put_number(mnem__schema *s, const mnem__node *value) {
+    char text[40];
+    if (value->digits) {
+        mnem__schema_put(s, value->digits);
+        return true;
+    }
+    if (!isfinite(value->number)) return mnem__schema_bad(s, "a number that isn't finite");
+    if (value->is_integer)
+        snprintf(text, sizeof text, "%" PRId64, value->integer);
+    else
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, value->number);
+            if (strtod(text, NULL) == value->number) break;
+        }
+    mnem__schema_put(s, text);
+    return true;
+}
+
+/* As deep as a JSON file may be. */
+bool mnem__schema_put_value(mnem__schema *s, const mnem__node *value) {
+    const bool object = value->kind == MNEM__JSON_OBJECT;
+    switch (value->kind) {
+    case MNEM__JSON_TRUE: mnem__schema_put(s, "true"); return true;
+    case MNEM__JSON_FALSE: mnem__schema_put(s, "false"); return true;
+    case MNEM__JSON_NULL: mnem__schema_put(s, "null"); return true;
+    case MNEM__JSON_NUMBER: return put_number(s, value);
+    case MNEM__JSON_TEXT: mnem__schema_put_quoted(s, value->text, value->text_bytes); return true;
+    default: break;
+    }
+    mnem__schema_put(s, object ? "{" : "[");
+    for (const mnem__node *n = value->first; n; n = n->next) {
+        if (n != value->first) mnem__schema_put(s, ",");
+        if (object) mnem__schema_put_quoted(s, n->key, strlen(n->key));
+        if (object) mnem__schema_put(s, ":");
+        if (!mnem__schema_put_value(s, n)) return false;
+    }
+    mnem__schema_put(s, object ? "}" : "]");
+    return true;
+}
+
+/* ---- strings ---- */
+
+static const mnem__range plain[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, MNEM__CHARACTER_MAX}};
+
+/* Each character as JSON writes it, in one way; p->canonical: of a language. */
+static void put_written(mnem__schema *s, mnem__choice *choice) {
+    static const char letters[] = "\"\\bfnrt";
+    char pairs[2 * sizeof letters] = "";
+    for (size_t i = 0; letters[i]; i++) pairs[2 * i] = pairs[2 * i + 1] = letters[i];
+    mnem__schema_put(s, "\\");
+    mnem__draft_letters(s->d, pairs);
+    mnem__draft_other(s->d, choice);
+    mnem__schema_put(s, "\\u00");
+    mnem__choice half = mnem__draft_choose(s->d);
+    mnem__schema_put(s, "0");
+    mnem__draft_letters(s->d, "17bbef");
+    mnem__draft_other(s->d, &half);
+    mnem__schema_put(s, "1");
+    mnem__draft_letters(s->d, "09af");
+    mnem__draft_chosen(s->d, &half);
+}
+
+void mnem__schema_put_character(mnem__schema *s) {
+    mnem__choice choice = mnem__draft_choose(s->d);
+    mnem__draft_class(s->d, plain, 3);
+    mnem__draft_other(s->d, &choice);
+    if (s->d->flat)
+        put_written(s, &choice);
+    else {
+        mnem__schema_put(s, "\\");
+        mnem__schema_call(s, MNEM__RULE_ESCAPED);
+    }
+    mnem__draft_chosen(s->d, &choice);
+}
+
+void mnem__schema_put_text(mnem__schema *s, uint32_t least, uint32_t most) {
+    mnem__schema_put(s, "\"");
+    const uint32_t item = mnem__draft_item(s->d);
+    mnem__schema_put_character(s);
+    mnem__draft_repeat(s->d, item, least, most);
+    mnem__schema_put(s, "\"");
+}
+
+/* ---- what strings must fit ---- */
+
+/* A length beyond that is none: no answer is as long. */
+enum { LENGTH_MAX = 1000000 };
+
+/* What the parts say of strings. */
+typedef struct rules {
+    uint32_t least, most, words; /* words: patterns, formats and their opposites */
+    bool length, language;       /* language: an automaton has to be made */
+    const mnem__node *format, *pattern;
+} rules;
+
+static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const mnem__node *n) {
+    const bool opposite = word == MNEM__WORD_NOT_ENUM || word == MNEM__WORD_NOT_PATTERN;
+    if (word == MNEM__WORD_FORMAT) {
+        if (!mnem__schema_has_format(mnem__node_text(n, ""))) return true;
+        if (r->format && strcmp(r->format->text, n->text) == 0) return true;
+        r->format = n;
+    }
+    if (word == MNEM__WORD_PATTERN || word == MNEM__WORD_NOT_PATTERN) {
+        if (n->kind != MNEM__JSON_TEXT) return mnem__schema_bad(s, "\"pattern\" is no string");
+        r->pattern = n;
+        r->language |= mnem__schema_looks_ahead(n->text);
+    }
+    r->words++;
+    r->language |= opposite || r->words > 1;
+    return true;
+}
+
+static bool read_rules(mnem__schema *s, rules *r) {
+    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
+                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
+    *r = (rules){.least = 0};
+    if (!mnem__schema_count(s, MNEM__WORD_MIN_LENGTH, 0, &r->least) ||
+        !mnem__schema_count(s, MNEM__WORD_MAX_LENGTH, MNEM__ENDLESS, &r->most))
+        return false;
+    if (r->most > LENGTH_MAX) r->most = MNEM__ENDLESS;
+    for (uint32_t i = 0; i < s->all->count; i++)
+        for (int w = 0; w < 4; w++) {
+            const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
+            if (n && !count_word(s, r, words[w], n)) return false;
+        }
+    const uint32_t longest = r->format ? mnem__schema_format_length(r->format->text) : 0;
+    if (longest && r->most >= longest) r->most = MNEM__ENDLESS;
+    r->length = r->least > 0 || r->most != MNEM__ENDLESS;
+    r->language |= r->words && r->length;
+    return true;
+}
+
+static bool add_opposite(mnem__schema *s, mnem__language *l, const mnem__node *list) {
+    if (!mnem__language_next(l, false)) return false;
+    mnem__choice choice = mnem__draft_choose(s->d);
+    bool any = false;
+    for (const mnem__node *n = list->first; n; n = n->next) {
+        if (n->kind != MNEM__JSON_TEXT) continue;
+        if (any) mnem__draft_other(s->d, &choice);
+        any = true;
+        mnem__schema_put_quoted(s, n->text, n->text_bytes);
+    }
+    if (!any) mnem__schema_put_never(s);
+    mnem__draft_chosen(s->d, &choice);
+    return true;
+}
+
+static bool add_word(mnem__schema *s, mnem__language *l, mnem__schema_word word,
+                     const mnem__node *n) {
+    switch (word) {
+    case MNEM__WORD_PATTERN: return mnem__schema_add_pattern(s, l, n->text, n->text_bytes, true);
+    case MNEM__WORD_NOT_PATTERN:
+        return mnem__schema_add_pattern(s, l, n->text, n->text_bytes, false);
+    case MNEM__WORD_NOT_ENUM: return add_opposite(s, l, n);
+    default:
+        if (!mnem__schema_has_format(n->text)) return true;
+        return mnem__language_next(l, true) && mnem__schema_put_format(s, n->text);
+    }
+}
+
+/* All that the parts at hand say of a string, as grammars of a language. */
+bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
+    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
+                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
+    rules r;
+    if (!read_rules(s, &r) || !mnem__language_next(l, true)) return false;
+    if (r.least > r.most) mnem__schema_put_never(s);
+    mnem__schema_put_text(s, r.least, r.most);
+    for (uint32_t i = 0; i < s->all->count; i++)
+        for (int w = 0; w < 4; w++) {
+            const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
+            if (n && !add_word(s, l, words[w], n)) return false;
+        }
+    return mnem__schema_is_fine(s);
+}
+
+static bool write_language(mnem__schema *s) {
+    bool any;
+    mnem__language *l = mnem__language_open(s);
+    if (!l) return false;
+    const bool fine = mnem__schema_add_string(s, l) && mnem__language_write(l, &any);
+    mnem__language_close(l);
+    return fine && mnem__schema_is_fine(s);
+}
+
+bool mnem__schema_write_string(mnem__schema *s) {
+    rules r;
+    if (!read_rules(s, &r)) return false;
+    if (r.least > r.most) mnem__schema_put_never(s);
+    if (r.language) return write_language(s);
+    if (r.pattern) return mnem__schema_write_pattern(s, r.pattern->text, r.pattern->text_bytes);
+    if (r.format) return mnem__schema_call_format(s, r.format->text);
+    if (r.length)
+        mnem__schema_put_text(s, r.least, r.most);
+    else
+        mnem__schema_call(s, MNEM__RULE_STRING);
+    return mnem__schema_is_fine(s);
+}
+
+/* ---- a text at hand ---- */
+
+bool mnem__schema_has_value(mnem__schema *s, mnem__language *l, const mnem__node *value) {
+    mnem__draft quoted = {.bytes_max = 1 << 20}, *before = s->d;
+    s->d = &quoted;
+    mnem__schema_put_value(s, value);
+    s->d = before;
+    char *bytes = mnem__arena_alloc(&s->arena, quoted.nodes + 1);
+    for (uint32_t i = 0; bytes && i < quoted.edges; i++) bytes[i] = (char)quoted.edge[i].low;
+    const bool has = bytes && mnem__language_has(l, bytes, quoted.edges);
+    if (!bytes || quoted.status != MNEM_OK) mnem__schema_no_memory(s);
+    mnem__draft_fini(&quoted);
+    return has;
+}
+
+static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
+    const mnem__node value = {.kind = MNEM__JSON_TEXT, .text = text, .text_bytes = strlen(text)};
+    return mnem__schema_has_value(s, l, &value);
+}
+
+bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {
+    mnem__language *l = mnem__language_open(s);
+    if (!l) return false;
+    const bool has = mnem__language_next(l, true) &&
+                     (mnem__schema_put_text(s, 0, MNEM__ENDLESS), true) &&
+                     mnem__schema_add_pattern(s, l, pattern->text, pattern->text_bytes, true) &&
+                     language_has(s, l, text);
+    mnem__language_close(l);
+    return has;
+}
+
+bool mnem__schema_is_format(mnem__schema *s, const mnem__node *format, const char *text) {
+    const char *name = mnem__node_text(format, "");
+    if (!mnem__schema_has_format(name)) return true;
+    mnem__language *l = mnem__language_open(s);
+    if (!l) return false;
+    const bool has = mnem__language_next(l, true) && mnem__schema_put_format(s, name) &&
+                     language_has(s, l, text);
+    mnem__language_close(l);
+    return has;
+}
