@@ -27,10 +27,27 @@ static bool same_members(const mnem__node *a, const mnem__node *b) {
     return true;
 }
 
+/* A whole number of more than 64 bits and another one, by their digits. */
+static int order_of_big(const mnem__node *a, const mnem__node *b) {
+    const bool minus = *a->digits == '-';
+    const size_t n = strlen(a->digits), m = b->digits ? strlen(b->digits) : 0;
+    if (!b->digits || minus != (*b->digits == '-')) return minus ? -1 : 1;
+    const int order = n != m ? (n > m) - (n < m) : strcmp(a->digits, b->digits);
+    return minus ? -order : order;
+}
+
+/* Below 0, 0 or above; exact for whole numbers, NaN is above all. */
+static int order_of(const mnem__node *a, const mnem__node *b) {
+    const bool wholes = (a->is_integer || a->digits) && (b->is_integer || b->digits);
+    if (wholes && a->digits) return order_of_big(a, b);
+    if (wholes && b->digits) return -order_of_big(b, a);
+    if (wholes) return (a->integer > b->integer) - (a->integer < b->integer);
+    return a->number < b->number ? -1 : a->number != b->number;
+}
+
 bool mnem__schema_same(const mnem__node *a, const mnem__node *b) {
     if (a->kind != b->kind || a->count != b->count) return false;
-    if (a->kind == MNEM__JSON_NUMBER)
-        return a->is_integer && b->is_integer ? a->integer == b->integer : a->number == b->number;
+    if (a->kind == MNEM__JSON_NUMBER) return order_of(a, b) == 0;
     if (a->kind == MNEM__JSON_TEXT)
         return a->text_bytes == b->text_bytes && memcmp(a->text, b->text, a->text_bytes) == 0;
     if (a->kind == MNEM__JSON_OBJECT) return same_members(a, b);
@@ -98,7 +115,7 @@ static bool fits_text(validator *v, mnem__schema_word word, const mnem__node *n,
 
 static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *schema,
                         const mnem__node *n, const mnem__node *value) {
-    const double number = value->number;
+    const int order = n->kind == MNEM__JSON_NUMBER ? order_of(value, n) : 0;
     const bool low_open = mnem__node_true(mnem__schema_get(schema, MNEM__WORD_ABOVE));
     const bool high_open = mnem__node_true(mnem__schema_get(schema, MNEM__WORD_BELOW));
     if (word == MNEM__WORD_MULTIPLE_OF && n->is_integer && value->is_integer && n->integer > 0)
@@ -106,10 +123,10 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
     if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
     switch (word) {
-    case MNEM__WORD_MINIMUM: return low_open ? number > n->number : number >= n->number;
-    case MNEM__WORD_MAXIMUM: return high_open ? number < n->number : number <= n->number;
-    case MNEM__WORD_ABOVE: return number > n->number;
-    case MNEM__WORD_BELOW: return number < n->number;
+    case MNEM__WORD_MINIMUM: return low_open ? order > 0 : order >= 0;
+    case MNEM__WORD_MAXIMUM: return high_open ? order < 0 : order <= 0;
+    case MNEM__WORD_ABOVE: return order > 0;
+    case MNEM__WORD_BELOW: return order < 0;
     default: return true;
     }
 }
