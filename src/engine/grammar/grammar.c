@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "engine/grammar/draft/grammar_raw.h"
 #include "engine/grammar/grammar_private.h"
-#include "engine/grammar/grammar_raw.h"
 
 enum {
     BYTES_DEFAULT = 16 << 20,

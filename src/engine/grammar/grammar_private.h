@@ -1,7 +1,7 @@
 /* grammar_private.h: a grammar's parts. Each file below uses those above it only:
  *
- *     draft/            what is written, item by item, and GBNF to that
- *     grammar_raw       JSON strings of a draft to the texts that they stand for
+ *     draft/            what is written, item by item, GBNF to that, and JSON strings
+ *                       of that to the texts that they stand for
  *     schema/           JSON schemas to that: schema_refs, _merge, _negate, _cases, _validate find
  *                       out which schemas a value has to fit; _pattern, _lookahead, _language,
  *                       _formats, _keys, _strings, _numbers, _decimals, _objects, _arrays and

@@ -10,9 +10,14 @@
 
 #include "mnem/grammar.h"
 
+static int digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 static size_t from_hex(char *text) {
     size_t n = 0;
-    for (unsigned byte; sscanf(text + 2 * n, "%2x", &byte) == 1; n++) text[n] = (char)byte;
+    for (; digit(text[2 * n]) >= 0 && digit(text[2 * n + 1]) >= 0; n++)
+        text[n] = (char)(digit(text[2 * n]) << 4 | digit(text[2 * n + 1]));
     return n;
 }
 

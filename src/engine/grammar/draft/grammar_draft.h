@@ -42,10 +42,10 @@ typedef struct mnem__draft {
     int32_t *start; /* of each rule; -1: not yet written */
     uint32_t nodes, edges, rules;
     uint32_t nodes_room, edges_room, rules_room;
-    uint64_t bytes_max; /* of all */
-    bool flat;          /* no repetition becomes a rule: all nodes are reached without calls */
+    uint64_t bytes_max;                  /* of all */
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
+    bool flat; /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;
 

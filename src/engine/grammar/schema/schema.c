@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "engine/grammar/schema/schema_private.h"
 
-enum { PATH_BYTES = 160 };
+enum { PATH_BYTES = 160, STEPS_MAX = 40000000 };
 
 /* ---- what is wrong ---- */
 
@@ -44,6 +44,13 @@ bool mnem__schema_fail(mnem__schema *s, mnem_status status, const char *format, 
     if (s->node) find_path(s->top, s->node, path, 1);
     s->status = mnem__fail(status, "schema: %s: %s", path, text);
     return false;
+}
+
+bool mnem__schema_spend(mnem__schema *s, uint64_t steps) {
+    s->steps += steps;
+    if (s->steps <= STEPS_MAX) return true;
+    return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema takes more than %d steps up to here",
+                             STEPS_MAX);
 }
 
 bool mnem__schema_no_memory(mnem__schema *s) {

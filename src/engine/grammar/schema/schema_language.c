@@ -123,7 +123,7 @@ static uint32_t close_set(mnem__language *l, const uint32_t *node, uint32_t n) {
         out[count++] = at;
     }
     mnem__sort(out, count, is_below, NULL);
-    return count;
+    return mnem__schema_spend(l->s, 4 * (uint64_t)count + n) ? count : NONE;
 }
 
 /* Whether the set has an end of a grammar, or anything of it. */
@@ -228,6 +228,7 @@ static bool write_edges(mnem__language *l, uint32_t at, uint32_t *edges) {
     for (int low = 0, high; low < 256; low = high) {
         for (high = low + 1; !cut[high]; high++) {
         }
+        if (!mnem__schema_spend(l->s, t.count)) return false;
         const uint32_t count = go_on(l, l->word + t.from, t.count, (uint8_t)low, next);
         const uint32_t n = count ? close_set(l, next, count) : 0;
         if (n == NONE) return false;

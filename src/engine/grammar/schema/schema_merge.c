@@ -61,6 +61,7 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
     s->node = node;
     if (node->kind != MNEM__JSON_OBJECT)
         return mnem__schema_bad(s, "a schema is an object, true or false");
+    if (!mnem__schema_spend(s, p->count + node->count)) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (p->part[i].node == node) {
             if (p->count > parent && is_ancestor(p, i, parent)) p->never = true;

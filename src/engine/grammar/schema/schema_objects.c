@@ -181,6 +181,7 @@ static bool may_be_named(object_writer *w, const char *key) {
 static bool add_member(object_writer *w, const char *key, bool required) {
     mnem__schema_parts parts;
     uint32_t i = 0, matched;
+    if (!mnem__schema_spend(w->s, w->members / 4 + w->s->all->count)) return false;
     while (i < w->members && strcmp(w->name[i], key) != 0) i++;
     if (i < w->members) {
         w->member[i].required |= required;

@@ -123,6 +123,7 @@ typedef struct mnem__schema {
     mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
     uint32_t refs, alls;
+    uint64_t steps;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
     uint32_t never;                 /* a rule without a text */
     bool documents;                 /* schemas within have an $id of their own */
@@ -140,6 +141,8 @@ bool mnem__schema_fail(mnem__schema *schema, mnem_status status, const char *for
 static inline bool mnem__schema_bad(mnem__schema *schema, const char *text) {
     return mnem__schema_fail(schema, MNEM_BAD_FILE, "%s", text);
 }
+/* Counts work, so that no schema takes long; false: it is too much. */
+bool mnem__schema_spend(mnem__schema *schema, uint64_t steps);
 /* The heap's reason; false. */
 bool mnem__schema_no_memory(mnem__schema *schema);
 /* The draft's failure, too. */

@@ -142,6 +142,8 @@ const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
         mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d times \"$ref\"", REFS_MAX);
         return NULL;
     }
+    const bool named = s->documents || (*text && *text != '#') || (*text == '#' && text[1] != '/');
+    if (named && !mnem__schema_spend(s, s->arena.bytes / 100)) return NULL;
     const mnem__node *target = find_named(s, ref);
     s->refs++;
     if (!target && *text == '#')

@@ -82,7 +82,8 @@ static bool has_type(mnem__schema *s, const mnem__node *type, const mnem__node *
     }
 }
 
-static bool is_one(const mnem__node *list, const mnem__node *value) {
+static bool is_one(validator *v, const mnem__node *list, const mnem__node *value) {
+    if (!mnem__schema_spend(v->s, list->count / 8)) return false;
     for (const mnem__node *n = list->first; n; n = n->next)
         if (mnem__schema_same(n, value)) return true;
     return false;
@@ -114,7 +115,7 @@ static bool fits_text(validator *v, mnem__schema_word word, const mnem__node *n,
     case MNEM__WORD_MAX_LENGTH: return fits_length(n, characters(value), false);
     case MNEM__WORD_PATTERN: return mnem__schema_matches(v->s, n, value->text);
     case MNEM__WORD_NOT_PATTERN: return !mnem__schema_matches(v->s, n, value->text);
-    case MNEM__WORD_NOT_ENUM: return !is_one(n, value);
+    case MNEM__WORD_NOT_ENUM: return !is_one(v, n, value);
     case MNEM__WORD_FORMAT: return mnem__schema_is_format(v->s, n, value->text);
     default: return true;
     }
@@ -240,7 +241,7 @@ static bool fits_word(validator *v, const mnem__node *schema, mnem__schema_word 
                                  mnem__schema_words[word]);
     switch (word) {
     case MNEM__WORD_TYPE: return has_type(v->s, n, value);
-    case MNEM__WORD_ENUM: return is_one(n, value);
+    case MNEM__WORD_ENUM: return is_one(v, n, value);
     case MNEM__WORD_CONST: return mnem__schema_same(n, value);
     case MNEM__WORD_REF:
         target = mnem__schema_target(v->s, n);
@@ -268,6 +269,7 @@ static bool admits(validator *v, const mnem__node *schema, const mnem__node *val
     if (v->depth == DEPTH_MAX)
         return mnem__schema_fail(v->s, MNEM_UNSUPPORTED, "schemas of a value more than %d deep",
                                  DEPTH_MAX);
+    if (!mnem__schema_spend(v->s, schema->count + value->count)) return false;
     v->depth++;
     for (int w = 0; w < MNEM__WORD_COUNT && fits && v->s->status == MNEM_OK; w++)
         if (mnem__schema_says(v->s, schema, (mnem__schema_word)w) ||

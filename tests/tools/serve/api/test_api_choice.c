@@ -113,6 +113,28 @@ static void a_call_that_does_not_fit_is_an_error(void **state) {
     assert_has("\"finish_reason\":\"length\"");
 }
 
+/* Tokens that end between the object and its last mark. */
+static void a_whole_call_without_its_mark_is_one(void **state) {
+    (void)state;
+    char body[2000];
+    int whole = 0;
+    fake.say = CALL("f");
+    for (int tokens = 8; tokens < 60; tokens++) {
+        snprintf(body, sizeof body, CHAT ",\"tool_choice\":\"required\",\"max_tokens\":%d}",
+                 tokens);
+        fake_post(&fake, chat, body);
+        if (fake.answer.status == 400) {
+            assert_has("tool_call_cut");
+            assert_int_equal(whole, 0);
+            continue;
+        }
+        whole++;
+        assert_has("\"arguments\":\"{\\\"a\\\":\\\"x\\\"}\"");
+        assert_has("\"finish_reason\":\"tool_calls\"");
+    }
+    assert_true(whole > 0 && whole < 52);
+}
+
 static void stop_strings_cut_no_call(void **state) {
     (void)state;
     fake.say = "Well. " CALL("f");
@@ -221,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_required_call_is_one_where_nobody_asks_for_more),
         TEST(a_call_that_does_not_fit_is_an_error),
+        TEST(a_whole_call_without_its_mark_is_one),
         TEST(stop_strings_cut_no_call),
         TEST(allowed_tools_are_those_that_are_called),
         TEST(any_number_of_tokens_may_be_asked_for),

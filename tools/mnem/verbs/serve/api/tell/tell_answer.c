@@ -113,7 +113,10 @@ void tell_end(tell_choice *c, tell_finish finish) {
     if (c->held.length) release(c, c->held.length, true);
     if (c->in_call) t->form->end_call(c);
     c->in_call = false;
-    c->finish = c->calls && finish == TELL_STOP ? TELL_CALLS : finish;
+    /* A call that is required and whole is all that was asked for, also without its last mark. */
+    const bool called =
+        c->calls && (finish == TELL_STOP || (finish == TELL_LENGTH && t->must_call));
+    c->finish = called ? TELL_CALLS : finish;
     if (t->no_answer) c->finish = TELL_LENGTH;
     t->form->put_finish(c);
     if (--t->choices_open > 0) return;

@@ -15,7 +15,7 @@
  * Calls are followed, so a rule may stand in the output several times. Escapes of characters that
  * need none (\/, \u0041) are left out: the character itself is there as well. U+0000 is left out.
  * Cost: linear in the states; they take up to as many bytes as the draft may. */
-#include "engine/grammar/grammar_raw.h"
+#include "engine/grammar/draft/grammar_raw.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* grammar_raw.h: the strings of a rule as they are, without quotes and escapes. */
-#ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_RAW_H
-#define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_RAW_H
+#ifndef MNEM_SRC_ENGINE_GRAMMAR_DRAFT_GRAMMAR_RAW_H
+#define MNEM_SRC_ENGINE_GRAMMAR_DRAFT_GRAMMAR_RAW_H
 
 #include "engine/grammar/draft/grammar_draft.h"
 
