@@ -57,7 +57,8 @@ static int32_t put_edges(mnem__schema *s, const divisor *by, int layer, uint32_t
     const uint32_t from = (uint32_t)layer * by->a + rest;
     const int32_t edges = (int32_t)s->d->edges;
     const int last = by->places + 1;
-    if (layer == 0) put_edge(s, by, from, 1, rest, '.');
+    if (layer == 0 && (by->places || rest == 0)) put_edge(s, by, from, 1, rest, '.');
+    if (layer >= last && rest) return 0;
     if (layer >= last)
         put_edge(s, by, from, last + 1, rest, '0');
     else

@@ -158,7 +158,17 @@ static bool put_numbers(mnem__schema *s, bool whole) {
 
 /* Numbers between the bounds that are multiples of what each part says. */
 static bool add_multiples(mnem__schema *s, mnem__language *l, bool whole) {
-    if (!mnem__language_next(l, true) || !put_numbers(s, whole)) return false;
+    const mnem__node *first = s->word[MNEM__WORD_MULTIPLE_OF];
+    const bool zeros = !whole && first->is_integer; /* of a whole number only whole ones */
+    if (!mnem__language_next(l, true) || !put_numbers(s, whole || zeros)) return false;
+    if (zeros) {
+        const uint32_t split = mnem__draft_split(s->d);
+        mnem__schema_put(s, ".");
+        const uint32_t item = mnem__draft_item(s->d);
+        mnem__schema_put(s, "0");
+        mnem__draft_repeat(s->d, item, 1, 7);
+        mnem__draft_land(s->d, split);
+    }
     for (uint32_t i = 0; i < s->all->count; i++) {
         const mnem__node *of = mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_MULTIPLE_OF);
         if (!of) continue;

@@ -139,7 +139,10 @@ void mnem__schema_put_text(mnem__schema *s, uint32_t least, uint32_t most) {
 /* ---- what strings must fit ---- */
 
 /* A length beyond that is none: no answer is as long. */
-enum { LENGTH_MAX = 1000000 };
+enum {
+    LENGTH_MAX = 1000000,
+    SHORTER_MAX = 1000 /* most characters of a string with a pattern or a format and a maxLength */
+};
 
 /* What the parts say of strings. */
 typedef struct rules {
@@ -213,13 +216,14 @@ static bool add_word(mnem__schema *s, mnem__language *l, mnem__schema_word word,
     }
 }
 
-/* All that the parts at hand say of a string, as grammars of a language. */
-bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
+/* All that the parts at hand say of a string, as grammars of a language; shorter than `below`. */
+static bool add_string(mnem__schema *s, mnem__language *l, uint32_t below) {
     static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
                                               MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
     rules r;
     if (!read_rules(s, &r) || !mnem__language_next(l, true)) return false;
     if (r.least > r.most) mnem__schema_put_never(s);
+    if (r.most != MNEM__ENDLESS && r.most > below) r.most = r.least > below ? r.least : below;
     mnem__schema_put_text(s, r.least, r.most);
     for (uint32_t i = 0; i < s->all->count; i++)
         for (int w = 0; w < 4; w++) {
@@ -229,13 +233,28 @@ bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
     return mnem__schema_is_fine(s);
 }
 
-static bool write_language(mnem__schema *s) {
+bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
+    return add_string(s, l, SHORTER_MAX);
+}
+
+static bool try_language(mnem__schema *s, uint32_t below) {
     bool any;
     mnem__language *l = mnem__language_open(s);
     if (!l) return false;
-    const bool fine = mnem__schema_add_string(s, l) && mnem__language_write(l, &any);
+    const bool fine = add_string(s, l, below) && mnem__language_write(l, &any);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);
+}
+
+/* Where a maxLength makes the automaton too large, a smaller one holds, too. */
+static bool write_language(mnem__schema *s) {
+    static const uint32_t shorter[] = {SHORTER_MAX, 254, 100};
+    for (int i = 0; i < 3; i++) {
+        if (try_language(s, shorter[i])) return true;
+        if (s->status != MNEM_OVER_BUDGET || i == 2 || !mnem__schema_spend(s, 0)) return false;
+        s->status = MNEM_OK;
+    }
+    return false;
 }
 
 bool mnem__schema_write_string(mnem__schema *s) {
