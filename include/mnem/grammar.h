@@ -101,7 +101,7 @@ mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char 
                                        mnem_grammar **grammar);
 /* The same of GBNF in which names without a rule stand for schemas: a call of a tool, say, whose
  * frame is a text and whose arguments have a schema. part.name is what a failure of its schema
- * begins with. */
+ * begins with. A schema that names members but no type is an object there. */
 enum { MNEM_GRAMMAR_PARTS_MAX = 128 };
 typedef struct mnem_grammar_part {
     const char *name, *json;

@@ -126,6 +126,7 @@ typedef struct mnem__schema {
     uint64_t steps;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
     uint32_t never;                 /* a rule without a text */
+    bool within;                    /* a grammar: it stands for a name there */
     bool documents;                 /* schemas within have an $id of their own */
     bool ref_alone;                 /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
