@@ -47,6 +47,7 @@
     X(MULTIPLE_OF, "multipleOf")                                                                   \
     X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
     X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
+    X(NOT_FORMAT, "\1notFormat")   /* strings that haven't the format */                           \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
     X(RECURSIVE_REF, "$recursiveRef")                                                              \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \

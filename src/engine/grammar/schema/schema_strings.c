@@ -144,6 +144,12 @@ enum {
     SHORTER_MAX = 1000 /* most characters of a string with a pattern or a format and a maxLength */
 };
 
+/* Words about the text of a string. */
+enum { WORDS = 5 };
+static const mnem__schema_word words[WORDS] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
+                                               MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM,
+                                               MNEM__WORD_NOT_FORMAT};
+
 /* What the parts say of strings. */
 typedef struct rules {
     uint32_t least, most, words; /* words: patterns, formats and their opposites */
@@ -152,7 +158,9 @@ typedef struct rules {
 } rules;
 
 static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const mnem__node *n) {
-    const bool opposite = word == MNEM__WORD_NOT_ENUM || word == MNEM__WORD_NOT_PATTERN;
+    const bool opposite = word >= MNEM__WORD_NOT_ENUM;
+    if (word == MNEM__WORD_NOT_FORMAT && !mnem__schema_has_format(mnem__node_text(n, "")))
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"not\" of this \"format\"");
     if (word == MNEM__WORD_FORMAT) {
         if (!mnem__schema_has_format(mnem__node_text(n, ""))) return true;
         if (r->format && strcmp(r->format->text, n->text) == 0) return true;
@@ -169,15 +177,13 @@ static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const 
 }
 
 static bool read_rules(mnem__schema *s, rules *r) {
-    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
-                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
     *r = (rules){.least = 0};
     if (!mnem__schema_count(s, MNEM__WORD_MIN_LENGTH, 0, &r->least) ||
         !mnem__schema_count(s, MNEM__WORD_MAX_LENGTH, MNEM__ENDLESS, &r->most))
         return false;
     if (r->most > LENGTH_MAX) r->most = MNEM__ENDLESS;
     for (uint32_t i = 0; i < s->all->count; i++)
-        for (int w = 0; w < 4; w++) {
+        for (int w = 0; w < WORDS; w++) {
             const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
             if (n && !count_word(s, r, words[w], n)) return false;
         }
@@ -210,6 +216,8 @@ static bool add_word(mnem__schema *s, mnem__language *l, mnem__schema_word word,
     case MNEM__WORD_NOT_PATTERN:
         return mnem__schema_add_pattern(s, l, n->text, n->text_bytes, false);
     case MNEM__WORD_NOT_ENUM: return add_opposite(s, l, n);
+    case MNEM__WORD_NOT_FORMAT:
+        return mnem__language_next(l, false) && mnem__schema_put_format(s, n->text);
     default:
         if (!mnem__schema_has_format(n->text)) return true;
         return mnem__language_next(l, true) && mnem__schema_put_format(s, n->text);
@@ -218,15 +226,13 @@ static bool add_word(mnem__schema *s, mnem__language *l, mnem__schema_word word,
 
 /* All that the parts at hand say of a string, as grammars of a language; shorter than `below`. */
 static bool add_string(mnem__schema *s, mnem__language *l, uint32_t below) {
-    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
-                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
     rules r;
     if (!read_rules(s, &r) || !mnem__language_next(l, true)) return false;
     if (r.least > r.most) mnem__schema_put_never(s);
     if (r.most != MNEM__ENDLESS && r.most > below) r.most = r.least > below ? r.least : below;
     mnem__schema_put_text(s, r.least, r.most);
     for (uint32_t i = 0; i < s->all->count; i++)
-        for (int w = 0; w < 4; w++) {
+        for (int w = 0; w < WORDS; w++) {
             const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
             if (n && !add_word(s, l, words[w], n)) return false;
         }
