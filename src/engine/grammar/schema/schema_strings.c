@@ -263,6 +263,25 @@ static bool write_language(mnem__schema *s) {
     return false;
 }
 
+/* Strings of the same lengths are one rule, as far as there is room for such. */
+static void call_text(mnem__schema *s, uint32_t least, uint32_t most) {
+    uint32_t i = 0;
+    while (i < s->lengths && (s->length[i].least != least || s->length[i].most != most)) i++;
+    if (i == MNEM__LENGTHS) {
+        mnem__schema_put_text(s, least, most);
+        return;
+    }
+    if (i == s->lengths) {
+        const uint32_t over = mnem__draft_jump(s->d), rule = mnem__draft_rule(s->d);
+        s->length[s->lengths++] = (mnem__schema_length){least, most, rule};
+        mnem__draft_begin(s->d, rule);
+        mnem__schema_put_text(s, least, most);
+        mnem__draft_end(s->d);
+        mnem__draft_land(s->d, over);
+    }
+    mnem__draft_call(s->d, s->length[i].rule);
+}
+
 bool mnem__schema_write_string(mnem__schema *s) {
     rules r;
     if (!read_rules(s, &r)) return false;
@@ -271,7 +290,7 @@ bool mnem__schema_write_string(mnem__schema *s) {
     if (r.pattern) return mnem__schema_write_pattern(s, r.pattern->text, r.pattern->text_bytes);
     if (r.format) return mnem__schema_call_format(s, r.format->text);
     if (r.length)
-        mnem__schema_put_text(s, r.least, r.most);
+        call_text(s, r.least, r.most);
     else
         mnem__schema_call(s, MNEM__RULE_STRING);
     return mnem__schema_is_fine(s);
