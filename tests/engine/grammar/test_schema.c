@@ -200,17 +200,25 @@ static void deep_and_long_values_meet_bounds(void **state) {
 }
 
 static void without_memory_nothing_is_left(void **state) {
-    const char text[] = "{\"properties\":{\"a\":{\"pattern\":\"x[^a]\"},\"b\":{\"$ref\":\"#\"}},"
-                        "\"additionalProperties\":{\"minimum\":0.25,\"maxLength\":9}}";
+    static const char *const texts[] = {
+        "{\"properties\":{\"a\":{\"pattern\":\"x[^a]\"},\"b\":{\"$ref\":\"#\"}},"
+        "\"additionalProperties\":{\"minimum\":0.25,\"maxLength\":9}}",
+        "{\"type\":\"object\",\"allOf\":[{\"patternProperties\":{\"^a\":{\"multipleOf\":2}}},{"
+        "\"not\":{\"required\":[\"b\"]}}],\"properties\":{\"b\":{\"type\":\"string\",\"pattern\":"
+        "\"a\",\"maxLength\":4},\"c\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{"
+        "\"enum\":[1,2]}}},\"minProperties\":1,\"oneOf\":[{\"required\":[\"c\"]},{\"required\":["
+        "\"ab\"]}]}"};
     (void)state;
-    heap_sweep sweep = {.most = 400};
-    mnem_status status;
-    do {
-        mnem_grammar *g = NULL;
-        heap_sweep_begin(&sweep, false);
-        status = mnem_grammar_create_schema(NULL, text, strlen(text), NULL, &g);
-        mnem_grammar_destroy(g);
-    } while (heap_sweep_next(&sweep, status));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        heap_sweep sweep = {.most = 2000};
+        mnem_status status;
+        do {
+            mnem_grammar *g = NULL;
+            heap_sweep_begin(&sweep, false);
+            status = mnem_grammar_create_schema(NULL, texts[i], strlen(texts[i]), NULL, &g);
+            mnem_grammar_destroy(g);
+        } while (heap_sweep_next(&sweep, status));
+    }
 }
 
 static const char framed[] = "root ::= \"<\" size | name \">\"\nname ::= \"x\"";

@@ -62,9 +62,9 @@ static int32_t put_edges(mnem__schema *s, const divisor *by, int layer, uint32_t
     if (layer >= last)
         put_edge(s, by, from, last + 1, rest, '0');
     else
-        for (char digit = '0'; digit <= '9'; digit++)
-            put_edge(s, by, from, layer ? layer + 1 : 0,
-                     (rest * 10 + (uint32_t)(digit - '0')) % by->a, digit);
+        for (uint32_t digit = 0; digit < 10; digit++)
+            put_edge(s, by, from, layer ? layer + 1 : 0, (rest * 10 + digit) % by->a,
+                     (char)('0' + digit));
     return (int32_t)s->d->edges - edges;
 }
 

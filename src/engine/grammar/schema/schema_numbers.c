@@ -24,12 +24,21 @@ static void put_free(mnem__draft *d, uint32_t n) {
     mnem__draft_repeat(d, item, n, n);
 }
 
+static bool is_all(const char *digits, char digit) {
+    while (*digits == digit) digits++;
+    return *digits == 0;
+}
+
 /* As many digits as a bound has, of a number at least (or at most) as large. */
 static void put_bounded(mnem__draft *d, const char *bound, bool least) {
     const uint32_t rest = (uint32_t)strlen(bound + 1);
     const char low = least ? (char)(*bound + 1) : '0', high = least ? '9' : (char)(*bound - 1);
     if (rest == 0) {
         put_digits(d, least ? *bound : '0', least ? '9' : *bound);
+        return;
+    }
+    if (is_all(bound, least ? '0' : '9')) {
+        put_free(d, rest + 1);
         return;
     }
     mnem__choice choice = mnem__draft_choose(d);
@@ -53,6 +62,11 @@ static void put_between(mnem__draft *d, const char *low, const char *high) {
     const uint32_t rest = (uint32_t)strlen(low + 1);
     if (rest == 0) {
         put_digits(d, *low, *high);
+        return;
+    }
+    if (is_all(low + 1, '0') && is_all(high + 1, '9')) {
+        put_digits(d, *low, *high);
+        put_free(d, rest);
         return;
     }
     mnem__choice choice = mnem__draft_choose(d);
