@@ -88,7 +88,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * said whole (numbers that aren't whole) the part that can; at most one blank, or a line break and
  * 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19 digits
  * before the point and 27 behind it, and exponents of two; no escaped surrogates; where patterns
- * or formats count, a character's shortest form; hosts of up to 5 labels of 30 characters, URIs
+ * or formats count, a character's shortest form, and beside a maxLength up to 1,000 characters
+ * (100 where an automaton would be too large); hosts of up to 5 labels of 30 characters, URIs
  * without literal addresses, of regular expressions a part; unique items of more than five values
  * in the order of the schema; multiples without exponents. A bounded number with a point or an
  * exponent has up to 15 significant digits, a magnitude of 1e-9 to 1e19 (or is 0), and the forms
@@ -100,9 +101,10 @@ mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char 
                                        mnem_grammar **grammar);
 /* The same of GBNF in which names without a rule stand for schemas: a call of a tool, say, whose
  * frame is a text and whose arguments have a schema. part.name is what a failure of its schema
- * begins with. part.raw_end: NULL, or a mark of up to 32 bytes without quotes and backslashes:
- * then the part is the schema's strings as they are, without quotes and escapes, but for those that
- * contain the mark or U+0000; what else the schema admits is left out. */
+ * begins with. A schema that names members but no type is an object there. part.raw_end: NULL, or a
+ * mark of up to 32 bytes without quotes and backslashes: then the part is the schema's strings as
+ * they are, without quotes and escapes, but for those that contain the mark or U+0000; what else the
+ * schema admits is left out. */
 enum { MNEM_GRAMMAR_PARTS_MAX = 1024 };
 typedef struct mnem_grammar_part {
     const char *name, *json;

@@ -48,7 +48,7 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
         const mnem_grammar_part *part = &from->parts[i];
         given[i].name = part->name;
         mnem_status status =
-            mnem__schema_write((mnem_text){part->json, part->length}, draft, &given[i].rule);
+            mnem__schema_write((mnem_text){part->json, part->length}, true, draft, &given[i].rule);
         if (status == MNEM_OK && part->raw_end)
             status = mnem__raw_write(draft, given[i].rule, part->raw_end, &given[i].rule);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", part->name);
@@ -59,7 +59,7 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
 static mnem_status compile(mnem_grammar *g, const source *from) {
     mnem__draft draft = {.bytes_max = g->options.bytes};
     uint32_t root = 0;
-    mnem_status status = from->schema ? mnem__schema_write(from->text, &draft, &root)
+    mnem_status status = from->schema ? mnem__schema_write(from->text, false, &draft, &root)
                                       : write_gbnf(from, &draft, &root);
     if (status == MNEM_OK) {
         status = mnem__program_link(&draft, root, g->options.bytes, &g->program);

@@ -17,9 +17,10 @@ import jsonschema
 
 
 def schema(r, depth, defs):
-    kinds = ["string", "integer", "number", "boolean", "null", "enum", "const", "length", "pattern", "format"]
+    kinds = ["string", "integer", "number", "boolean", "null", "enum", "const", "length", "pattern", "format",
+             "multiple", "both", "several"]
     if depth > 0:
-        kinds += ["object", "object", "array", "array", "tuple", "anyOf", "map", "oneOf", "types"]
+        kinds += ["object", "object", "array", "array", "tuple", "anyOf", "map", "oneOf", "types", "keys"]
     if defs:
         kinds.append("ref")
     kind = r.choice(kinds)
@@ -33,6 +34,19 @@ def schema(r, depth, defs):
         if r.random() < 0.5:
             s[r.choice(["maximum", "exclusiveMaximum"])] = low + r.choice([2, 11, 99.5, 100000])
         return s
+    if kind == "multiple":
+        return {"type": r.choice(["number", "integer"]), "multipleOf": r.choice([1, 2, 7, 0.5, 0.01, 2.5, 256])}
+    if kind == "both":
+        return {"type": "string", "pattern": r.choice(list(PATTERNS)), "minLength": r.randint(0, 4),
+                "maxLength": r.randint(4, 9)}
+    if kind == "several":
+        low = r.randint(-9, 9)
+        return {"type": ["integer", "null"], "allOf": [{"minimum": low}, {"maximum": low + r.randint(0, 99)}],
+                **r.choice([{"anyOf": [{"minimum": low + 5}, {"type": "null"}, {"multipleOf": 3}]},
+                            {"oneOf": [{"minimum": low + 5}, {"maximum": low + 9, "type": "integer"}]}])}
+    if kind == "keys":
+        return {"type": "object", "patternProperties": {"^x": schema(r, depth - 1, defs)},
+                "additionalProperties": r.choice([False, {"type": "null"}]), "minProperties": r.randint(0, 1)}
     if kind == "enum":
         return {"enum": r.sample(["a", "b\"c", 1, -2.5, None, True, [1, {"x": None}], "é\n", {}], r.randint(1, 4))}
     if kind == "const":
@@ -114,6 +128,15 @@ def document(r, s, defs, depth=0):
     comma, colon = r.choice([(",", ":"), (", ", ": ")])
     if "$ref" in s:
         return document(r, defs[s["$ref"].rsplit("/", 1)[1]], defs, depth)
+    if "allOf" in s:
+        return str(r.choice(["null", r.randint(-12, 120)]))
+    if "multipleOf" in s:
+        number = Decimal(str(s["multipleOf"])) * r.randint(-999, 999) + r.choice([0, 0, 0, 1, Decimal("0.25")])
+        return str(int(number)) if s["type"] == "integer" else format(number, "f")
+    if "patternProperties" in s:
+        names = {n: document(r, s["patternProperties"]["^x"], defs, depth + 1) if n[0] == "x" else "null"
+                 for n in r.sample(["x", "xy", "a", "ax"], r.randint(0, 3))}
+        return "{" + comma.join(json.dumps(k) + colon + v for k, v in names.items()) + "}"
     for word in ("anyOf", "oneOf", "enum"):
         if word in s:
             one = r.choice(s[word])

@@ -49,7 +49,7 @@ static const match_case cases[] = {
      {"\"s\"", "{\"k\":\"a\"}", "{\"k\":\"b\"}"},
      {"{\"k\":\"c\"}"}},
     {"{\"minLength\":2,\"maxLength\":3}",
-     {"\"ab\"", "\"\\n\xC3\xA9z\"", "\"\\u00e9\\\"\""},
+     {"1", "{\"a\":[null]}", "\"ab\"", "\"\\n\xC3\xA9z\"", "\"\\u00e9\\\"\""},
      {"\"a\"", "\"abcd\"", "\"\\ud800a\"", "\"a\n\""}},
     {"{\"id\":\"x\",\"type\":\"null\",\"links\":[{\"rel\":\"self\"}],\"readonly\":true,"
      "\"nullable\":true,"
@@ -168,7 +168,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"pattern\":\"a(\"}", "')' is missing", MNEM_BAD_FILE},
         {"{\"type\":\"text\"}", "\"type\" names none that JSON has", MNEM_BAD_FILE},
         {"{\"minItems\":-1}", "\"minItems\" is no whole number", MNEM_BAD_FILE},
-        {"{\"minimum\":2,\"maximum\":1}", "no text that ends", MNEM_BAD_FILE},
+        {"{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "no text that ends", MNEM_BAD_FILE},
         {"{\"enum\":[1],\"type\":\"string\"}", "no text that ends", MNEM_BAD_FILE},
         {"{\"const\":\"\\u0000\"}", "U+0000", MNEM_UNSUPPORTED},
         {"{\n  \"type\": }", "line 2, column 10", MNEM_BAD_FILE},
@@ -200,17 +200,25 @@ static void deep_and_long_values_meet_bounds(void **state) {
 }
 
 static void without_memory_nothing_is_left(void **state) {
-    const char text[] = "{\"properties\":{\"a\":{\"pattern\":\"x[^a]\"},\"b\":{\"$ref\":\"#\"}},"
-                        "\"additionalProperties\":{\"minimum\":0.25,\"maxLength\":9}}";
+    static const char *const texts[] = {
+        "{\"properties\":{\"a\":{\"pattern\":\"x[^a]\"},\"b\":{\"$ref\":\"#\"}},"
+        "\"additionalProperties\":{\"minimum\":0.25,\"maxLength\":9}}",
+        "{\"type\":\"object\",\"allOf\":[{\"patternProperties\":{\"^a\":{\"multipleOf\":2}}},{"
+        "\"not\":{\"required\":[\"b\"]}}],\"properties\":{\"b\":{\"type\":\"string\",\"pattern\":"
+        "\"a\",\"maxLength\":4},\"c\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{"
+        "\"enum\":[1,2]}}},\"minProperties\":1,\"oneOf\":[{\"required\":[\"c\"]},{\"required\":["
+        "\"ab\"]}]}"};
     (void)state;
-    heap_sweep sweep = {.most = 400};
-    mnem_status status;
-    do {
-        mnem_grammar *g = NULL;
-        heap_sweep_begin(&sweep, false);
-        status = mnem_grammar_create_schema(NULL, text, strlen(text), NULL, &g);
-        mnem_grammar_destroy(g);
-    } while (heap_sweep_next(&sweep, status));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        heap_sweep sweep = {.most = 2000};
+        mnem_status status;
+        do {
+            mnem_grammar *g = NULL;
+            heap_sweep_begin(&sweep, false);
+            status = mnem_grammar_create_schema(NULL, texts[i], strlen(texts[i]), NULL, &g);
+            mnem_grammar_destroy(g);
+        } while (heap_sweep_next(&sweep, status));
+    }
 }
 
 static const char framed[] = "root ::= \"<\" size | name \">\"\nname ::= \"x\"";
@@ -255,6 +263,24 @@ static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
     mnem_grammar_destroy(grammar);
 }
 
+/* Arguments that name members but no type are an object. */
+static void the_whole_of_a_part_is_what_its_words_mean(void **state) {
+    (void)state;
+    static const char untyped[] = "{\"properties\": {\"a\": {\"minimum\": 3}}}";
+    const mnem_grammar_part part = {"size", untyped, strlen(untyped)};
+    mnem_grammar *grammar;
+    mnem_match *match;
+    size_t fits;
+    must(mnem_grammar_create_with(NULL, "root ::= size", 13, &part, 1, NULL, &grammar));
+    must(mnem_match_create(grammar, &match));
+    must(mnem_match_accept_text(match, "1", 1, &fits));
+    assert_int_equal(fits, 0);
+    match_text(match, "{\"a\":\"x\"}");
+    assert_true(mnem_match_is_done(match));
+    mnem_match_destroy(match);
+    mnem_grammar_destroy(grammar);
+}
+
 static void a_schema_that_fails_is_named(void **state) {
     (void)state;
     static const char bad[] = "{\"type\": \"lump\"}";
@@ -275,6 +301,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_numbers_keep_their_digits),
         cmocka_unit_test(schemas_stand_for_names_that_a_grammar_lacks),
+        cmocka_unit_test(the_whole_of_a_part_is_what_its_words_mean),
         cmocka_unit_test(a_schema_that_fails_is_named),
         cmocka_unit_test(values_are_admitted_as_the_schema_says),
         cmocka_unit_test(numbers_keep_their_bounds),

@@ -70,6 +70,16 @@ static const match_case negations[] = {
     {"{\"type\":\"integer\",\"not\":{\"anyOf\":[{\"minimum\":3},{\"maximum\":0}]}}",
      {"1", "2"},
      {"0", "3"}},
+    {"{\"type\":\"string\",\"oneOf\":[{\"format\":\"ipv4\"},{\"pattern\":\"^[0-9.]+$\"}]}",
+     {"\"1.2\"", "\"256.0.0.1\""},
+     {"\"1.2.3.4\"", "\"a\""}},
+    {"{\"type\":[\"integer\",\"null\"],\"not\":{\"oneOf\":[{\"minimum\":3},{\"type\":\"null\"}]}}",
+     {"2"},
+     {"3", "null"}},
+    {"{\"oneOf\":[{\"oneOf\":[{\"enum\":[\"a\"],\"type\":\"string\"},{\"const\":\"b\",\"type\":"
+     "\"string\"}]},{\"type\":\"object\",\"items\":{}}]}",
+     {"\"a\"", "\"b\"", "{}"},
+     {"\"c\""}},
     {"{\"enum\":[true,false,null],\"not\":{\"enum\":[false]}}", {"true", "null"}, {"false"}},
 };
 

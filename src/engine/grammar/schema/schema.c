@@ -98,21 +98,14 @@ bool mnem__schema_types(mnem__schema *s, const mnem__node *type, uint32_t *bits)
     return *bits || mnem__schema_bad(s, "\"type\" names none");
 }
 
-/* The types that the words mean where none is named: those that they constrain. */
+/* The types where none is named: all, as every word constrains values of its own type only. The
+ * whole of a schema that stands for a name in a grammar (arguments, say) is what its words mean. */
 static uint32_t meant_types(const mnem__schema *s) {
-    uint32_t bits = 0;
-    for (int i = 0; i < MNEM__WORD_COUNT; i++) {
-        if (!s->word[i]) continue;
-        if (i >= MNEM__WORD_PROPERTIES && i <= MNEM__WORD_MAX_PROPERTIES)
-            bits |= UINT32_C(1) << MNEM__TYPE_OBJECT;
-        if (i >= MNEM__WORD_ITEMS && i <= MNEM__WORD_CONTAINS)
-            bits |= UINT32_C(1) << MNEM__TYPE_ARRAY;
-        if (i >= MNEM__WORD_MIN_LENGTH && i <= MNEM__WORD_FORMAT)
-            bits |= UINT32_C(1) << MNEM__TYPE_STRING;
-        if (i >= MNEM__WORD_MINIMUM && i <= MNEM__WORD_MULTIPLE_OF)
-            bits |= UINT32_C(1) << MNEM__TYPE_NUMBER;
-    }
-    return bits ? bits : MNEM__TYPE_ALL;
+    bool object = false;
+    for (int i = MNEM__WORD_PROPERTIES; i <= MNEM__WORD_MAX_PROPERTIES; i++)
+        object |= s->word[i] != NULL;
+    const bool whole = s->within && s->all->part[0].node == s->top;
+    return object && whole ? UINT32_C(1) << MNEM__TYPE_OBJECT : MNEM__TYPE_ALL;
 }
 
 /* The types that all parts allow. */
@@ -286,7 +279,7 @@ static bool is_ref_alone(const mnem__node *top) {
     return draft && draft[7] >= '3' && draft[7] <= '7';
 }
 
-mnem_status mnem__schema_write(mnem_text text, mnem__draft *d, uint32_t *root) {
+mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint32_t *root) {
     static const char zero[] = "\\u0000";
     if (text.length > d->bytes_max / 64)
         return mnem__fail(MNEM_OVER_BUDGET, "schema: a text of %zu bytes is too large for %llu",
@@ -296,6 +289,7 @@ mnem_status mnem__schema_write(mnem_text text, mnem__draft *d, uint32_t *root) {
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();
     s->d = d;
+    s->within = within;
     mnem_status status = read_tree(s, text);
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);

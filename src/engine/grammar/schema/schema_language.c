@@ -263,7 +263,7 @@ bool mnem__language_write(mnem__language *l, bool *any) {
     bool fits = prepare(l);
     *any = false;
     if (!fits) return false;
-    const uint32_t base = d->nodes;
+    const uint32_t base = d->nodes, edges = d->edges;
     fits = start_set(l, &n);
     if (fits && !lives(l, l->word, n)) {
         mnem__draft_class(d, NULL, 0);
@@ -272,9 +272,13 @@ bool mnem__language_write(mnem__language *l, bool *any) {
     if (fits) state_of(l, n);
     for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++)
         fits = write_state(l, at, any);
-    if (!fits)
-        return mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
+    if (!fits) { /* what was written is taken back */
+        d->nodes = base;
+        d->edges = edges;
+        return l->s->status == MNEM_OK &&
+               mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
                                  "these patterns, lengths and names are too large together");
+    }
     for (uint32_t node = base; node < d->nodes && d->status == MNEM_OK; node += 2)
         if (d->node[node].op == MNEM__DRAFT_SPLIT) d->node[node].y = (int32_t)(d->nodes - node);
     return true;

@@ -18,9 +18,10 @@ const char *const mnem__schema_words[MNEM__WORD_COUNT] = {
 
 const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word word) {
     const mnem__node *found = NULL;
+    const char *text = mnem__schema_words[word];
     if (node->kind != MNEM__JSON_OBJECT) return NULL;
     for (const mnem__node *n = node->first; n; n = n->next)
-        if (strcmp(n->key, mnem__schema_words[word]) == 0) found = n;
+        if (*n->key == *text && strcmp(n->key, text) == 0) found = n;
     return found;
 }
 
@@ -181,6 +182,7 @@ bool mnem__schema_read_words(mnem__schema *s) {
     for (uint32_t i = 0; i < s->all->count; i++) {
         const mnem__node *schema = s->all->part[i].node;
         s->node = schema;
+        if (!mnem__schema_spend(s, 16 + (uint64_t)schema->count * 16)) return false;
         if (!mnem__schema_says(s, schema, MNEM__WORD_REF) &&
             mnem__schema_get(schema, MNEM__WORD_REF))
             continue;

@@ -57,13 +57,14 @@ static int32_t put_edges(mnem__schema *s, const divisor *by, int layer, uint32_t
     const uint32_t from = (uint32_t)layer * by->a + rest;
     const int32_t edges = (int32_t)s->d->edges;
     const int last = by->places + 1;
-    if (layer == 0) put_edge(s, by, from, 1, rest, '.');
+    if (layer == 0 && (by->places || rest == 0)) put_edge(s, by, from, 1, rest, '.');
+    if (layer >= last && rest) return 0;
     if (layer >= last)
         put_edge(s, by, from, last + 1, rest, '0');
     else
-        for (char digit = '0'; digit <= '9'; digit++)
-            put_edge(s, by, from, layer ? layer + 1 : 0,
-                     (rest * 10 + (uint32_t)(digit - '0')) % by->a, digit);
+        for (uint32_t digit = 0; digit < 10; digit++)
+            put_edge(s, by, from, layer ? layer + 1 : 0, (rest * 10 + digit) % by->a,
+                     (char)('0' + digit));
     return (int32_t)s->d->edges - edges;
 }
 

@@ -170,10 +170,14 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
     case MNEM__WORD_ENUM: return not_values(s, out, n, true);
     case MNEM__WORD_CONST: return not_values(s, out, n, false);
     case MNEM__WORD_ALL_OF: return not_list(s, out, n, true);
+    case MNEM__WORD_ONE_OF: /* none of them; that several fit is left out */
     case MNEM__WORD_ANY_OF: return not_list(s, out, n, false);
     case MNEM__WORD_NOT: return mnem__schema_add(s, out, NULL, n) != NULL;
     case MNEM__WORD_REQUIRED: return not_required(s, out, n);
     case MNEM__WORD_PROPERTIES: return not_properties(s, out, n);
+    case MNEM__WORD_FORMAT:
+        return !mnem__schema_has_format(mnem__node_text(n, "")) ||
+               add_typed(s, out, "string", "\1notFormat", n);
     case MNEM__WORD_PATTERN: return add_typed(s, out, "string", "\1notPattern", n);
     case MNEM__WORD_MIN_LENGTH: return not_bound(s, out, "string", "maxLength", n, -1);
     case MNEM__WORD_MAX_LENGTH: return not_bound(s, out, "string", "minLength", n, 1);

@@ -24,6 +24,11 @@ static void put_free(mnem__draft *d, uint32_t n) {
     mnem__draft_repeat(d, item, n, n);
 }
 
+static bool is_all(const char *digits, char digit) {
+    while (*digits == digit) digits++;
+    return *digits == 0;
+}
+
 /* As many digits as a bound has, of a number at least (or at most) as large. */
 static void put_bounded(mnem__draft *d, const char *bound, bool least) {
     const uint32_t rest = (uint32_t)strlen(bound + 1);
@@ -34,6 +39,10 @@ static void put_bounded(mnem__draft *d, const char *bound, bool least) {
     }
     if (rest == 0) {
         put_digits(d, least ? *bound : '0', least ? '9' : *bound);
+        return;
+    }
+    if (is_all(bound, least ? '0' : '9')) {
+        put_free(d, rest + 1);
         return;
     }
     mnem__choice choice = mnem__draft_choose(d);
@@ -59,7 +68,7 @@ static void put_between(mnem__draft *d, const char *low, const char *high) {
         put_digits(d, *low, *high);
         return;
     }
-    if (strspn(low + 1, "0") == rest && strspn(high + 1, "9") == rest) {
+    if (is_all(low + 1, '0') && is_all(high + 1, '9')) {
         put_digits(d, *low, *high);
         put_free(d, rest);
         return;
@@ -167,7 +176,17 @@ static bool put_numbers(mnem__schema *s, bool whole) {
 
 /* Numbers between the bounds that are multiples of what each part says. */
 static bool add_multiples(mnem__schema *s, mnem__language *l, bool whole) {
-    if (!mnem__language_next(l, true) || !put_numbers(s, whole)) return false;
+    const mnem__node *first = s->word[MNEM__WORD_MULTIPLE_OF];
+    const bool zeros = !whole && first->is_integer; /* of a whole number only whole ones */
+    if (!mnem__language_next(l, true) || !put_numbers(s, whole || zeros)) return false;
+    if (zeros) {
+        const uint32_t split = mnem__draft_split(s->d);
+        mnem__schema_put(s, ".");
+        const uint32_t item = mnem__draft_item(s->d);
+        mnem__schema_put(s, "0");
+        mnem__draft_repeat(s->d, item, 1, 7);
+        mnem__draft_land(s->d, split);
+    }
     for (uint32_t i = 0; i < s->all->count; i++) {
         const mnem__node *of = mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_MULTIPLE_OF);
         if (!of) continue;

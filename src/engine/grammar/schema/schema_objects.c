@@ -39,7 +39,7 @@ typedef struct object_writer {
 const mnem__node *mnem__schema_member(const mnem__node *object, const char *key) {
     const mnem__node *found = NULL;
     for (const mnem__node *n = object ? object->first : NULL; n; n = n->next)
-        if (n->key && strcmp(n->key, key) == 0) found = n;
+        if (n->key && *n->key == *key && strcmp(n->key, key) == 0) found = n;
     return found;
 }
 

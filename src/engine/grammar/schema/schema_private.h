@@ -47,6 +47,7 @@
     X(MULTIPLE_OF, "multipleOf")                                                                   \
     X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
     X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
+    X(NOT_FORMAT, "\1notFormat")   /* strings that haven't the format */                           \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
     X(RECURSIVE_REF, "$recursiveRef")                                                              \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
@@ -114,6 +115,12 @@ struct mnem__schema_cases {
     mnem__schema_cases *same;
 };
 
+/* A rule of strings of so many characters. */
+enum { MNEM__LENGTHS = 64 };
+typedef struct mnem__schema_length {
+    uint32_t least, most, rule;
+} mnem__schema_length;
+
 typedef struct mnem__schema {
     mnem__draft *d;
     mnem__arena arena;
@@ -125,9 +132,12 @@ typedef struct mnem__schema {
     uint32_t refs, alls;
     uint64_t steps;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
-    uint32_t never;                 /* a rule without a text */
-    bool documents;                 /* schemas within have an $id of their own */
-    bool ref_alone;                 /* drafts up to 7: what stands beside $ref is ignored */
+    mnem__schema_length length[MNEM__LENGTHS];
+    uint32_t lengths;
+    uint32_t never; /* a rule without a text */
+    bool within;    /* a grammar: it stands for a name there */
+    bool documents; /* schemas within have an $id of their own */
+    bool ref_alone; /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */

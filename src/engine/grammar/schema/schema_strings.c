@@ -148,7 +148,16 @@ void mnem__schema_put_text(mnem__schema *s, uint32_t least, uint32_t most) {
 /* ---- what strings must fit ---- */
 
 /* A length beyond that is none: no answer is as long. */
-enum { LENGTH_MAX = 1000000 };
+enum {
+    LENGTH_MAX = 1000000,
+    SHORTER_MAX = 1000 /* most characters of a string with a pattern or a format and a maxLength */
+};
+
+/* Words about the text of a string. */
+enum { WORDS = 5 };
+static const mnem__schema_word words[WORDS] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
+                                               MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM,
+                                               MNEM__WORD_NOT_FORMAT};
 
 /* What the parts say of strings. */
 typedef struct rules {
@@ -158,7 +167,9 @@ typedef struct rules {
 } rules;
 
 static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const mnem__node *n) {
-    const bool opposite = word == MNEM__WORD_NOT_ENUM || word == MNEM__WORD_NOT_PATTERN;
+    const bool opposite = word >= MNEM__WORD_NOT_ENUM;
+    if (word == MNEM__WORD_NOT_FORMAT && !mnem__schema_has_format(mnem__node_text(n, "")))
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"not\" of this \"format\"");
     if (word == MNEM__WORD_FORMAT) {
         if (!mnem__schema_has_format(mnem__node_text(n, ""))) return true;
         if (r->format && strcmp(r->format->text, n->text) == 0) return true;
@@ -175,15 +186,13 @@ static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const 
 }
 
 static bool read_rules(mnem__schema *s, rules *r) {
-    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
-                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
     *r = (rules){.least = 0};
     if (!mnem__schema_count(s, MNEM__WORD_MIN_LENGTH, 0, &r->least) ||
         !mnem__schema_count(s, MNEM__WORD_MAX_LENGTH, MNEM__ENDLESS, &r->most))
         return false;
     if (r->most > LENGTH_MAX) r->most = MNEM__ENDLESS;
     for (uint32_t i = 0; i < s->all->count; i++)
-        for (int w = 0; w < 4; w++) {
+        for (int w = 0; w < WORDS; w++) {
             const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
             if (n && !count_word(s, r, words[w], n)) return false;
         }
@@ -216,35 +225,70 @@ static bool add_word(mnem__schema *s, mnem__language *l, mnem__schema_word word,
     case MNEM__WORD_NOT_PATTERN:
         return mnem__schema_add_pattern(s, l, n->text, n->text_bytes, false);
     case MNEM__WORD_NOT_ENUM: return add_opposite(s, l, n);
+    case MNEM__WORD_NOT_FORMAT:
+        return mnem__language_next(l, false) && mnem__schema_put_format(s, n->text);
     default:
         if (!mnem__schema_has_format(n->text)) return true;
         return mnem__language_next(l, true) && mnem__schema_put_format(s, n->text);
     }
 }
 
-/* All that the parts at hand say of a string, as grammars of a language. */
-bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
-    static const mnem__schema_word words[] = {MNEM__WORD_PATTERN, MNEM__WORD_FORMAT,
-                                              MNEM__WORD_NOT_PATTERN, MNEM__WORD_NOT_ENUM};
+/* All that the parts at hand say of a string, as grammars of a language; shorter than `below`. */
+static bool add_string(mnem__schema *s, mnem__language *l, uint32_t below) {
     rules r;
     if (!read_rules(s, &r) || !mnem__language_next(l, true)) return false;
     if (r.least > r.most) mnem__schema_put_never(s);
+    if (r.most != MNEM__ENDLESS && r.most > below) r.most = r.least > below ? r.least : below;
     mnem__schema_put_text(s, r.least, r.most);
     for (uint32_t i = 0; i < s->all->count; i++)
-        for (int w = 0; w < 4; w++) {
+        for (int w = 0; w < WORDS; w++) {
             const mnem__node *n = mnem__schema_says(s, s->all->part[i].node, words[w]);
             if (n && !add_word(s, l, words[w], n)) return false;
         }
     return mnem__schema_is_fine(s);
 }
 
-static bool write_language(mnem__schema *s) {
+bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
+    return add_string(s, l, SHORTER_MAX);
+}
+
+static bool try_language(mnem__schema *s, uint32_t below) {
     bool any;
     mnem__language *l = mnem__language_open(s);
     if (!l) return false;
-    const bool fine = mnem__schema_add_string(s, l) && mnem__language_write(l, &any);
+    const bool fine = add_string(s, l, below) && mnem__language_write(l, &any);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);
+}
+
+/* Where a maxLength makes the automaton too large, a smaller one holds, too. */
+static bool write_language(mnem__schema *s) {
+    static const uint32_t shorter[] = {SHORTER_MAX, 254, 100};
+    for (int i = 0; i < 3; i++) {
+        if (try_language(s, shorter[i])) return true;
+        if (s->status != MNEM_OVER_BUDGET || i == 2 || !mnem__schema_spend(s, 0)) return false;
+        s->status = MNEM_OK;
+    }
+    return false;
+}
+
+/* Strings of the same lengths are one rule, as far as there is room for such. */
+static void call_text(mnem__schema *s, uint32_t least, uint32_t most) {
+    uint32_t i = 0;
+    while (i < s->lengths && (s->length[i].least != least || s->length[i].most != most)) i++;
+    if (i == MNEM__LENGTHS) {
+        mnem__schema_put_text(s, least, most);
+        return;
+    }
+    if (i == s->lengths) {
+        const uint32_t over = mnem__draft_jump(s->d), rule = mnem__draft_rule(s->d);
+        s->length[s->lengths++] = (mnem__schema_length){least, most, rule};
+        mnem__draft_begin(s->d, rule);
+        mnem__schema_put_text(s, least, most);
+        mnem__draft_end(s->d);
+        mnem__draft_land(s->d, over);
+    }
+    mnem__draft_call(s->d, s->length[i].rule);
 }
 
 bool mnem__schema_write_string(mnem__schema *s) {
@@ -255,7 +299,7 @@ bool mnem__schema_write_string(mnem__schema *s) {
     if (r.pattern) return mnem__schema_write_pattern(s, r.pattern->text, r.pattern->text_bytes);
     if (r.format) return mnem__schema_call_format(s, r.format->text);
     if (r.length)
-        mnem__schema_put_text(s, r.least, r.most);
+        call_text(s, r.least, r.most);
     else
         mnem__schema_call(s, MNEM__RULE_STRING);
     return mnem__schema_is_fine(s);

@@ -115,6 +115,7 @@ static bool fits_text(validator *v, mnem__schema_word word, const mnem__node *n,
     case MNEM__WORD_MAX_LENGTH: return fits_length(n, characters(value), false);
     case MNEM__WORD_PATTERN: return mnem__schema_matches(v->s, n, value->text);
     case MNEM__WORD_NOT_PATTERN: return !mnem__schema_matches(v->s, n, value->text);
+    case MNEM__WORD_NOT_FORMAT: return !mnem__schema_is_format(v->s, n, value->text);
     case MNEM__WORD_NOT_ENUM: return !is_one(v, n, value);
     case MNEM__WORD_FORMAT: return mnem__schema_is_format(v->s, n, value->text);
     default: return true;
@@ -299,14 +300,34 @@ static bool values_differ(mnem__schema *s, const mnem__node *a, const mnem__node
     return s->status == MNEM_OK;
 }
 
-static bool types_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
-    const mnem__node *one = mnem__schema_get(a, MNEM__WORD_TYPE);
-    const mnem__node *other = mnem__schema_get(b, MNEM__WORD_TYPE);
+static uint32_t possible_types(mnem__schema *s, const mnem__node *node, int depth);
+
+static uint32_t types_of_list(mnem__schema *s, const mnem__node *list, int depth) {
+    uint32_t bits = 0;
+    for (const mnem__node *n = list->first; n; n = n->next) bits |= possible_types(s, n, depth);
+    return bits;
+}
+
+/* The types that a value of a schema can have, as its type and its cases say. */
+static uint32_t possible_types(mnem__schema *s, const mnem__node *node, int depth) {
+    static const mnem__schema_word lists[] = {MNEM__WORD_ANY_OF, MNEM__WORD_ONE_OF};
     const uint32_t numbers = UINT32_C(1) << MNEM__TYPE_NUMBER | UINT32_C(1) << MNEM__TYPE_INTEGER;
-    uint32_t x, y;
-    if (!one || !other) return false;
-    if (!mnem__schema_types(s, one, &x) || !mnem__schema_types(s, other, &y)) return false;
-    return !(x & y) && !(x & numbers && y & numbers);
+    const mnem__node *schema = mnem__schema_resolved(s, node);
+    uint32_t bits;
+    if (!schema || depth > 4) return MNEM__TYPE_ALL | numbers;
+    if (schema->kind != MNEM__JSON_OBJECT)
+        return schema->kind == MNEM__JSON_FALSE ? 0 : MNEM__TYPE_ALL | numbers;
+    if (!mnem__schema_types(s, mnem__schema_get(schema, MNEM__WORD_TYPE), &bits)) return 0;
+    if (bits & numbers) bits |= numbers;
+    for (int i = 0; i < 2; i++) {
+        const mnem__node *list = mnem__schema_get(schema, lists[i]);
+        if (list && list->kind == MNEM__JSON_LIST) bits &= types_of_list(s, list, depth + 1);
+    }
+    return bits;
+}
+
+static bool types_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
+    return !(possible_types(s, a, 0) & possible_types(s, b, 0));
 }
 
 static bool requires(const mnem__node *node, const char *key) {

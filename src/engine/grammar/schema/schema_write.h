@@ -5,7 +5,8 @@
 #include "engine/grammar/draft/grammar_draft.h"
 #include "mnem/model.h"
 
-/* Writes a schema into a draft. A failure has its place. */
-mnem_status mnem__schema_write(mnem_text json, mnem__draft *draft, uint32_t *root);
+/* Writes a schema into a draft. A failure has its place. within: it stands for a name
+ * in a grammar; then its whole is an object where it says nothing of a type, but of members. */
+mnem_status mnem__schema_write(mnem_text json, bool within, mnem__draft *draft, uint32_t *root);
 
 #endif
