@@ -103,8 +103,8 @@ mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char 
  * frame is a text and whose arguments have a schema. part.name is what a failure of its schema
  * begins with. A schema that names members but no type is an object there. part.raw_end: NULL, or a
  * mark of up to 32 bytes without quotes and backslashes: then the part is the schema's strings as
- * they are, without quotes and escapes, but for those that contain the mark or U+0000; what else the
- * schema admits is left out. */
+ * they are, without quotes and escapes, but for those that contain the mark or U+0000; what else
+ * the schema admits is left out. */
 enum { MNEM_GRAMMAR_PARTS_MAX = 1024 };
 typedef struct mnem_grammar_part {
     const char *name, *json;

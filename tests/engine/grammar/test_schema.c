@@ -267,7 +267,7 @@ static void schemas_stand_for_names_that_a_grammar_lacks(void **state) {
 static void the_whole_of_a_part_is_what_its_words_mean(void **state) {
     (void)state;
     static const char untyped[] = "{\"properties\": {\"a\": {\"minimum\": 3}}}";
-    const mnem_grammar_part part = {"size", untyped, strlen(untyped)};
+    const mnem_grammar_part part = {.name = "size", .json = untyped, .length = strlen(untyped)};
     mnem_grammar *grammar;
     mnem_match *match;
     size_t fits;
