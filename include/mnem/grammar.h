@@ -75,26 +75,32 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
                                 const mnem_grammar_options *options, mnem_grammar **grammar);
 
 /* The same of a JSON schema (drafts 4 to 2020-12): the texts are JSON values that it admits, as
- * UTF-8. Used are type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf,
- * oneOf, if, then, else, dependencies and its successors, not of what can be negated; properties,
- * required, additionalProperties, patternProperties, propertyNames, minProperties, maxProperties;
- * items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems (of an enum);
- * minLength, maxLength, pattern, format (those of 2020-12); minimum, maximum, their exclusive
- * ones, multipleOf: beside one another, too. Every other word that constrains is MNEM_UNSUPPORTED,
- * named with its place. Words that no draft defines, formats too, and those that constrain
- * nothing, are ignored; so is a maxLength beyond a million.
- * What is written is narrower than what a schema admits: members in the order of the schema,
- * others only where additionalProperties is given or properties isn't; of a "not" that can't be
- * said whole (numbers that aren't whole) the part that can; at most one blank, or a line break and
- * 20 blanks, between tokens; whole numbers up to 18 digits and 1e18; other numbers with 19 digits
- * before the point and 27 behind it, and exponents of two; no escaped surrogates; where patterns
- * or formats count, a character's shortest form, and beside a maxLength up to 1,000 characters
- * (100 where an automaton would be too large); hosts of up to 5 labels of 30 characters, URIs
- * without literal addresses, of regular expressions a part; unique items of more than five values
- * in the order of the schema; multiples without exponents. A bounded number with a point or an
- * exponent has up to 15 significant digits, a magnitude of 1e-9 to 1e19 (or is 0), and the forms
- * of Python's json.dumps and of JavaScript's JSON.stringify, with up to 6 zeros more: exponents
- * below 1e-4 and from 1e16 on.
+ * UTF-8. Keywords that count, also beside one another:
+ *   - type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf, oneOf, if,
+ *     then, else, dependencies and its successors, not (of what can be negated);
+ *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
+ *     maxProperties;
+ *   - items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems (of an enum);
+ *   - minLength, maxLength, pattern, format (those of 2020-12);
+ *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
+ * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
+ * that no draft defines, annotations, and a maxLength above a million are ignored.
+ * No value is written that the schema refuses, but some that it admits are not:
+ *   - members come in the order of the schema; others only where additionalProperties is given or
+ *     properties is absent;
+ *   - between tokens there is at most one blank, or a line break and 20 blanks;
+ *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
+ *     point, 27 behind it and exponents of two digits; multiples have no exponent;
+ *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of
+ *     1e-9 to 1e19 (or is 0), and the forms of Python's json.dumps and of JavaScript's
+ *     JSON.stringify, with up to 6 zeros more: exponents below 1e-4 and from 1e16 on;
+ *   - surrogates are not escaped; beside a pattern or a format each character has its shortest
+ *     form, and beside a maxLength too a string has up to 1,000 characters (254 or 100 where the
+ *     automaton would be too large);
+ *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
+ *     regex is a part of it;
+ *   - more than five unique items come in the order of their enum;
+ *   - fractions that only a "not" admits ({"not": {"type": "integer"}}) are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

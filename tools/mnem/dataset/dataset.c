@@ -246,8 +246,8 @@ void dataset_note(const char *path) {
     dataset_look_at(path, &look);
     if (look.shape == DATASET_NONE || *look.why) return;
     dataset_name(&look, name);
-    tool_message("%s: %s: taken as text, with its braces and names; what a model reads is written "
-                 "by its template",
+    tool_message("%s is %s, and is read as plain text, JSON syntax included: the model's template "
+                 "is not applied",
                  path, name);
 }
 
