@@ -144,7 +144,7 @@ static void what_can_not_be_done_is_named(void **state) {
         {"/v1/completions", "{\"prompt\":[1.5]}", "prompt"},
         {"/v1/completions", "{\"prompt\":[[1],[99999999999]]}", "prompt"},
         {"/v1/completions", "{\"prompt\":[[]]}", "prompt"},
-        {"/v1/completions", "{\"prompt\":\"a\",\"echo\":true}", "echo"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"echo\":1}", "echo"},
         {"/v1/completions", "{\"prompt\":\"a\",\"best_of\":3}", "best_of"},
         {"/v1/completions", "{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
         {"/v1/completions", "{\"prompt\":\"a\",\"logprobs\":21}", "logprobs"},

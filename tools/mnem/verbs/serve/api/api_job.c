@@ -11,19 +11,13 @@
 
 #include "verbs/serve/api/api_private.h"
 
-/* Of a ring; top_count of mnem_token_logprob follow. */
-typedef struct ring_token {
-    int32_t id;
-    float logprob;
-    int32_t top_count;
-} ring_token;
-
 /* ---- on the scheduler's thread ---- */
 
 bool api_on_token(void *context, const mnem_request_token *token) {
     api_answer *answer = context;
     api *a = answer->job->api;
-    const ring_token kept = {token->id, token->logprob, token->top_count};
+    const api_ring_token kept = {token->id, token->index, token->top_count, token->logprob,
+                                 token->end};
     pthread_mutex_lock(&a->lock);
     const bool room = answer->count < answer->room;
     if (room) {
@@ -131,7 +125,7 @@ static void finish(api_job *job) {
 
 /* Takes a token out of the ring; false: there is none. */
 static bool take(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top) {
-    ring_token kept;
+    api_ring_token kept;
     api *a = answer->job->api;
     pthread_mutex_lock(&a->lock);
     const bool any = answer->count > 0;
@@ -141,8 +135,12 @@ static bool take(api_answer *answer, mnem_request_token *token, mnem_token_logpr
         memcpy(top, at + sizeof kept, (size_t)kept.top_count * sizeof *top);
         answer->first = (answer->first + 1) % answer->room;
         answer->count--;
-        *token = (mnem_request_token){
-            .id = kept.id, .logprob = kept.logprob, .top = top, .top_count = kept.top_count};
+        *token = (mnem_request_token){.id = kept.id,
+                                      .index = kept.index,
+                                      .end = kept.end,
+                                      .logprob = kept.logprob,
+                                      .top = top,
+                                      .top_count = kept.top_count};
     }
     pthread_mutex_unlock(&a->lock);
     return any;

@@ -18,7 +18,7 @@
 #include "verbs/serve/api/tell/tell.h"
 
 enum {
-    API_RING = 4096, /* tokens of an answer that wait to be told, at most */
+    API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
     API_TREES = 64,  /* of salts and keys that are remembered */
     API_SALT = 257,
     API_PING_SECONDS = 15
@@ -42,6 +42,13 @@ typedef struct api_limit {
     mnem_match *match;
     uint64_t bytes; /* of the reserve */
 } api_limit;
+
+/* A token of a ring; top_count of mnem_token_logprob follow. */
+typedef struct api_ring_token {
+    int32_t id, index, top_count;
+    float logprob;
+    bool end;
+} api_ring_token;
 
 struct api_job;
 /* One answer of a request, as the scheduler sees it. */

@@ -76,13 +76,18 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
            keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
 }
 
-/* What is left of the context bounds a ring, too. */
+static bool scores_prompt(const ask_request *ask) {
+    return ask->echo && ask->logprobs;
+}
+
+/* What is left of the context bounds a ring, too. A step tells many tokens of a prompt at once. */
 static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_t prompt) {
     const int32_t left = a->model.context - prompt;
     int32_t room = ask->tokens && ask->tokens < left ? ask->tokens : left;
     if (room > API_RING) room = API_RING;
     if (room < 1) room = 1;
-    answer->stride = 12 + (size_t)ask->top * sizeof(mnem_token_logprob);
+    if (scores_prompt(ask)) room += prompt;
+    answer->stride = sizeof(api_ring_token) + (size_t)ask->top * sizeof(mnem_token_logprob);
     answer->room = (uint32_t)room;
     answer->ring = api_alloc(&a->memory, (size_t)room * answer->stride);
     return answer->ring != NULL;
@@ -126,6 +131,20 @@ static bool take_answers(api *a, api_job *job, const ask_request *ask, const api
     return true;
 }
 
+/* ---- echoes ---- */
+
+/* The prompt's tokens as the answer's first ones: all of them, or where others come with their
+ * logprobs the first, which has none. */
+static void echo_prompt(api_job *job, const ask_request *ask, const api_prompts *prompts,
+                        int32_t answer) {
+    const int32_t prompt = answer / ask->n, begin = prompts->begin[prompt];
+    const int32_t n = prompts->begin[prompt + 1] - begin;
+    job->tell.choice[answer].whole_text = prompts->whole_text[prompt];
+    for (int32_t i = 0; i < (scores_prompt(ask) ? 1 : n); i++)
+        tell_prompt(&job->tell.choice[answer],
+                    &(mnem_request_token){.id = prompts->ids[begin + i], .index = i - n}, i == 0);
+}
+
 /* ---- submitting ---- */
 
 static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, api_error *error) {
@@ -156,6 +175,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .sampler = ask->sampler,
                             .ignore_end = ask->ignore_end,
                             .logprobs = ask->logprobs,
+                            .prompt_logprobs = scores_prompt(ask),
                             .top = ask->top,
                             .tree = tree_of(a, http->key, ask->salt),
                             .no_sharing = ask->no_sharing,
@@ -172,6 +192,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         request.prompt_tokens = prompts->begin[prompt + 1] - begin;
         request.match = answer->limit.match;
         request.context = answer;
+        if (ask->echo) echo_prompt(job, ask, prompts, i);
         const mnem_status status =
             mnem_scheduler_submit(a->scheduler, &request, &answer->request, &why);
         if (status != MNEM_OK) return refuse_submit(status, &why, error);
