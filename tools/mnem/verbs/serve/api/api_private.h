@@ -142,6 +142,8 @@ bool api_note(api *a, api_owner *owner);
 /* Whether the name that a request has may be the model's; NULL: it has none. */
 bool api_check_model(const api *a, const char *name, api_error *error);
 bool api_check_ready(const api *a, api_error *error);
+/* Whether it has been loaded: numbers of it are known from then on. */
+bool api_check_loaded(const api *a, api_error *error);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- api_job.c ---- */

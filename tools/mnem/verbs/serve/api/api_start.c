@@ -245,10 +245,16 @@ bool api_check_model(const api *a, const char *name, api_error *error) {
                       a->model.name);
 }
 
+bool api_check_loaded(const api *a, api_error *error) {
+    if (a->scheduler) return true;
+    error->retry_seconds = 1;
+    return api_refuse(error, 503, NULL, "the model is loading");
+}
+
 bool api_check_ready(const api *a, api_error *error) {
-    if (a->scheduler && !a->draining) return true;
-    error->retry_seconds = a->draining ? 5 : 1;
-    return api_refuse(error, 503, NULL, a->draining ? "the server stops" : "the model is loading");
+    if (!a->draining) return api_check_loaded(a, error);
+    error->retry_seconds = 5;
+    return api_refuse(error, 503, NULL, "the server stops");
 }
 
 static bool check_text(const api *a, api_error *error) {
