@@ -256,12 +256,19 @@ static void go_on_answers(api_job *job, api_error *error) {
         job->aside = false;
 }
 
+/* To try again helps where others have the memory. */
+static void refuse_answer(const api *a, api_error *error) {
+    const bool shared = a->jobs && a->jobs->next;
+    if (shared) error->retry_seconds = 1;
+    api_refuse(error, shared ? 429 : 413, NULL,
+               "this answer takes more memory than there is for answers");
+}
+
 /* Where a job is over its tokens are taken out all the same: its answers end then. */
 void api_job_go_on(api_job *job) {
     api_error error = {0};
     go_on_answers(job, &error);
-    if (!job->over && tell_failed(&job->tell))
-        api_refuse(&error, 500, NULL, "this answer takes more memory than there is for answers");
+    if (!job->over && tell_failed(&job->tell)) refuse_answer(job->api, &error);
     if (error.status) api_job_fail(job, &error);
     if (!job->over && job->exchange) {
         if (job->answers_open == 0)

@@ -100,6 +100,26 @@ static bool refuse_memory(api *a, api_error *error) {
                       a->memory.bytes);
 }
 
+/* Answers whose logprobs don't fit even alone are refused before anything is computed: those of an
+ * answer that isn't a stream are kept until it has ended. As many tokens as are asked for count,
+ * also where an answer may end earlier. */
+static bool check_logs(const api *a, const ask_request *ask, const api_prompts *prompts,
+                       const api_job *job, api_error *error) {
+    uint64_t bytes = 0;
+    if (ask->stream || !ask->logprobs) return true;
+    for (int32_t i = 0; i < job->answers; i++) {
+        const int32_t prompt = i / ask->n, n = prompts->begin[prompt + 1] - prompts->begin[prompt];
+        const int32_t left = a->model.context - n, asked = ask->no_answer ? 0 : ask->tokens;
+        const int32_t tokens = (asked < left ? asked : left) + (ask->echo ? n : 0);
+        bytes += (uint64_t)tokens * sizeof(tell_log) + job->answer[i].room * job->answer[i].stride;
+    }
+    if (bytes <= a->memory.bytes) return true;
+    return api_refuse(error, 413, "logprobs",
+                      "so many logprobs take at least %" PRIu64 " bytes, and answers have %" PRIu64
+                      ": ask for fewer tokens, or for a stream",
+                      bytes, a->memory.bytes);
+}
+
 static void note_unsupported(const api *a, tell *t) {
     if (!t->unsupported.length || !a->options.on_note) return;
     api_text text = {.memory = t->memory};
@@ -163,7 +183,7 @@ static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, a
         error->needed_bytes = why->needed_bytes;
         error->budget_bytes = why->budget_bytes;
         error->least_bytes = why->least_bytes;
-        error->code = why->context_tokens ? "context_length_exceeded" : "over_budget";
+        error->code = why->needed_bytes ? "over_budget" : "context_length_exceeded";
         return api_refuse(error, 400, NULL, "%s", mnem_last_error());
     default: return api_refuse(error, 400, NULL, "%s", mnem_last_error());
     }
@@ -223,7 +243,7 @@ static void start_job(api *a, http_exchange *exchange, const http_request *http,
     http_set(exchange, job);
     if (!set_tell(a, job, ask, prompts))
         refuse_memory(a, error);
-    else if (take_answers(a, job, ask, prompts, error))
+    else if (take_answers(a, job, ask, prompts, error) && check_logs(a, ask, prompts, job, error))
         submit(a, job, ask, prompts, http, error);
     if (!error->status) return;
     api_job_fail(job, error);
