@@ -244,7 +244,7 @@ static void what_takes_too_much_is_refused_and_given_back(void **state) {
     assert_int_equal(before.bytes_live, after.bytes_live);
 }
 
-/* Before anything is computed; as a stream nothing is kept. */
+/* Before anything is computed, where that is known; as a stream nothing is kept. */
 static void logprobs_beyond_the_memory_are_413_at_once(void **state) {
     (void)state;
     static const char *const fields[] = {"\"max_tokens\":250", "\"max_tokens\":2,\"n\":3",
@@ -262,6 +262,17 @@ static void logprobs_beyond_the_memory_are_413_at_once(void **state) {
         assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, statuses[i]);
         assert_int_equal(fake.submitted > 0, statuses[i] == 200);
     }
+    /* Between those that fit and those that don't even begin some turn out too large. */
+    bool late = false;
+    for (int n = 3; n <= 32; n++) {
+        snprintf(body, sizeof body, "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":2,\"n\":%d}",
+                 n);
+        fake.submitted = 0;
+        const int status = fake_post(&fake, "/v1/completions", body)->status;
+        assert_true(status == 200 || status == 413);
+        late |= status == 413 && fake.submitted == n;
+    }
+    assert_true(late);
     fake_post(&fake, "/v1/completions",
               "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":250,\"stream\":true}");
     assert_int_equal(fake.answer.status, 200);
