@@ -88,10 +88,13 @@ typedef struct mnem_token_logprob {
 
 enum { MNEM_TOP_LOGPROBS = 20 };
 
-/* A token that was chosen. One that ends the turn isn't told, unless ignore_end. */
+/* A token that was chosen, or with prompt_logprobs one of the prompt. One that ends the turn isn't
+ * told, unless ignore_end or prompt_logprobs. */
 typedef struct mnem_request_token {
     uint64_t request;
-    int32_t index, id;             /* index: the how-manieth, from 0 */
+    int32_t index, id;             /* index: the how-manieth, from 0; of the prompt below 0: -1 is
+                                      its last token */
+    bool end;                      /* it ends the turn, and the request */
     float logprob;                 /* of the model's own distribution; 0 where not asked for */
     const mnem_token_logprob *top; /* the likeliest, best first; borrowed during the call */
     int32_t top_count;
@@ -135,6 +138,10 @@ typedef struct mnem_request {
                                      borrowed, and with its grammar nobody else's */
     bool ignore_end;              /* a token that ends a turn is one like others */
     bool logprobs;
+    /* Tokens of the prompt are told, too, in order and before those that are chosen: all but the
+     * first, which follows nothing. Nothing is shared then (no_sharing), since all of the prompt
+     * is computed, and a head for each of its tokens. */
+    bool prompt_logprobs;
     int32_t top;      /* likeliest ones told with each token, up to MNEM_TOP_LOGPROBS */
     uint64_t tree;    /* only requests of one number share pages: a tenant's, a salt's */
     bool no_sharing;  /* takes no pages of others and leaves none */

@@ -44,6 +44,23 @@ static void measure(const mnem_scheduler *s, const mnem_request *q, mnem__choice
     for (int32_t i = 0; i < c->top_count; i++) c->top[i].logprob = (float)(c->top[i].logprob - sum);
 }
 
+void mnem__score_prompt(mnem_scheduler *s, mnem__lane *lane, const float *logits) {
+    mnem__request *r = lane->request;
+    const mnem_request *q = &r->asked;
+    if (r->scored >= q->prompt_tokens) return;
+    mnem__choice_made c = {.id = lane->ids[r->scored]};
+    measure(s, q, &c, logits);
+    const mnem_request_token token = {.request = r->number,
+                                      .index = r->scored++ - q->prompt_tokens,
+                                      .id = c.id,
+                                      .logprob = c.logprob,
+                                      .top = c.top,
+                                      .top_count = c.top_count};
+    if (q->on_token(q->context, &token)) return;
+    r->scored = q->prompt_tokens; /* nobody wants the others */
+    mnem_scheduler_cancel(s, r->number);
+}
+
 void mnem__choose_token(mnem_scheduler *s, mnem__lane *lane, const float *logits) {
     mnem__request *r = lane->request;
     const mnem_request *q = &r->asked;

@@ -172,8 +172,10 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
                          .state = MNEM__REQUEST_WAITING,
                          .number = ++s->numbers,
                          .tokens_most = most_tokens(s, q),
+                         .scored = 1,
                          .generator = q->sampler.seed,
                          .submitted = mnem__seconds()};
+    r->asked.no_sharing |= q->prompt_logprobs;
     put_block(s, r, q, bytes);
     s->waiting++;
     *number = r->number;

@@ -56,6 +56,7 @@ typedef struct mnem__request {
     uint64_t at, bytes; /* of the queue: biases, then the prompt until it has a lane */
     int32_t tokens_most;
     int32_t chosen;     /* tokens told */
+    int32_t scored;     /* of the prompt: told, the first one included */
     uint64_t generator; /* of the sampler */
     int32_t cached_tokens, preemptions;
     bool whole;                           /* all that it can ever need is reserved */
@@ -255,6 +256,9 @@ void mnem__admit(mnem_scheduler *s);
 
 /* The token behind the lane's ids. */
 void mnem__choose_token(mnem_scheduler *s, mnem__lane *lane, const float *logits);
+/* Tells how likely the next token of the prompt was (prompt_logprobs): logits are those in front of
+ * it. */
+void mnem__score_prompt(mnem_scheduler *s, mnem__lane *lane, const float *logits);
 bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
 
 /* ---- cache_file.c ---- */

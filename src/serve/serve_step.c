@@ -183,12 +183,20 @@ static void deal_tokens(mnem_scheduler *s, const crowd *c) {
 
 /* ---- pages for them ---- */
 
-/* A lane's part; its last token's logits are wanted where nothing is known behind it. */
+/* Whether tokens of the prompt are still to be told. */
+static bool scores(const mnem__request *r) {
+    return r->asked.prompt_logprobs && r->scored < r->asked.prompt_tokens;
+}
+
+/* A lane's part; its last token's logits are wanted where nothing is known behind it, and those in
+ * front of tokens of the prompt that are to be told. */
 static mnem_step_part part_of(const mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
     const bool last = length + lane->n == lane->count;
-    return (mnem_step_part){lane->sequence, lane->ids + length, lane->n,
-                            last ? lane->n - 1 : lane->n};
+    int32_t first = last ? lane->n - 1 : lane->n;
+    if (scores(lane->request))
+        first = mnem__min_i32(first, mnem__max_i32(lane->request->scored - 1 - length, 0));
+    return (mnem_step_part){lane->sequence, lane->ids + length, lane->n, first};
 }
 
 /* The one that begins next. */
@@ -270,8 +278,12 @@ static int32_t find_pages(mnem_scheduler *s) {
 
 static bool on_logits(void *context, int32_t part, int32_t index, const float *logits) {
     const mnem__flight *f = context;
-    (void)index;
-    mnem__choose_token(f->scheduler, f->part_lane[part], logits);
+    mnem__lane *lane = f->part_lane[part];
+    const int32_t next = (int32_t)(f->parts[part].ids - lane->ids) + index + 1;
+    if (next == lane->count)
+        mnem__choose_token(f->scheduler, lane, logits);
+    else
+        mnem__score_prompt(f->scheduler, lane, logits);
     return true;
 }
 
@@ -288,6 +300,7 @@ static bool tell_token(mnem_scheduler *s, mnem__lane *lane) {
     const mnem_request_token token = {.request = r->number,
                                       .index = r->chosen,
                                       .id = c->id,
+                                      .end = mnem__ends_turn(s, c->id) && !r->asked.ignore_end,
                                       .logprob = c->logprob,
                                       .top = c->top,
                                       .top_count = c->top_count};
@@ -307,7 +320,12 @@ static bool goes_on(mnem_scheduler *s, mnem__lane *lane, mnem_request_end *end) 
     mnem__request *r = lane->request;
     mnem__choice_made *c = &lane->choice;
     *end = MNEM_END_STOP;
-    if (c->id < 0 || (mnem__ends_turn(s, c->id) && !r->asked.ignore_end)) return false;
+    if (c->id < 0) return false;
+    if (mnem__ends_turn(s, c->id) && !r->asked.ignore_end) {
+        if (!r->asked.prompt_logprobs || tell_token(s, lane)) return false;
+        *end = MNEM_END_CANCELLED;
+        return false;
+    }
     if (r->asked.match) c->status = mnem_match_accept(r->asked.match, c->id);
     *end = MNEM_END_ERROR;
     if (c->status != MNEM_OK) {
@@ -360,7 +378,7 @@ static void end_parts(mnem_scheduler *s, const mnem__flight *f, mnem_status stat
     }
 }
 
-/* Whether the part's logits are wanted: its last token is the lane's. */
+/* Whether the part's logits are wanted: its last token is the lane's, or the prompt is told. */
 static bool chooses(const mnem_step_part *part) {
     return part->first_logits < part->n;
 }

@@ -1,5 +1,6 @@
 /* test_http_clients.c: clients that leave, read slowly, are too many or have a key; and the end of
  * a server. Each test has a server of its own. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,13 +220,54 @@ static void who_waits_for_a_buffer_gets_it_or_is_told_to_come_again(void **state
 static void more_clients_than_slots_wait_their_turn(void **state) {
     (void)state;
     int fd[6];
-    server_start(&(http_server_options){.connections = 2});
+    server_start(&(http_server_options){.connections = 2, .silent_seconds = 100});
     for (int i = 0; i < 6; i++) fd[i] = client_open();
     for (int i = 0; i < 6; i++) client_send(fd[i], GET("/hello"));
     for (int i = 0; i < 6; i++) {
         assert_string_equal(client_read(fd[i]).body, "hello\n");
         close(fd[i]);
     }
+    server_stop();
+}
+
+enum { LONG = 1000000 };
+static const http_server_options patient = {
+    .connections = 3, .silent_seconds = 50, .header_seconds = LONG, .idle_seconds = LONG};
+
+static void silent_clients_go_before_idle_ones(void **state) {
+    (void)state;
+    server_start(&patient);
+    const int idle = client_open();
+    client_send(idle, GET("/hello"));
+    assert_int_equal(client_read(idle).status, 200);
+    const int silent = client_open(), busy = wait_for_later(); /* in this order */
+    server_skip(50000);
+    const int late = client_open();
+    client_send(late, GET("/hello"));
+    assert_string_equal(client_read(late).body, "hello\n");
+    assert_true(client_ended(silent));
+    client_send(idle, GET("/hello"));
+    assert_string_equal(client_read(idle).body, "hello\n");
+    close(silent);
+    close(busy);
+    close(late);
+    close(idle);
+    server_stop();
+}
+
+static void silent_clients_shut_nobody_out(void **state) {
+    (void)state;
+    int silent[8];
+    server_start(&patient);
+    for (int i = 0; i < 8; i++) silent[i] = client_open();
+    const int late = client_open();
+    client_send(late, GET("/hello"));
+    struct pollfd p = {late, POLLIN, 0};
+    for (int i = 0; i < 200 && poll(&p, 1, 50) == 0; i++) server_skip(50000);
+    assert_string_equal(client_read(late).body, "hello\n");
+    for (int i = 0; i < 6; i++) assert_true(client_ended(silent[i])); /* the oldest */
+    for (int i = 0; i < 8; i++) close(silent[i]);
+    close(late);
     server_stop();
 }
 
@@ -393,6 +435,8 @@ int main(void) {
         cmocka_unit_test(a_slow_large_body_gives_its_buffer_to_who_waits),
         cmocka_unit_test(who_waits_for_a_buffer_gets_it_or_is_told_to_come_again),
         cmocka_unit_test(more_clients_than_slots_wait_their_turn),
+        cmocka_unit_test(silent_clients_go_before_idle_ones),
+        cmocka_unit_test(silent_clients_shut_nobody_out),
         cmocka_unit_test(one_address_has_its_share_of_slots),
         cmocka_unit_test(many_clients_at_once_are_all_answered),
         cmocka_unit_test(a_key_is_needed_where_there_are_keys),

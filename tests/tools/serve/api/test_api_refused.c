@@ -144,7 +144,7 @@ static void what_can_not_be_done_is_named(void **state) {
         {"/v1/completions", "{\"prompt\":[1.5]}", "prompt"},
         {"/v1/completions", "{\"prompt\":[[1],[99999999999]]}", "prompt"},
         {"/v1/completions", "{\"prompt\":[[]]}", "prompt"},
-        {"/v1/completions", "{\"prompt\":\"a\",\"echo\":true}", "echo"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"echo\":1}", "echo"},
         {"/v1/completions", "{\"prompt\":\"a\",\"best_of\":3}", "best_of"},
         {"/v1/completions", "{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
         {"/v1/completions", "{\"prompt\":\"a\",\"logprobs\":21}", "logprobs"},
@@ -244,6 +244,40 @@ static void what_takes_too_much_is_refused_and_given_back(void **state) {
     assert_int_equal(before.bytes_live, after.bytes_live);
 }
 
+/* Before anything is computed, where that is known; as a stream nothing is kept. */
+static void logprobs_beyond_the_memory_are_413_at_once(void **state) {
+    (void)state;
+    static const char *const fields[] = {"\"max_tokens\":250", "\"max_tokens\":2,\"n\":3",
+                                         "\"max_tokens\":0,\"echo\":true"};
+    static const int statuses[] = {413, 200, 413};
+    char ids[900] = "0", body[1200];
+    for (int i = 0; i < 200; i++) strcat(ids, ",0");
+    fake_close(&fake);
+    fake_open_with(&(api_options){.memory_bytes = 64 << 10}, 512, &fake);
+    fake.say = "God";
+    for (int i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":[%s],\"logprobs\":20,%s}", i == 2 ? ids : "0",
+                 fields[i]);
+        fake.submitted = 0;
+        assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, statuses[i]);
+        assert_int_equal(fake.submitted > 0, statuses[i] == 200);
+    }
+    /* Between those that fit and those that don't even begin some turn out too large. */
+    bool late = false;
+    for (int n = 3; n <= 32; n++) {
+        snprintf(body, sizeof body, "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":2,\"n\":%d}",
+                 n);
+        fake.submitted = 0;
+        const int status = fake_post(&fake, "/v1/completions", body)->status;
+        assert_true(status == 200 || status == 413);
+        late |= status == 413 && fake.submitted == n;
+    }
+    assert_true(late);
+    fake_post(&fake, "/v1/completions",
+              "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":250,\"stream\":true}");
+    assert_int_equal(fake.answer.status, 200);
+}
+
 static void grammar_bombs_do_no_harm(void **state) {
     (void)state;
     static const char *const bodies[] = {
@@ -329,10 +363,17 @@ static void a_full_queue_is_429_with_a_time(void **state) {
 static void what_can_never_fit_is_400_with_the_bytes(void **state) {
     (void)state;
     fake.submit = MNEM_OVER_BUDGET;
-    fake.refusal =
-        (mnem_request_refusal){.needed_bytes = 100, .budget_bytes = 50, .least_bytes = 1000};
+    fake.refusal = (mnem_request_refusal){.needed_tokens = 9,
+                                          .context_tokens = 8, /* as pages lack */
+                                          .needed_bytes = 100,
+                                          .budget_bytes = 50,
+                                          .least_bytes = 1000};
     assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
+    assert_true(has("\"code\":\"over_budget\""));
     assert_true(has("\"needed_bytes\":100,\"budget_bytes\":50,\"least\":1000"));
+    fake.refusal = (mnem_request_refusal){.needed_tokens = 9, .context_tokens = 8};
+    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
+    assert_true(has("\"code\":\"context_length_exceeded\""));
 }
 
 static void an_error_before_the_first_byte_is_a_status(void **state) {
@@ -440,6 +481,7 @@ int main(void) {
         TEST(bodies_never_cost_more_than_their_bound),
         TEST(nesting_is_bounded),
         TEST(what_takes_too_much_is_refused_and_given_back),
+        TEST(logprobs_beyond_the_memory_are_413_at_once),
         TEST(grammar_bombs_do_no_harm),
         TEST(more_grammars_than_there_is_room_for_are_400),
         TEST(odd_salts_are_texts_like_others),

@@ -287,6 +287,22 @@ static void pages_say_what_runs(void **state) {
     assert_int_equal(count("vllm:"), 0);
 }
 
+/* Zeros would be taken for what the model has. */
+static void numbers_wait_until_the_model_is_loaded(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/health",      "/ready", "/v1/models", "/v1/models/kjv",
+                                        "/v1/models/x", "/props", "/slots"};
+    api_begin(fake.api, NULL, NULL, 0); /* as before it has begun */
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(fake_send(&fake, "GET", paths[i], "", 0)->status, 503);
+        assert_true(has("the model is loading"));
+        assert_non_null(strstr(fake.answer.headers, "Retry-After: 1\r\n"));
+    }
+    assert_int_equal(fake_send(&fake, "GET", "/metrics", "", 0)->status, 200);
+    assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
+    assert_int_equal(count("mnem_kv_pages"), 0);
+}
+
 static void metrics_have_vllms_names_on_request(void **state) {
     (void)state;
     fake_close(&fake);
@@ -352,6 +368,7 @@ int main(void) {
         TEST(responses_are_items),
         TEST(tokens_go_there_and_back),
         TEST(pages_say_what_runs),
+        TEST(numbers_wait_until_the_model_is_loaded),
         TEST(metrics_have_vllms_names_on_request),
         TEST(the_dashboard_asks_for_what_is_there),
     };

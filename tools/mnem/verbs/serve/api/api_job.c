@@ -11,19 +11,13 @@
 
 #include "verbs/serve/api/api_private.h"
 
-/* Of a ring; top_count of mnem_token_logprob follow. */
-typedef struct ring_token {
-    int32_t id;
-    float logprob;
-    int32_t top_count;
-} ring_token;
-
 /* ---- on the scheduler's thread ---- */
 
 bool api_on_token(void *context, const mnem_request_token *token) {
     api_answer *answer = context;
     api *a = answer->job->api;
-    const ring_token kept = {token->id, token->logprob, token->top_count};
+    const api_ring_token kept = {token->id, token->index, token->top_count, token->logprob,
+                                 token->end};
     pthread_mutex_lock(&a->lock);
     const bool room = answer->count < answer->room;
     if (room) {
@@ -131,7 +125,7 @@ static void finish(api_job *job) {
 
 /* Takes a token out of the ring; false: there is none. */
 static bool take(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top) {
-    ring_token kept;
+    api_ring_token kept;
     api *a = answer->job->api;
     pthread_mutex_lock(&a->lock);
     const bool any = answer->count > 0;
@@ -141,8 +135,12 @@ static bool take(api_answer *answer, mnem_request_token *token, mnem_token_logpr
         memcpy(top, at + sizeof kept, (size_t)kept.top_count * sizeof *top);
         answer->first = (answer->first + 1) % answer->room;
         answer->count--;
-        *token = (mnem_request_token){
-            .id = kept.id, .logprob = kept.logprob, .top = top, .top_count = kept.top_count};
+        *token = (mnem_request_token){.id = kept.id,
+                                      .index = kept.index,
+                                      .end = kept.end,
+                                      .logprob = kept.logprob,
+                                      .top = top,
+                                      .top_count = kept.top_count};
     }
     pthread_mutex_unlock(&a->lock);
     return any;
@@ -258,12 +256,19 @@ static void go_on_answers(api_job *job, api_error *error) {
         job->aside = false;
 }
 
+/* To try again helps where others have the memory. */
+static void refuse_answer(const api *a, api_error *error) {
+    const bool shared = a->jobs && a->jobs->next;
+    if (shared) error->retry_seconds = 1;
+    api_refuse(error, shared ? 429 : 413, NULL,
+               "this answer takes more memory than there is for answers");
+}
+
 /* Where a job is over its tokens are taken out all the same: its answers end then. */
 void api_job_go_on(api_job *job) {
     api_error error = {0};
     go_on_answers(job, &error);
-    if (!job->over && tell_failed(&job->tell))
-        api_refuse(&error, 500, NULL, "this answer takes more memory than there is for answers");
+    if (!job->over && tell_failed(&job->tell)) refuse_answer(job->api, &error);
     if (error.status) api_job_fail(job, &error);
     if (!job->over && job->exchange) {
         if (job->answers_open == 0)

@@ -164,9 +164,9 @@ static void put_process(const api *a, open_metrics *out) {
 static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
-    put_pages(stats, out);
+    if (a->scheduler) put_pages(stats, out);
     put_aside(stats, out);
-    put_usage(stats, "mnem_", out);
+    if (a->scheduler) put_usage(stats, "mnem_", out);
     put_ends(stats, "mnem_", "finished_reason", out);
     put_accounts(a->options.ledger, false, out);
     put_accounts(a->options.ledger, true, out);
@@ -174,7 +174,7 @@ static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metric
     if (a->options.metrics_vllm) {
         for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
             if (metrics[i].vllm) put_metric(&metrics[i], "vllm:", metrics[i].vllm, stats, out);
-        put_usage(stats, "vllm:", out);
+        if (a->scheduler) put_usage(stats, "vllm:", out);
         put_ends(stats, "vllm:", "finished_reason", out);
     }
     open_metrics_end(out);

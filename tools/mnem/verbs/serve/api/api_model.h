@@ -50,6 +50,7 @@ typedef struct api_prompts {
     int32_t count, total;
     int32_t begin[ASK_CHOICES + 1]; /* prompt i is ids [begin[i], begin[i + 1]) */
     bool in_thought;                /* the template has opened one */
+    bool whole_text[ASK_CHOICES];   /* prompt i was a text, and all of it is there */
 } api_prompts;
 
 /* What is asked for as tokens; error says why not. */

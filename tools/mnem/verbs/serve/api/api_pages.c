@@ -6,18 +6,19 @@
 
 static const char type_json[] = "application/json";
 
+/* What isn't known yet isn't said: false, and the answer is 503. */
+static bool is_loaded(api *a, http_exchange *exchange) {
+    api_error error = {0};
+    if (api_check_loaded(a, &error)) return true;
+    api_answer_error(a, exchange, &error, false);
+    return false;
+}
+
 void api_on_health(void *context, http_exchange *exchange, const http_request *request) {
     static const char ok[] = "{\"status\":\"ok\"}";
-    const api *a = context;
-    api_error error = {0};
     (void)request;
-    if (a->scheduler) {
+    if (is_loaded(context, exchange))
         http_respond(exchange, 200, type_json, NULL, ok, sizeof ok - 1);
-        return;
-    }
-    error.retry_seconds = 1;
-    api_refuse(&error, 503, NULL, "the model is loading");
-    api_answer_error(context, exchange, &error, false);
 }
 
 /* Alive, and takes requests. */
@@ -53,6 +54,7 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
     static const char list[] = "/v1/models";
     const bool all = strcmp(request->path, list) == 0;
     const char *name = all ? "" : request->path + sizeof list;
+    if (!is_loaded(a, exchange)) return;
     if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
         api_error error = {.code = "model_not_found"};
         api_refuse(&error, 404, "model", "there is no model '%.100s'", name);
@@ -81,12 +83,13 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
     (void)request;
+    if (!is_loaded(a, exchange)) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
     api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
                a->model.context);
     put_sampler(&a->options.sampler, &text);
     api_format(&text, "}},\"total_slots\":%d,\"model_alias\":",
-               a->scheduler ? mnem_scheduler_slots_get(a->scheduler, NULL, 0) : 0);
+               mnem_scheduler_slots_get(a->scheduler, NULL, 0));
     api_quote(&text, a->model.name, strlen(a->model.name));
     api_say(&text, ",\"chat_template\":");
     api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
@@ -106,7 +109,8 @@ void api_on_slots(void *context, http_exchange *exchange, const http_request *re
     mnem_scheduler_slot slot[SLOTS];
     api_text text = {.memory = &a->memory};
     (void)request;
-    int32_t n = a->scheduler ? mnem_scheduler_slots_get(a->scheduler, slot, SLOTS) : 0;
+    if (!is_loaded(a, exchange)) return;
+    int32_t n = mnem_scheduler_slots_get(a->scheduler, slot, SLOTS);
     if (n > SLOTS) n = SLOTS;
     api_say(&text, "[");
     for (int32_t i = 0; i < n; i++) {

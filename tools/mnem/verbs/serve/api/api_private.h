@@ -18,7 +18,7 @@
 #include "verbs/serve/api/tell/tell.h"
 
 enum {
-    API_RING = 4096, /* tokens of an answer that wait to be told, at most */
+    API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
     API_TREES = 64,  /* of salts and keys that are remembered */
     API_SALT = 257,
     API_PING_SECONDS = 15
@@ -42,6 +42,13 @@ typedef struct api_limit {
     mnem_match *match;
     uint64_t bytes; /* of the reserve */
 } api_limit;
+
+/* A token of a ring; top_count of mnem_token_logprob follow. */
+typedef struct api_ring_token {
+    int32_t id, index, top_count;
+    float logprob;
+    bool end;
+} api_ring_token;
 
 struct api_job;
 /* One answer of a request, as the scheduler sees it. */
@@ -135,6 +142,8 @@ bool api_note(api *a, api_owner *owner);
 /* Whether the name that a request has may be the model's; NULL: it has none. */
 bool api_check_model(const api *a, const char *name, api_error *error);
 bool api_check_ready(const api *a, api_error *error);
+/* Whether it has been loaded: numbers of it are known from then on. */
+bool api_check_loaded(const api *a, api_error *error);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- api_job.c ---- */

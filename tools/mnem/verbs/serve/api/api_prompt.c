@@ -206,6 +206,7 @@ static bool add_prompt(api_model *m, const ask_request *ask, api_prompts *p, con
                           error))
         return false;
     const size_t from = cut_of(m, ask, count, error);
+    p->whole_text[p->count] = from == 0;
     return !error->status && add(p, ids + from, count - from, error);
 }
 

@@ -76,13 +76,18 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
            keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
 }
 
-/* What is left of the context bounds a ring, too. */
+static bool scores_prompt(const ask_request *ask) {
+    return ask->echo && ask->logprobs;
+}
+
+/* What is left of the context bounds a ring, too. A step tells many tokens of a prompt at once. */
 static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_t prompt) {
     const int32_t left = a->model.context - prompt;
     int32_t room = ask->tokens && ask->tokens < left ? ask->tokens : left;
     if (room > API_RING) room = API_RING;
     if (room < 1) room = 1;
-    answer->stride = 12 + (size_t)ask->top * sizeof(mnem_token_logprob);
+    if (scores_prompt(ask)) room += prompt;
+    answer->stride = sizeof(api_ring_token) + (size_t)ask->top * sizeof(mnem_token_logprob);
     answer->room = (uint32_t)room;
     answer->ring = api_alloc(&a->memory, (size_t)room * answer->stride);
     return answer->ring != NULL;
@@ -93,6 +98,26 @@ static bool refuse_memory(api *a, api_error *error) {
     return api_refuse(error, a->jobs && a->jobs->next ? 429 : 413, NULL,
                       "there is no memory for so many answers (%" PRIu64 " bytes for all requests)",
                       a->memory.bytes);
+}
+
+/* Answers whose logprobs don't fit even alone are refused before anything is computed: those of an
+ * answer that isn't a stream are kept until it has ended. As many tokens as are asked for count,
+ * also where an answer may end earlier. */
+static bool check_logs(const api *a, const ask_request *ask, const api_prompts *prompts,
+                       const api_job *job, api_error *error) {
+    uint64_t bytes = 0;
+    if (ask->stream || !ask->logprobs) return true;
+    for (int32_t i = 0; i < job->answers; i++) {
+        const int32_t prompt = i / ask->n, n = prompts->begin[prompt + 1] - prompts->begin[prompt];
+        const int32_t left = a->model.context - n, asked = ask->no_answer ? 0 : ask->tokens;
+        const int32_t tokens = (asked < left ? asked : left) + (ask->echo ? n : 0);
+        bytes += (uint64_t)tokens * sizeof(tell_log) + job->answer[i].room * job->answer[i].stride;
+    }
+    if (bytes <= a->memory.bytes) return true;
+    return api_refuse(error, 413, "logprobs",
+                      "so many logprobs take at least %" PRIu64 " bytes, and answers have %" PRIu64
+                      ": ask for fewer tokens, or for a stream",
+                      bytes, a->memory.bytes);
 }
 
 static void note_unsupported(const api *a, tell *t) {
@@ -126,6 +151,20 @@ static bool take_answers(api *a, api_job *job, const ask_request *ask, const api
     return true;
 }
 
+/* ---- echoes ---- */
+
+/* The prompt's tokens as the answer's first ones: all of them, or where others come with their
+ * logprobs the first, which has none. */
+static void echo_prompt(api_job *job, const ask_request *ask, const api_prompts *prompts,
+                        int32_t answer) {
+    const int32_t prompt = answer / ask->n, begin = prompts->begin[prompt];
+    const int32_t n = prompts->begin[prompt + 1] - begin;
+    job->tell.choice[answer].whole_text = prompts->whole_text[prompt];
+    for (int32_t i = 0; i < (scores_prompt(ask) ? 1 : n); i++)
+        tell_prompt(&job->tell.choice[answer],
+                    &(mnem_request_token){.id = prompts->ids[begin + i], .index = i - n}, i == 0);
+}
+
 /* ---- submitting ---- */
 
 static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, api_error *error) {
@@ -144,7 +183,7 @@ static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, a
         error->needed_bytes = why->needed_bytes;
         error->budget_bytes = why->budget_bytes;
         error->least_bytes = why->least_bytes;
-        error->code = why->context_tokens ? "context_length_exceeded" : "over_budget";
+        error->code = why->needed_bytes ? "over_budget" : "context_length_exceeded";
         return api_refuse(error, 400, NULL, "%s", mnem_last_error());
     default: return api_refuse(error, 400, NULL, "%s", mnem_last_error());
     }
@@ -156,6 +195,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .sampler = ask->sampler,
                             .ignore_end = ask->ignore_end,
                             .logprobs = ask->logprobs,
+                            .prompt_logprobs = scores_prompt(ask),
                             .top = ask->top,
                             .tree = tree_of(a, http->key, ask->salt),
                             .no_sharing = ask->no_sharing,
@@ -172,6 +212,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         request.prompt_tokens = prompts->begin[prompt + 1] - begin;
         request.match = answer->limit.match;
         request.context = answer;
+        if (ask->echo) echo_prompt(job, ask, prompts, i);
         const mnem_status status =
             mnem_scheduler_submit(a->scheduler, &request, &answer->request, &why);
         if (status != MNEM_OK) return refuse_submit(status, &why, error);
@@ -202,7 +243,7 @@ static void start_job(api *a, http_exchange *exchange, const http_request *http,
     http_set(exchange, job);
     if (!set_tell(a, job, ask, prompts))
         refuse_memory(a, error);
-    else if (take_answers(a, job, ask, prompts, error))
+    else if (take_answers(a, job, ask, prompts, error) && check_logs(a, ask, prompts, job, error))
         submit(a, job, ask, prompts, http, error);
     if (!error->status) return;
     api_job_fail(job, error);
@@ -224,10 +265,16 @@ bool api_check_model(const api *a, const char *name, api_error *error) {
                       a->model.name);
 }
 
+bool api_check_loaded(const api *a, api_error *error) {
+    if (a->scheduler) return true;
+    error->retry_seconds = 1;
+    return api_refuse(error, 503, NULL, "the model is loading");
+}
+
 bool api_check_ready(const api *a, api_error *error) {
-    if (a->scheduler && !a->draining) return true;
-    error->retry_seconds = a->draining ? 5 : 1;
-    return api_refuse(error, 503, NULL, a->draining ? "the server stops" : "the model is loading");
+    if (!a->draining) return api_check_loaded(a, error);
+    error->retry_seconds = 5;
+    return api_refuse(error, 503, NULL, "the server stops");
 }
 
 static bool check_text(const api *a, api_error *error) {

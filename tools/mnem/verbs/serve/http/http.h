@@ -75,6 +75,7 @@ typedef struct http_server_options {
     size_t header_bytes, body_bytes, answer_bytes; /* 16 KiB, 1 MiB, 32 KiB */
     int32_t bodies; /* of more than 16 KiB at a time (2); others wait */
     int32_t header_seconds, body_seconds, idle_seconds, write_seconds; /* 10, 30, 60, 30 */
+    int32_t silent_seconds;  /* without a byte, then who connects may take its place (1) */
     const char *const *keys; /* any of them; borrowed. NULL: none is needed */
     int32_t key_count;
     const char *cors;    /* the origin of other pages that may ask ("*": any); NULL: none */

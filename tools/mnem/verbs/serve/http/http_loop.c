@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -67,24 +68,36 @@ static void drop(http_exchange *e) {
     watch(e->server, true);
 }
 
-/* Was answered, and has sent nothing since that wasn't looked at yet. */
+/* Has sent nothing, since it connected or was answered, that wasn't looked at yet. */
 static bool is_idle(const http_exchange *e) {
     char byte;
-    return e->phase == HTTP_PHASE_IDLE && e->served &&
-           recv(e->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+    return e->phase == HTTP_PHASE_IDLE && recv(e->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+/* Who goes first: 2: never said a word; 1: was answered; 0: stays, a client that has just come too.
+ */
+static int leisure_of(const http_exchange *e) {
+    const int64_t grace = 1000 * (int64_t)e->server->options.silent_seconds;
+    if (!e->served && e->server->now - e->since < grace) return 0;
+    return is_idle(e) ? 2 - e->served : 0;
 }
 
 static bool is_of(const http_exchange *e, const uint8_t address[16]) {
     return e->phase != HTTP_PHASE_FREE && memcmp(e->address, address, 16) == 0;
 }
 
-/* The client (of an address, where it isn't NULL) who has been idle for longest. */
+/* The client (of an address, where it isn't NULL) who makes room: one that has never sent a byte,
+ * or else one that was answered, and of these the one that has been idle for longest. */
 static http_exchange *find_idle(http_server *s, const uint8_t *address) {
     http_exchange *idle = NULL;
+    int most = 0;
     for (int32_t i = 0; i < s->options.connections; i++) {
         http_exchange *e = &s->slot[i];
-        if ((!address || is_of(e, address)) && is_idle(e) && (!idle || e->since < idle->since))
-            idle = e;
+        const int leisure = !address || is_of(e, address) ? leisure_of(e) : 0;
+        if (leisure == 0 || leisure < most) continue;
+        if (leisure == most && e->since >= idle->since) continue;
+        idle = e;
+        most = leisure;
     }
     return idle;
 }
@@ -140,9 +153,14 @@ static void take_client(http_exchange *e, int fd, const uint8_t address[16]) {
     s->stats.connections++;
 }
 
-/* While all slots are in use clients wait in the kernel's queue. */
+static bool somebody_waits(const http_server *s) {
+    struct pollfd p = {s->listen_fd, POLLIN, 0};
+    return s->listen_fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/* While all slots are in use clients wait in the kernel's queue. Nobody makes room for nobody. */
 static void accept_clients(http_server *s) {
-    while (s->listen_fd >= 0) {
+    while (somebody_waits(s)) {
         struct sockaddr_in6 from = {0};
         socklen_t n = sizeof from;
         uint8_t address[16];

@@ -31,6 +31,7 @@ static void fill(http_server_options *o) {
     o->header_seconds = or_default(o->header_seconds, 10);
     o->body_seconds = or_default(o->body_seconds, 30);
     o->idle_seconds = or_default(o->idle_seconds, 60);
+    o->silent_seconds = or_default(o->silent_seconds, 1);
     o->write_seconds = or_default(o->write_seconds, 30);
 }
 
@@ -44,7 +45,8 @@ static const char *check(const http_server_options *o) {
     if (o->body_bytes > 1 << 30 || o->answer_bytes < 1024 || o->answer_bytes > 1 << 30)
         return "a body takes up to 1 GiB, an answer 1 KiB to 1 GiB";
     if (o->bodies < 1 || o->bodies > 64) return "buffers for bodies are 1 to 64";
-    if (o->header_seconds < 1 || o->body_seconds < 1 || o->idle_seconds < 1 || o->write_seconds < 1)
+    if (o->header_seconds < 1 || o->body_seconds < 1 || o->idle_seconds < 1 ||
+        o->write_seconds < 1 || o->silent_seconds < 1)
         return "times are at least a second";
     if (o->key_count < 0 || o->key_count > HTTP_KEYS_MAX) return "there are at most 64 API keys";
     for (int32_t i = 0; i < o->key_count; i++)

@@ -54,6 +54,7 @@ typedef struct ask_request {
     /* what is wanted of an answer */
     int32_t tokens; /* 0: what the context leaves */
     bool no_answer; /* the prompt is computed, and that is all */
+    bool echo;      /* a text's answer begins with its prompt */
     int32_t n;
     bool stream, usage, logprobs, ignore_end, truncate;
     int32_t top;

@@ -24,9 +24,10 @@ static bool read_prompt(ask_reader *r) {
 }
 
 bool ask_read_text(ask_reader *r) {
-    static const char *const refused[] = {"echo", "suffix", "use_beam_search", NULL};
+    static const char *const refused[] = {"suffix", "use_beam_search", NULL};
     int64_t top = -1, best = r->ask->n;
     if (!api_get_whole(r->root, "logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error) ||
+        !api_get_bool(r->root, "echo", &r->ask->echo, r->error) ||
         !api_get_whole(r->root, "best_of", 1, ASK_CHOICES, &best, r->error))
         return false;
     if (best != r->ask->n)

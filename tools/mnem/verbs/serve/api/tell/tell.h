@@ -41,6 +41,7 @@ typedef struct tell_log {
     uint64_t begin; /* where its text begins in the answer's */
     mnem_token_logprob chosen, top[MNEM_TOP_LOGPROBS];
     int32_t top_count;
+    bool first; /* of a prompt: it follows nothing, and has no logprob */
 } tell_log;
 
 struct tell;
@@ -57,6 +58,7 @@ typedef struct tell_choice {
     int32_t calls;        /* so far */
     bool in_call, argued; /* it has begun; arguments of it were told */
     bool begun;           /* something was told */
+    bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
     api_text logs;        /* of tokens whose text isn't told yet: tell_log */
     int32_t tokens;
     tell_finish finish;
@@ -117,8 +119,10 @@ const tell_form *tell_form_of(ask_form protocol);
 bool tell_init(tell *tell, api_memory *memory, int32_t choices);
 /* Something didn't fit in memory: what is out isn't whole. */
 bool tell_failed(const tell *tell);
-/* A token, not one that ends the turn. false: the answer has met a stop string (stopped_by), and no
- * more tokens are to be told. */
+/* A token of the prompt, before all others; first: it has no logprob. */
+void tell_prompt(tell_choice *choice, const mnem_request_token *token, bool first);
+/* A token; one that ends the turn has no text. false: the answer has met a stop string
+ * (stopped_by), and no more tokens are to be told. */
 bool tell_token(tell_choice *choice, const mnem_request_token *token);
 /* Whether an answer ended within a call, or before one that is required: what there is of it is
  * told. */

@@ -73,13 +73,38 @@ static mnem_text text_of(const tell *t, int32_t id) {
     return mnem_tokenizer_piece(t->tokenizer, id, mark);
 }
 
+/* A prompt's text is what was written: with its control tokens, but without the one that the
+ * tokenizer begins with, and the space that it puts in front. */
+static mnem_text prompt_text_of(tell_choice *c, int32_t id, bool first) {
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(c->tell->tokenizer, &info);
+    if (first && info.add_bos && id == info.bos) return (mnem_text){0};
+    mnem_text piece = mnem_tokenizer_piece(c->tell->tokenizer, id, true);
+    const bool spaced = c->whole_text && info.add_space_prefix;
+    if (spaced && piece.length && *piece.bytes == ' ')
+        piece = (mnem_text){piece.bytes + 1, piece.length - 1};
+    c->whole_text = false;
+    return piece;
+}
+
+void tell_prompt(tell_choice *c, const mnem_request_token *token, bool first) {
+    const mnem_text piece = prompt_text_of(c, token->id, first);
+    if (c->tell->logprobs) tell_log_add(c, token, first);
+    if (piece.length) join(c, piece.bytes, piece.length);
+    release(c, c->held.length, false);
+}
+
 bool tell_token(tell_choice *c, const mnem_request_token *token) {
     const tell *t = c->tell;
     const char *stop;
-    const mnem_text piece = text_of(t, token->id);
+    if (token->index < 0) {
+        tell_prompt(c, token, false);
+        return true;
+    }
+    const mnem_text piece = token->end ? (mnem_text){0} : text_of(t, token->id);
     if (t->no_answer) return true;
     c->tokens++;
-    if (t->logprobs) tell_log_add(c, token);
+    if (t->logprobs) tell_log_add(c, token, false);
     if (piece.length) join(c, piece.bytes, piece.length);
     if (c->held.length == 0) return true;
     /* Calls are whole, and one that is required comes. */

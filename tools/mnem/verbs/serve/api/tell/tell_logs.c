@@ -4,11 +4,12 @@
 
 #include "verbs/serve/api/tell/tell_private.h"
 
-void tell_log_add(tell_choice *c, const mnem_request_token *token) {
+void tell_log_add(tell_choice *c, const mnem_request_token *token, bool first) {
     tell_log log = {.begin = c->told + c->held.length,
                     .chosen = {token->id, token->logprob},
-                    .top_count = token->top_count};
-    memcpy(log.top, token->top, (size_t)token->top_count * sizeof *log.top);
+                    .top_count = token->top_count,
+                    .first = first};
+    if (log.top_count) memcpy(log.top, token->top, (size_t)token->top_count * sizeof *log.top);
     api_put(&c->logs, (const char *)&log, sizeof log);
 }
 
@@ -89,6 +90,17 @@ void tell_logs_chat(tell_choice *c, api_text *out) {
 
 /* ---- of a text: lists of tokens, their logprobs, the likeliest, where each begins ---- */
 
+static void put_top(const tell *t, const tell_log *log, api_text *out) {
+    api_say(out, "{");
+    for (int32_t i = 0; i < log->top_count; i++) {
+        if (i) api_say(out, ",");
+        put_token(t, log->top[i].id, out);
+        api_say(out, ":");
+        put_logprob(log->top[i].logprob, out);
+    }
+    api_say(out, "}");
+}
+
 void tell_logs_text(tell_choice *c, api_text lists[4]) {
     const tell *t = c->tell;
     tell_log log;
@@ -96,15 +108,13 @@ void tell_logs_text(tell_choice *c, api_text lists[4]) {
         for (int k = 0; k < 4; k++)
             if (lists[k].length) api_say(&lists[k], ",");
         put_token(t, log.chosen.id, &lists[0]);
-        put_logprob(log.chosen.logprob, &lists[1]);
-        api_say(&lists[2], "{");
-        for (int32_t i = 0; i < log.top_count; i++) {
-            if (i) api_say(&lists[2], ",");
-            put_token(t, log.top[i].id, &lists[2]);
-            api_say(&lists[2], ":");
-            put_logprob(log.top[i].logprob, &lists[2]);
+        if (log.first) {
+            api_say(&lists[1], "null");
+            api_say(&lists[2], "null");
+        } else {
+            put_logprob(log.chosen.logprob, &lists[1]);
+            put_top(t, &log, &lists[2]);
         }
-        api_say(&lists[2], "}");
         api_format(&lists[3], "%llu", (unsigned long long)log.begin);
     }
 }

@@ -10,7 +10,8 @@
 size_t tell_parts(tell_choice *choice, size_t n, bool final);
 
 /* ---- tell_logs.c ---- */
-void tell_log_add(tell_choice *choice, const mnem_request_token *token);
+/* first: of a prompt, without a logprob. */
+void tell_log_add(tell_choice *choice, const mnem_request_token *token, bool first);
 /* Writes the logs of all tokens so far, and forgets them: entries of a list as
  * /v1/chat/completions has them. */
 void tell_logs_chat(tell_choice *choice, api_text *out);
