@@ -19,6 +19,8 @@ enum { ARGS_MAX = 48, SECONDS_MAX = 600 }; /* a busy machine needs minutes */
 
 const char *const tool_model = MNEM_SOURCE "/models/mnem-kjv-5m-q8_0.gguf";
 
+const char *tool_command;
+
 static char out_text[TOOL_RUN_BYTES], err_text[TOOL_RUN_BYTES];
 
 static double now(void) {
@@ -71,7 +73,7 @@ static pid_t spawn(const char *const *args, int in, int out, int err) {
         dup2(err, STDERR_FILENO);
         signal(SIGHUP, SIG_DFL); /* the tests may run under nohup */
         for (int fd = 3; fd < 64; fd++) close(fd);
-        execv(MNEM_COMMAND, (char *const *)argv);
+        execv(tool_command ? tool_command : MNEM_COMMAND, (char *const *)argv);
         _exit(127);
     }
     return pid;

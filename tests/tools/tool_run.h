@@ -46,5 +46,6 @@ const char *folder(const char *name);
 void tool_golden(const char *name, const char *text);
 
 extern const char *const tool_model; /* the one that ships */
+extern const char *tool_command;     /* another build of the command; NULL: the command */
 
 #endif

@@ -141,7 +141,8 @@ void tool_help_verb(FILE *file, const tool_verb *v) {
               "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a "
               "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
               "status, refused; of a plan also needed_bytes, budget_bytes and least, the --memory "
-              "that would do.");
+              "that would do. A run whose peak was above its budget keeps its result, says so and "
+              "exits with 3; with --json an object behind the result has over_budget_bytes.");
 }
 
 /* ---- for man ---- */
@@ -237,7 +238,9 @@ static void help_man(FILE *file) {
           ".TP\n128 + n\nended by signal n: 130 by Ctrl\\-C, 143 by SIGTERM, 129 by SIGHUP\n"
           ".PP\nWith \\fB\\-\\-json\\fR a failure (1 or 3) is an object on standard output, too: "
           "error (the message),\nstatus, refused (over budget); of a plan also needed_bytes, "
-          "budget_bytes and least, the\n\\fB\\-\\-memory\\fR that would do.\n",
+          "budget_bytes and least, the\n\\fB\\-\\-memory\\fR that would do.\n"
+          ".PP\nA run whose peak was above its budget keeps its result, says so and exits with 3;\n"
+          "with \\fB\\-\\-json\\fR an object behind the result has over_budget_bytes.\n",
           file);
 }
 

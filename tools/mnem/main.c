@@ -37,6 +37,7 @@ static int run(int argc, char **argv) {
     if (code == TOOL_OK) code = tool_new_check(args);
     if (code == TOOL_OK) code = args->verb->entry(args);
     tool_error_json(args, code);
+    code = tool_over_budget_end(args, code);
     return code == TOOL_INTERRUPTED ? tool_interrupt_code() : code;
 }
 

@@ -14,7 +14,7 @@
 #include "kit/kit.h"
 #include "kit/kit_model.h"
 #include "mnem/mnem.h"
-#include "tools/tool_run.h"
+#include "tools/kit/tool_memory.h"
 
 static char text[256], out[256];
 static char F16[256], quantized[256]; /* quantized: it in Q4_0 */
@@ -277,6 +277,33 @@ static void an_interrupt_takes_away_what_lies_beside(void **state) {
     make_text(1200);
 }
 
+/* ---- budgets ---- */
+
+static tool_result quantize_within(uint64_t budget) {
+    begin();
+    return RUN("quantize", F16, out, "Q4_0", "--test", text, "-t", "2", "--json", "--memory",
+               tool_bytes(budget));
+}
+
+/* The bytes of the first estimate are enough for the test at the end; with 8 KiB less nothing is
+ * done. */
+static void the_bytes_that_a_test_needs_are_enough_at_its_end(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    tool_result r = quantize_within(2 << 20);
+    assert_int_equal(r.code, 3);
+    json_t *o = json_loads(r.out, 0, NULL);
+    const uint64_t needed = (uint64_t)json_integer_value(json_object_get(o, "needed_bytes"));
+    json_decref(o);
+    r = quantize_within(needed - 8192);
+    assert_int_equal(r.code, 3);
+    assert_int_equal(files_there(), 0);
+    assert_non_null(strstr(r.err, "nothing was done yet"));
+    r = quantize_within(needed);
+    if (r.code != 0) fail_msg("within %s: %s", tool_bytes(needed), r.err);
+    assert_int_equal(files_there(), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_has_source_plain_types_and_result),
@@ -288,6 +315,7 @@ int main(void) {
         cmocka_unit_test(the_table_is_drawn),
         cmocka_unit_test(options_of_a_test_need_one),
         cmocka_unit_test(an_interrupt_takes_away_what_lies_beside),
+        cmocka_unit_test(the_bytes_that_a_test_needs_are_enough_at_its_end),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -160,6 +160,32 @@ static void embeddings_beside_chats_are_those_of_one_process(void **state) {
     if (s->code != 0) fail_msg("%s", s->out);
 }
 
+/* ---- a rank above its budget ---- */
+
+/* Only rank 1 touches memory that nobody charges, before its program begins: 8 MiB more than it
+ * may take. */
+static void a_rank_above_its_budget_is_named(void **state) {
+    (void)state;
+    enum { TOUCHED = 128, OVER = 8, BUDGET = (TOUCHED - OVER) << 20 };
+    if (MNEM_SANITIZED) skip(); /* their libraries must be the first that are loaded */
+    char words[200];
+    tool_file("touch.sh", "[ $OMPI_COMM_WORLD_RANK = 1 ] && export LD_PRELOAD=$1\n"
+                          "shift\nexec \"$@\"\n");
+    snprintf(words, sizeof words, "run %s -p And -n 2 -t 1 --memory %d --json", tool_model, BUDGET);
+    const said *s = shell("export MNEM_TEST_TOUCH=%d; " MPIRUN_OF "sh touch.sh %s %s %s",
+                          TOUCHED << 20, 2, TOUCH_FIRST, MNEM_COMMAND, words);
+    if (s->code != 3) fail_msg("exit code %d: %s", s->code, s->err);
+    assert_non_null(strstr(s->err, "the peak of rank 1 was "));
+    assert_null(strstr(s->err, "the peak of rank 0 was "));
+    const char *told = strstr(s->out, "{\"error\":\"the peak of rank 1 was ");
+    assert_non_null(told);
+    json_t *object = json_loads(told, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_int_equal(json_integer_value(json_object_get(object, "rank")), 1);
+    assert_int_equal(json_integer_value(json_object_get(object, "budget_bytes")), BUDGET);
+    assert_true(json_integer_value(json_object_get(object, "over_budget_bytes")) >= OVER << 20);
+    json_decref(object);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embeddings_are_those_of_one_process),
@@ -167,6 +193,7 @@ int main(void) {
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(divergences_are_those_of_one_process),
         cmocka_unit_test(a_budget_too_small_for_both_names_one_that_is_enough),
+        cmocka_unit_test(a_rank_above_its_budget_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

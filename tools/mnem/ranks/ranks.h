@@ -13,6 +13,11 @@
 int tool_ranks_begin(int argc, char **argv);
 /* The last thing: the others learn of a failure. Returns the code. */
 int tool_ranks_end(int code);
+/* over_budget.c: what a process that ran ends with: where its peak was above the budget that was
+ * given, it says so, and a code of 0 becomes 3 (but under sanitizers). Ranks say it of each, on
+ * rank 0, where code is theirs so far. */
+int tool_over_budget_end(const tool_args *args, int code);
+int tool_over_budget_rank(int32_t rank, uint64_t peak_bytes, uint64_t budget_bytes, int code);
 
 /* NULL: this process is alone. */
 mnem_comm *tool_ranks(void);

@@ -109,7 +109,7 @@ static void show_rows(const row *rows, int32_t count) {
     }
 }
 
-static mnem_status tell_rows(void) {
+static mnem_status tell_rows(int *code) {
     static row rows[MNEM_COMM_RANKS_MAX];
     static size_t begin[MNEM_COMM_RANKS_MAX + 1];
     const int32_t size = mnem_comm_size(ranks.comm), me = mnem_comm_rank(ranks.comm);
@@ -123,6 +123,8 @@ static mnem_status tell_rows(void) {
     const mnem_status status = mnem_comm_gather(ranks.comm, rows, begin);
     if (status == MNEM_OK && me == 0 && (mine.end > 0 || mine.sequences) && !quiet)
         show_rows(rows, size);
+    for (int32_t i = 0; status == MNEM_OK && me == 0 && i < size; i++)
+        *code = tool_over_budget_rank(i, rows[i].peak, rows[i].budget, *code);
     return status;
 }
 
@@ -203,7 +205,8 @@ int tool_ranks_end(int code) {
     say_told(code);
     const bool in_order = code == TOOL_OK || (code > 128 && ranks.joined); /* by a signal */
     if (!in_order) return end_failed(code);
-    if (mnem_comm_failure(ranks.comm) || tell_rows() != MNEM_OK) return end_failed(TOOL_FAILED);
+    if (mnem_comm_failure(ranks.comm) || tell_rows(&code) != MNEM_OK)
+        return end_failed(TOOL_FAILED);
     tool_watch_turn(WATCH_ENDS);
     mnem_comm_destroy(ranks.comm);
     ranks.comm = NULL;

@@ -101,7 +101,7 @@ static int verb_convert(const tool_args *args) {
     tool_interrupt_watch(NULL);
     const mnem_status status = convert(&w);
     if (status == MNEM_OVER_BUDGET)
-        return tool_fail_with(status, "the vocabulary, and a few MiB of rows, have to fit: a "
+        return tool_fail_with(status, ": the vocabulary, and a few MiB of rows, have to fit: a "
                                       "larger --memory, or fewer --threads");
     if (status == MNEM_IO && is_full_disk(mnem_last_error()))
         return tool_fail_with(status, ": an --out elsewhere, or a --type of fewer bits, may fit");
