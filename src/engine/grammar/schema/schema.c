@@ -172,20 +172,17 @@ static bool all_admit(mnem__schema *s, const mnem__node *value) {
 static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
     const mnem__node *node = one ? one : s->word[MNEM__WORD_ENUM];
-    bool any = false;
+    uint32_t n = 0;
     if (!one && node->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"enum\" is no list");
-    mnem__choice choice = mnem__draft_choose(s->d);
-    for (const mnem__node *n = one ? one : node->first; n; n = one ? NULL : n->next) {
-        if (!all_admit(s, n)) {
-            if (s->status != MNEM_OK) return false;
-            continue;
-        }
-        if (any) mnem__draft_other(s->d, &choice);
-        any = true;
-        if (!mnem__schema_put_value(s, n)) return false;
+    const size_t room = one ? 1 : (size_t)node->count + 1;
+    mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
+    if (!text) return mnem__schema_no_memory(s);
+    for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {
+        const bool fits = all_admit(s, v);
+        if (s->status != MNEM_OK || (fits && !mnem__schema_written(s, v, &text[n++]))) return false;
     }
-    if (!any) mnem__schema_put_never(s);
-    mnem__draft_chosen(s->d, &choice);
+    if (n) return mnem__schema_put_one_of(s, text, n);
+    mnem__schema_put_never(s);
     return mnem__schema_is_fine(s);
 }
 

@@ -240,11 +240,16 @@ void mnem__schema_put_text(mnem__schema *schema, uint32_t least, uint32_t most);
 void mnem__schema_put_quoted(mnem__schema *schema, const char *text, size_t n);
 /* A value exactly. */
 bool mnem__schema_put_value(mnem__schema *schema, const mnem__node *value);
+/* Its bytes, in the arena. */
+bool mnem__schema_written(mnem__schema *schema, const mnem__node *value, mnem_text *text);
 /* A string as the words at hand want it. */
 bool mnem__schema_write_string(mnem__schema *schema);
 /* What the parts at hand say of strings, as grammars of a language. */
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
+/* ---- schema_trie.c ---- */
+/* One of n texts, none of which is empty; n > 0. */
+bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
 /* ---- schema_formats.c ---- */
 bool mnem__schema_has_format(const char *name);
 /* Characters of its longest string; 0: there is none. */
