@@ -1,5 +1,5 @@
-/* test_schema_large.c: schemas of many values: what a text stands at stays small, so that the
- * smallest state has room, whatever values begin alike. */
+/* test_schema_large.c: schemas of many values and members: what a text stands at stays small, so
+ * that the smallest state has room, whatever values begin alike. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +73,71 @@ static void values_that_begin_as_others_are_admitted(void **state) {
     assert_refused("{\"enum\":[1,2],\"type\":\"null\"}", true, MNEM_BAD_FILE, "no text that ends");
 }
 
+enum { NO_OTHERS, OTHERS };
+
+/* Members k0, k1, ...; those whose number a step divides are required. */
+static mnem_match *open_members(int members, int step, int others, mnem_grammar **grammar) {
+    char *text = malloc(TEXT), *at = stpcpy(text, "{\"type\":\"object\",\"properties\":{");
+    assert_non_null(text);
+    for (int i = 0; i < members; i++)
+        at += sprintf(at, "%s\"k%d\":{\"const\":%d}", i ? "," : "", i, i);
+    at = stpcpy(at, "},\"required\":[");
+    for (int i = 0; step && i < members; i += step) at += sprintf(at, "%s\"k%d\"", i ? "," : "", i);
+    sprintf(at, "],\"additionalProperties\":%s}", others ? "{\"type\":\"null\"}" : "false");
+    mnem_match *match = open_schema(text, grammar);
+    free(text);
+    return match;
+}
+
+static void close_members(mnem_match *match, mnem_grammar *grammar) {
+    mnem_match_destroy(match);
+    mnem_grammar_destroy(grammar);
+}
+
+static void a_thousand_members_may_be_left_out(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    char text[64];
+    mnem_match *match = open_members(1000, 0, NO_OTHERS, &grammar);
+    assert_true(admits(match, "{}"));
+    for (int i = 1; i < 999; i++) {
+        snprintf(text, sizeof text, "{\"k0\":0,\"k%d\": %d, \"k999\":999}", i, i);
+        if (!admits(match, text)) fail_msg("%s", text);
+        snprintf(text, sizeof text, "{\"k%d\":%d,\"k%d\":%d}", i, i, i - 1, i - 1);
+        if (admits(match, text)) fail_msg("%s", text);
+    }
+    assert_false(admits(match, "{\"k1\":1,}"));
+    assert_false(admits(match, "{\"k1\":1,\"k1\":1}"));
+    assert_false(admits(match, "{\"k1000\":null}"));
+    assert_false(admits(match, "{,\"k1\":1}"));
+    close_members(match, grammar);
+}
+
+static void required_members_are_not_passed(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    mnem_match *match = open_members(7, 3, OTHERS, &grammar); /* k0, k3 and k6 */
+    assert_true(admits(match, "{\"k0\":0,\"k3\":3,\"k6\":6}"));
+    assert_true(admits(match, "{\"k0\":0,\"k2\":2,\"k3\":3,\"k5\":5,\"k6\":6,\"k\":null}"));
+    assert_false(admits(match, "{}"));
+    assert_false(admits(match, "{\"k3\":3,\"k6\":6}"));
+    assert_false(admits(match, "{\"k0\":0,\"k6\":6}"));
+    assert_false(admits(match, "{\"k0\":0,\"k3\":3,\"k\":null}"));
+    assert_false(admits(match, "{\"k0\":0,\"k\":null,\"k3\":3,\"k6\":6}"));
+    close_members(match, grammar);
+    match = open_members(40, 0, OTHERS, &grammar);
+    assert_true(admits(match, "{\"other\":null}"));
+    assert_true(admits(match, "{\"k4\":4,\"k\":null, \"other\":null}"));
+    assert_false(admits(match, "{\"k4\":null}"));
+    assert_false(admits(match, "{\"other\":null,\"k4\":4}"));
+    close_members(match, grammar);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
+        cmocka_unit_test(a_thousand_members_may_be_left_out),
+        cmocka_unit_test(required_members_are_not_passed),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,6 +250,11 @@ bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
 /* One of n texts, none of which is empty; n > 0. */
 bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
+/* The root of a tree that has a text more, which leads to a place; root is left as it is. No text
+ * is the beginning of another one. path: room for as many as the text has bytes. */
+enum { MNEM__TRIE_EMPTY = UINT32_MAX };
+uint32_t mnem__schema_add_text(mnem__schema *schema, uint32_t root, mnem_text text, uint32_t to,
+                               uint32_t *path);
 /* ---- schema_formats.c ---- */
 bool mnem__schema_has_format(const char *name);
 /* Characters of its longest string; 0: there is none. */
