@@ -133,10 +133,32 @@ static void required_members_are_not_passed(void **state) {
     close_members(match, grammar);
 }
 
+/* What counts are the bytes that reading takes: a long text takes little more than itself. */
+static void long_texts_are_read_where_their_tree_has_room(void **state) {
+    enum { BYTES = 120000 };
+    static char text[BYTES + 64], list[2 * BYTES + 64];
+    (void)state;
+    strcpy(text, "{\"enum\":[1],\"description\":\"");
+    memset(text + strlen(text), 'x', BYTES);
+    strcat(text, "\"}");
+    mnem_grammar_options options = {.bytes = 1 << 20};
+    mnem_grammar *grammar;
+    must(mnem_grammar_create_schema(NULL, text, strlen(text), &options, &grammar));
+    mnem_grammar_destroy(grammar);
+    strcpy(list, "{\"default\":[1");
+    for (int i = 0; i < BYTES; i++) strcpy(list + strlen("{\"default\":[1") + 2 * i, ",1");
+    strcat(list, "]}");
+    options.bytes = 4 << 20;
+    assert_int_equal(mnem_grammar_create_schema(NULL, list, strlen(list), &options, &grammar),
+                     MNEM_OVER_BUDGET);
+    assert_non_null(strstr(mnem_last_error(), "schema: reading it takes "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
+        cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),
         cmocka_unit_test(required_members_are_not_passed),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };

@@ -244,6 +244,23 @@ static bool write_root(mnem__schema *s, uint32_t *root) {
 
 /* ---- the way in ---- */
 
+/* At least the bytes that a text's tree takes: a node for each value, keys and texts with a zero
+ * behind them, in steps of 8 bytes. */
+static uint64_t tree_bytes(mnem_text text) {
+    uint64_t values = 1, texts = 0;
+    bool within = false;
+    for (size_t i = 0; i < text.length; i++) {
+        const char c = text.bytes[i];
+        if (within && c == '\\')
+            i++;
+        else if (c == '"')
+            texts += within = !within;
+        else if (!within && (c == ',' || c == '[' || c == '{'))
+            values++;
+    }
+    return values * sizeof(mnem__node) + texts * 8 + text.length;
+}
+
 static mnem_status read_tree(mnem__schema *s, mnem_text text) {
     mnem__json *json = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *json);
     mnem__json_event event;
@@ -278,9 +295,10 @@ static bool is_ref_alone(const mnem__node *top) {
 
 mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint32_t *root) {
     static const char zero[] = "\\u0000";
-    if (text.length > d->bytes_max / 64)
-        return mnem__fail(MNEM_OVER_BUDGET, "schema: a text of %zu bytes is too large for %llu",
-                          text.length, (unsigned long long)d->bytes_max);
+    const uint64_t bytes = tree_bytes(text);
+    if (bytes > d->bytes_max)
+        return mnem__fail(MNEM_OVER_BUDGET, "schema: reading it takes %llu bytes, more than %llu",
+                          (unsigned long long)bytes, (unsigned long long)d->bytes_max);
     if (memmem(text.bytes, text.length, zero, sizeof zero - 1))
         return mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is not supported");
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);
