@@ -133,6 +133,26 @@ static void required_members_are_not_passed(void **state) {
     close_members(match, grammar);
 }
 
+static void members_of_one_type_have_one_rule(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    mnem_grammar_info info;
+    char *text = malloc(TEXT), *at = stpcpy(text, "{\"type\":\"object\",\"properties\":{");
+    assert_non_null(text);
+    for (int i = 0; i < 1000; i++)
+        at += sprintf(at, "%s\"k%d\":{\"type\":\"%s\",\"title\":\"%d\"}", i ? "," : "", i,
+                      i % 2 ? "boolean" : "integer", i);
+    stpcpy(at, "}}");
+    mnem_match *match = open_schema(text, &grammar);
+    mnem_grammar_info_get(grammar, &info);
+    assert_in_range(info.rules, 1, 99);
+    assert_true(admits(match, "{\"k0\":1,\"k1\":true,\"k998\":-7,\"k999\":false}"));
+    assert_false(admits(match, "{\"k0\":true}"));
+    assert_false(admits(match, "{\"k999\":1}"));
+    close_members(match, grammar);
+    free(text);
+}
+
 /* What counts are the bytes that reading takes: a long text takes little more than itself. */
 static void long_texts_are_read_where_their_tree_has_room(void **state) {
     enum { BYTES = 120000 };
@@ -159,6 +179,7 @@ int main(void) {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
         cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),
+        cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };
