@@ -4,8 +4,8 @@
  *                       of that to the texts that they stand for
  *     schema/           JSON schemas to that: schema_refs, _merge, _negate, _cases, _validate find
  *                       out which schemas a value has to fit; _pattern, _lookahead, _language,
- *                       _formats, _keys, _strings, _numbers, _decimals, _objects, _arrays and
- *                       schema write it
+ *                       _formats, _keys, _strings, _trie, _numbers, _decimals, _columns, _objects,
+ *                       _arrays and schema write it
  *     grammar_link      a draft to a program
  *     grammar_work      places in a program, byte after byte          token_set
  *     grammar           the public calls about a grammar

@@ -172,20 +172,17 @@ static bool all_admit(mnem__schema *s, const mnem__node *value) {
 static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
     const mnem__node *node = one ? one : s->word[MNEM__WORD_ENUM];
-    bool any = false;
+    uint32_t n = 0;
     if (!one && node->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"enum\" is no list");
-    mnem__choice choice = mnem__draft_choose(s->d);
-    for (const mnem__node *n = one ? one : node->first; n; n = one ? NULL : n->next) {
-        if (!all_admit(s, n)) {
-            if (s->status != MNEM_OK) return false;
-            continue;
-        }
-        if (any) mnem__draft_other(s->d, &choice);
-        any = true;
-        if (!mnem__schema_put_value(s, n)) return false;
+    const size_t room = one ? 1 : (size_t)node->count + 1;
+    mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
+    if (!text) return mnem__schema_no_memory(s);
+    for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {
+        const bool fits = all_admit(s, v);
+        if (s->status != MNEM_OK || (fits && !mnem__schema_written(s, v, &text[n++]))) return false;
     }
-    if (!any) mnem__schema_put_never(s);
-    mnem__draft_chosen(s->d, &choice);
+    if (n) return mnem__schema_put_one_of(s, text, n);
+    mnem__schema_put_never(s);
     return mnem__schema_is_fine(s);
 }
 
@@ -247,6 +244,23 @@ static bool write_root(mnem__schema *s, uint32_t *root) {
 
 /* ---- the way in ---- */
 
+/* At least the bytes that a text's tree takes: a node for each value, keys and texts with a zero
+ * behind them, in steps of 8 bytes. */
+static uint64_t tree_bytes(mnem_text text) {
+    uint64_t values = 1, texts = 0;
+    bool within = false;
+    for (size_t i = 0; i < text.length; i++) {
+        const char c = text.bytes[i];
+        if (within && c == '\\')
+            i++;
+        else if (c == '"')
+            texts += within = !within;
+        else if (!within && (c == ',' || c == '[' || c == '{'))
+            values++;
+    }
+    return values * sizeof(mnem__node) + texts * 8 + text.length;
+}
+
 static mnem_status read_tree(mnem__schema *s, mnem_text text) {
     mnem__json *json = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *json);
     mnem__json_event event;
@@ -281,9 +295,10 @@ static bool is_ref_alone(const mnem__node *top) {
 
 mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint32_t *root) {
     static const char zero[] = "\\u0000";
-    if (text.length > d->bytes_max / 64)
-        return mnem__fail(MNEM_OVER_BUDGET, "schema: a text of %zu bytes is too large for %llu",
-                          text.length, (unsigned long long)d->bytes_max);
+    const uint64_t bytes = tree_bytes(text);
+    if (bytes > d->bytes_max)
+        return mnem__fail(MNEM_OVER_BUDGET, "schema: reading it takes %llu bytes, more than %llu",
+                          (unsigned long long)bytes, (unsigned long long)d->bytes_max);
     if (memmem(text.bytes, text.length, zero, sizeof zero - 1))
         return mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is not supported");
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);

@@ -129,10 +129,32 @@ void mnem__schema_put_never(mnem__schema *s) {
     mnem__draft_class(s->d, NULL, 0);
 }
 
+static bool constrains(const char *key) {
+    for (int w = 0; w < MNEM__WORD_COUNT; w++)
+        if (*key == *mnem__schema_words[w] && strcmp(key, mnem__schema_words[w]) == 0) return true;
+    return false;
+}
+
+/* The type of a schema that says nothing but one type; MNEM__TYPE_COUNT: it says more, or less. */
+static uint32_t only_type(mnem__schema *s, const mnem__node *schema) {
+    const mnem__node *type = mnem__schema_get(schema, MNEM__WORD_TYPE);
+    uint32_t bits, i = 0;
+    if (!type || type->kind != MNEM__JSON_TEXT) return MNEM__TYPE_COUNT;
+    for (const mnem__node *n = schema->first; n; n = n->next)
+        if (n != type && constrains(n->key)) return MNEM__TYPE_COUNT;
+    if (!mnem__schema_types(s, type, &bits)) return MNEM__TYPE_COUNT;
+    while (!(bits >> i & 1)) i++;
+    return i;
+}
+
+/* Schemas of nothing but the same type are one rule, however many members have them. */
 uint32_t mnem__schema_rule_of(mnem__schema *s, const mnem__schema_parts *p) {
     if (p->never || s->status != MNEM_OK) return s->never;
     if (p->count == 0) return s->common[MNEM__RULE_VALUE];
+    const uint32_t type = p->count == 1 ? only_type(s, p->part[0].node) : MNEM__TYPE_COUNT;
+    if (type < MNEM__TYPE_COUNT && s->of_type[type]) return s->of_type[type];
     const mnem__schema_all *a = all_of(s, p);
+    if (a && type < MNEM__TYPE_COUNT) s->of_type[type] = a->rule;
     return a ? a->rule : s->never;
 }
 

@@ -1,40 +1,8 @@
-/* schema_objects.c: members in the order of the schema, then others.
- *
- * The members that may come are a grid: a column for each, a row for how many there are already, up
- * to the number from which on it doesn't matter. A member leads to the next column of the next row,
- * or, in the last row, of the same; what is left out leads to the next column of its row. Without
- * minProperties and maxProperties there are two rows: nothing is written yet, or a comma comes
- * first.
- *
- *     "{" ws  --+--m0--+--m1--+-- ... "}"        row 0
- *               |\     |\
- *               | +--->| +--->+-- ... ws "}"     row 1: behind a member
- */
-#include "base/heap.h"
-#include "engine/grammar/schema/schema_private.h"
+/* schema_objects.c: which members an object has, and what each of them may be. */
+#include "engine/grammar/schema/schema_objects.h"
 
-enum { GRID_MAX = 40000, NONE = UINT32_MAX };
-
-typedef struct member {
-    const char *key;
-    uint32_t rule;
-    bool required;
-} member;
-
-typedef struct object_writer {
-    mnem__schema *s;
-    member *member;
-    const char **name; /* of members */
-    uint32_t members, room;
-    mnem__schema_keys keys;
-    mnem__schema_parts of_names; /* propertyNames of all parts */
-    bool only_names;             /* propertyNames lists them */
-    uint32_t others;             /* a rule; NONE: there may be none */
-    uint32_t least, most, rows;
-    uint32_t *into, *next; /* jumps into a column, one more for others; NONE */
-    uint32_t *end;         /* jumps to the end */
-    uint32_t ends;
-} object_writer;
+enum { GRID_MAX = 40000, NONE = MNEM__NO_RULE };
+typedef mnem__object_writer object_writer;
 
 const mnem__node *mnem__schema_member(const mnem__node *object, const char *key) {
     const mnem__node *found = NULL;
@@ -190,7 +158,7 @@ static bool add_member(object_writer *w, const char *key, bool required) {
     if (!match_patterns(w, key, &matched) || !gather_member(w, key, matched, &parts)) return false;
     parts.never |= !may_be_named(w, key);
     w->name[i] = key;
-    w->member[i] = (member){key, mnem__schema_rule_of(w->s, &parts), required};
+    w->member[i] = (mnem__member){key, mnem__schema_rule_of(w->s, &parts), required};
     w->members++;
     return w->s->status == MNEM_OK;
 }
@@ -276,104 +244,6 @@ static bool write_others(object_writer *w) {
     return mnem__schema_is_fine(s);
 }
 
-/* ---- the grid ---- */
-
-static void put_comma(mnem__schema *s) {
-    mnem__schema_put(s, ",");
-    mnem__schema_call(s, MNEM__RULE_WS);
-}
-
-static void put_member(object_writer *w, uint32_t i, bool behind) {
-    mnem__schema *s = w->s;
-    if (behind) put_comma(s);
-    mnem__schema_put_quoted(s, w->member[i].key, strlen(w->member[i].key));
-    mnem__schema_put(s, ":");
-    mnem__schema_call(s, MNEM__RULE_WS);
-    mnem__draft_call(s->d, w->member[i].rule);
-}
-
-static bool is_last(const object_writer *w, uint32_t row) {
-    return row == w->rows && w->most == MNEM__ENDLESS;
-}
-
-/* A member in a row; returns whether the next column of the row is reached. */
-static bool put_column(object_writer *w, uint32_t i, uint32_t row) {
-    const member *m = &w->member[i];
-    const bool may = row < w->most && m->rule != w->s->never;
-    if (!may && m->required) mnem__schema_put_never(w->s);
-    if (!may) return !m->required;
-    const uint32_t split = m->required ? 0 : mnem__draft_split(w->s->d);
-    put_member(w, i, row > 0);
-    if (!is_last(w, row)) w->next[i + 1] = mnem__draft_jump(w->s->d);
-    if (!m->required) mnem__draft_land(w->s->d, split);
-    return !m->required || is_last(w, row);
-}
-
-static void put_loop(object_writer *w) {
-    const uint32_t item = mnem__draft_item(w->s->d);
-    put_comma(w->s);
-    mnem__draft_call(w->s->d, w->others);
-    mnem__draft_repeat(w->s->d, item, 0, MNEM__ENDLESS);
-}
-
-static void put_end(object_writer *w, uint32_t count, bool behind) {
-    if (count < w->least) {
-        mnem__schema_put_never(w->s);
-        return;
-    }
-    if (behind) mnem__schema_call(w->s, MNEM__RULE_WS);
-    w->end[w->ends++] = mnem__draft_jump(w->s->d);
-}
-
-/* Behind the columns: others, which may have the same name twice, so that they count as one towards
- * what must come. */
-static void put_tail(object_writer *w, uint32_t row) {
-    mnem__draft *d = w->s->d;
-    if (w->others != NONE && is_last(w, row))
-        put_loop(w);
-    else if (w->others != NONE && row < w->most) {
-        const uint32_t split = mnem__draft_split(d);
-        if (row > 0) put_comma(w->s);
-        mnem__draft_call(d, w->others);
-        if (w->most == MNEM__ENDLESS) {
-            put_loop(w);
-            put_end(w, row + 1, true);
-        } else
-            w->next[w->members + 1] = mnem__draft_jump(d);
-        mnem__draft_land(d, split);
-    }
-    put_end(w, row, row > 0);
-}
-
-static void put_row(object_writer *w, uint32_t row) {
-    bool reached = row == 0;
-    for (uint32_t i = 0; i <= w->members; i++) {
-        const uint32_t jumps[] = {w->into[i], i == w->members ? w->into[i + 1] : NONE};
-        for (int k = 0; k < 2; k++) {
-            if (jumps[k] == NONE) continue;
-            mnem__draft_land(w->s->d, jumps[k]);
-            reached = true;
-        }
-        if (reached && i < w->members) reached = put_column(w, i, row);
-    }
-    if (reached) put_tail(w, row);
-}
-
-static bool put_grid(object_writer *w) {
-    mnem__schema *s = w->s;
-    const size_t columns = (size_t)w->members + 2;
-    memset(w->into, 0xFF, columns * sizeof *w->into);
-    for (uint32_t row = 0; row <= w->rows && mnem__schema_is_fine(s); row++) {
-        memset(w->next, 0xFF, columns * sizeof *w->next);
-        put_row(w, row);
-        uint32_t *free = w->into;
-        w->into = w->next;
-        w->next = free;
-    }
-    for (uint32_t i = 0; i < w->ends; i++) mnem__draft_land(s->d, w->end[i]);
-    return mnem__schema_is_fine(s);
-}
-
 static bool read_counts(object_writer *w) {
     mnem__schema *s = w->s;
     uint32_t required = 0;
@@ -413,7 +283,7 @@ bool mnem__schema_write_object(mnem__schema *s) {
     if (!write_others(&w) || !read_counts(&w)) return false;
     mnem__schema_put(s, "{");
     mnem__schema_call(s, MNEM__RULE_WS);
-    if (!put_grid(&w)) return false;
+    if (!mnem__schema_put_members(&w)) return false;
     mnem__schema_put(s, "}");
     return mnem__schema_is_fine(s);
 }

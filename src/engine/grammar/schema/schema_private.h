@@ -78,6 +78,17 @@ typedef enum mnem__schema_rule {
         MNEM__RULE_COUNT
 } mnem__schema_rule;
 
+enum {
+    MNEM__TYPE_OBJECT,
+    MNEM__TYPE_ARRAY,
+    MNEM__TYPE_STRING,
+    MNEM__TYPE_NUMBER,
+    MNEM__TYPE_INTEGER,
+    MNEM__TYPE_BOOLEAN,
+    MNEM__TYPE_NULL,
+    MNEM__TYPE_COUNT,
+    MNEM__TYPE_ALL = 0x6F
+};
 enum { MNEM__FORMATS = 24 };
 enum { MNEM__POWERS = 28 }; /* powers of ten of bounded numbers: 1e-9 to 1e18 */
 
@@ -134,10 +145,11 @@ typedef struct mnem__schema {
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
     mnem__schema_length length[MNEM__LENGTHS];
     uint32_t lengths;
-    uint32_t never; /* a rule without a text */
-    bool within;    /* a grammar: it stands for a name there */
-    bool documents; /* schemas within have an $id of their own */
-    bool ref_alone; /* drafts up to 7: what stands beside $ref is ignored */
+    uint32_t of_type[MNEM__TYPE_COUNT]; /* rules of schemas that say only that; 0: not used */
+    uint32_t never;                     /* a rule without a text */
+    bool within;                        /* a grammar: it stands for a name there */
+    bool documents;                     /* schemas within have an $id of their own */
+    bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
@@ -172,17 +184,6 @@ const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word wor
 const mnem__node *mnem__schema_says(const mnem__schema *schema, const mnem__node *node,
                                     mnem__schema_word word);
 /* The types that a "type" names, a bit for each; all but integers, which are numbers, for NULL. */
-enum {
-    MNEM__TYPE_OBJECT,
-    MNEM__TYPE_ARRAY,
-    MNEM__TYPE_STRING,
-    MNEM__TYPE_NUMBER,
-    MNEM__TYPE_INTEGER,
-    MNEM__TYPE_BOOLEAN,
-    MNEM__TYPE_NULL,
-    MNEM__TYPE_COUNT,
-    MNEM__TYPE_ALL = 0x6F
-};
 bool mnem__schema_types(mnem__schema *schema, const mnem__node *type, uint32_t *bits);
 /* A whole number of at least 0, capped at a thousand million; otherwise where there is none. */
 bool mnem__schema_count(mnem__schema *schema, mnem__schema_word word, uint32_t otherwise,
@@ -240,11 +241,21 @@ void mnem__schema_put_text(mnem__schema *schema, uint32_t least, uint32_t most);
 void mnem__schema_put_quoted(mnem__schema *schema, const char *text, size_t n);
 /* A value exactly. */
 bool mnem__schema_put_value(mnem__schema *schema, const mnem__node *value);
+/* Its bytes, in the arena. */
+bool mnem__schema_written(mnem__schema *schema, const mnem__node *value, mnem_text *text);
 /* A string as the words at hand want it. */
 bool mnem__schema_write_string(mnem__schema *schema);
 /* What the parts at hand say of strings, as grammars of a language. */
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
+/* ---- schema_trie.c ---- */
+/* One of n texts, none of which is empty; n > 0. */
+bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
+/* The root of a tree that has a text more, which leads to a place; root is left as it is. No text
+ * is the beginning of another one. path: room for as many as the text has bytes. */
+enum { MNEM__TRIE_EMPTY = UINT32_MAX };
+uint32_t mnem__schema_add_text(mnem__schema *schema, uint32_t root, mnem_text text, uint32_t to,
+                               uint32_t *path);
 /* ---- schema_formats.c ---- */
 bool mnem__schema_has_format(const char *name);
 /* Characters of its longest string; 0: there is none. */

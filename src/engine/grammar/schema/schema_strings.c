@@ -307,17 +307,22 @@ bool mnem__schema_write_string(mnem__schema *s) {
 
 /* ---- a text at hand ---- */
 
-bool mnem__schema_has_value(mnem__schema *s, mnem__language *l, const mnem__node *value) {
-    mnem__draft quoted = {.bytes_max = 1 << 20}, *before = s->d;
-    s->d = &quoted;
+bool mnem__schema_written(mnem__schema *s, const mnem__node *value, mnem_text *text) {
+    mnem__draft written = {.bytes_max = s->d->bytes_max}, *before = s->d;
+    s->d = &written;
     mnem__schema_put_value(s, value);
+    mnem__schema_is_fine(s);
     s->d = before;
-    char *bytes = mnem__arena_alloc(&s->arena, quoted.nodes + 1);
-    for (uint32_t i = 0; bytes && i < quoted.edges; i++) bytes[i] = (char)quoted.edge[i].low;
-    const bool has = bytes && mnem__language_has(l, bytes, quoted.edges);
-    if (!bytes || quoted.status != MNEM_OK) mnem__schema_no_memory(s);
-    mnem__draft_fini(&quoted);
-    return has;
+    char *bytes = mnem__arena_alloc(&s->arena, (size_t)written.edges + 1);
+    for (uint32_t i = 0; bytes && i < written.edges; i++) bytes[i] = (char)written.edge[i].low;
+    *text = (mnem_text){bytes, written.edges};
+    mnem__draft_fini(&written);
+    return bytes ? s->status == MNEM_OK : mnem__schema_no_memory(s);
+}
+
+bool mnem__schema_has_value(mnem__schema *s, mnem__language *l, const mnem__node *value) {
+    mnem_text text;
+    return mnem__schema_written(s, value, &text) && mnem__language_has(l, text.bytes, text.length);
 }
 
 static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {

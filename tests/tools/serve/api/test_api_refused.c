@@ -314,6 +314,34 @@ static void more_grammars_than_there_is_room_for_are_400(void **state) {
         200);
 }
 
+/* A schema of n members that may be left out. */
+static char *schema_of(int n) {
+    char *body = malloc((size_t)n * 40 + 256);
+    char *at = stpcpy(body, "{\"prompt\":\"a\",\"json_schema\":{\"properties\":{");
+    for (int i = 0; i < n; i++)
+        at += sprintf(at, "%s\"k%d\":{\"type\":\"string\"}", i ? "," : "", i);
+    stpcpy(at, "}}}");
+    return body;
+}
+
+/* Refused before the prompt is read, with the bytes and with a budget that has more. */
+static void a_schema_beyond_its_bytes_says_what_there_is(void **state) {
+    (void)state;
+    char *body = schema_of(1000);
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
+    fake.say = "God";
+    assert_true(is_refused("/v1/completions", body, 400, "response_format"));
+    assert_true(has("for grammars 1048576 of 1048576 bytes were free"));
+    assert_true(has("8388608 bytes from 512M on"));
+    assert_true(has("\"code\":\"over_budget\""));
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 8 << 20}, &fake);
+    fake.say = "{}";
+    assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+    free(body);
+}
+
 static void odd_salts_are_texts_like_others(void **state) {
     (void)state;
     static const char *const salts[] = {"\"\"", "\"a\\nb\"", "\"%s%n\"", "\"\\ud83d\\ude00\"",
@@ -484,6 +512,7 @@ int main(void) {
         TEST(logprobs_beyond_the_memory_are_413_at_once),
         TEST(grammar_bombs_do_no_harm),
         TEST(more_grammars_than_there_is_room_for_are_400),
+        TEST(a_schema_beyond_its_bytes_says_what_there_is),
         TEST(odd_salts_are_texts_like_others),
         TEST(keys_and_salts_have_trees_of_their_own),
         TEST(a_full_queue_is_429_with_a_time),

@@ -73,9 +73,19 @@ static mnem_status make_of(api *a, const rules *from, uint64_t lent, api_limit *
     return status;
 }
 
-static bool refuse_grammar(mnem_status status, const char *param, api_error *error) {
+/* lent: what there was for it. What is too large is told with that, and with the budget that has
+ * the most (verb_serve.c). */
+static bool refuse_grammar(const api *a, mnem_status status, uint64_t lent, const char *param,
+                           api_error *error) {
     if (status == MNEM_NO_MEMORY) return refuse_busy(error);
-    return api_refuse(error, 400, param, "%.400s", mnem_last_error());
+    if (status != MNEM_OVER_BUDGET)
+        return api_refuse(error, 400, param, "%.400s", mnem_last_error());
+    error->code = "over_budget";
+    return api_refuse(error, 400, param,
+                      "%.300s (for grammars %llu of %llu bytes were free: they have a 64th of "
+                      "--memory, up to 8388608 bytes from 512M on)",
+                      mnem_last_error(), (unsigned long long)lent,
+                      (unsigned long long)a->grammars.bytes);
 }
 
 static bool make_with(api *a, const rules *from, const char *param, api_limit *limit,
@@ -84,7 +94,7 @@ static bool make_with(api *a, const rules *from, const char *param, api_limit *l
     if (!lent) return false;
     const mnem_status status = make_of(a, from, lent, limit);
     api_reserve_settle(&a->grammars, lent, limit->bytes);
-    return status == MNEM_OK || refuse_grammar(status, param, error);
+    return status == MNEM_OK || refuse_grammar(a, status, lent, param, error);
 }
 
 /* What is asked for of calls, while their grammar is made. */
@@ -133,7 +143,7 @@ static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text
         if (fine || error->status || status == MNEM_NO_MEMORY) break;
     }
     api_reserve_settle(&a->grammars, want.lent, limit->bytes);
-    return fine || refuse_grammar(status, "tools", error);
+    return fine || refuse_grammar(a, status, want.lent, "tools", error);
 }
 
 static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
