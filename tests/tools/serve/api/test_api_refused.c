@@ -182,166 +182,6 @@ static void another_model_is_404_where_names_count(void **state) {
         fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"model\":\"kjv\"}")->status, 200);
 }
 
-/* ---- memory ---- */
-
-static char *filled(size_t n, const char *begin, const char *unit, const char *end) {
-    char *body = malloc(n + 256);
-    size_t at = (size_t)sprintf(body, "%s", begin);
-    while (at < n) at += (size_t)sprintf(body + at, "%s", unit);
-    sprintf(body + at, "%s", end);
-    return body;
-}
-
-static void bodies_never_cost_more_than_their_bound(void **state) {
-    (void)state;
-    static const char *const units[][3] = {
-        {"{\"prompt\":[", "0,", "0]}"},
-        {"{\"prompt\":\"a\",\"x\":[", "{},", "{}]}"},
-        {"{\"prompt\":\"a\",\"x\":[", "[],", "[]]}"},
-        {"{\"prompt\":\"a\",\"x\":[", "{\"a\":{\"b\":0}},", "0]}"},
-        {"{\"prompt\":\"a\",\"x\":[", "\"\",", "0]}"},
-        {"{\"prompt\":\"", "ab ", "\"}"},
-    };
-    fake_close(&fake);
-    fake_open(&(api_options){.json_bytes = 4 << 20}, &fake);
-    fake.say = "God";
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        mnem_process_usage before, after;
-        char *body = filled(1 << 20, units[i][0], units[i][1], units[i][2]);
-        must(mnem_process_usage_get(&before));
-        const int status = fake_post(&fake, "/v1/completions", body)->status;
-        must(mnem_process_usage_get(&after));
-        free(body);
-        assert_true(status == 413 || status == 400);
-        assert_true(after.bytes_peak < before.bytes_resident + 40 * MIB);
-    }
-}
-
-static void nesting_is_bounded(void **state) {
-    (void)state;
-    char *body = filled(100000, "{\"x\":", "[", "");
-    assert_true(is_refused(chat, body, 400, NULL));
-    assert_true(has("nests more than"));
-    free(body);
-    body = filled(100000, "{\"x\":", "{\"a\":", "");
-    assert_true(is_refused(chat, body, 400, NULL));
-    free(body);
-}
-
-static void what_takes_too_much_is_refused_and_given_back(void **state) {
-    (void)state;
-    mnem_ledger_info before, after;
-    fake_close(&fake);
-    fake_open(&(api_options){.memory_bytes = 64 << 10}, &fake);
-    fake.say = "God";
-    assert_true(serves());
-    mnem_ledger_info_get(fake.ledger, &before);
-    fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"n\":32,\"logprobs\":20}");
-    assert_int_equal(fake.answer.status, 413);
-    assert_true(has("\"type\":\"request_too_large\""));
-    fake_leave(&fake);
-    mnem_ledger_info_get(fake.ledger, &after);
-    assert_int_equal(before.bytes_live, after.bytes_live);
-}
-
-/* Before anything is computed, where that is known; as a stream nothing is kept. */
-static void logprobs_beyond_the_memory_are_413_at_once(void **state) {
-    (void)state;
-    static const char *const fields[] = {"\"max_tokens\":250", "\"max_tokens\":2,\"n\":3",
-                                         "\"max_tokens\":0,\"echo\":true"};
-    static const int statuses[] = {413, 200, 413};
-    char ids[900] = "0", body[1200];
-    for (int i = 0; i < 200; i++) strcat(ids, ",0");
-    fake_close(&fake);
-    fake_open_with(&(api_options){.memory_bytes = 64 << 10}, 512, &fake);
-    fake.say = "God";
-    for (int i = 0; i < 3; i++) {
-        snprintf(body, sizeof body, "{\"prompt\":[%s],\"logprobs\":20,%s}", i == 2 ? ids : "0",
-                 fields[i]);
-        fake.submitted = 0;
-        assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, statuses[i]);
-        assert_int_equal(fake.submitted > 0, statuses[i] == 200);
-    }
-    /* Between those that fit and those that don't even begin some turn out too large. */
-    bool late = false;
-    for (int n = 3; n <= 32; n++) {
-        snprintf(body, sizeof body, "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":2,\"n\":%d}",
-                 n);
-        fake.submitted = 0;
-        const int status = fake_post(&fake, "/v1/completions", body)->status;
-        assert_true(status == 200 || status == 413);
-        late |= status == 413 && fake.submitted == n;
-    }
-    assert_true(late);
-    fake_post(&fake, "/v1/completions",
-              "{\"prompt\":[0],\"logprobs\":20,\"max_tokens\":250,\"stream\":true}");
-    assert_int_equal(fake.answer.status, 200);
-}
-
-static void grammar_bombs_do_no_harm(void **state) {
-    (void)state;
-    static const char *const bodies[] = {
-        "{\"prompt\":\"a\",\"grammar\":\"root ::= a{9999}\\na ::= b{9999}\\nb ::= [a-z]{9999}\"}",
-        "{\"prompt\":\"a\",\"grammar\":\"root ::= root root\"}",
-        "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"array\",\"minItems\":100000000,\"items\":{"
-        "\"type\":\"array\",\"minItems\":100000000}}}",
-        "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"string\",\"pattern\":"
-        "\"^((((a{1,500}){1,500}){1,500}){1,500})$\"}}",
-        "{\"prompt\":\"a\",\"json_schema\":{\"$ref\":\"#\"}}",
-    };
-    char *deep = filled(60000, "{\"prompt\":\"a\",\"grammar\":\"root ::= ", "(", "\"}");
-    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        /* Refused, or served inside the bounds of a grammar: never a wait, never more bytes. */
-        const int status = fake_post(&fake, "/v1/completions", bodies[i])->status;
-        assert_true(status == 400 || status == 200);
-    }
-    assert_int_equal(fake_post(&fake, "/v1/completions", deep)->status, 400);
-    free(deep);
-}
-
-/* Nobody else is in the way: to try again wouldn't help. */
-static void more_grammars_than_there_is_room_for_are_400(void **state) {
-    (void)state;
-    fake_close(&fake);
-    fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
-    fake.say = "God";
-    assert_true(is_refused("/v1/completions",
-                           "{\"prompt\":\"a\",\"n\":32,\"grammar\":\"root ::= \\\"a\\\"\"}", 400,
-                           NULL));
-    assert_int_equal(
-        fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"a\\\"\"}")
-            ->status,
-        200);
-}
-
-/* A schema of n members that may be left out. */
-static char *schema_of(int n) {
-    char *body = malloc((size_t)n * 40 + 256);
-    char *at = stpcpy(body, "{\"prompt\":\"a\",\"json_schema\":{\"properties\":{");
-    for (int i = 0; i < n; i++)
-        at += sprintf(at, "%s\"k%d\":{\"type\":\"string\"}", i ? "," : "", i);
-    stpcpy(at, "}}}");
-    return body;
-}
-
-/* Refused before the prompt is read, with the bytes and with a budget that has more. */
-static void a_schema_beyond_its_bytes_says_what_there_is(void **state) {
-    (void)state;
-    char *body = schema_of(1000);
-    fake_close(&fake);
-    fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
-    fake.say = "God";
-    assert_true(is_refused("/v1/completions", body, 400, "response_format"));
-    assert_true(has("for grammars 1048576 of 1048576 bytes were free"));
-    assert_true(has("8388608 bytes from 512M on"));
-    assert_true(has("\"code\":\"over_budget\""));
-    fake_close(&fake);
-    fake_open(&(api_options){.grammar_bytes = 8 << 20}, &fake);
-    fake.say = "{}";
-    assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
-    free(body);
-}
-
 static void odd_salts_are_texts_like_others(void **state) {
     (void)state;
     static const char *const salts[] = {"\"\"", "\"a\\nb\"", "\"%s%n\"", "\"\\ud83d\\ude00\"",
@@ -386,22 +226,6 @@ static void a_full_queue_is_429_with_a_time(void **state) {
     fake.refusal = (mnem_request_refusal){.retry_after_seconds = 7};
     assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 429, NULL));
     assert_string_equal(fake.answer.headers, "Retry-After: 7\r\n");
-}
-
-static void what_can_never_fit_is_400_with_the_bytes(void **state) {
-    (void)state;
-    fake.submit = MNEM_OVER_BUDGET;
-    fake.refusal = (mnem_request_refusal){.needed_tokens = 9,
-                                          .context_tokens = 8, /* as pages lack */
-                                          .needed_bytes = 100,
-                                          .budget_bytes = 50,
-                                          .least_bytes = 1000};
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
-    assert_true(has("\"code\":\"over_budget\""));
-    assert_true(has("\"needed_bytes\":100,\"budget_bytes\":50,\"least\":1000"));
-    fake.refusal = (mnem_request_refusal){.needed_tokens = 9, .context_tokens = 8};
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
-    assert_true(has("\"code\":\"context_length_exceeded\""));
 }
 
 static void an_error_before_the_first_byte_is_a_status(void **state) {
@@ -506,17 +330,9 @@ int main(void) {
         TEST(null_is_absent_and_unknown_is_ignored),
         TEST(what_can_not_be_done_is_named),
         TEST(another_model_is_404_where_names_count),
-        TEST(bodies_never_cost_more_than_their_bound),
-        TEST(nesting_is_bounded),
-        TEST(what_takes_too_much_is_refused_and_given_back),
-        TEST(logprobs_beyond_the_memory_are_413_at_once),
-        TEST(grammar_bombs_do_no_harm),
-        TEST(more_grammars_than_there_is_room_for_are_400),
-        TEST(a_schema_beyond_its_bytes_says_what_there_is),
         TEST(odd_salts_are_texts_like_others),
         TEST(keys_and_salts_have_trees_of_their_own),
         TEST(a_full_queue_is_429_with_a_time),
-        TEST(what_can_never_fit_is_400_with_the_bytes),
         TEST(an_error_before_the_first_byte_is_a_status),
         TEST(an_error_in_a_stream_is_an_event),
         TEST(a_client_that_leaves_cancels_its_answers),
