@@ -245,16 +245,16 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
     const char *data = tool_file("pairs.jsonl", lines);
     tool_result r = RUN("perplexity", at("base/model.gguf"), data, "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions: taken as text"))
+    if (!strstr(r.err, "JSON lines of prompts and completions, and is read as plain text"))
         fail_msg("%s", r.err);
     r = RUN("quantize", at("base/model.gguf"), at("q.gguf"), "--type", "Q8_0", "--calibrate", data,
             "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions: taken as text"))
+    if (!strstr(r.err, "JSON lines of prompts and completions, and is read as plain text"))
         fail_msg("%s", r.err);
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);
-    assert_null(strstr(r.err, "taken as text"));
+    assert_null(strstr(r.err, "and is read as plain text"));
 }
 
 int main(void) {

@@ -39,7 +39,7 @@ static int close_fake(void **state) {
 static void post(const char *parameters, const char *more) {
     char *body = malloc(strlen(parameters) + 500);
     sprintf(body,
-            "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":300,"
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":560,"
             "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":%s}}],"
             "\"tool_choice\":\"required\",\"parallel_tool_calls\":false%s}",
             parameters, more);
