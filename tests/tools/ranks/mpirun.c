@@ -126,9 +126,18 @@ void check_table(const char *err, int ranks) {
     read_table(err, ranks, peak, planned);
 }
 
+/* Open MPI was just copying from the memory of the rank that died: it ends the others by itself,
+ * and only the launcher names the rank. */
+static bool ends_in_a_copy(const said *s, int rank) {
+    char named[64];
+    snprintf(named, sizeof named, "process rank %d with PID", rank);
+    return strstr(s->err, "Read -1, expected ") && strstr(s->err, named);
+}
+
 void check_named(const said *s, int rank, pid_t process, const char *text) {
     char named[80];
     assert_int_not_equal(s->code, 0);
+    if (ends_in_a_copy(s, rank)) return;
     snprintf(named, sizeof named, "comm: rank %d (process %d on ", rank, (int)process);
     /* Where rank 0 is gone the launcher kills the others, maybe before one has said it. */
     if (rank > 0 && (!strstr(s->err, named) || !strstr(s->err, text)))
