@@ -131,6 +131,7 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
         return value->integer % n->integer == 0;
     if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
+    if (!n->digits && !isfinite(n->number)) return mnem__schema_bad(v->s, "a bound is no number");
     switch (word) {
     case MNEM__WORD_MINIMUM: return low_open ? side > 0 : side >= 0;
     case MNEM__WORD_MAXIMUM: return high_open ? side < 0 : side <= 0;
