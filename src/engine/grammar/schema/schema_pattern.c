@@ -317,57 +317,36 @@ static void put_any(mnem__schema *s) {
     mnem__draft_repeat(s->d, item, 0, MNEM__ENDLESS);
 }
 
+/* Behind the character, the escape or the class that begins at i; that may be behind the end. */
+static size_t behind(const char *text, size_t i, size_t n) {
+    if (text[i] == '\\') return i + 2;
+    if (text[i] == '[')
+        for (i++; i < n && text[i] != ']'; i++) i += text[i] == '\\';
+    return i + 1;
+}
+
 /* Where the side of | that begins at `from` ends. */
 size_t mnem__pattern_side_end(const char *text, size_t from, size_t n) {
     int depth = 0;
-    bool in_class = false;
-    for (size_t i = from; i < n; i++) {
-        const char c = text[i];
-        if (c == '\\')
-            i++;
-        else if (in_class)
-            in_class = c != ']';
-        else if (c == '[')
-            in_class = true;
-        else if (c == '|' && depth == 0)
-            return i;
-        else
-            depth += (c == '(') - (c == ')');
+    for (size_t i = from; i < n; i = behind(text, i, n)) {
+        if (text[i] == '|' && depth == 0) return i;
+        depth += (text[i] == '(') - (text[i] == ')');
     }
     return n;
 }
 
 /* Whether ^ or $ stands there as an assertion. */
 static bool has_anchor(const char *text, size_t from, size_t n) {
-    bool in_class = false;
-    for (size_t i = from; i < n; i++) {
-        const char c = text[i];
-        if (c == '\\')
-            i++;
-        else if (in_class)
-            in_class = c != ']';
-        else if (c == '[')
-            in_class = true;
-        else if (c == '^' || c == '$')
-            return true;
-    }
+    for (size_t i = from; i < n; i = behind(text, i, n))
+        if (text[i] == '^' || text[i] == '$') return true;
     return false;
 }
 
 /* Where the ')' of the group that begins at `from` stands; n: there is none. */
 size_t mnem__pattern_group_end(const char *text, size_t from, size_t n) {
     int depth = 0;
-    bool in_class = false;
-    for (size_t i = from; i < n; i++) {
-        const char c = text[i];
-        if (c == '\\')
-            i++;
-        else if (in_class)
-            in_class = c != ']';
-        else if (c == '[')
-            in_class = true;
-        else
-            depth += (c == '(') - (c == ')');
+    for (size_t i = from; i < n; i = behind(text, i, n)) {
+        depth += (text[i] == '(') - (text[i] == ')');
         if (depth == 0) return i;
     }
     return n;
