@@ -182,24 +182,56 @@ function(mnem__timing out)
   endforeach()
 endfunction()
 
-# mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers
-# and of the kit (tests/kit).
-function(mnem_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE mnem_test_kit ${ARG_LIBRARIES})
+# What a test is compiled with: sight of the private headers and of the kit (tests/kit).
+function(mnem__test_flags target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE mnem_test_kit ${ARGN})
   string(COMPARE NOTEQUAL "${MNEM_SANITIZE}" "" sanitized)
-  target_compile_definitions(${name} PRIVATE MNEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+  target_compile_definitions(${target} PRIVATE MNEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                              MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data"
                              MNEM_SANITIZED=$<BOOL:${sanitized}>)
-  mnem_flags(${name})
+  mnem_flags(${target})
   # A third less time to compile. Those of operators keep -O3: what they compare with runs long.
-  if(NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/tests/ops")
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  get_target_property(sources ${target} SOURCES)
+  list(GET sources 0 first)
+  get_filename_component(first ${first} ABSOLUTE)
+  if(NOT first MATCHES "^${PROJECT_SOURCE_DIR}/tests/ops/")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
+endfunction()
+
+# mnem__test_objects(OUT FILES files LIBRARIES libraries): the object files of sources that several
+# tests share. Each source is compiled once, by the first test that names it.
+function(mnem__test_objects out)
+  cmake_parse_arguments(ARG "" "" "FILES;LIBRARIES" ${ARGN})
+  set(objects)
+  foreach(file ${ARG_FILES})
+    if(file MATCHES "^[$]|^${PROJECT_SOURCE_DIR}/(src|tools)/") # with flags of this test
+      list(APPEND objects ${file})
+      continue()
+    endif()
+    get_filename_component(file ${file} ABSOLUTE)
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${file})
+    string(MAKE_C_IDENTIFIER ${name} name)
+    if(NOT TARGET shared_${name})
+      add_library(shared_${name} OBJECT ${file})
+      mnem__test_flags(shared_${name} ${ARG_LIBRARIES})
+    endif()
+    list(APPEND objects $<TARGET_OBJECTS:shared_${name}>)
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+# mnem_test(NAME SOURCES files LABELS labels): one binary of tests. The first source is its own; the
+# others may be shared with other tests.
+function(mnem_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES" ${ARGN})
+  list(POP_FRONT ARG_SOURCES own)
+  mnem__test_objects(objects FILES ${ARG_SOURCES} LIBRARIES ${ARG_LIBRARIES})
+  add_executable(${name} ${own} ${objects})
+  mnem__test_flags(${name} ${ARG_LIBRARIES})
   add_test(NAME ${name} COMMAND ${name})
-  mnem__timing(timing ${ARG_SOURCES})
+  mnem__timing(timing ${own} ${ARG_SOURCES})
   if(timing)
     list(APPEND ARG_LABELS timing)
   endif()
