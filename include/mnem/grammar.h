@@ -79,8 +79,9 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf, oneOf, if,
  *     then, else, dependencies and its successors, not (of what can be negated);
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
- *     maxProperties;
- *   - items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems (of an enum);
+ *     maxProperties, unevaluatedProperties;
+ *   - items, prefixItems, additionalItems, minItems, maxItems, contains (with minContains and
+ *     maxContains), unevaluatedItems, uniqueItems (of an enum);
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
@@ -99,6 +100,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     automaton would be too large);
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
+ *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - more than five unique items come in the order of their enum;
  *   - fractions that only a "not" admits ({"not": {"type": "integer"}}) are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */

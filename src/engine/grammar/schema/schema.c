@@ -197,6 +197,7 @@ static bool write_cases(mnem__schema *s, uint32_t part, mnem__schema_word word) 
         memcpy(parts.part, s->all->part, s->all->count * sizeof *parts.part);
         parts.part[part].done |= UINT32_C(1) << (word - MNEM__WORD_ANY_OF);
         if (!mnem__schema_gather(s, &parts, n, part)) return false;
+        if (parts.count > s->all->count) parts.part[s->all->count].negated = word == MNEM__WORD_NOT;
         if (parts.never) continue;
         if (any) mnem__draft_other(s->d, &choice);
         any = true;
@@ -308,6 +309,7 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     mnem_status status = read_tree(s, text);
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);
+        s->unevaluated = mnem__schema_has_unevaluated(s->top);
         write_root(s, root);
         status = s->status;
     }

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "engine/grammar/schema/schema_private.h"
 
-enum { CASES_MAX = 200 };
+enum { CASES_MAX = 200, TOGETHER_MAX = 4 };
 
 static bool is_choice(mnem__schema_word word) {
     return word >= MNEM__WORD_ANY_OF && word <= MNEM__WORD_DEPENDENT_SCHEMAS;
@@ -62,6 +62,23 @@ static const mnem__node *one_of(mnem__schema *s, const mnem__node *list) {
     return out;
 }
 
+/* ---- anyOf ---- */
+
+/* All cases that may fit together: what each of them evaluates counts. Beyond a few, one by one. */
+static const mnem__node *any_of(mnem__schema *s, const mnem__node *list) {
+    if (!s->unevaluated || list->count < 2 || list->count > TOGETHER_MAX) return list;
+    mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST), *parts;
+    for (uint32_t set = 1; set < UINT32_C(1) << list->count && out; set++) {
+        mnem__node *object = wrap(s, "allOf", &parts);
+        uint32_t i = 0;
+        if (!object) return NULL;
+        for (const mnem__node *n = list->first; n; n = n->next, i++)
+            if (set >> i & 1 && !mnem__schema_add(s, parts, NULL, n)) return NULL;
+        if (!mnem__schema_add(s, out, NULL, object)) return NULL;
+    }
+    return out;
+}
+
 /* ---- if ---- */
 
 static bool add_branch(mnem__schema *s, mnem__node *out, const mnem__node *test, bool negated,
@@ -79,6 +96,7 @@ static const mnem__node *if_of(mnem__schema *s, const mnem__node *schema, const 
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
     if (!out) return NULL;
     if (!then && !otherwise) {
+        if (s->unevaluated && !add_branch(s, out, test, false, NULL)) return NULL;
         const mnem__node yes = {.kind = MNEM__JSON_TRUE, .text = ""};
         return mnem__schema_add(s, out, NULL, &yes) ? out : NULL;
     }
@@ -147,7 +165,7 @@ static const mnem__node *make_cases(mnem__schema *s, const mnem__node *node,
         return NULL;
     }
     switch (word) {
-    case MNEM__WORD_ANY_OF: return value;
+    case MNEM__WORD_ANY_OF: return any_of(s, value);
     case MNEM__WORD_ONE_OF: return one_of(s, value);
     case MNEM__WORD_IF: return if_of(s, node, value);
     case MNEM__WORD_NOT: return mnem__schema_negation(s, value);

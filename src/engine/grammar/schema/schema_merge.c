@@ -72,7 +72,7 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
         return mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d schemas for one value",
                                  MNEM__SCHEMA_PARTS_MAX);
     const uint32_t at = p->count++;
-    p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at};
+    p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at, false};
     return gather_lists(s, p, node, at);
 }
 
@@ -89,7 +89,7 @@ static bool is_all(const mnem__schema_all *a, const mnem__schema_parts *p) {
     if (a->count != p->count) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (a->part[i].node != p->part[i].node || a->part[i].done != p->part[i].done ||
-            a->part[i].parent != p->part[i].parent)
+            a->part[i].parent != p->part[i].parent || a->part[i].negated != p->part[i].negated)
             return false;
     return true;
 }
