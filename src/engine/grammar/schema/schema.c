@@ -172,14 +172,16 @@ static bool all_admit(mnem__schema *s, const mnem__node *value) {
 static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
     const mnem__node *node = one ? one : s->word[MNEM__WORD_ENUM];
-    uint32_t n = 0;
+    uint32_t n = 0, types;
     if (!one && node->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"enum\" is no list");
     const size_t room = one ? 1 : (size_t)node->count + 1;
-    mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
+    mnem_text *text = mnem__arena_alloc(&s->arena, MNEM__FORMS * room * sizeof *text);
     if (!text) return mnem__schema_no_memory(s);
+    if (!read_types(s, &types)) return false;
     for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {
         const bool fits = all_admit(s, v);
-        if (s->status != MNEM_OK || (fits && !mnem__schema_written(s, v, &text[n++]))) return false;
+        if (s->status != MNEM_OK) return false;
+        if (fits && !mnem__schema_add_forms(s, v, types, text, &n)) return false;
     }
     if (n) return mnem__schema_put_one_of(s, text, n);
     mnem__schema_put_never(s);

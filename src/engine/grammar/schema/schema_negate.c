@@ -125,6 +125,32 @@ static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const 
     return add_typed(s, out, type, opposite, &moved);
 }
 
+/* The least number of a list above another one, or of all (NULL); NULL: there is none. */
+static const mnem__node *number_above(const mnem__node *list, const mnem__node *than) {
+    const mnem__node *found = NULL;
+    for (const mnem__node *n = list->first; n; n = n->next) {
+        if (n->kind != MNEM__JSON_NUMBER) continue;
+        if (than && mnem__schema_compare(n, than) <= 0) continue;
+        if (!found || mnem__schema_compare(n, found) < 0) found = n;
+    }
+    return found;
+}
+
+/* What is below, between and above the numbers of a list. */
+static bool not_numbers(mnem__schema *s, mnem__node *out, const mnem__node *list) {
+    const mnem__node *low = NULL, *high = number_above(list, NULL);
+    while (low || high) {
+        if (!mnem__schema_spend(s, 2 * (uint64_t)list->count)) return false;
+        if (!add_typed(s, out, "number", high ? "exclusiveMaximum" : "exclusiveMinimum",
+                       high ? high : low))
+            return false;
+        if (low && high && !mnem__schema_add(s, out->last, "exclusiveMinimum", low)) return false;
+        low = high;
+        high = high ? number_above(list, high) : NULL;
+    }
+    return true;
+}
+
 static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word, bool list) {
     mnem__node *values = mnem__schema_new(s, MNEM__JSON_LIST);
     uint32_t bits = 0;
@@ -136,14 +162,17 @@ static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word,
             bits |= UINT32_C(1) << MNEM__TYPE_NULL;
         else if (n->kind == MNEM__JSON_TRUE || n->kind == MNEM__JSON_FALSE)
             bits |= UINT32_C(1) << MNEM__TYPE_BOOLEAN;
+        else if (n->kind == MNEM__JSON_NUMBER)
+            bits |= UINT32_C(1) << MNEM__TYPE_NUMBER;
         else
             return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                     "\"not\" of a number, list or object is not supported");
+                                     "\"not\" of a list or an object is not supported");
         if (!mnem__schema_add(s, values, NULL, n)) return false;
     }
     if (!type_list(s, out, MNEM__TYPE_ALL & ~bits)) return false;
     if (bits >> MNEM__TYPE_STRING & 1 && !add_typed(s, out, "string", "\1notEnum", values))
         return false;
+    if (bits >> MNEM__TYPE_NUMBER & 1 && !not_numbers(s, out, values)) return false;
     if (!(bits >> MNEM__TYPE_BOOLEAN & 1)) return true;
     mnem__node *left = mnem__schema_new(s, MNEM__JSON_LIST);
     for (int kind = MNEM__JSON_TRUE; left && kind <= MNEM__JSON_FALSE; kind++) {

@@ -187,9 +187,18 @@ static bool read_members(object_writer *w) {
 
 /* ---- others ---- */
 
+/* false, {"not": {}} and {"not": true} say that a member may not come. */
+static bool admits_nothing(const mnem__node *schema) {
+    const mnem__node *not = mnem__schema_get(schema, MNEM__WORD_NOT);
+    const bool alone = not &&schema->count == 1;
+    if (schema->kind == MNEM__JSON_FALSE) return true;
+    return alone &&
+           (not ->kind == MNEM__JSON_TRUE || (not ->kind == MNEM__JSON_OBJECT && !not ->first));
+}
+
 static bool names_members(const mnem__node *properties) {
     for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)
-        if (n->kind != MNEM__JSON_FALSE) return true;
+        if (!admits_nothing(n)) return true;
     return false;
 }
 

@@ -271,6 +271,11 @@ bool mnem__schema_write_string(mnem__schema *schema);
 /* What the parts at hand say of strings, as grammars of a language. */
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
+/* ---- schema_forms.c ---- */
+/* Adds the texts of a value, MNEM__FORMS at most; types: those that the words at hand allow. */
+enum { MNEM__FORMS = 4 };
+bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
+                            mnem_text *text, uint32_t *n);
 /* ---- schema_trie.c ---- */
 /* One of n texts, none of which is empty; n > 0. */
 bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
