@@ -101,6 +101,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - surrogates are not escaped; beside a pattern or a format each character has its shortest
  *     form, and beside a maxLength too a string has up to 1,000 characters (254 or 100 where the
  *     automaton would be too large);
+ *   - of \p{...} there are the general categories; what Unicode 14 has not assigned, or later
+ *     versions have moved, is in none of them;
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;

@@ -1,6 +1,7 @@
 /* test_schema_forms.c: the forms of values that a schema names, numbers that it excludes, and members
  * that have no place of their own: expectations are jsonschema's (Draft4Validator and
- * Draft202012Validator), forms those of json.dumps and JSON.stringify. */
+ * Draft202012Validator), forms those of json.dumps and JSON.stringify, categories those of PyPI's
+ * regex. */
 #include "engine/grammar/match_case.h"
 
 static const match_case values[] = {
@@ -70,11 +71,42 @@ static void members_without_a_place_come_before_or_behind_what_needs_them(void *
     match_cases_check(orders, sizeof orders / sizeof *orders, true);
 }
 
+static const match_case categories[] = {
+    {"{\"type\":\"string\",\"pattern\":\"^\\\\p{L}+$\"}",
+     {"\"ab\"", "\"Ωé\"", "\"日本\"", "\"ʰǅ\""},
+     {"\"\"", "\"a1\"", "\"a b\"", "\"٣\"", "\"á\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^\\\\p{Letter}\\\\P{Letter}$\"}",
+     {"\"a1\"", "\"é-\"", "\"日٣\""},
+     {"\"ab\"", "\"1a\"", "\"a\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^[\\\\p{Lu}\\\\p{gc=Nd}_]+$\"}",
+     {"\"A\"", "\"Ω٣_\"", "\"9\""},
+     {"\"a\"", "\"\"", "\"Ⅷ\"", "\"ª\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^[^\\\\p{L}\\\\p{N}]$\"}",
+     {"\"-\"", "\"_\"", "\"€\"", "\"́\""},
+     {"\"a\"", "\"1\"", "\"½\"", "\"日\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^[^\\\\P{Lowercase_Letter}x]+$\"}",
+     {"\"a\"", "\"éω\""},
+     {"\"x\"", "\"A\"", "\"1\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^\\\\p{General_Category=Punctuation}\\\\p{S}\\\\p{Zs}$"
+     "\"}",
+     {"\"!+ \"", "\"«€ \""},
+     {"\"a+ \"", "\"!! \"", "\"!+a\""}},
+    {"{\"type\":\"string\",\"pattern\":\"^\\\\p{LC}{2}\\\\p{M}?$\"}",
+     {"\"aB\"", "\"aB́\""},
+     {"\"a\"", "\"ª1\""}},
+};
+
+static void classes_of_unicode_are_its_general_categories(void **state) {
+    (void)state;
+    match_cases_check(categories, sizeof categories / sizeof *categories, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_values_have_the_forms_of_serialisers),
         cmocka_unit_test(all_numbers_but_those_excluded_are_admitted),
         cmocka_unit_test(members_without_a_place_come_before_or_behind_what_needs_them),
+        cmocka_unit_test(classes_of_unicode_are_its_general_categories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

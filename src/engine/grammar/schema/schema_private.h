@@ -347,6 +347,13 @@ bool mnem__schema_write_side(mnem__schema *schema, const char *pattern, size_t n
 /* Where the side of | that begins there ends, and where the ')' of the group stands; n: nowhere. */
 size_t mnem__pattern_side_end(const char *pattern, size_t from, size_t n);
 size_t mnem__pattern_group_end(const char *pattern, size_t from, size_t n);
+/* ---- schema_categories.c ---- */
+/* The categories of a "{...}" at *at, which is left behind it, or of all but these; false: it names
+ * none that is known. */
+enum { MNEM__CATEGORIES_ALL = (1 << 30) - 1, MNEM__CATEGORIES_OPEN = 1 << 29 /* not assigned */ };
+bool mnem__categories_read(const char *text, size_t n, size_t *at, bool negated, uint32_t *set);
+/* Their characters, normalised; returns how many ranges, UINT32_MAX: there is no room. */
+uint32_t mnem__categories_ranges(uint32_t set, mnem__range *range, uint32_t room);
 /* ---- schema_lookahead.c ---- */
 /* Whether it has what only a language can keep: assertions about what follows. */
 bool mnem__schema_looks_ahead(const char *pattern);
