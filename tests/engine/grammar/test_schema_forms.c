@@ -1,7 +1,7 @@
-/* test_schema_forms.c: the forms of values that a schema names, numbers that it excludes, and members
- * that have no place of their own: expectations are jsonschema's (Draft4Validator and
- * Draft202012Validator), forms those of json.dumps and JSON.stringify, categories those of PyPI's
- * regex. */
+/* test_schema_forms.c: the forms of values that a schema names, numbers that it excludes, members
+ * that have no place of their own, and classes of Unicode: expectations are jsonschema's
+ * (Draft4Validator and Draft202012Validator), forms those of json.dumps and JSON.stringify,
+ * categories those of PyPI's regex. */
 #include "engine/grammar/match_case.h"
 
 static const match_case values[] = {

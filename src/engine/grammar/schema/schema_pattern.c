@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "engine/grammar/schema/categories/categories.h"
 #include "engine/grammar/schema/schema_language.h"
 #include "model/text/utf8.h"
 

@@ -216,6 +216,12 @@ uint32_t mnem__schema_rule_of(mnem__schema *schema, const mnem__schema_parts *pa
 void mnem__schema_put_never(mnem__schema *schema);
 /* Reads the words of the conjunction at hand, the strictest of each. */
 bool mnem__schema_read_words(mnem__schema *schema);
+/* Whether a schema has a word of what is left unevaluated, at any depth. */
+bool mnem__schema_has_unevaluated(const mnem__node *top);
+/* Adds what the parts at hand say of a member (an item) that is left to their
+ * unevaluatedProperties (unevaluatedItems). taken: of each part, whether its own words reach it. */
+bool mnem__schema_gather_unevaluated(mnem__schema *schema, mnem__schema_word word,
+                                     const bool *taken, mnem__schema_parts *parts);
 /* ---- schema_cases.c ---- */
 /* A word of a part at hand whose cases are yet to be chosen, MNEM__WORD_COUNT: there is none. */
 mnem__schema_word mnem__schema_open_word(const mnem__schema *schema, uint32_t *part);
@@ -234,13 +240,6 @@ mnem__node *mnem__schema_add(mnem__schema *schema, mnem__node *to, const char *k
 const mnem__node *mnem__schema_not(mnem__schema *schema, const mnem__node *a);
 const mnem__node *mnem__schema_either(mnem__schema *schema, const mnem__node *a,
                                       const mnem__node *b);
-/* ---- schema_evaluated.c ---- */
-/* Whether a schema has a word of what is left unevaluated, at any depth. */
-bool mnem__schema_has_unevaluated(const mnem__node *top);
-/* Adds what the parts at hand say of a member (an item) that is left to their
- * unevaluatedProperties (unevaluatedItems). taken: of each part, whether its own words reach it. */
-bool mnem__schema_gather_unevaluated(mnem__schema *schema, mnem__schema_word word,
-                                     const bool *taken, mnem__schema_parts *parts);
 /* ---- schema_validate.c ---- */
 /* Whether a value fits a schema; false with a failure, too. */
 bool mnem__schema_admits(mnem__schema *schema, const mnem__node *node, const mnem__node *value);
@@ -271,12 +270,11 @@ bool mnem__schema_write_string(mnem__schema *schema);
 /* What the parts at hand say of strings, as grammars of a language. */
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
-/* ---- schema_forms.c ---- */
+/* ---- schema_trie.c ---- */
 /* Adds the texts of a value, MNEM__FORMS at most; types: those that the words at hand allow. */
 enum { MNEM__FORMS = 4 };
 bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
                             mnem_text *text, uint32_t *n);
-/* ---- schema_trie.c ---- */
 /* One of n texts, none of which is empty; n > 0. */
 bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
 /* The root of a tree that has a text more, which leads to a place; root is left as it is. No text
@@ -347,13 +345,6 @@ bool mnem__schema_write_side(mnem__schema *schema, const char *pattern, size_t n
 /* Where the side of | that begins there ends, and where the ')' of the group stands; n: nowhere. */
 size_t mnem__pattern_side_end(const char *pattern, size_t from, size_t n);
 size_t mnem__pattern_group_end(const char *pattern, size_t from, size_t n);
-/* ---- schema_categories.c ---- */
-/* The categories of a "{...}" at *at, which is left behind it, or of all but these; false: it names
- * none that is known. */
-enum { MNEM__CATEGORIES_ALL = (1 << 30) - 1, MNEM__CATEGORIES_OPEN = 1 << 29 /* not assigned */ };
-bool mnem__categories_read(const char *text, size_t n, size_t *at, bool negated, uint32_t *set);
-/* Their characters, normalised; returns how many ranges, UINT32_MAX: there is no room. */
-uint32_t mnem__categories_ranges(uint32_t set, mnem__range *range, uint32_t room);
 /* ---- schema_lookahead.c ---- */
 /* Whether it has what only a language can keep: assertions about what follows. */
 bool mnem__schema_looks_ahead(const char *pattern);

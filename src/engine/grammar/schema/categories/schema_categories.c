@@ -1,10 +1,13 @@
 /* schema_categories.c: \p{...} of a pattern: the general categories of Unicode, by the names that
  * ECMA-262 has for them (table 68, "General_Category"), short and long.
  *
- * A set of categories is a bit for each. What is not assigned is in none of them but Any, nor in the
- * opposite of one, as a later version of Unicode may assign it. */
-#include "engine/grammar/schema/schema_private.h"
-#include "engine/grammar/schema/words/category_tables.h"
+ * What is not assigned is in none of them but Any, nor in the opposite of one, as a later version
+ * of Unicode may assign it. */
+#include "engine/grammar/schema/categories/categories.h"
+
+#include <string.h>
+
+#include "engine/grammar/schema/categories/category_tables.h"
 
 /* X(name, long name): in the order of the table. */
 #define CATEGORIES(X)                                                                              \
