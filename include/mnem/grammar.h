@@ -79,8 +79,9 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf, oneOf, if,
  *     then, else, dependencies and its successors, not (of what can be negated);
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
- *     maxProperties;
- *   - items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems (of an enum);
+ *     maxProperties, unevaluatedProperties;
+ *   - items, prefixItems, additionalItems, minItems, maxItems, contains (with minContains and
+ *     maxContains), unevaluatedItems, uniqueItems (of an enum);
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
@@ -88,7 +89,10 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * No value is written that the schema refuses, but some that it admits are not:
  *   - members come in the order of the schema; others only where additionalProperties is given or
  *     properties is absent;
- *   - between tokens there is at most one blank, or a line break and 20 blanks;
+ *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
+ *     and const a blank behind each comma and colon, or none, their members in the schema's order;
+ *   - whole numbers have no point where integers are asked for; in values of enum and const
+ *     all of them have ".0", or none;
  *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
  *     point, 27 behind it and exponents of two digits; multiples have no exponent;
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of
@@ -97,8 +101,11 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - surrogates are not escaped; beside a pattern or a format each character has its shortest
  *     form, and beside a maxLength too a string has up to 1,000 characters (254 or 100 where the
  *     automaton would be too large);
+ *   - of \p{...} there are the general categories; what Unicode 14 has not assigned, or later
+ *     versions have moved, is in none of them;
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
+ *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - more than five unique items come in the order of their enum;
  *   - fractions that only a "not" admits ({"not": {"type": "integer"}}) are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */

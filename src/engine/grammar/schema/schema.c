@@ -172,14 +172,16 @@ static bool all_admit(mnem__schema *s, const mnem__node *value) {
 static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
     const mnem__node *node = one ? one : s->word[MNEM__WORD_ENUM];
-    uint32_t n = 0;
+    uint32_t n = 0, types;
     if (!one && node->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"enum\" is no list");
     const size_t room = one ? 1 : (size_t)node->count + 1;
-    mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
+    mnem_text *text = mnem__arena_alloc(&s->arena, MNEM__FORMS * room * sizeof *text);
     if (!text) return mnem__schema_no_memory(s);
+    if (!read_types(s, &types)) return false;
     for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {
         const bool fits = all_admit(s, v);
-        if (s->status != MNEM_OK || (fits && !mnem__schema_written(s, v, &text[n++]))) return false;
+        if (s->status != MNEM_OK) return false;
+        if (fits && !mnem__schema_add_forms(s, v, types, text, &n)) return false;
     }
     if (n) return mnem__schema_put_one_of(s, text, n);
     mnem__schema_put_never(s);
@@ -197,6 +199,7 @@ static bool write_cases(mnem__schema *s, uint32_t part, mnem__schema_word word) 
         memcpy(parts.part, s->all->part, s->all->count * sizeof *parts.part);
         parts.part[part].done |= UINT32_C(1) << (word - MNEM__WORD_ANY_OF);
         if (!mnem__schema_gather(s, &parts, n, part)) return false;
+        if (parts.count > s->all->count) parts.part[s->all->count].negated = word == MNEM__WORD_NOT;
         if (parts.never) continue;
         if (any) mnem__draft_other(s->d, &choice);
         any = true;
@@ -308,6 +311,7 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     mnem_status status = read_tree(s, text);
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);
+        s->unevaluated = mnem__schema_has_unevaluated(s->top);
         write_root(s, root);
         status = s->status;
     }

@@ -21,8 +21,8 @@ static bool read_tuple(mnem__schema *s, const mnem__node *part, tuple *t) {
     return true;
 }
 
-/* What the parts say of item i. */
-static bool gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *parts) {
+bool mnem__schema_gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *parts) {
+    bool taken[MNEM__SCHEMA_PARTS_MAX];
     parts->count = 0;
     parts->never = false;
     for (uint32_t k = 0; k < s->all->count; k++) {
@@ -32,13 +32,14 @@ static bool gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *parts) 
             t.first && i < t.first->count ? mnem__node_at(t.first, i) : t.others;
         if (t.first && i < t.first->count && !own) return mnem__schema_bad(s, "an item is null");
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
+        taken[k] = own != NULL;
     }
-    return true;
+    return mnem__schema_gather_unevaluated(s, MNEM__WORD_UNEVALUATED_ITEMS, taken, parts);
 }
 
 static bool rule_of_item(mnem__schema *s, uint32_t i, uint32_t *rule) {
     mnem__schema_parts parts;
-    if (!gather_item(s, i, &parts)) return false;
+    if (!mnem__schema_gather_item(s, i, &parts)) return false;
     *rule = mnem__schema_rule_of(s, &parts);
     return s->status == MNEM_OK;
 }
@@ -91,51 +92,6 @@ static uint32_t named_items(mnem__schema *s) {
     return named;
 }
 
-/* Some items, one that the schema wants, and others. */
-static bool put_contained(mnem__schema *s, uint32_t rule) {
-    mnem__schema_parts parts;
-    if (!gather_item(s, 0, &parts)) return false;
-    for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *part = s->all->part[i].node;
-        const mnem__node *contains = mnem__schema_says(s, part, MNEM__WORD_CONTAINS);
-        if (contains && !mnem__schema_gather(s, &parts, contains, MNEM__SCHEMA_NO_PARENT))
-            return false;
-    }
-    const uint32_t before = mnem__draft_item(s->d);
-    mnem__draft_call(s->d, rule);
-    mnem__schema_put(s, ",");
-    mnem__schema_call(s, MNEM__RULE_WS);
-    mnem__draft_repeat(s->d, before, 0, MNEM__ENDLESS);
-    mnem__draft_call(s->d, mnem__schema_rule_of(s, &parts));
-    put_items(s, rule, true, 0, MNEM__ENDLESS);
-    return mnem__schema_is_fine(s);
-}
-
-static bool read_contains(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,
-                          bool *contains) {
-    uint32_t count = 0;
-    *contains = false;
-    for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *part = s->all->part[i].node;
-        if (!mnem__schema_says(s, part, MNEM__WORD_CONTAINS)) continue;
-        if (mnem__node_number(mnem__node_get(part, "minContains"), 1) == 0 &&
-            !mnem__node_get(part, "maxContains"))
-            continue;
-        count++;
-        *contains = true;
-        if (mnem__node_number(mnem__node_get(part, "minContains"), 1) != 1 ||
-            mnem__node_get(part, "maxContains"))
-            return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                     "\"minContains\" and \"maxContains\" are not supported");
-    }
-    if (!*contains) return true;
-    if (count > 1 || named || least > 1 || most != MNEM__ENDLESS)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"contains\" beside a count of items or another is not "
-                                 "supported");
-    return true;
-}
-
 static bool is_unique(mnem__schema *s) {
     for (uint32_t i = 0; i < s->all->count; i++)
         if (mnem__node_true(mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_UNIQUE_ITEMS)))
@@ -146,15 +102,25 @@ static bool is_unique(mnem__schema *s) {
 static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t most) {
     mnem__schema_parts item;
     bool done = false;
-    if (!gather_item(s, 0, &item)) return false;
+    if (!mnem__schema_gather_item(s, 0, &item)) return false;
     if (!mixed && !mnem__schema_write_unique(s, &item, least, most, &done)) return false;
     return done || mnem__schema_fail(s, MNEM_UNSUPPORTED,
                                      "\"uniqueItems\" is supported of an enum and of booleans");
 }
 
+static bool put_contents(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,
+                         uint32_t others) {
+    bool counted = false;
+    if (is_unique(s) && most > 1)
+        return write_unique(s, named || s->word[MNEM__WORD_CONTAINS], least, most);
+    if (s->word[MNEM__WORD_CONTAINS] &&
+        !mnem__schema_put_contained(s, named, least, most, &counted))
+        return false;
+    return counted || put_tuple(s, named, least, most, others);
+}
+
 bool mnem__schema_write_array(mnem__schema *s) {
     uint32_t least, most, others;
-    bool contains;
     if (!mnem__schema_count(s, MNEM__WORD_MIN_ITEMS, 0, &least) ||
         !mnem__schema_count(s, MNEM__WORD_MAX_ITEMS, MNEM__ENDLESS, &most))
         return false;
@@ -162,16 +128,12 @@ bool mnem__schema_write_array(mnem__schema *s) {
     if (named > TUPLE_MAX)
         return mnem__schema_fail(s, MNEM_UNSUPPORTED, "a list of more than %d schemas", TUPLE_MAX);
     if (!rule_of_item(s, named, &others)) return false;
-    if (!read_contains(s, named, least, most, &contains)) return false;
     if (named > most) named = most;
     if (others == s->never && most > named) most = named;
     mnem__schema_put(s, "[");
     mnem__schema_call(s, MNEM__RULE_WS);
     if (least > most) mnem__schema_put_never(s);
-    if (is_unique(s) && most > 1) {
-        if (!write_unique(s, named || contains, least, most)) return false;
-    } else if (contains ? !put_contained(s, others) : !put_tuple(s, named, least, most, others))
-        return false;
+    if (!put_contents(s, named, least, most, others)) return false;
     if (most) mnem__schema_call(s, MNEM__RULE_WS);
     mnem__schema_put(s, "]");
     return mnem__schema_is_fine(s);

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "engine/grammar/schema/schema_private.h"
 
-enum { CASES_MAX = 200 };
+enum { CASES_MAX = 200, TOGETHER_MAX = 4 };
 
 static bool is_choice(mnem__schema_word word) {
     return word >= MNEM__WORD_ANY_OF && word <= MNEM__WORD_DEPENDENT_SCHEMAS;
@@ -62,6 +62,23 @@ static const mnem__node *one_of(mnem__schema *s, const mnem__node *list) {
     return out;
 }
 
+/* ---- anyOf ---- */
+
+/* All cases that may fit together: what each of them evaluates counts. Beyond a few, one by one. */
+static const mnem__node *any_of(mnem__schema *s, const mnem__node *list) {
+    if (!s->unevaluated || list->count < 2 || list->count > TOGETHER_MAX) return list;
+    mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST), *parts;
+    for (uint32_t set = 1; set < UINT32_C(1) << list->count && out; set++) {
+        mnem__node *object = wrap(s, "allOf", &parts);
+        uint32_t i = 0;
+        if (!object) return NULL;
+        for (const mnem__node *n = list->first; n; n = n->next, i++)
+            if (set >> i & 1 && !mnem__schema_add(s, parts, NULL, n)) return NULL;
+        if (!mnem__schema_add(s, out, NULL, object)) return NULL;
+    }
+    return out;
+}
+
 /* ---- if ---- */
 
 static bool add_branch(mnem__schema *s, mnem__node *out, const mnem__node *test, bool negated,
@@ -79,6 +96,7 @@ static const mnem__node *if_of(mnem__schema *s, const mnem__node *schema, const 
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
     if (!out) return NULL;
     if (!then && !otherwise) {
+        if (s->unevaluated && !add_branch(s, out, test, false, NULL)) return NULL;
         const mnem__node yes = {.kind = MNEM__JSON_TRUE, .text = ""};
         return mnem__schema_add(s, out, NULL, &yes) ? out : NULL;
     }
@@ -99,26 +117,45 @@ static mnem__node *member(mnem__schema *s, const char *key, int kind) {
     return members && mnem__schema_add(s, members, key, value) ? object : NULL;
 }
 
-/* {"anyOf": [{"properties": {key: false}}, {"required": [key], ...}]} */
-static bool add_dependency(mnem__schema *s, mnem__node *out, const mnem__node *n) {
-    mnem__node *cases, *parts, *names, *object = wrap(s, "anyOf", &cases);
-    mnem__node *without = member(s, n->key, MNEM__JSON_FALSE);
-    if (!object || !without || !mnem__schema_add(s, cases, NULL, without)) return false;
-    mnem__node *with = wrap(s, "allOf", &parts), *needs = wrap(s, "required", &names);
-    mnem__node *name = mnem__schema_new(s, MNEM__JSON_TEXT);
+/* {"required": [key, ...], ...}; last: the key stands behind the others. */
+static bool add_needs(mnem__schema *s, mnem__node *cases, const mnem__node *n, bool last) {
+    mnem__node *parts, *names, *with = wrap(s, "allOf", &parts);
+    mnem__node *needs = wrap(s, "required", &names), *name = mnem__schema_new(s, MNEM__JSON_TEXT);
+    const bool list = n->kind == MNEM__JSON_LIST;
     if (!with || !needs || !name) return false;
     name->text = n->key;
     name->text_bytes = strlen(n->key);
-    const bool list = n->kind == MNEM__JSON_LIST;
     if (!list && !mnem__schema_add(s, parts, NULL, n)) return false;
-    if (!mnem__schema_add(s, names, NULL, name)) return false;
+    if (!last && !mnem__schema_add(s, names, NULL, name)) return false;
     for (const mnem__node *r = list ? n->first : NULL; r; r = r->next)
         if (!mnem__schema_add(s, names, NULL, r)) return false;
-    return mnem__schema_add(s, parts, NULL, needs) && mnem__schema_add(s, cases, NULL, with) &&
-           mnem__schema_add(s, out, NULL, object);
+    if (last && !mnem__schema_add(s, names, NULL, name)) return false;
+    return mnem__schema_add(s, parts, NULL, needs) && mnem__schema_add(s, cases, NULL, with);
 }
 
-static const mnem__node *dependencies_of(mnem__schema *s, const mnem__node *word) {
+/* Whether a key or what it needs has no place among the properties, so that it comes in any. */
+static bool is_unplaced(const mnem__node *properties, const mnem__node *n) {
+    if (!mnem__schema_member(properties, n->key)) return true;
+    for (const mnem__node *r = n->first; r; r = r->next)
+        if (!mnem__schema_member(properties, mnem__node_text(r, ""))) return true;
+    return false;
+}
+
+/* {"anyOf": [{"properties": {key: false}}, {"required": [key], ...}]} */
+static bool add_dependency(mnem__schema *s, mnem__node *out, const mnem__node *properties,
+                           const mnem__node *n) {
+    mnem__node *cases, *object = wrap(s, "anyOf", &cases);
+    mnem__node *without = member(s, n->key, MNEM__JSON_FALSE);
+    if (!object || !without || !mnem__schema_add(s, cases, NULL, without)) return false;
+    if (!add_needs(s, cases, n, false)) return false;
+    if (n->kind == MNEM__JSON_LIST && n->first && is_unplaced(properties, n) &&
+        !add_needs(s, cases, n, true))
+        return false;
+    return mnem__schema_add(s, out, NULL, object) != NULL;
+}
+
+static const mnem__node *dependencies_of(mnem__schema *s, const mnem__node *properties,
+                                         const mnem__node *word) {
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST), *parts;
     mnem__node *all = wrap(s, "allOf", &parts);
     if (!out || !all) return NULL;
@@ -127,7 +164,7 @@ static const mnem__node *dependencies_of(mnem__schema *s, const mnem__node *word
         return NULL;
     }
     for (const mnem__node *n = word->first; n; n = n->next)
-        if (!add_dependency(s, parts, n)) return NULL;
+        if (!add_dependency(s, parts, properties, n)) return NULL;
     return mnem__schema_add(s, out, NULL, all) ? out : NULL;
 }
 
@@ -147,11 +184,11 @@ static const mnem__node *make_cases(mnem__schema *s, const mnem__node *node,
         return NULL;
     }
     switch (word) {
-    case MNEM__WORD_ANY_OF: return value;
+    case MNEM__WORD_ANY_OF: return any_of(s, value);
     case MNEM__WORD_ONE_OF: return one_of(s, value);
     case MNEM__WORD_IF: return if_of(s, node, value);
     case MNEM__WORD_NOT: return mnem__schema_negation(s, value);
-    default: return dependencies_of(s, value);
+    default: return dependencies_of(s, mnem__schema_get(node, MNEM__WORD_PROPERTIES), value);
     }
 }
 

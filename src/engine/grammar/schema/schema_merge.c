@@ -72,7 +72,7 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
         return mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d schemas for one value",
                                  MNEM__SCHEMA_PARTS_MAX);
     const uint32_t at = p->count++;
-    p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at};
+    p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at, false};
     return gather_lists(s, p, node, at);
 }
 
@@ -89,7 +89,7 @@ static bool is_all(const mnem__schema_all *a, const mnem__schema_parts *p) {
     if (a->count != p->count) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (a->part[i].node != p->part[i].node || a->part[i].done != p->part[i].done ||
-            a->part[i].parent != p->part[i].parent)
+            a->part[i].parent != p->part[i].parent || a->part[i].negated != p->part[i].negated)
             return false;
     return true;
 }
@@ -212,5 +212,64 @@ bool mnem__schema_read_words(mnem__schema *s) {
             if (!read_word(s, schema, (mnem__schema_word)w)) return false;
     }
     s->node = s->all->part[0].node;
+    return true;
+}
+
+/* ---- what is left unevaluated ---- */
+
+/* Members and items that neither the words beside unevaluatedProperties and unevaluatedItems nor a
+ * schema that these bring ($ref, allOf, a case that was chosen) has evaluated (2020-12, core, 11).
+ * The parts know which part brought them, and all fit, so that what is evaluated is what the parts
+ * below reach. A part that a "not" brought fits, too, but is made of what the schema does not say:
+ * it evaluates nothing. Nor does a case that fits beside the chosen one: the cases are made so that
+ * several may be chosen (schema_cases.c). */
+
+bool mnem__schema_has_unevaluated(const mnem__node *top) {
+    if (mnem__schema_get(top, MNEM__WORD_UNEVALUATED_ITEMS)) return true;
+    if (mnem__schema_get(top, MNEM__WORD_UNEVALUATED_PROPERTIES)) return true;
+    for (const mnem__node *n = top->first; n; n = n->next)
+        if (mnem__schema_has_unevaluated(n)) return true;
+    return false;
+}
+
+/* Whether a part is below another, or is it, without a "not" between. */
+static bool counts_for(const mnem__schema *s, uint32_t part, uint32_t of) {
+    const mnem__schema_part *p = s->all->part;
+    for (; part != of; part = p[part].parent)
+        if (p[part].negated || p[part].parent == part) return false;
+    return true;
+}
+
+static bool is_evaluated(const mnem__schema *s, mnem__schema_word word, const bool *taken,
+                         uint32_t of) {
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const bool takes =
+            taken[i] || (i != of && mnem__schema_says(s, s->all->part[i].node, word));
+        if (takes && counts_for(s, i, of)) return true;
+    }
+    return false;
+}
+
+/* Items that a "contains" wants are evaluated. */
+static const mnem__node *or_contained(mnem__schema *s, uint32_t of, const mnem__node *node) {
+    for (uint32_t i = 0; i < s->all->count && node; i++) {
+        const mnem__node *contains =
+            mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_CONTAINS);
+        if (contains && counts_for(s, i, of)) node = mnem__schema_either(s, node, contains);
+    }
+    return node;
+}
+
+bool mnem__schema_gather_unevaluated(mnem__schema *s, mnem__schema_word word, const bool *taken,
+                                     mnem__schema_parts *parts) {
+    if (!s->unevaluated) return true;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *left = mnem__schema_says(s, s->all->part[i].node, word);
+        if (!left) continue;
+        if (!mnem__schema_spend(s, s->all->count)) return false;
+        if (is_evaluated(s, word, taken, i)) continue;
+        if (word == MNEM__WORD_UNEVALUATED_ITEMS) left = or_contained(s, i, left);
+        if (!left || !mnem__schema_gather(s, parts, left, MNEM__SCHEMA_NO_PARENT)) return false;
+    }
     return true;
 }

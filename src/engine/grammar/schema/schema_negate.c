@@ -6,6 +6,8 @@
 #include "base/heap.h"
 #include "engine/grammar/schema/schema_private.h"
 
+enum { PREFIX_MAX = 32 }; /* of which each item's failure is a case */
+
 mnem__node *mnem__schema_new(mnem__schema *s, int kind) {
     mnem__node *node = mnem__arena_alloc(&s->arena, sizeof *node);
     if (!node || s->arena.bytes > 2 * s->d->bytes_max) {
@@ -123,6 +125,32 @@ static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const 
     return add_typed(s, out, type, opposite, &moved);
 }
 
+/* The least number of a list above another one, or of all (NULL); NULL: there is none. */
+static const mnem__node *number_above(const mnem__node *list, const mnem__node *than) {
+    const mnem__node *found = NULL;
+    for (const mnem__node *n = list->first; n; n = n->next) {
+        if (n->kind != MNEM__JSON_NUMBER) continue;
+        if (than && mnem__schema_compare(n, than) <= 0) continue;
+        if (!found || mnem__schema_compare(n, found) < 0) found = n;
+    }
+    return found;
+}
+
+/* What is below, between and above the numbers of a list. */
+static bool not_numbers(mnem__schema *s, mnem__node *out, const mnem__node *list) {
+    const mnem__node *low = NULL, *high = number_above(list, NULL);
+    while (low || high) {
+        if (!mnem__schema_spend(s, 2 * (uint64_t)list->count)) return false;
+        if (!add_typed(s, out, "number", high ? "exclusiveMaximum" : "exclusiveMinimum",
+                       high ? high : low))
+            return false;
+        if (low && high && !mnem__schema_add(s, out->last, "exclusiveMinimum", low)) return false;
+        low = high;
+        high = high ? number_above(list, high) : NULL;
+    }
+    return true;
+}
+
 static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word, bool list) {
     mnem__node *values = mnem__schema_new(s, MNEM__JSON_LIST);
     uint32_t bits = 0;
@@ -134,14 +162,17 @@ static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word,
             bits |= UINT32_C(1) << MNEM__TYPE_NULL;
         else if (n->kind == MNEM__JSON_TRUE || n->kind == MNEM__JSON_FALSE)
             bits |= UINT32_C(1) << MNEM__TYPE_BOOLEAN;
+        else if (n->kind == MNEM__JSON_NUMBER)
+            bits |= UINT32_C(1) << MNEM__TYPE_NUMBER;
         else
             return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                     "\"not\" of a number, list or object is not supported");
+                                     "\"not\" of a list or an object is not supported");
         if (!mnem__schema_add(s, values, NULL, n)) return false;
     }
     if (!type_list(s, out, MNEM__TYPE_ALL & ~bits)) return false;
     if (bits >> MNEM__TYPE_STRING & 1 && !add_typed(s, out, "string", "\1notEnum", values))
         return false;
+    if (bits >> MNEM__TYPE_NUMBER & 1 && !not_numbers(s, out, values)) return false;
     if (!(bits >> MNEM__TYPE_BOOLEAN & 1)) return true;
     mnem__node *left = mnem__schema_new(s, MNEM__JSON_LIST);
     for (int kind = MNEM__JSON_TRUE; left && kind <= MNEM__JSON_FALSE; kind++) {
@@ -161,6 +192,26 @@ static bool not_list(mnem__schema *s, mnem__node *out, const mnem__node *list, b
         if (!not || !mnem__schema_add(s, to, NULL, not )) return false;
     }
     return nots && (each || add_with(s, out, "allOf", nots));
+}
+
+/* An item that doesn't fit, behind others. */
+static bool not_prefix(mnem__schema *s, mnem__node *out, const mnem__node *list) {
+    const mnem__node any = {.kind = MNEM__JSON_TRUE, .text = ""};
+    uint32_t i = 0;
+    for (const mnem__node *n = list->first; n; n = n->next, i++) {
+        const mnem__node *not = mnem__schema_not(s, n);
+        mnem__node *prefix = mnem__schema_new(s, MNEM__JSON_LIST);
+        mnem__node count = {.kind = MNEM__JSON_NUMBER, .text = "", .is_integer = true};
+        if (n->kind == MNEM__JSON_TRUE) continue;
+        for (uint32_t k = 0; k < i && prefix; k++)
+            if (!mnem__schema_add(s, prefix, NULL, &any)) return false;
+        if (!not || !prefix || !mnem__schema_add(s, prefix, NULL, not )) return false;
+        count.number = (double)(count.integer = (int64_t)i + 1);
+        if (!add_typed(s, out, "array", "prefixItems", prefix) ||
+            !mnem__schema_add(s, out->last, "minItems", &count))
+            return false;
+    }
+    return true;
 }
 
 static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, const mnem__node *n,
@@ -191,6 +242,9 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
         return mnem__node_is_flag(n) || not_bound(s, out, "number", "maximum", n, 0);
     case MNEM__WORD_BELOW:
         return mnem__node_is_flag(n) || not_bound(s, out, "number", "minimum", n, 0);
+    case MNEM__WORD_PREFIX_ITEMS:
+        if (n->kind == MNEM__JSON_LIST && n->count <= PREFIX_MAX) return not_prefix(s, out, n);
+        break;
     case MNEM__WORD_THEN:
     case MNEM__WORD_ELSE: return true;
     case MNEM__WORD_ADDITIONAL:
@@ -199,6 +253,27 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
     default: break;
     }
     *left_out = true;
+    return true;
+}
+
+/* Too few items that fit, or too many. */
+static bool not_contains(mnem__schema *s, mnem__node *out, const mnem__node *schema,
+                         const mnem__node *contains) {
+    const mnem__node *not = mnem__schema_not(s, contains);
+    uint32_t bounds[2];
+    if (!not || !mnem__schema_contained(s, schema, &bounds[0], &bounds[1])) return false;
+    if (bounds[0] == 1 && !add_typed(s, out, "array", "items", not )) return false;
+    for (int i = bounds[0] > 1 ? 0 : 1; i < 2; i++) {
+        if (i && bounds[1] == MNEM__ENDLESS) continue;
+        mnem__node count = {.kind = MNEM__JSON_NUMBER, .text = "", .is_integer = true};
+        count.integer = i ? (int64_t)bounds[1] + 1 : (int64_t)bounds[0] - 1;
+        count.number = (double)count.integer;
+        if (!add_typed(s, out, "array", "contains", contains)) return false;
+        if (!mnem__schema_add(s, out->last, i ? "minContains" : "maxContains", &count))
+            return false;
+        count.number = (double)(count.integer = 0);
+        if (!i && !mnem__schema_add(s, out->last, "minContains", &count)) return false;
+    }
     return true;
 }
 
@@ -218,6 +293,10 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
             if (s->ref_alone) return out;
             continue;
         }
+        if (w == MNEM__WORD_CONTAINS && n) {
+            if (!not_contains(s, out, schema, n)) return NULL;
+            continue;
+        }
         if (n && !not_word(s, out, (mnem__schema_word)w, n, &left_out)) return NULL;
     }
     if (!out->first && left_out) {
@@ -225,4 +304,32 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
         return NULL;
     }
     return out;
+}
+
+/* ---- made once ---- */
+
+static const mnem__node *made(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
+    for (const mnem__schema_made *m = s->made; m; m = m->next)
+        if (m->a == a && m->b == b) return m->node;
+    mnem__schema_made *m = mnem__arena_alloc(&s->arena, sizeof *m);
+    mnem__node *node = b ? mnem__schema_new(s, MNEM__JSON_OBJECT) : not_node(s, a);
+    mnem__node *list = b ? mnem__schema_new(s, MNEM__JSON_LIST) : NULL;
+    if (!m || !node || (b && !list)) {
+        mnem__schema_no_memory(s);
+        return NULL;
+    }
+    if (b && (!mnem__schema_add(s, list, NULL, a) || !mnem__schema_add(s, list, NULL, b) ||
+              !mnem__schema_add(s, node, "anyOf", list)))
+        return NULL;
+    *m = (mnem__schema_made){a, b, node, s->made};
+    s->made = m;
+    return node;
+}
+
+const mnem__node *mnem__schema_not(mnem__schema *s, const mnem__node *a) {
+    return made(s, a, NULL);
+}
+
+const mnem__node *mnem__schema_either(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
+    return made(s, a, b);
 }

@@ -121,7 +121,7 @@ static bool gather_matched(object_writer *w, uint32_t part, uint32_t matched, bo
 static bool gather_member(object_writer *w, const char *key, uint32_t matched,
                           mnem__schema_parts *parts) {
     mnem__schema *s = w->s;
-    bool any;
+    bool any, taken[MNEM__SCHEMA_PARTS_MAX];
     parts->count = 0;
     parts->never = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
@@ -130,10 +130,11 @@ static bool gather_member(object_writer *w, const char *key, uint32_t matched,
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
         if (!gather_matched(w, i, matched, &any, parts)) return false;
         const mnem__node *more = part_says(s, i, MNEM__WORD_ADDITIONAL);
+        taken[i] = own || any || more;
         if (own || any || !more) continue;
         if (!mnem__schema_gather(s, parts, more, MNEM__SCHEMA_NO_PARENT)) return false;
     }
-    return true;
+    return mnem__schema_gather_unevaluated(s, MNEM__WORD_UNEVALUATED_PROPERTIES, taken, parts);
 }
 
 /* Whether propertyNames admits a name. */
@@ -186,9 +187,18 @@ static bool read_members(object_writer *w) {
 
 /* ---- others ---- */
 
+/* false, {"not": {}} and {"not": true} say that a member may not come. */
+static bool admits_nothing(const mnem__node *schema) {
+    const mnem__node *not = mnem__schema_get(schema, MNEM__WORD_NOT);
+    const bool alone = not &&schema->count == 1;
+    if (schema->kind == MNEM__JSON_FALSE) return true;
+    return alone &&
+           (not ->kind == MNEM__JSON_TRUE || (not ->kind == MNEM__JSON_OBJECT && !not ->first));
+}
+
 static bool names_members(const mnem__node *properties) {
     for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)
-        if (n->kind != MNEM__JSON_FALSE) return true;
+        if (!admits_nothing(n)) return true;
     return false;
 }
 
@@ -198,6 +208,7 @@ static bool is_open(const mnem__schema *s) {
     for (uint32_t i = 0; i < s->all->count; i++) {
         closed |= names_members(part_says(s, i, MNEM__WORD_PROPERTIES));
         open |= part_says(s, i, MNEM__WORD_ADDITIONAL) != NULL;
+        open |= part_says(s, i, MNEM__WORD_UNEVALUATED_PROPERTIES) != NULL;
     }
     return open || !closed;
 }
@@ -273,7 +284,7 @@ static bool read_counts(object_writer *w) {
 
 bool mnem__schema_write_object(mnem__schema *s) {
     object_writer w = {.s = s};
-    bool plain = true;
+    bool plain = !s->word[MNEM__WORD_UNEVALUATED_PROPERTIES];
     for (int i = MNEM__WORD_PROPERTIES; i <= MNEM__WORD_MAX_PROPERTIES; i++) plain &= !s->word[i];
     if (plain) {
         mnem__schema_call(s, MNEM__RULE_OBJECT);

@@ -10,17 +10,23 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "engine/grammar/schema/categories/categories.h"
 #include "engine/grammar/schema/schema_language.h"
 #include "model/text/utf8.h"
 
-enum { DEPTH_MAX = 64, COUNT_MAX = 100000 };
+enum {
+    DEPTH_MAX = 64,
+    COUNT_MAX = 100000,
+    RANGES_MAX = MNEM__RANGES_MAX - 8 /* of a class; its opposite and what JSON escapes part some */
+};
 
 typedef struct pattern {
     mnem__schema *s;
     const char *text;
     size_t length, at;
     int depth;
-    uint32_t n; /* of range */
+    uint32_t n;          /* of range */
+    uint32_t categories; /* that are in the class beside these */
     mnem__range range[MNEM__RANGES_MAX + 64], other[MNEM__RANGES_MAX + 64];
 } pattern;
 
@@ -107,7 +113,7 @@ static void negate(pattern *p) {
 }
 
 static bool add_range(pattern *p, uint32_t low, uint32_t high) {
-    if (p->n >= MNEM__RANGES_MAX / 2) return unsupported(p, "a class of so many ranges");
+    if (p->n >= RANGES_MAX) return unsupported(p, "a class of so many ranges");
     p->range[p->n++] = (mnem__range){low, high};
     return true;
 }
@@ -149,6 +155,28 @@ static bool take_hex(pattern *p, int digits, uint32_t *code) {
     return (*code < 0xD800 || *code > 0xDFFF) || unsupported(p, "a surrogate");
 }
 
+/* \p{...}: added when the class ends, so that those that touch are one range. */
+static bool take_categories(pattern *p, bool negated, bool *kind) {
+    uint32_t set;
+    if (!mnem__categories_read(p->text, p->length, &p->at, negated, &set))
+        return unsupported(p, "this property is not supported");
+    p->categories |= set;
+    return *kind = true;
+}
+
+/* What is not assigned is in no opposite of a category. */
+static bool add_categories(pattern *p, bool negated) {
+    mnem__range *range = p->other;
+    if (!p->categories) return true;
+    const uint32_t open = negated ? MNEM__CATEGORIES_OPEN : 0;
+    const uint32_t n = mnem__categories_ranges(p->categories | open, range, RANGES_MAX);
+    if (n > RANGES_MAX - p->n) return unsupported(p, "a class of so many ranges");
+    memcpy(p->range + p->n, range, n * sizeof *range);
+    p->n = mnem__ranges_normalise(p->range, p->n + n);
+    p->categories = 0;
+    return true;
+}
+
 /* Behind a backslash: a character, or a kind that is added at once. */
 static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     static const char names[] = "tnrfv", chars[] = "\t\n\r\f\v";
@@ -161,6 +189,7 @@ static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     *code = (uint8_t)(found ? chars[found - names] : c);
     if (found) return true;
     if (c == 'x' || c == 'u') return take_hex(p, c == 'x' ? 2 : 4, code);
+    if (c == 'p' || c == 'P') return take_categories(p, c == 'P', kind);
     const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return (!word && (uint8_t)c < 0x80) || unsupported(p, "this escape is not supported");
 }
@@ -194,6 +223,7 @@ static bool read_class(pattern *p) {
     }
     for (uint32_t i = SPACES_OF_ASCII; negated && spaced && i < sizeof spaces / sizeof *spaces; i++)
         if (!add_range(p, spaces[i].low, spaces[i].high)) return false;
+    if (!add_categories(p, negated)) return false;
     if (negated)
         negate(p);
     else
@@ -214,6 +244,7 @@ static bool read_one(pattern *p) {
     }
     if (!take_character(p, &code, &kind)) return false;
     if (!kind) add_range(p, code, code);
+    if (!add_categories(p, false)) return false;
     p->n = mnem__ranges_normalise(p->range, p->n);
     return put_set(p);
 }

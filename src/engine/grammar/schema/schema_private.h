@@ -48,10 +48,10 @@
     X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
     X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
     X(NOT_FORMAT, "\1notFormat")   /* strings that haven't the format */                           \
-    X(DYNAMIC_REF, "$dynamicRef")                                                                  \
-    X(RECURSIVE_REF, "$recursiveRef")                                                              \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
-    X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")
+    X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")                                             \
+    X(DYNAMIC_REF, "$dynamicRef")                                                                  \
+    X(RECURSIVE_REF, "$recursiveRef")
 
 typedef enum mnem__schema_word {
 #define MNEM__SCHEMA_ENUM(name, text) MNEM__WORD_##name,
@@ -93,10 +93,12 @@ enum { MNEM__FORMATS = 24 };
 enum { MNEM__POWERS = 28 }; /* powers of ten of bounded numbers: 1e-9 to 1e18 */
 
 /* A schema of a conjunction. done: a bit for each word (from ANY_OF on) whose case has been chosen:
- * the case is a part of its own. parent: the part that brought this one; itself: none did. */
+ * the case is a part of its own. parent: the part that brought this one; itself: none did.
+ * negated: its "not" did. */
 typedef struct mnem__schema_part {
     const mnem__node *node;
     uint32_t done, parent;
+    bool negated;
 } mnem__schema_part;
 
 /* Schemas all of which a value fits: what a schema, its $ref and its allOf say together. Each is
@@ -126,6 +128,14 @@ struct mnem__schema_cases {
     mnem__schema_cases *same;
 };
 
+/* A schema that is made of one or two, once. */
+typedef struct mnem__schema_made mnem__schema_made;
+struct mnem__schema_made {
+    const mnem__node *a, *b; /* b NULL: the negation of a */
+    const mnem__node *node;
+    mnem__schema_made *next;
+};
+
 /* A rule of strings of so many characters. */
 enum { MNEM__LENGTHS = 64 };
 typedef struct mnem__schema_length {
@@ -140,6 +150,7 @@ typedef struct mnem__schema {
     uint32_t power[MNEM__POWERS]; /* rules of schema_decimals.c; 0: not used */
     mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
+    mnem__schema_made *made;
     uint32_t refs, alls;
     uint64_t steps;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
@@ -150,6 +161,7 @@ typedef struct mnem__schema {
     bool within;                        /* a grammar: it stands for a name there */
     bool documents;                     /* schemas within have an $id of their own */
     bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
+    bool unevaluated;                   /* a schema within says what is left to it is */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
@@ -204,6 +216,12 @@ uint32_t mnem__schema_rule_of(mnem__schema *schema, const mnem__schema_parts *pa
 void mnem__schema_put_never(mnem__schema *schema);
 /* Reads the words of the conjunction at hand, the strictest of each. */
 bool mnem__schema_read_words(mnem__schema *schema);
+/* Whether a schema has a word of what is left unevaluated, at any depth. */
+bool mnem__schema_has_unevaluated(const mnem__node *top);
+/* Adds what the parts at hand say of a member (an item) that is left to their
+ * unevaluatedProperties (unevaluatedItems). taken: of each part, whether its own words reach it. */
+bool mnem__schema_gather_unevaluated(mnem__schema *schema, mnem__schema_word word,
+                                     const bool *taken, mnem__schema_parts *parts);
 /* ---- schema_cases.c ---- */
 /* A word of a part at hand whose cases are yet to be chosen, MNEM__WORD_COUNT: there is none. */
 mnem__schema_word mnem__schema_open_word(const mnem__schema *schema, uint32_t *part);
@@ -218,6 +236,10 @@ mnem__node *mnem__schema_new(mnem__schema *schema, int kind);
 /* Adds a copy that shares what it holds. */
 mnem__node *mnem__schema_add(mnem__schema *schema, mnem__node *to, const char *key,
                              const mnem__node *node);
+/* {"not": a}, {"anyOf": [a, b]}: the same node whenever it is asked for; NULL with a failure. */
+const mnem__node *mnem__schema_not(mnem__schema *schema, const mnem__node *a);
+const mnem__node *mnem__schema_either(mnem__schema *schema, const mnem__node *a,
+                                      const mnem__node *b);
 /* ---- schema_validate.c ---- */
 /* Whether a value fits a schema; false with a failure, too. */
 bool mnem__schema_admits(mnem__schema *schema, const mnem__node *node, const mnem__node *value);
@@ -249,6 +271,10 @@ bool mnem__schema_write_string(mnem__schema *schema);
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
+/* Adds the texts of a value, MNEM__FORMS at most; types: those that the words at hand allow. */
+enum { MNEM__FORMS = 4 };
+bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
+                            mnem_text *text, uint32_t *n);
 /* One of n texts, none of which is empty; n > 0. */
 bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
 /* The root of a tree that has a text more, which leads to a place; root is left as it is. No text
@@ -290,6 +316,16 @@ const mnem__node *mnem__schema_member(const mnem__node *object, const char *key)
 bool mnem__schema_write_object(mnem__schema *schema);
 /* ---- schema_arrays.c ---- */
 bool mnem__schema_write_array(mnem__schema *schema);
+/* What the parts at hand say of item i. */
+bool mnem__schema_gather_item(mnem__schema *schema, uint32_t i, mnem__schema_parts *parts);
+/* ---- schema_contains.c ---- */
+/* The counts of a schema's "contains": of 1 at least where it says nothing. */
+bool mnem__schema_contained(mnem__schema *schema, const mnem__node *node, uint32_t *least,
+                            uint32_t *most);
+/* The items of an array, the first `named` of which have schemas of their own, where a part at hand
+ * counts some; *done false: none does, and nothing is written. */
+bool mnem__schema_put_contained(mnem__schema *schema, uint32_t named, uint32_t least, uint32_t most,
+                                bool *done);
 /* ---- schema_numbers.c ---- */
 bool mnem__schema_write_number(mnem__schema *schema, bool whole);
 /* ---- schema_multiples.c ---- */

@@ -141,6 +141,15 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
     }
 }
 
+static bool fits_contains(validator *v, const mnem__node *schema, const mnem__node *n,
+                          const mnem__node *value) {
+    uint32_t least, most, count = 0;
+    if (!mnem__schema_contained(v->s, schema, &least, &most)) return false;
+    for (const mnem__node *item = value->first; item; item = item->next)
+        count += admits(v, n, item);
+    return least <= count && count <= most;
+}
+
 static bool fits_items(validator *v, mnem__schema_word word, const mnem__node *schema,
                        const mnem__node *n, const mnem__node *value) {
     const mnem__node *prefix = mnem__schema_get(schema, MNEM__WORD_PREFIX_ITEMS);
@@ -149,9 +158,7 @@ static bool fits_items(validator *v, mnem__schema_word word, const mnem__node *s
     if (tuple) prefix = items;
     if (word == MNEM__WORD_MIN_ITEMS) return fits_length(n, value->count, true);
     if (word == MNEM__WORD_MAX_ITEMS) return fits_length(n, value->count, false);
-    if (word == MNEM__WORD_CONTAINS)
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
-                                 "\"contains\" beside \"enum\" is not supported");
+    if (word == MNEM__WORD_CONTAINS) return fits_contains(v, schema, n, value);
     if (word == MNEM__WORD_UNIQUE_ITEMS && mnem__node_true(n))
         for (const mnem__node *a = value->first; a; a = a->next)
             for (const mnem__node *b = a->next; b; b = b->next)
@@ -238,7 +245,7 @@ static bool fits_cases(validator *v, const mnem__node *schema, mnem__schema_word
 static bool fits_word(validator *v, const mnem__node *schema, mnem__schema_word word,
                       const mnem__node *value) {
     const mnem__node *n = mnem__schema_get(schema, word), *target;
-    if (word >= MNEM__WORD_DYNAMIC_REF)
+    if (word >= MNEM__WORD_UNEVALUATED_ITEMS)
         return mnem__schema_fail(v->s, MNEM_UNSUPPORTED, "\"%s\" is not supported",
                                  mnem__schema_words[word]);
     switch (word) {
