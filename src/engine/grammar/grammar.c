@@ -75,7 +75,9 @@ static mnem_status compile(mnem_grammar *g, const source *from) {
 
 static mnem_status take_masks(mnem_grammar *g) {
     if (!g->tokens) return MNEM_OK;
-    g->mask_words = (uint32_t)(((uint64_t)g->tokens->vocab + 63) / 64);
+    g->mask_words = g->tokens->mask_words;
+    g->walk = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *g->walk);
+    if (!g->walk) return mnem__heap_status();
     g->mask = mnem__calloc(MNEM__GRAMMAR_TAG, g->mask_words, sizeof *g->mask);
     if (!g->mask) return mnem__heap_status();
     g->slot_bytes = (sizeof(mnem__cached_mask) + 7) / 8 * 8 + g->mask_words * sizeof *g->mask;
@@ -127,6 +129,7 @@ void mnem_grammar_destroy(mnem_grammar *g) {
     if (!g) return;
     mnem__grammar_work_fini(&g->work);
     mnem__program_fini(&g->program);
+    mnem__free(g->walk);
     mnem__free(g->mask);
     mnem__free(g->cache);
     mnem__free(g);
@@ -138,7 +141,8 @@ void mnem_grammar_info_get(const mnem_grammar *g, mnem_grammar_info *info) {
         .states = g->program.nodes,
         .bytes = sizeof *g + mnem__program_bytes_used(&g->program) +
                  mnem__grammar_work_bytes(g->options.state_bytes, g->program.rules) +
-                 g->mask_words * sizeof *g->mask + g->slots * g->slot_bytes,
+                 (g->walk ? sizeof *g->walk : 0) + g->mask_words * sizeof *g->mask +
+                 g->slots * g->slot_bytes,
         .masks = g->masks,
         .masks_cached = g->masks_cached};
 }

@@ -7,16 +7,17 @@
  *                       _formats, _keys, _strings, _trie, _numbers, _decimals, _columns, _objects,
  *                       _arrays and schema write it
  *     grammar_link      a draft to a program
- *     grammar_work      places in a program, byte after byte          token_set
+ *     grammar_work      places in a program, byte after byte
+ *     token_set         a vocabulary in the order of its bytes
+ *     mask_walk         all of its tokens that may come next
  *     grammar           the public calls about a grammar
  *     match             those about a text */
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PRIVATE_H
 #define MNEM_SRC_ENGINE_GRAMMAR_GRAMMAR_PRIVATE_H
 
 #include "engine/grammar/draft/gbnf.h"
-#include "engine/grammar/grammar_work.h"
+#include "engine/grammar/mask_walk.h"
 #include "engine/grammar/schema/schema_write.h"
-#include "engine/grammar/token_set.h"
 
 enum { MNEM__CACHED_WORDS = 256 }; /* a state of more isn't cached: it won't come again */
 
@@ -31,6 +32,7 @@ struct mnem_grammar {
     mnem_grammar_options options;
     mnem__program program;
     mnem__grammar_work work;
+    mnem__mask_walk *walk; /* NULL without tokens */
     uint32_t mask_words;
     uint64_t *mask; /* of the last answer that isn't cached */
     uint8_t *cache; /* slots of slot_bytes: a mnem__cached_mask and its mask */

@@ -148,12 +148,9 @@ static void expand(mnem__grammar_work *w, uint32_t from) {
 
 /* ---- frames ---- */
 
-/* What lies behind a frame is forgotten, and the next one is begun. */
-static void open_frame(mnem__grammar_work *w, uint32_t frame) {
-    const mnem__frame *f = &w->frame[frame];
-    w->places = f->to;
-    w->calls = w->calls_old = f->calls;
-    w->edges = f->edges;
+/* A frame is begun behind all that there is. */
+static void begin_frame(mnem__grammar_work *w) {
+    w->calls_old = w->calls;
     w->may_end = false;
     if (++w->number == 0) { /* numbers begin again: nothing was seen in them */
         memset(w->seen, 0, ((size_t)w->seen_mask + 1) * sizeof *w->seen);
@@ -162,23 +159,67 @@ static void open_frame(mnem__grammar_work *w, uint32_t frame) {
     }
 }
 
-static void close_frame(mnem__grammar_work *w, uint32_t frame, uint32_t from) {
-    w->frame[frame] = (mnem__frame){from, w->places, w->calls, w->edges, w->may_end};
+/* What lies behind a frame is forgotten, and the next one is begun. */
+static void open_frame(mnem__grammar_work *w, uint32_t frame) {
+    const mnem__frame *f = &w->frame[frame];
+    w->places = f->to;
+    w->calls = f->calls;
+    w->edges = f->edges;
+    begin_frame(w);
 }
 
-bool mnem__grammar_work_step(mnem__grammar_work *w, uint32_t frame, uint8_t byte) {
+static mnem__frame whole_frame(const mnem__grammar_work *w, uint32_t from) {
+    return (mnem__frame){from, w->places, w->calls, w->edges, w->may_end};
+}
+
+static void close_frame(mnem__grammar_work *w, uint32_t frame, uint32_t from) {
+    w->frame[frame] = whole_frame(w, from);
+}
+
+/* The places that those of a frame lead to by a byte. */
+static void follow(mnem__grammar_work *w, const mnem__frame *f, uint8_t byte) {
     const mnem__program *p = w->program;
-    open_frame(w, frame);
-    const uint32_t from = w->places;
-    for (uint32_t i = w->frame[frame].from; i < from; i++) {
+    for (uint32_t i = f->from; i < f->to; i++) {
         const mnem__program_node *n = &p->node[w->place[i].node];
         const mnem__edge *e = p->edge + n->a, *end = e + n->b;
         while (e < end && e->high < byte) e++;
         if (e < end && e->low <= byte) add_place(w, (uint32_t)e->to, w->place[i].call);
     }
+}
+
+bool mnem__grammar_work_step(mnem__grammar_work *w, uint32_t frame, uint8_t byte) {
+    open_frame(w, frame);
+    const uint32_t from = w->places;
+    follow(w, &w->frame[frame], byte);
     expand(w, from);
     close_frame(w, frame + 1, from);
     return w->status == MNEM_OK && mnem__frame_lives(&w->frame[frame + 1]);
+}
+
+bool mnem__grammar_work_leap(mnem__grammar_work *w, const mnem__frame *f, uint8_t byte,
+                             mnem__frame *to) {
+    begin_frame(w);
+    const uint32_t from = w->places;
+    follow(w, f, byte);
+    expand(w, from);
+    *to = whole_frame(w, from);
+    return w->status == MNEM_OK && mnem__frame_lives(to);
+}
+
+bool mnem__grammar_work_enter(mnem__grammar_work *w, mnem__place at, mnem__frame *to) {
+    begin_frame(w);
+    const uint32_t from = w->places;
+    add_place(w, at.node, at.call);
+    expand(w, from);
+    *to = whole_frame(w, from);
+    return w->status == MNEM_OK && mnem__frame_lives(to);
+}
+
+void mnem__grammar_work_forget(mnem__grammar_work *w, const mnem__frame *last, uint32_t calls,
+                               uint32_t edges) {
+    w->places = last->from;
+    w->calls = calls;
+    w->edges = edges;
 }
 
 mnem_status mnem__grammar_work_begin(mnem__grammar_work *w) {

@@ -85,6 +85,16 @@ mnem_status mnem__grammar_work_begin(mnem__grammar_work *work);
  * that a bound was passed. */
 bool mnem__grammar_work_step(mnem__grammar_work *work, uint32_t frame, uint8_t byte);
 
+/* The same from any frame whose places and calls are still there, into one behind all others: none
+ * of them is lost. *to lives where true. */
+bool mnem__grammar_work_leap(mnem__grammar_work *work, const mnem__frame *from, uint8_t byte,
+                             mnem__frame *to);
+/* What one node and its call become without a byte, behind all others. */
+bool mnem__grammar_work_enter(mnem__grammar_work *work, mnem__place at, mnem__frame *to);
+/* The last frame that was made so is forgotten. */
+void mnem__grammar_work_forget(mnem__grammar_work *work, const mnem__frame *last, uint32_t calls,
+                               uint32_t edges);
+
 static inline bool mnem__frame_lives(const mnem__frame *frame) {
     return frame->to > frame->from || frame->may_end;
 }

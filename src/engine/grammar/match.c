@@ -1,12 +1,10 @@
 /* match.c: a text that follows a grammar, token after token.
  *
  * The idea: a match is only the words of its state; to ask anything it is loaded into the grammar's
- * work, walked along bytes, and saved if the answer is to stay. A mask walks along the vocabulary
- * in the order of its bytes, so a beginning that many tokens share is walked once, and one that
- * fails is passed over with all that share it.
- * Masks are kept by the words of their state: the same place in the same brackets comes again, as
- * within a string.
- * Cost: a token about 0.1 us a byte; a mask that and as much for each different beginning. */
+ * work, walked along bytes, and saved if the answer is to stay. mask_walk.h makes masks. They are
+ * kept by the words of their state: the same place in the same brackets comes again, as within a
+ * string.
+ * Cost: a token about 0.1 us a byte. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -155,34 +153,10 @@ static void allow(uint64_t *mask, uint32_t id) {
     mask[id / 64] |= UINT64_C(1) << id % 64;
 }
 
-/* `known` bytes of the token at hand have frames; none of them failed. failed: bytes of the last
- * beginning that did. */
-static mnem_status walk_all(mnem_match *m, uint64_t *mask) {
-    const mnem_token_set *tokens = m->grammar->tokens;
-    mnem__grammar_work *w = &m->grammar->work;
-    uint32_t known = 0, failed = UINT32_MAX;
-    mnem__grammar_work_load(w, m->state);
-    for (uint32_t i = 0; i < tokens->count; i++) {
-        const uint32_t shared = tokens->shared[i];
-        if (shared >= failed) continue;
-        const mnem_text bytes = mnem__token_ordered(tokens, i);
-        failed = UINT32_MAX;
-        if (known > shared) known = shared;
-        for (; known < bytes.length && failed == UINT32_MAX; known++)
-            if (!mnem__grammar_work_step(w, known, (uint8_t)bytes.bytes[known])) failed = known + 1;
-        if (w->status != MNEM_OK) return w->status;
-        if (failed == UINT32_MAX)
-            allow(mask, tokens->order[i]);
-        else
-            known = failed - 1;
-    }
-    return MNEM_OK;
-}
-
 static mnem_status make_mask(mnem_match *m, uint64_t *mask) {
     const mnem_token_set *tokens = m->grammar->tokens;
     memset(mask, 0, m->grammar->mask_words * sizeof *mask);
-    MNEM__TRY(walk_all(m, mask));
+    MNEM__TRY(mnem__mask_walk_all(m->grammar->walk, &m->grammar->work, m->state, tokens, mask));
     for (uint32_t i = 0; i < m->grammar->options.mark_count; i++) {
         const int32_t id = m->grammar->options.marks[i];
         bool fits;

@@ -4,6 +4,7 @@
  * The vocabulary is that of the model that ships, but where tokens have to be chosen: there it is
  * the bytes, and an end. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,53 @@ static void a_mask_says_of_every_token_what_asking_says(void **state) {
         assert_true(some > 0);
     }
     close_grammar(&f);
+}
+
+/* Masks of the shipped vocabulary behind each of several beginnings, beside asking. */
+static void expect_masks(const char *grammar, const mnem_grammar_options *options,
+                         const char *const *begins, size_t count) {
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(shipped, &info);
+    fixture f = open_grammar(shipped_set, grammar, options);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *mask;
+        mnem_match_reset(f.match);
+        match_text(f.match, begins[i]);
+        must(mnem_match_mask(f.match, &mask));
+        for (int32_t id = 0; id < info.vocab; id++)
+            if (in_mask(mask, id) != allows(f.match, id))
+                fail_msg("%s behind %s: token %d", grammar, begins[i], id);
+    }
+    close_grammar(&f);
+}
+
+/* Most tokens are plain text, which isn't walked along where any is allowed. */
+static void a_mask_of_counted_text_is_right(void **state) {
+    static const char *const begins[] = {"",         "\"",           "\"a",
+                                         "\"ab\xC3", "\"abcdefghij", "\"abcdefghijklmn"};
+    (void)state;
+    for (int most = 0; most < 20; most++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "root ::= \"\\\"\" c{0,%d} \"\\\"\"?\nc ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" [nt]",
+                 14 + most);
+        expect_masks(text, NULL, begins, 6);
+    }
+    expect_masks("root ::= \"\\\"\" [^\"x\\\\\\x00-\\x1f]* \"\\\"\"", NULL, begins, 5);
+    expect_masks("root ::= \"\\\"\" [a-z\\u0080-\\U0010FFFF]* \"\\\"\"", NULL, begins, 5);
+    expect_masks("root ::= \"\\\"\" ([^\"\\\\\\x00-\\x1f]* | [a-z]{0,9} \"\\\\n\") \"\\\"\"", NULL,
+                 begins, 5);
+}
+
+/* A text that stands at any of 2^9 sets of places: more than the tables of a walk have states. */
+static void a_mask_of_more_states_than_a_table_has_is_right(void **state) {
+    static const char *const begins[] = {"", "a", "abcabcaa", "aaaaaaaaaaaa"};
+    const mnem_grammar_options small = {.state_bytes = 1024};
+    (void)state;
+    expect_masks("root ::= [a-z]* [aeiou] [a-z]{9}", NULL, begins, 4);
+    expect_masks("root ::= [a-z]* [aeiou] [a-z]{9}", &small, begins, 4);
+    expect_masks("root ::= ([ a-zA-Z] | root [aeiou] r | [a-z] root \"t\")*\nr ::= [a-z] r?", NULL,
+                 begins, 4);
 }
 
 static void end_tokens_are_allowed_where_a_text_may_end(void **state) {
@@ -284,6 +332,8 @@ static void without_memory_nothing_is_left(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mask_says_of_every_token_what_asking_says),
+        cmocka_unit_test(a_mask_of_counted_text_is_right),
+        cmocka_unit_test(a_mask_of_more_states_than_a_table_has_is_right),
         cmocka_unit_test(end_tokens_are_allowed_where_a_text_may_end),
         cmocka_unit_test(another_end_may_be_named),
         cmocka_unit_test(characters_may_be_split_among_tokens),
