@@ -60,7 +60,8 @@ typedef struct mnem_template_input {
 /* *text is borrowed until the next call with t. MNEM_INVALID: input isn't JSON, or the template
  * ends in an error, which may be its own (raise_exception) or a name that is unknown;
  * MNEM_UNSUPPORTED: it uses a filter, a method or a template that isn't here; MNEM_OVER_BUDGET: a
- * limit of options, or the ledger. After each of them mnem_template_failure_get says more, and t is usable. */
+ * limit of options, or the ledger. After each of them mnem_template_failure_get says more, and t
+ * is usable. */
 mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *input,
                                  mnem_text *text);
 
