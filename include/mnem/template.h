@@ -37,7 +37,8 @@ typedef struct mnem_template_options {
 } mnem_template_options;
 
 /* Parses a copy of text, which is UTF-8. options NULL: the defaults. MNEM_BAD_FILE: a mistake in
- * it, with its line; MNEM_UNSUPPORTED: a part of Jinja that isn't here, by its name;
+ * it, with its line; MNEM_UNSUPPORTED: a statement of Jinja that isn't here, by its name. Names of
+ * filters, tests and other templates (include, import, extends) are looked up when they are used.
  * MNEM_OVER_BUDGET: it takes more than options->bytes, or the ledger refuses. *t is NULL then. */
 mnem_status mnem_template_open(const char *text, size_t length,
                                const mnem_template_options *options, mnem_template **t);
@@ -57,8 +58,10 @@ typedef struct mnem_template_input {
 } mnem_template_input;
 
 /* *text is borrowed until the next call with t. MNEM_INVALID: input isn't JSON, or the template
- * ends in an error, which may be its own (raise_exception); MNEM_OVER_BUDGET: a limit of options,
- * or the ledger. After each of them mnem_template_failure_get says more, and t is usable. */
+ * ends in an error, which may be its own (raise_exception) or a name that is unknown;
+ * MNEM_UNSUPPORTED: it uses a filter, a method or a template that isn't here; MNEM_OVER_BUDGET: a
+ * limit of options, or the ledger. After each of them mnem_template_failure_get says more, and t
+ * is usable. */
 mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *input,
                                  mnem_text *text);
 

@@ -89,6 +89,11 @@ mnem__any mnem__text_strip(mnem_template *t, mnem__any text, mnem__any chars, bo
 mnem__any mnem__text_lower(mnem_template *t, mnem__any text);
 mnem__any mnem__text_upper(mnem_template *t, mnem__any text);
 mnem__any mnem__text_capitalize(mnem_template *t, mnem__any text);
+mnem__any mnem__text_title(mnem_template *t, mnem__any text);
+mnem__any mnem__text_swapcase(mnem_template *t, mnem__any text);
+mnem__any mnem__text_casefold(mnem_template *t, mnem__any text);
+/* As the filter title has it: the method takes a letter behind an apostrophe for a word's first. */
+mnem__any mnem__text_title_words(mnem_template *t, mnem__any text);
 /* count < 0: all of them. */
 mnem__any mnem__text_replace(mnem_template *t, mnem__any text, mnem__any old, mnem__any new_text,
                              int64_t count);

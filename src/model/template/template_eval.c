@@ -200,12 +200,14 @@ mnem__any mnem__template_eval_call(mnem_template *t, const mnem__node *node, mne
 }
 
 static mnem__any apply(mnem_template *t, const mnem__node *node, mnem__any in) {
-    if (!node->what)
-        mnem__template_refuse(t, "no filter or test is named '%.*s'",
-                              (int)(node->value.length < 64 ? node->value.length : 64),
-                              node->value.text);
     const mnem__arguments arguments = eval_arguments(t, node->b);
+    const char *kind = node->kind == MNEM__NODE_FILTER ? "filter" : "test";
+    const int n = node->value.length < 64 ? (int)node->value.length : 64;
     t->line = node->line;
+    if (!node->what) mnem__template_refuse(t, "no %s is named '%.*s'", kind, n, node->value.text);
+    if (!node->what->parameters)
+        mnem__template_fail(t, MNEM_UNSUPPORTED, "%s '%.*s' is not supported", kind, n,
+                            node->value.text);
     return mnem__template_apply(t, node->what, in, &arguments);
 }
 

@@ -310,20 +310,14 @@ static mnem__any parse_function_name(mnem__parser *p) {
     return name;
 }
 
-static void find_function(mnem__parser *p, mnem__node *node) {
+/* A name that there is none of is an error where it is used: nobody may ever come there. */
+static void find_function(mnem__node *node) {
     char name[32];
     const bool filter = node->kind == MNEM__NODE_FILTER;
     const size_t n = node->value.length < sizeof name - 1 ? node->value.length : sizeof name - 1;
     memcpy(name, node->value.text, n);
     name[n] = 0;
     node->what = filter ? mnem__template_filter(name) : mnem__template_test(name);
-    p->t->line = node->line;
-    if (node->what && !node->what->parameters)
-        mnem__template_fail(p->t, MNEM_UNSUPPORTED, "%s '%s' is not supported",
-                            filter ? "filter" : "test", name);
-    if (!node->what && !p->soft)
-        mnem__template_fail(p->t, MNEM_BAD_FILE, "no %s is named '%s'", filter ? "filter" : "test",
-                            name);
 }
 
 mnem__node *mnem__parse_filters(mnem__parser *p, mnem__node *a, bool first) {
@@ -331,7 +325,7 @@ mnem__node *mnem__parse_filters(mnem__parser *p, mnem__node *a, bool first) {
         mnem__node *node = mnem__parse_node(p, MNEM__NODE_FILTER);
         node->a = a;
         node->value = parse_function_name(p);
-        find_function(p, node);
+        find_function(node);
         if (mnem__parse_at_sign(p, '(')) node->b = parse_arguments(p);
         a = node;
         first = false;
@@ -352,7 +346,7 @@ static mnem__node *parse_test(mnem__parser *p, mnem__node *a) {
     const bool negated = mnem__parse_skip_name(p, "not");
     mnem__node *node = join(p, MNEM__NODE_TEST, 0, a, NULL);
     node->value = parse_function_name(p);
-    find_function(p, node);
+    find_function(node);
     if (mnem__parse_at_sign(p, '(')) {
         node->b = parse_arguments(p);
     } else if (is_bare_argument(p)) {
@@ -460,16 +454,13 @@ static mnem__node *parse_or(mnem__parser *p) {
 }
 
 mnem__node *mnem__parse_expression(mnem__parser *p, bool with_choice) {
-    const bool soft = p->soft;
     mnem__template_enter(p->t);
     mnem__node *node = parse_or(p);
     while (with_choice && mnem__parse_skip_name(p, "if")) {
-        p->soft = true;
         node = join(p, MNEM__NODE_CHOICE, 0, node, NULL);
         node->b = node->a;
         node->a = parse_or(p);
         if (mnem__parse_skip_name(p, "else")) node->c = mnem__parse_expression(p, true);
-        p->soft = soft;
     }
     mnem__template_leave(p->t);
     return node;

@@ -32,19 +32,9 @@ FILTER(capitalize) {
     return mnem__text_capitalize(t, mnem__template_str(t, in));
 }
 
-/* Words begin behind white space, a hyphen or an opening bracket. */
 FILTER(title) {
     UNUSED(a), UNUSED(more);
-    const size_t mark = t->out_bytes;
-    bool inside = false;
-    in = mnem__template_str(t, in);
-    for (size_t at = 0; at < in.length;) {
-        const uint32_t c = mnem__char_next(in.text, &at);
-        const bool between = mnem__char_is_space(c) || (c && c < 0x80 && strchr("-({[<", (int)c));
-        mnem__template_put_char(t, inside ? mnem__char_lower(c) : mnem__char_upper(c));
-        inside = !between;
-    }
-    return mnem__template_cut(t, mark);
+    return mnem__text_title_words(t, mnem__template_str(t, in));
 }
 FILTER(trim) {
     UNUSED(more);
@@ -78,7 +68,7 @@ FILTER(wordcount) {
     in = mnem__template_str(t, in);
     for (size_t at = 0; at < in.length;) {
         const uint32_t c = mnem__char_next(in.text, &at);
-        const bool letter = mnem__char_is_letter(c) || mnem__char_is_digit(c) || c == '_';
+        const bool letter = mnem__char_is_alnum(c) || c == '_';
         words += letter && !inside;
         inside = letter;
     }

@@ -142,8 +142,21 @@ static bool is_digit(char c) {
 }
 
 static bool is_name(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (unsigned char)c >= 0x80;
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Behind the characters of a name, of which those beyond ASCII are Python's. */
+static size_t skip_name(const mnem__lexer *l, size_t at) {
+    const size_t begin = at;
+    while (at < l->length) {
+        size_t behind = at;
+        const uint32_t c = mnem__char_next(l->text, &behind);
+        if (c < 0x80 ? !is_name((char)c)
+                     : !(at > begin ? mnem__char_is_name(c) : mnem__char_is_name_first(c)))
+            break;
+        at = behind;
+    }
+    return at;
 }
 
 /* Behind digits with single underscores between them. */
@@ -311,9 +324,9 @@ mnem__lexeme mnem__lex_next(mnem__lexer *l) {
     if (is_digit(c) || c == '"' || c == '\'') {
         token.kind = MNEM__LEX_CONSTANT;
         token.value = is_digit(c) ? number(l) : quoted(l);
-    } else if (is_name(c)) {
+    } else if (skip_name(l, l->at) > l->at) {
         const size_t begin = l->at;
-        while (l->at < l->length && is_name(l->text[l->at])) l->at++;
+        l->at = skip_name(l, begin);
         token.kind = MNEM__LEX_NAME;
         token.value = mnem__any_text(mnem__template_intern(l->t, l->text + begin, l->at - begin),
                                      l->at - begin);

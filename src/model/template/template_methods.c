@@ -179,27 +179,17 @@ METHOD(str_capitalize) {
     return mnem__text_capitalize(t, self);
 }
 
-/* Each character in a case that depends on it and the one before. */
-static mnem__any map_chars(mnem_template *t, mnem__any self, bool title) {
-    const size_t mark = t->out_bytes;
-    bool inside = false; /* a word */
-    for (size_t at = 0; at < self.length;) {
-        const uint32_t c = mnem__char_next(self.text, &at);
-        const bool upper = mnem__char_is_upper(c), lower = mnem__char_is_lower(c);
-        const bool lowers = title ? inside : upper;
-        mnem__template_put_char(t, lowers ? mnem__char_lower(c) : mnem__char_upper(c));
-        inside = upper || lower;
-    }
-    return mnem__template_cut(t, mark);
+METHOD(str_casefold) {
+    UNUSED(a), UNUSED(more);
+    return mnem__text_casefold(t, self);
 }
-
 METHOD(str_title) {
     UNUSED(a), UNUSED(more);
-    return map_chars(t, self, true);
+    return mnem__text_title(t, self);
 }
 METHOD(str_swapcase) {
     UNUSED(a), UNUSED(more);
-    return map_chars(t, self, false);
+    return mnem__text_swapcase(t, self);
 }
 METHOD(str_replace) {
     UNUSED(more);
@@ -265,32 +255,25 @@ METHOD(str_zfill) {
 
 /* ---- str: classes ---- */
 
-static bool is_alnum(uint32_t c) {
-    return mnem__char_is_letter(c) || mnem__char_is_digit(c);
-}
-
+/* Are all characters, of which there must be one, of a class? */
 static mnem__any all_chars(mnem__any self, bool (*is)(uint32_t c)) {
     for (size_t at = 0; at < self.length;)
         if (!is(mnem__char_next(self.text, &at))) return mnem__any_bool(false);
     return mnem__any_bool(self.length > 0);
 }
 
-METHOD(str_isdigit) {
-    UNUSED(t), UNUSED(a), UNUSED(more);
-    return all_chars(self, mnem__char_is_digit);
-}
-METHOD(str_isalpha) {
-    UNUSED(t), UNUSED(a), UNUSED(more);
-    return all_chars(self, mnem__char_is_letter);
-}
-METHOD(str_isalnum) {
-    UNUSED(t), UNUSED(a), UNUSED(more);
-    return all_chars(self, is_alnum);
-}
-METHOD(str_isspace) {
-    UNUSED(t), UNUSED(a), UNUSED(more);
-    return all_chars(self, mnem__char_is_space);
-}
+#define CLASS_METHOD(name, is)                                                                     \
+    METHOD(name) {                                                                                 \
+        UNUSED(t), UNUSED(a), UNUSED(more);                                                        \
+        return all_chars(self, is);                                                                \
+    }
+CLASS_METHOD(str_isalpha, mnem__char_is_alpha)
+CLASS_METHOD(str_isdecimal, mnem__char_is_decimal)
+CLASS_METHOD(str_isdigit, mnem__char_is_digit)
+CLASS_METHOD(str_isnumeric, mnem__char_is_numeric)
+CLASS_METHOD(str_isalnum, mnem__char_is_alnum)
+CLASS_METHOD(str_isspace, mnem__char_is_space)
+
 METHOD(str_isprintable) {
     UNUSED(t), UNUSED(a), UNUSED(more);
     return self.length ? all_chars(self, mnem__char_is_printable) : mnem__any_bool(true);
@@ -302,11 +285,22 @@ METHOD(str_isascii) {
     return mnem__any_bool(true);
 }
 
-static mnem__any one_case(mnem__any self, bool (*is)(uint32_t c), bool (*other)(uint32_t c)) {
+METHOD(str_isidentifier) {
+    UNUSED(t), UNUSED(a), UNUSED(more);
+    size_t at = 0;
+    if (self.length == 0 || !mnem__char_is_name_first(mnem__char_next(self.text, &at)))
+        return mnem__any_bool(false);
+    while (at < self.length)
+        if (!mnem__char_is_name(mnem__char_next(self.text, &at))) return mnem__any_bool(false);
+    return mnem__any_bool(true);
+}
+
+/* Is there one, and no letter of another case? */
+static mnem__any one_case(mnem__any self, bool (*is)(uint32_t c)) {
     bool found = false;
     for (size_t at = 0; at < self.length;) {
         const uint32_t c = mnem__char_next(self.text, &at);
-        if (other(c)) return mnem__any_bool(false);
+        if (mnem__char_is_cased(c) && !is(c)) return mnem__any_bool(false);
         found |= is(c);
     }
     return mnem__any_bool(found);
@@ -314,21 +308,21 @@ static mnem__any one_case(mnem__any self, bool (*is)(uint32_t c), bool (*other)(
 
 METHOD(str_islower) {
     UNUSED(t), UNUSED(a), UNUSED(more);
-    return one_case(self, mnem__char_is_lower, mnem__char_is_upper);
+    return one_case(self, mnem__char_is_lower);
 }
 METHOD(str_isupper) {
     UNUSED(t), UNUSED(a), UNUSED(more);
-    return one_case(self, mnem__char_is_upper, mnem__char_is_lower);
+    return one_case(self, mnem__char_is_upper);
 }
 METHOD(str_istitle) {
     UNUSED(t), UNUSED(a), UNUSED(more);
     bool inside = false, found = false;
     for (size_t at = 0; at < self.length;) {
         const uint32_t c = mnem__char_next(self.text, &at);
-        const bool upper = mnem__char_is_upper(c), lower = mnem__char_is_lower(c);
-        if ((upper && inside) || (lower && !inside)) return mnem__any_bool(false);
-        found |= upper;
-        inside = upper || lower;
+        const bool cased = mnem__char_is_cased(c);
+        if (cased && mnem__char_is_lower(c) != inside) return mnem__any_bool(false);
+        found |= cased;
+        inside = cased;
     }
     return mnem__any_bool(found);
 }
@@ -402,6 +396,7 @@ static const mnem__method methods[] = {
     STR(capitalize, "", 0),
     STR(title, "", 0),
     STR(swapcase, "", 0),
+    STR(casefold, "", 0),
     STR(replace, "old new count", 2),
     STR(join, "iterable", 1),
     STR(format, "*", 0),
@@ -410,6 +405,9 @@ static const mnem__method methods[] = {
     STR(rjust, "width fillchar", 1),
     STR(zfill, "width", 1),
     STR(isdigit, "", 0),
+    STR(isdecimal, "", 0),
+    STR(isnumeric, "", 0),
+    STR(isidentifier, "", 0),
     STR(isalpha, "", 0),
     STR(isalnum, "", 0),
     STR(isspace, "", 0),
@@ -419,13 +417,9 @@ static const mnem__method methods[] = {
     STR(isupper, "", 0),
     STR(istitle, "", 0),
 #undef STR
-    {MNEM__ANY_TEXT, {"casefold", "", 0, str_lower}},
-    {MNEM__ANY_TEXT, {"isdecimal", "", 0, str_isdigit}},
-    {MNEM__ANY_TEXT, {"isnumeric", "", 0, str_isdigit}},
     {MNEM__ANY_TEXT, {"encode", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"expandtabs", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"format_map", NULL, 0, NULL}},
-    {MNEM__ANY_TEXT, {"isidentifier", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"maketrans", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"translate", NULL, 0, NULL}},
     {MNEM__ANY_DICT, {"get", "key default", 1, dict_get}},

@@ -44,6 +44,7 @@ typedef enum mnem__node_kind {
     MNEM__NODE_FILTER_BLOCK, /* text of c through filters b */
     MNEM__NODE_WITH,         /* a: targets, each with its value in its b; c: body */
     MNEM__NODE_SCOPE,        /* c, in a scope of its own (generation) */
+    MNEM__NODE_TEMPLATE, /* a: another template's name, which fails; value: include, import ... */
     MNEM__NODE_BREAK,
     MNEM__NODE_CONTINUE,
 } mnem__node_kind;
@@ -86,8 +87,7 @@ typedef struct mnem__parser {
     mnem__lexer lexer;
     mnem__lexeme token, ahead; /* the one that is looked at; the one behind it */
     bool has_ahead;
-    bool soft; /* in an if: names of filters that aren't there fail when they are run only */
-    int loops; /* that break would leave */
+    int loops;                    /* that break would leave */
     bool varargs, kwargs, caller; /* named since the macro began */
 } mnem__parser;
 

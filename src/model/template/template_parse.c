@@ -68,31 +68,19 @@ static mnem__node *parse_block(mnem__parser *p, const char *ends, mnem__any *end
     return parse_body(p, ends, end);
 }
 
-/* The same for a body with a scope of its own, in which an if around it doesn't count. */
-static mnem__node *parse_inner(mnem__parser *p, const char *ends, mnem__any *end) {
-    const bool soft = p->soft;
-    p->soft = false;
-    mnem__node *body = parse_block(p, ends, end);
-    p->soft = soft;
-    return body;
-}
-
 /* ---- statements ---- */
 
 /* At the condition; also behind elif. */
 static mnem__node *parse_if(mnem__parser *p) {
     mnem__node *node = mnem__parse_node(p, MNEM__NODE_IF);
     mnem__any end;
-    const bool soft = p->soft;
     mnem__template_enter(p->t);
     node->a = mnem__parse_tuple(p, false, NULL, false);
-    p->soft = true;
     node->b = parse_block(p, "elif else endif", &end);
     if (mnem__any_says(end, "elif"))
         node->c = parse_if(p);
     else if (mnem__any_says(end, "else"))
         node->c = parse_block(p, "endif", &end);
-    p->soft = soft;
     mnem__template_leave(p->t);
     return node;
 }
@@ -106,9 +94,9 @@ static mnem__node *parse_for(mnem__parser *p) {
     if (mnem__parse_skip_name(p, "if")) node->d = mnem__parse_expression(p, true);
     node->sign = mnem__parse_skip_name(p, "recursive");
     p->loops++;
-    node->c = parse_inner(p, "else endfor", &end);
+    node->c = parse_block(p, "else endfor", &end);
     p->loops--;
-    if (mnem__any_says(end, "else")) node->e = parse_inner(p, "endfor", &end);
+    if (mnem__any_says(end, "else")) node->e = parse_block(p, "endfor", &end);
     return node;
 }
 
@@ -122,7 +110,7 @@ static mnem__node *parse_set(mnem__parser *p) {
     }
     node->kind = MNEM__NODE_SET_BLOCK;
     node->b = mnem__parse_filters(p, NULL, false);
-    node->c = parse_inner(p, "endset", &end);
+    node->c = parse_block(p, "endset", &end);
     return node;
 }
 
@@ -158,7 +146,7 @@ static void parse_macro_body(mnem__parser *p, mnem__macro_code *code, const char
     mnem__any end;
     p->varargs = p->kwargs = p->caller = false;
     p->loops = 0;
-    code->body = parse_inner(p, ends, &end);
+    code->body = parse_block(p, ends, &end);
     code->varargs = p->varargs;
     code->kwargs = p->kwargs;
     code->caller = p->caller;
@@ -191,7 +179,7 @@ static mnem__node *parse_filter_block(mnem__parser *p) {
     mnem__node *node = mnem__parse_node(p, MNEM__NODE_FILTER_BLOCK);
     mnem__any end;
     node->b = mnem__parse_filters(p, NULL, true);
-    node->c = parse_inner(p, "endfilter", &end);
+    node->c = parse_block(p, "endfilter", &end);
     return node;
 }
 
@@ -206,7 +194,7 @@ static mnem__node *parse_with(mnem__parser *p) {
         pair->b = mnem__parse_expression(p, true);
         mnem__parse_link(&link, pair);
     }
-    node->c = parse_inner(p, "endwith", &end);
+    node->c = parse_block(p, "endwith", &end);
     return node;
 }
 
@@ -215,7 +203,7 @@ static mnem__node *parse_generation(mnem__parser *p) {
     mnem__any end;
     const int loops = p->loops;
     p->loops = 0; /* it is a call block: no break leaves it */
-    node->c = parse_inner(p, "endgeneration", &end);
+    node->c = parse_block(p, "endgeneration", &end);
     p->loops = loops;
     return node;
 }
@@ -244,6 +232,47 @@ static mnem__node *parse_continue(mnem__parser *p) {
     return node;
 }
 
+/* ---- other templates: there are none, which is an error where a rendering comes there ---- */
+
+/* `as name`, of which also the name is there only. */
+static void skip_alias(mnem__parser *p) {
+    if (mnem__parse_skip_name(p, "as")) mnem__parse_expect_name(p);
+}
+
+static void skip_context(mnem__parser *p) {
+    if ((mnem__parse_skip_name(p, "with") || mnem__parse_skip_name(p, "without")) &&
+        !mnem__parse_skip_name(p, "context"))
+        mnem__parse_fail(p, "expected 'context'");
+}
+
+/* Behind the word `import` of `from "x" import a, b as c`. */
+static void skip_imported(mnem__parser *p) {
+    do {
+        mnem__parse_expect_name(p);
+        skip_alias(p);
+    } while (mnem__parse_skip_sign(p, ','));
+}
+
+/* Behind the word that makes the statement, which is name. */
+static mnem__node *parse_template(mnem__parser *p, mnem__any name) {
+    mnem__node *node = mnem__parse_node(p, MNEM__NODE_TEMPLATE);
+    node->value = name;
+    node->a = mnem__parse_expression(p, true);
+    if (mnem__any_says(name, "include") && mnem__parse_skip_name(p, "ignore") &&
+        !mnem__parse_skip_name(p, "missing"))
+        mnem__parse_fail(p, "expected 'missing'");
+    if (mnem__any_says(name, "import")) {
+        if (!mnem__parse_at_name(p, "as")) mnem__parse_fail(p, "expected 'as'");
+        skip_alias(p);
+    }
+    if (mnem__any_says(name, "from")) {
+        if (!mnem__parse_skip_name(p, "import")) mnem__parse_fail(p, "expected 'import'");
+        skip_imported(p);
+    }
+    if (!mnem__any_says(name, "extends")) skip_context(p);
+    return node;
+}
+
 static mnem__node *parse_statement(mnem__parser *p) {
     static const struct {
         const char *name;
@@ -267,7 +296,11 @@ static mnem__node *parse_statement(mnem__parser *p) {
             mnem__parse_next(p);
             return statements[i].parse(p);
         }
-    if (is_one_of(name, "block extends include import from autoescape do trans debug")) {
+    if (is_one_of(name, "include import from extends")) {
+        mnem__parse_next(p);
+        return parse_template(p, name);
+    }
+    if (is_one_of(name, "block autoescape do trans debug")) {
         p->t->line = line;
         mnem__template_fail(p->t, MNEM_UNSUPPORTED, "statement '%.*s' is not supported",
                             (int)name.length, name.text);

@@ -143,6 +143,14 @@ static void run_call_block(mnem_template *t, const mnem__node *node) {
     put_text(t, mnem__template_eval_call(t, node->a, caller));
 }
 
+/* Jinja evaluates the name before it looks for a loader, of which there is none. */
+static _Noreturn void refuse_template(mnem_template *t, const mnem__node *node) {
+    mnem__template_eval(t, node->a);
+    t->line = node->line;
+    mnem__template_fail(t, MNEM_UNSUPPORTED, "statement '%.*s' is not supported",
+                        (int)node->value.length, node->value.text);
+}
+
 static mnem__flow run_one(mnem_template *t, const mnem__node *node) {
     switch (node->kind) {
     case MNEM__NODE_TEXT: mnem__template_put(t, node->value.text, node->value.length); break;
@@ -163,6 +171,7 @@ static mnem__flow run_one(mnem_template *t, const mnem__node *node) {
         break;
     case MNEM__NODE_WITH:
     case MNEM__NODE_SCOPE: return run_with(t, node);
+    case MNEM__NODE_TEMPLATE: refuse_template(t, node);
     case MNEM__NODE_BREAK: return MNEM__FLOW_BREAK;
     default: return MNEM__FLOW_CONTINUE;
     }

@@ -1,5 +1,5 @@
-/* template_strings.c: what methods and filters do to texts alike: white space, cases, replacing,
- * lines. Characters are those of UTF-8, classes Unicode's. Cost: linear. */
+/* template_strings.c: what methods and filters do to texts alike: white space, replacing, lines.
+ * Characters are those of UTF-8, classes Unicode's. Cost: linear. */
 #include <string.h>
 
 #include "model/template/template_call.h"
@@ -43,40 +43,6 @@ mnem__any mnem__text_strip(mnem_template *t, mnem__any text, mnem__any chars, bo
     text.length -= (uint32_t)skip;
     if (behind) text.length -= (uint32_t)mnem__char_space_behind(text.text, text.length);
     return mnem__any_text(text.text, text.length);
-}
-
-/* ---- cases ---- */
-
-static void put_upper(mnem_template *t, uint32_t c) {
-    if (c == 0xDF)
-        mnem__template_puts(t, "SS");
-    else
-        mnem__template_put_char(t, mnem__char_upper(c));
-}
-
-static mnem__any map_case(mnem_template *t, mnem__any text, bool first_upper, bool rest_upper) {
-    const size_t mark = t->out_bytes;
-    for (size_t at = 0; at < text.length;) {
-        const bool upper = at == 0 ? first_upper : rest_upper;
-        const uint32_t c = mnem__char_next(text.text, &at);
-        if (upper)
-            put_upper(t, c);
-        else
-            mnem__template_put_char(t, mnem__char_lower(c));
-    }
-    return mnem__template_cut(t, mark);
-}
-
-mnem__any mnem__text_lower(mnem_template *t, mnem__any text) {
-    return map_case(t, text, false, false);
-}
-
-mnem__any mnem__text_upper(mnem_template *t, mnem__any text) {
-    return map_case(t, text, true, true);
-}
-
-mnem__any mnem__text_capitalize(mnem_template *t, mnem__any text) {
-    return map_case(t, text, true, false);
 }
 
 /* ---- replacing ---- */

@@ -1,4 +1,4 @@
-/* fold_tables.h: written by scripts/make_fold_tables from Unicode 14.0.0; see fold.c. */
+/* fold_tables.h: written by scripts/make_unicode_tables from Unicode 14.0.0; see fold.c. */
 #ifndef MNEM_SRC_MODEL_TEXT_FOLD_TABLES_H
 #define MNEM_SRC_MODEL_TEXT_FOLD_TABLES_H
 

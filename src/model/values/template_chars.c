@@ -1,7 +1,12 @@
-/* template_chars.c: characters of valid UTF-8. Cost: a search of a few ranges beyond ASCII. */
+/* template_chars.c: characters of valid UTF-8, from tables of runs with a common class or case.
+ * Cost: O(log runs), at most 12 steps, beyond ASCII. */
 #include "model/values/template_chars.h"
 
+#include "model/text/fold.h"
+#include "model/values/template_classes.h"
 #include "model/values/template_letters.h"
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
 
 uint32_t mnem__char_next(const char *text, size_t *at) {
     const unsigned char *p = (const unsigned char *)text + *at;
@@ -47,68 +52,129 @@ static bool is_in(const char_range *ranges, size_t n, uint32_t c) {
         if (c <= ranges[i].last) return true;
     return false;
 }
-#define IS_IN(ranges, c) is_in(ranges, sizeof(ranges) / sizeof *(ranges), c)
 
 bool mnem__char_is_space(uint32_t c) {
     static const char_range ranges[] = {
         {0x09, 0x0D},     {0x1C, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
         {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
-    return IS_IN(ranges, c);
+    return is_in(ranges, COUNT(ranges), c);
 }
 
+/* Where the run of c begins in class_runs. */
+static uint32_t run_of(uint32_t c) {
+    size_t low = 0;
+    for (size_t high = COUNT(class_runs); high - low > 1;) {
+        const size_t middle = (low + high) / 2;
+        if (class_runs[middle] >> 5 <= c)
+            low = middle;
+        else
+            high = middle;
+    }
+    return class_runs[low];
+}
+
+static bool has_flag(uint32_t c, int flags) {
+    return (class_sets[c < 0x80 ? ascii_sets[c] : run_of(c) & 31] & flags) != 0;
+}
+
+bool mnem__char_is_alpha(uint32_t c) {
+    return has_flag(c, CHAR_ALPHA);
+}
+bool mnem__char_is_decimal(uint32_t c) {
+    return has_flag(c, CHAR_DECIMAL);
+}
 bool mnem__char_is_digit(uint32_t c) {
-    static const char_range ranges[] = {{0x30, 0x39},     {0x660, 0x669},    {0x6F0, 0x6F9},
-                                        {0x966, 0x96F},   {0x9E6, 0x9EF},    {0xE50, 0xE59},
-                                        {0xFF10, 0xFF19}, {0x1D7CE, 0x1D7FF}};
-    return IS_IN(ranges, c);
+    return has_flag(c, CHAR_DIGIT);
 }
-
-bool mnem__char_is_letter(uint32_t c) {
-    static const char_range ranges[] = {
-        {0x41, 0x5A},     {0x61, 0x7A},       {0xAA, 0xAA},      {0xB5, 0xB5},     {0xBA, 0xBA},
-        {0xC0, 0xD6},     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x370, 0x374},   {0x376, 0x377},
-        {0x37A, 0x37D},   {0x37F, 0x37F},     {0x386, 0x386},    {0x388, 0x3F5},   {0x3F7, 0x481},
-        {0x48A, 0x52F},   {0x531, 0x556},     {0x560, 0x588},    {0x5D0, 0x5EA},   {0x620, 0x64A},
-        {0x671, 0x6D3},   {0x904, 0x939},     {0x985, 0x9B9},    {0xE01, 0xE30},   {0x10A0, 0x10FA},
-        {0x10FC, 0x1248}, {0x1E00, 0x1FBC},   {0x2C00, 0x2CE4},  {0x3041, 0x3096}, {0x30A1, 0x30FA},
-        {0x30FC, 0x30FF}, {0x3105, 0x312F},   {0x3131, 0x318E},  {0x3400, 0x4DBF}, {0x4E00, 0xA48C},
-        {0xAC00, 0xD7A3}, {0xF900, 0xFA6D},   {0xFB00, 0xFB06},  {0xFF21, 0xFF3A}, {0xFF41, 0xFF5A},
-        {0xFF66, 0xFFBE}, {0x10400, 0x1044F}, {0x20000, 0x2FA1D}};
-    return IS_IN(ranges, c);
+bool mnem__char_is_numeric(uint32_t c) {
+    return has_flag(c, CHAR_NUMERIC);
 }
-
+bool mnem__char_is_alnum(uint32_t c) {
+    return has_flag(c, CHAR_ALPHA | CHAR_NUMERIC);
+}
 bool mnem__char_is_printable(uint32_t c) {
-    static const char_range hidden[] = {
-        {0x00, 0x1F},     {0x7F, 0xA0},     {0xAD, 0xAD},       {0x61C, 0x61C},
-        {0x1680, 0x1680}, {0x180E, 0x180E}, {0x2000, 0x200F},   {0x2028, 0x202F},
-        {0x205F, 0x206F}, {0x3000, 0x3000}, {0xD800, 0xF8FF},   {0xFEFF, 0xFEFF},
-        {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0xE00FF}, {0xE01F0, 0x10FFFF}};
-    return !IS_IN(hidden, c);
+    return has_flag(c, CHAR_PRINTABLE);
+}
+bool mnem__char_is_lower(uint32_t c) {
+    return has_flag(c, CHAR_LOWER);
+}
+bool mnem__char_is_upper(uint32_t c) {
+    return has_flag(c, CHAR_UPPER);
+}
+bool mnem__char_is_title(uint32_t c) {
+    return has_flag(c, CHAR_TITLE);
+}
+bool mnem__char_is_cased(uint32_t c) {
+    return has_flag(c, CHAR_LOWER | CHAR_UPPER | CHAR_TITLE);
+}
+bool mnem__char_is_ignored(uint32_t c) {
+    return has_flag(c, CHAR_IGNORED);
+}
+bool mnem__char_is_name_first(uint32_t c) {
+    return has_flag(c, CHAR_NAME_FIRST);
+}
+bool mnem__char_is_name(uint32_t c) {
+    return has_flag(c, CHAR_NAME);
+}
+
+/* A run of digits begins with a 0 and has them in order, maybe several times. */
+int mnem__char_decimal(uint32_t c) {
+    if (c < 0x80) return c >= '0' && c <= '9' ? (int)c - '0' : -1;
+    return mnem__char_is_decimal(c) ? (int)((c - (run_of(c) >> 5)) % 10) : -1;
 }
 
 /* ---- cases ---- */
 
-static uint32_t move(const case_range *ranges, size_t n, uint32_t c) {
+/* The run of c, or NULL. */
+static const case_run *case_of(const case_run *runs, size_t n, uint32_t c) {
     size_t low = 0;
     for (size_t high = n; low < high;) { /* the first that ends at or behind c */
         const size_t middle = (low + high) / 2;
-        if (ranges[middle].last < c)
+        if (runs[middle].last < c)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == n || c < ranges[low].first || (c - ranges[low].first) % ranges[low].step) return c;
-    return (uint32_t)((int32_t)c + ranges[low].delta);
+    const bool inside =
+        low < n && c >= runs[low].first && (c - runs[low].first) % runs[low].step == 0;
+    return inside ? &runs[low] : NULL;
 }
 
-uint32_t mnem__char_lower(uint32_t c) {
-    if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-    return move(lower_ranges, sizeof lower_ranges / sizeof *lower_ranges, c);
+static const full_case *full_of(uint32_t c) {
+    size_t low = 0;
+    for (size_t high = COUNT(full_cases); low < high;) {
+        const size_t middle = (low + high) / 2;
+        if (full_cases[middle].code < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(full_cases) && full_cases[low].code == c ? &full_cases[low] : NULL;
 }
 
-uint32_t mnem__char_upper(uint32_t c) {
-    if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-    return move(upper_ranges, sizeof upper_ranges / sizeof *upper_ranges, c);
+static uint32_t simple_case(uint32_t c, mnem__char_case to) {
+    const bool is_upper = to == MNEM__CASE_UPPER || to == MNEM__CASE_TITLE;
+    const case_run *run = NULL;
+    if (to == MNEM__CASE_TITLE) run = case_of(title_runs, COUNT(title_runs), c);
+    if (to == MNEM__CASE_FOLDED) run = case_of(folded_runs, COUNT(folded_runs), c);
+    if (!run && is_upper) run = case_of(upper_runs, COUNT(upper_runs), c);
+    if (run) return (uint32_t)((int32_t)c + run->difference);
+    return is_upper ? c : mnem__fold_lower(c);
+}
+
+size_t mnem__char_map(uint32_t c, mnem__char_case to, uint32_t out[3]) {
+    const bool is_upper = to == MNEM__CASE_UPPER || to == MNEM__CASE_TITLE;
+    const full_case *full = c < 0x80 ? NULL : full_of(c);
+    size_t n = 0;
+    for (; full && n < 3 && full->to[to][n]; n++) out[n] = full->to[to][n];
+    if (full) return n;
+    if (c >= 0x80)
+        out[0] = simple_case(c, to);
+    else if (is_upper)
+        out[0] = c >= 'a' && c <= 'z' ? c - 32 : c;
+    else
+        out[0] = c >= 'A' && c <= 'Z' ? c + 32 : c;
+    return 1;
 }
 
 /* ---- white space ---- */

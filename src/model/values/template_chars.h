@@ -1,7 +1,6 @@
 /* template_chars.h: characters of valid UTF-8: their bytes, classes and cases.
  *
- * Cases are Unicode's of one character each (and "SS" for U+00DF). Letters beyond ASCII are known
- * by the ranges of the scripts that are written most. */
+ * Classes and cases are those of Python's str (Unicode 14), from its own methods. */
 #ifndef MNEM_SRC_MODEL_VALUES_TEMPLATE_CHARS_H
 #define MNEM_SRC_MODEL_VALUES_TEMPLATE_CHARS_H
 
@@ -24,17 +23,30 @@ size_t mnem__char_count(const char *text, size_t n);
 size_t mnem__char_offset(const char *text, size_t n, size_t i);
 
 bool mnem__char_is_space(uint32_t c);
-bool mnem__char_is_digit(uint32_t c); /* one of ten: str.isdecimal */
-bool mnem__char_is_letter(uint32_t c);
+bool mnem__char_is_alpha(uint32_t c);
+bool mnem__char_is_decimal(uint32_t c); /* one of ten */
+bool mnem__char_is_digit(uint32_t c);   /* also a superscript */
+bool mnem__char_is_numeric(uint32_t c); /* also a half */
+bool mnem__char_is_alnum(uint32_t c);
 bool mnem__char_is_printable(uint32_t c); /* repr() shows it as it is */
-uint32_t mnem__char_lower(uint32_t c);
-uint32_t mnem__char_upper(uint32_t c);
-static inline bool mnem__char_is_lower(uint32_t c) {
-    return mnem__char_upper(c) != c || c == 0xDF;
-}
-static inline bool mnem__char_is_upper(uint32_t c) {
-    return mnem__char_lower(c) != c;
-}
+bool mnem__char_is_lower(uint32_t c);
+bool mnem__char_is_upper(uint32_t c);
+bool mnem__char_is_title(uint32_t c);      /* one character of an upper and a lower letter */
+bool mnem__char_is_cased(uint32_t c);      /* one of the three */
+bool mnem__char_is_ignored(uint32_t c);    /* it parts no word where its case is decided */
+bool mnem__char_is_name_first(uint32_t c); /* of an identifier */
+bool mnem__char_is_name(uint32_t c);       /* behind the first */
+/* 0 to 9, or -1. */
+int mnem__char_decimal(uint32_t c);
+
+typedef enum mnem__char_case {
+    MNEM__CASE_LOWER, /* not of a sigma that ends a word */
+    MNEM__CASE_UPPER,
+    MNEM__CASE_TITLE,
+    MNEM__CASE_FOLDED
+} mnem__char_case;
+/* What c becomes, to out; how many characters. */
+size_t mnem__char_map(uint32_t c, mnem__char_case to, uint32_t out[3]);
 
 /* Bytes of white space that text begins with, or ends with. */
 size_t mnem__char_space_before(const char *text, size_t n);

@@ -48,33 +48,50 @@ void mnem__template_put_float(mnem_template *t, double f) {
     mnem__template_puts(t, text);
 }
 
-/* Text without white space around it and underscores between digits, ended by a zero; 0: it isn't
- * short enough, or not of that form. */
-static size_t clean(mnem__any a, char out[128]) {
-    const size_t skip = mnem__char_space_before(a.text, a.length);
-    const char *text = a.text + skip;
-    size_t length = a.length - skip, n = 0;
-    length -= mnem__char_space_behind(text, length);
-    if (length >= 128) return 0;
-    for (size_t i = 0; i < length; i++) {
-        const bool between = i > 0 && i + 1 < length && text[i - 1] != '_' && text[i + 1] != '_' &&
-                             text[i - 1] != '.' && text[i + 1] != '.';
-        if (text[i] == '_' && !between) return 0;
-        if (text[i] != '_') out[n++] = text[i];
+/* What a number is read from: ended by a zero, in buffer where it is short. */
+typedef struct number_text {
+    char *text;
+    size_t length;
+    char buffer[128];
+} number_text;
+
+static bool is_ascii_alnum(char c, bool letters) {
+    const char low = (char)(c | 0x20);
+    return (c >= '0' && c <= '9') || (letters && low >= 'a' && low <= 'z');
+}
+
+/* A text as int() and float() read it: digits of any script as ASCII's, without white space around
+ * it and single underscores between digits, which may be letters. False: it is none of those. */
+static bool clean(mnem_template *t, mnem__any a, bool letters, number_text *out) {
+    const size_t begin = mnem__char_space_before(a.text, a.length);
+    const size_t end = a.length - mnem__char_space_behind(a.text + begin, a.length - begin);
+    bool bar = false; /* the last character was an underscore */
+    mnem__template_step(t, a.length / 64);
+    out->text =
+        end - begin < sizeof out->buffer ? out->buffer : mnem__template_take(t, end - begin + 1);
+    out->length = 0;
+    for (size_t at = begin; at < end;) {
+        const uint32_t c = mnem__char_next(a.text, &at);
+        const int digit = mnem__char_decimal(c);
+        const char ascii = digit >= 0 ? (char)('0' + digit) : (char)c;
+        if (c >= 0x80 && digit < 0) return false;
+        const char near = bar || !out->length ? ascii : out->text[out->length - 1];
+        if ((bar || c == '_') && (!out->length || !is_ascii_alnum(near, letters))) return false;
+        bar = c == '_';
+        if (!bar) out->text[out->length++] = ascii;
     }
-    out[n] = 0;
-    return n;
+    out->text[out->length] = 0;
+    return out->length > 0 && !bar;
 }
 
 bool mnem__template_read_float(mnem_template *t, mnem__any text, double *f) {
-    char buffer[128], *end;
-    const size_t n = clean(text, buffer);
-    mnem__template_step(t, text.length / 64);
-    if (n == 0) return false;
-    const char *digits = buffer + (buffer[0] == '-' || buffer[0] == '+');
+    number_text number;
+    char *end;
+    if (!clean(t, text, false, &number)) return false;
+    const char *digits = number.text + (number.text[0] == '-' || number.text[0] == '+');
     if (strpbrk(digits, "xXpP(")) return false; /* what C takes beyond Python */
-    *f = strtod(buffer, &end);
-    return end == buffer + n;
+    *f = strtod(number.text, &end);
+    return end == number.text + number.length;
 }
 
 /* 16 of "0x"; 0: none. */
@@ -85,22 +102,20 @@ static int64_t prefix_base(const char *text) {
 }
 
 bool mnem__template_read_int(mnem_template *t, mnem__any text, int64_t base, int64_t *i) {
-    char buffer[128], *end;
-    const size_t n = clean(text, buffer);
-    mnem__template_step(t, text.length / 64);
-    if (n == 0 || base < 0 || base == 1 || base > 36) return false;
-    const bool minus = buffer[0] == '-';
-    const char *digits = buffer + (minus || buffer[0] == '+');
+    number_text number;
+    char *end;
+    if (base < 0 || base == 1 || base > 36 || !clean(t, text, true, &number)) return false;
+    const bool minus = number.text[0] == '-';
+    const char *digits = number.text + (minus || number.text[0] == '+');
     const int64_t prefix = prefix_base(digits);
     if (prefix && (base == 0 || base == prefix)) digits += 2;
     if (base == 0) base = prefix ? prefix : 10;
-    const char first = (char)(*digits | 0x20);
-    if (!((first >= '0' && first <= '9') || (first >= 'a' && first <= 'z'))) return false;
+    if (!is_ascii_alnum(*digits, true)) return false;
     errno = 0;
     const unsigned long long u = strtoull(digits, &end, (int)base);
-    if (end != buffer + n) return false;
+    if (end != number.text + number.length) return false;
     if (errno || u > (unsigned long long)INT64_MAX + minus)
-        mnem__template_refuse(t, "%.40s passes 64 bits", buffer);
+        mnem__template_refuse(t, "%.40s passes 64 bits", number.text);
     *i = minus ? (int64_t)(0 - u) : (int64_t)u;
     return true;
 }

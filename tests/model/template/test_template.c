@@ -160,15 +160,49 @@ static void a_failure_has_its_line_and_what_was_raised(void **state) {
     assert_null(t);
 }
 
+/* Renders text, which fails with the status and a message that has says in it. */
+static void check_refused(const char *text, mnem_status expected, const char *says) {
+    const mnem_status status = run(text, NULL, &(mnem_template_input){.arguments = "{\"x\": 1}"});
+    if (status != expected || !strstr(mnem_last_error(), says))
+        fail_msg("%s: %s: %s", text, mnem_status_text(status), mnem_last_error());
+}
+
 static void what_is_not_here_is_refused_by_name(void **state) {
     (void)state;
     mnem_template *t;
-    assert_int_equal(open_text("{% include 'x' %}", NULL, &t), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "'include'"));
-    assert_int_equal(open_text("{{ xs | random }}", NULL, &t), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "'random'"));
-    assert_int_equal(run("{{ ''.encode() }}", NULL, &(mnem_template_input){0}), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "encode()"));
+    assert_int_equal(open_text("{% do x %}", NULL, &t), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "'do'"));
+    check_refused("a\n{% include 'x' %}", MNEM_UNSUPPORTED, "line 2: statement 'include'");
+    check_refused("{% from 'x' import a as b, c with context %}", MNEM_UNSUPPORTED, "'from'");
+    check_refused("{{ [1] | random }}", MNEM_UNSUPPORTED, "filter 'random'");
+    check_refused("{{ ''.encode() }}", MNEM_UNSUPPORTED, "encode()");
+}
+
+/* A name is looked up where a rendering comes to it: nobody has to have what nobody uses. */
+static void names_are_looked_up_when_they_are_used(void **state) {
+    (void)state;
+    static const char *const fine[] = {
+        "{% set c = (x | fromjson) if x is string else x %}{{ c }}",
+        "{{ x or (x | fromjson) }}{{ 0 and x is notest }}",
+        "{% for y in [] %}{{ y | fromjson(1)(2) }}{% endfor %}",
+        "{% macro m() %}{{ 1 | fromjson }}{% include x %}{% endmacro %}",
+        "{% if not x %}{% include 'a' ignore missing with context %}{% import 'a' as b %}"
+        "{% from 'a' import b, c as d without context %}{% extends 'a' %}{{ 1 | random }}{% endif "
+        "%}",
+        "{% if x %}{% else %}{% filter fromjson %}{% endfilter %}{% set y | fromjson %}{% endset %}"
+        "{{ [1] | map('fromjson') | list }}{% endif %}",
+    };
+    static const char *const wrong[] = {"{% include %}",         "{% include 'a' ignore %}",
+                                        "{% import 'a' %}",      "{% from 'a' import %}",
+                                        "{% from 'a' with b %}", "{% extends %}"};
+    mnem_template *t;
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) check_refused(fine[i], MNEM_OK, "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(open_text(wrong[i], NULL, &t), MNEM_BAD_FILE);
+    check_refused("\n\n{{ x |\nfromjson }}", MNEM_INVALID, "line 4: no filter is named 'fromjson'");
+    check_refused("\n{{ x is notest }}", MNEM_INVALID, "line 2: no test is named 'notest'");
+    check_refused("{% filter fromjson %}{% endfilter %}", MNEM_INVALID, "'fromjson'");
+    check_refused("{{ [1] | map('fromjson') | list }}", MNEM_INVALID, "'fromjson'");
 }
 
 static void text_is_utf8(void **state) {
@@ -419,6 +453,7 @@ int main(void) {
         cmocka_unit_test(a_template_renders_again_and_again),
         cmocka_unit_test(a_failure_has_its_line_and_what_was_raised),
         cmocka_unit_test(what_is_not_here_is_refused_by_name),
+        cmocka_unit_test(names_are_looked_up_when_they_are_used),
         cmocka_unit_test(text_is_utf8),
         cmocka_unit_test(json_is_strict),
         cmocka_unit_test(the_machines_clock_is_asked_for_where_none_is_given),
