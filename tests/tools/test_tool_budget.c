@@ -185,6 +185,14 @@ static void train_from_a_model_fits_in_the_least(void **state) {
     if (r.code != 0) fail_msg("within %llu: %s", (unsigned long long)least, r.err);
 }
 
+static void convert_names_the_least(void **state) {
+    (void)state;
+    static const char *const threads[] = {"1", "4"};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        check(&(command){{"convert", MNEM_TEST_DATA "/folders/llama_3", "-o", at("out.gguf"), "-t",
+                          threads[i], "-q"}});
+}
+
 /* Nobody gave one: what was chosen is in the object. */
 static void a_budget_that_was_chosen_is_said(void **state) {
     (void)state;
@@ -245,6 +253,7 @@ int main(void) {
         cmocka_unit_test(perplexity_beside_a_reference_names_the_least),
         cmocka_unit_test(train_names_the_least),
         cmocka_unit_test(train_from_a_model_fits_in_the_least),
+        cmocka_unit_test(convert_names_the_least),
         cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_failure_is_an_object_with_json),
