@@ -193,6 +193,27 @@ static void convert_names_the_least(void **state) {
                           threads[i], "-q"}});
 }
 
+static const char *calibration_text(void) {
+    char words[2000] = "";
+    for (int i = 0; i < 50; i++) strcat(words, "And God said, let there be light. ");
+    return tool_file("calibration.txt", words);
+}
+
+/* The walks, and the writing behind them, which takes more than they do of so small a model. */
+static void calibrating_names_the_least(void **state) {
+    (void)state;
+    static const char tiny[] = MNEM_TEST_DATA "/architectures/llama.gguf";
+    const char *path = calibration_text();
+    check(&(command){{"quantize", tiny, at("out.gguf"), "Q8_0", "--calibrate", path, "-c", "32",
+                      "--no-table", "-t", "2", "-q"}});
+    check(&(command){{"quantize", tiny, at("out.gguf"), "Q8_0", "--calibrate", path, "-c", "32",
+                      "--method", "gptq", "--no-table", "-t", "2", "-q"}});
+    check(&(command){{"quantize", tiny, "--calibrate", path, "-c", "32", "--imatrix-out",
+                      at("out.imatrix"), "-t", "2", "-q"}});
+    check(&(command){{"prune", tiny, "-o", at("out.gguf"), "--layers", "50%", "--calibrate", path,
+                      "-c", "32", "--no-table", "-t", "2", "-q"}});
+}
+
 /* Nobody gave one: what was chosen is in the object. */
 static void a_budget_that_was_chosen_is_said(void **state) {
     (void)state;
@@ -254,6 +275,7 @@ int main(void) {
         cmocka_unit_test(train_names_the_least),
         cmocka_unit_test(train_from_a_model_fits_in_the_least),
         cmocka_unit_test(convert_names_the_least),
+        cmocka_unit_test(calibrating_names_the_least),
         cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_failure_is_an_object_with_json),
