@@ -78,10 +78,9 @@ mnem_status mnem_size_parse(const char *text, uint64_t *bytes);
  * returns out. 24 bytes always suffice. */
 char *mnem_size_format(uint64_t bytes, char *out, size_t n);
 
-/* The budget to ask for where bytes are needed, such as "6.625M", as mnem_size_parse reads it: an
- * eighth of a MiB upwards, at least 32 KiB above, since a process isn't as large to the page each
- * time that it starts. Into out (at most n bytes with the zero); returns out. 24 bytes always
- * suffice. */
+/* The budget to ask for where bytes are needed, such as "6788K" or "6.625M": they are rounded up to
+ * 4 KiB, and mnem_size_parse reads exactly that. Into out (at most n bytes with the zero); returns
+ * out. 24 bytes always suffice. */
 char *mnem_size_budget(uint64_t bytes, char *out, size_t n);
 
 /* The kernel's count of this process, in bytes. */

@@ -31,14 +31,18 @@ extern "C" {
 
 /* Zero means default. */
 typedef struct mnem_walk_options {
-    mnem_ledger *ledger; /* required; everything is charged to it, and its budget is kept. It is
+    mnem_ledger *ledger;  /* required; everything is charged to it, and its budget is kept. It is
                             held to that (mnem_ledger_hold) when the way is chosen */
-    int32_t threads;     /* default: the processors this process may use */
-    int32_t chunk;       /* tokens of a sequence (default 512) */
-    int32_t pass;        /* tokens run together (default: chunk, or what fits) */
-    const char *spill;   /* a file that must not be there yet, for states that don't fit in memory;
+    int32_t threads;      /* default: the processors this process may use */
+    int32_t chunk;        /* tokens of a sequence (default 512) */
+    int32_t pass;         /* tokens run together (default: chunk, or what fits) */
+    const char *spill;    /* a file that must not be there yet, for states that don't fit in memory;
                             it has no name any more while it is used. NULL: all must fit */
-    bool page_cache;     /* read weights through the page cache */
+    uint64_t later_bytes; /* what the caller takes behind the walk, with what it holds now: it must
+                             fit, too, before anything is run */
+    bool plan_only;  /* of mnem_walk, mnem_calibrate, mnem_influence: nothing is run or held, the
+                       report says what would be */
+    bool page_cache; /* read weights through the page cache */
     mnem_progress progress; /* of tokens times layers */
 } mnem_walk_options;
 
@@ -93,6 +97,7 @@ typedef struct mnem_walk_report {
     uint64_t bytes_states; /* of all sequences */
     uint64_t bytes_spilled;
     uint64_t peak_bytes, budget_bytes; /* budget 0: none */
+    uint64_t needed_bytes;             /* on MNEM_OVER_BUDGET: the least budget; else 0 */
 } mnem_walk_report;
 
 /* Walks over ids [sequences][chunk]. report may be NULL. MNEM_OVER_BUDGET: the text says what is

@@ -70,9 +70,14 @@ char *mnem_size_format(uint64_t bytes, char *out, size_t n) {
 }
 
 char *mnem_size_budget(uint64_t bytes, char *out, size_t n) {
-    enum { SPARE = 32 << 10, EIGHTH = 128 << 10 };
-    const uint64_t most = UINT64_MAX - SPARE - EIGHTH;
-    const uint64_t eighths = (mnem__min_u64(bytes, most) + SPARE + EIGHTH - 1) / EIGHTH;
-    snprintf(out, n, "%.15gM", (double)eighths / 8);
+    enum { PAGE = 4 << 10, MIB = 1 << 20 };
+    const uint64_t most = INT64_MAX / PAGE * PAGE; /* what mnem_size_parse takes */
+    const uint64_t pages = (mnem__min_u64(bytes, most - PAGE) + PAGE - 1) / PAGE;
+    const uint64_t up = (pages ? pages : 1) * PAGE;
+    const bool short_form = up % (MIB / 8) == 0; /* at most three places behind the point */
+    if (short_form)
+        snprintf(out, n, "%.15gM", (double)(up / (MIB / 8)) / 8);
+    else
+        snprintf(out, n, "%lluK", (unsigned long long)(up / 1024));
     return out;
 }

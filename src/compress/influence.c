@@ -155,7 +155,7 @@ mnem_status mnem_influence(const mnem_model *model, const mnem_walk_options *opt
     const mnem_walk_watcher watcher = {
         .begin = begin, .input = input, .end = end, .states = states, .context = &s};
     const mnem_status status = mnem_walk(model, options, ids, sequences, &watcher, report);
-    if (status == MNEM_OK) add_up(&s, s.t.layers - 1);
+    if (status == MNEM_OK && !options->plan_only) add_up(&s, s.t.layers - 1);
     mnem__free(s.turned);
     return status;
 }

@@ -163,18 +163,29 @@ static mnem_status try_passes(chooser *c, bool streamed, bool *found) {
     return MNEM_OK;
 }
 
-static mnem_status refuse(const chooser *c) {
-    char all[24], budget[24], some[24], spill[96] = "";
-    mnem_size_budget(c->least, all, sizeof all);
-    mnem_size_budget(c->least_spilled, some, sizeof some);
-    if (c->w->options->spill)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "walk: needs %s even with the states in a file, budget is %s", some,
-                          mnem_size_format(c->budget, budget, sizeof budget));
-    if (c->least_spilled < c->least)
-        snprintf(spill, sizeof spill, "; %s with the hidden states in a file (spill)", some);
-    return mnem__fail(MNEM_OVER_BUDGET, "walk: needs %s, budget is %s%s", all,
-                      mnem_size_format(c->budget, budget, sizeof budget), spill);
+static mnem_status refuse(const chooser *c, mnem_walk_report *report) {
+    char need[24], budget[24], over[24], some[24], spill[96] = "";
+    const bool in_file = c->w->options->spill != NULL;
+    const uint64_t needed = in_file ? c->least_spilled : c->least;
+    if (in_file)
+        snprintf(spill, sizeof spill, " even with the states in a file");
+    else if (c->least_spilled < c->least)
+        snprintf(spill, sizeof spill, "; %s with the hidden states in a file (spill)",
+                 mnem_size_budget(c->least_spilled, some, sizeof some));
+    *report = (mnem_walk_report){.budget_bytes = c->budget, .needed_bytes = needed};
+    return mnem__fail(
+        MNEM_OVER_BUDGET, "walk: needs %llu bytes (%s), budget is %llu (%s), %s over%s",
+        (unsigned long long)needed, mnem_size_format(needed, need, sizeof need),
+        (unsigned long long)c->budget, mnem_size_format(c->budget, budget, sizeof budget),
+        mnem_size_format(needed - c->budget, over, sizeof over), spill);
+}
+
+/* What no way of walking changes: what was live before, and what comes behind it. */
+static void raise_to_fixed(chooser *c) {
+    const uint64_t before = mnem__plan_before(c->w->options->ledger);
+    const uint64_t fixed = mnem__max_u64(before, c->live + c->w->options->later_bytes);
+    raise(&c->least, fixed);
+    raise(&c->least_spilled, fixed);
 }
 
 static void fill_report(const chooser *c, mnem_walk_report *report) {
@@ -204,15 +215,14 @@ mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {
     const int ways = mnem__walk_again(w) ? 1 : 2; /* what is replaced must stay */
     for (int streamed = 0; streamed < ways && !found; streamed++)
         MNEM__TRY(try_passes(&c, streamed, &found));
-    if (!found) return refuse(&c);
+    raise_to_fixed(&c);
+    const uint64_t least = w->options->spill ? c.least_spilled : c.least;
+    if (!found || least > c.budget) return refuse(&c, report);
     for (int32_t i = 0; i < w->matrices_most; i++) w->resident[i] = !w->way.streamed;
     const bool spills = w->way.in_memory < w->sequences;
     w->states.in_memory = w->way.in_memory;
     w->bytes[MNEM__WALK_PART_STATES] =
         states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
     fill_report(&c, report);
-    const uint64_t before = mnem__plan_before(w->options->ledger);
-    if (before <= c.budget) return MNEM_OK;
-    c.least = c.least_spilled = mnem__max_u64(c.least_spilled, before);
-    return refuse(&c);
+    return MNEM_OK;
 }

@@ -328,6 +328,7 @@ static mnem_status run(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(check(w));
     MNEM__TRY(make_tables(w));
     MNEM__TRY(mnem_device_open("host", NULL, &w->device));
+    if (w->options->plan_only) return mnem__walk_choose(w, report);
     MNEM__TRY(take(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);

@@ -78,21 +78,33 @@ static void sizes_print_with_three_digits(void **state) {
     assert_string_equal(mnem_size_format(64 << 20, out, 4), "64 ");
 }
 
-/* As it is written it is read again, and it has room to spare. */
-static void a_budget_is_enough_as_it_is_written(void **state) {
+/* Exactly: the bytes rounded up to 4 KiB, and no more. */
+static void a_budget_is_read_as_it_is_written(void **state) {
     (void)state;
-    const uint64_t spare = 32 << 10, step = 128 << 10;
-    uint64_t needed = 1;
+    static const struct {
+        uint64_t needed;
+        const char *text;
+    } cases[] = {{1, "4K"},
+                 {4096, "4K"},
+                 {4097, "8K"},
+                 {6 << 20, "6M"},
+                 {(6 << 20) + 1, "6148K"},
+                 {(6 << 20) + (128 << 10), "6.125M"},
+                 {9870330, "9640K"}};
     char out[24];
-    for (int i = 0; i < 50; i++, needed = needed * 2 + 12345) {
-        uint64_t bytes;
-        assert_int_equal(mnem_size_parse(mnem_size_budget(needed, out, sizeof out), &bytes),
-                         MNEM_OK);
-        if (bytes < needed + spare || bytes >= needed + spare + step)
+    uint64_t bytes;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(mnem_size_budget(cases[i].needed, out, sizeof out), cases[i].text);
+    for (uint64_t needed = 1, i = 0; i < 50; i++, needed = needed * 2 + 12345) {
+        mnem_size_budget(needed, out, sizeof out);
+        assert_int_equal(mnem_size_parse(out, &bytes), MNEM_OK);
+        if (bytes % 4096 || bytes < needed || bytes - needed >= 4096)
             fail_msg("%llu: %s", (unsigned long long)needed, out);
     }
-    assert_string_equal(mnem_size_budget(6 << 20, out, sizeof out), "6.125M");
-    assert_true(strlen(mnem_size_budget(UINT64_MAX, out, sizeof out)) < sizeof out - 1);
+    assert_int_equal(mnem_size_parse(mnem_size_budget(0, out, sizeof out), &bytes), MNEM_OK);
+    assert_int_equal(mnem_size_parse(mnem_size_budget(UINT64_MAX, out, sizeof out), &bytes),
+                     MNEM_OK);
+    assert_true(strlen(out) < sizeof out - 1);
 }
 
 static void statuses_have_texts(void **state) {
@@ -108,7 +120,7 @@ int main(void) {
         cmocka_unit_test(units_are_powers_of_two_or_ten),
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(sizes_print_with_three_digits),
-        cmocka_unit_test(a_budget_is_enough_as_it_is_written),
+        cmocka_unit_test(a_budget_is_read_as_it_is_written),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

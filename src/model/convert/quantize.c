@@ -297,7 +297,9 @@ static mnem_status take_buffers(void *context) {
     if (j->errors)
         j->floats = mnem__calloc(TAG, 2 * (uint64_t)mnem_team_count(j->rewrite.team),
                                  (uint64_t)j->k_max * sizeof(float));
-    return j->floats ? MNEM_OK : mnem__heap_status();
+    if (!j->floats) return mnem__heap_status();
+    if (!j->asked->ready) return MNEM_OK;
+    return j->asked->ready(j->asked->ready_context, mnem_team_count(j->rewrite.team));
 }
 
 static void free_buffers(job *j) {

@@ -50,6 +50,9 @@ typedef struct mnem__quantize_job {
     /* NULL, or adds to what is reported of a tensor. */
     void (*tell)(void *context, uint32_t tensor, mnem_quantize_report *report);
     void *give_context; /* of both */
+    /* NULL, or called before the file is begun, when all buffers are taken; may refuse. */
+    mnem_status (*ready)(void *context, int32_t threads);
+    void *ready_context;
 } mnem__quantize_job;
 /* Of the options' type, or of their target. */
 mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,

@@ -18,7 +18,7 @@ typedef struct work {
     const tool_args *args;
     const convert_options *asked;
     tool_progress progress;
-    uint64_t bytes_from, bytes_to, peak;
+    uint64_t bytes_from, bytes_to, peak, needed, budget;
     uint32_t tensors;
 } work;
 
@@ -64,7 +64,7 @@ static void print_summary(const work *w) {
 /* Under a ledger of the process. */
 static mnem_status convert(work *w) {
     const convert_options *o = w->asked;
-    const mnem_ledger_options budget = {.budget_bytes = o->memory};
+    const mnem_ledger_options budget = {.budget_bytes = o->memory, .preparing = true};
     mnem_ledger *ledger;
     mnem_status status = mnem_ledger_create_process(&budget, &ledger);
     if (status != MNEM_OK) return status;
@@ -74,7 +74,9 @@ static mnem_status convert(work *w) {
                                           .threads = o->threads,
                                           .progress = {tool_progress_tell, &w->progress},
                                           .on_report = on_report,
-                                          .context = w};
+                                          .context = w,
+                                          .ledger = ledger,
+                                          .needed_bytes = &w->needed};
     tool_new_writes(o->out);
     status = mnem_convert_folder(w->args->operand[0], o->out, &options);
     tool_new_writes(NULL);
@@ -82,6 +84,7 @@ static mnem_status convert(work *w) {
     mnem_ledger_info info;
     mnem_ledger_info_get(ledger, &info);
     w->peak = info.bytes_peak;
+    w->budget = info.budget_bytes;
     mnem_ledger_destroy(ledger);
     return status;
 }
@@ -100,9 +103,9 @@ static int verb_convert(const tool_args *args) {
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
     const mnem_status status = convert(&w);
+    const uint64_t needed = w.needed > w.budget ? w.needed : 0;
     if (status == MNEM_OVER_BUDGET)
-        return tool_fail_with(status, ": the vocabulary, and a few MiB of rows, have to fit: a "
-                                      "larger --memory, or fewer --threads");
+        return tool_fail_plan(status, needed, w.budget, (mnem_knob){.kind = MNEM_KNOB_NONE});
     if (status == MNEM_IO && is_full_disk(mnem_last_error()))
         return tool_fail_with(status, ": an --out elsewhere, or a --type of fewer bits, may fit");
     if (status != MNEM_OK) return tool_fail(status);

@@ -223,6 +223,7 @@ static int take_uses(work *w) {
     if (o->layers) w->calibration.influence = w->influence;
     if (o->method == METHOD_SPARSEGPT)
         asked.method = "sparsegpt"; /* which counts while it prunes */
+    w->calibration.writes = true;
     const int code = calibration_run(&w->calibration, &o->args, &asked, o->threads, o->out);
     if (code != TOOL_OK) return code;
     if (o->method != METHOD_MAGNITUDE) w->options.imatrix = w->calibration.imatrix;
@@ -291,8 +292,11 @@ static int write_model(work *w) {
                                    : mnem_prune_file(source, target, &w->options);
     tool_new_writes(NULL);
     tool_progress_end(&w->progress);
+    const int code = status == MNEM_OK      ? TOOL_OK
+                     : w->calibration.asked ? calibration_fail(&w->calibration, status)
+                                            : tool_fail_asked(status);
     calibration_close(&w->calibration); /* its bytes are for what comes next */
-    return status == MNEM_OK ? TOOL_OK : tool_fail_asked(status);
+    return code;
 }
 
 static int write_and_measure(work *w) {

@@ -256,6 +256,11 @@ static int check_method(const quantize_options *o) {
     return TOOL_OK;
 }
 
+/* Without a calibration there is no budget. */
+static int fail(const calibration *c, mnem_status status) {
+    return c->asked ? calibration_fail(c, status) : tool_fail(status);
+}
+
 static int run(const quantize_options *o, work *w, calibration *c, mnem_quantize_options *options) {
     if (o->imatrix) {
         const mnem_status status = mnem_imatrix_open(o->imatrix, &c->imatrix);
@@ -267,7 +272,7 @@ static int run(const quantize_options *o, work *w, calibration *c, mnem_quantize
     const mnem_status status = calibration_quantize(c, o->args.operand[0], target, options);
     tool_new_writes(NULL);
     tool_progress_end(&w->progress);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    return status == MNEM_OK ? TOOL_OK : fail(c, status);
 }
 
 /* ---- the test ---- */
@@ -329,6 +334,7 @@ static int verb_quantize(const tool_args *args) {
     if (w.out) code = tool_compress_try(&w.compress);
     if (code != TOOL_OK) return code;
     const char *beside = w.out ? w.out : o->calibration.imatrix_out;
+    c.writes = w.out != NULL;
     if (o->calibration.text) code = calibration_run(&c, args, &o->calibration, o->threads, beside);
     if (code == TOOL_OK && w.out) code = run(o, &w, &c, &options);
     calibration_close(&c); /* its ledger, too: the test has its own */

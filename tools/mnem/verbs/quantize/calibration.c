@@ -5,6 +5,7 @@
  * kept apart: what is measured on it later wasn't fitted to it. */
 #include "verbs/quantize/calibration.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,34 +118,90 @@ static void say(const calibration *c, const mnem_walk_report *r, const cut *text
                  (long long)text->apart, tool_size(r->bytes_states, states), more);
 }
 
+/* An upper bound of what writing takes beside an open model: rows of the largest tensor as they
+ * were, as they become, and packed; two rows of floats for each thread; threads and writer. */
+static uint64_t write_bytes(const mnem_model *model, int32_t asked) {
+    enum { BATCH = 2 << 20, ROW = 64, TENSOR = 64, WRITER = 256 << 10 };
+    mnem_tensor_info t;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    const bool known = asked > 0 || sched_getaffinity(0, sizeof set, &set) == 0;
+    const int32_t threads = asked > 0 ? asked : known ? CPU_COUNT(&set) : 1;
+    uint64_t rows_bytes = 0, floats = 0, tensors = 0;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++, tensors++) {
+        const uint64_t k = (uint64_t)t.shape[t.dims - 1], row = k * sizeof(float);
+        const uint64_t from = mnem_type_row_bytes(t.type, (int64_t)k);
+        uint64_t rows = BATCH / row ? BATCH / row : 1;
+        if (rows > t.bytes / from) rows = t.bytes / from;
+        const uint64_t to = 2 * k > from ? 2 * k : from; /* F16 at the most, or as it was */
+        const uint64_t bytes = rows * (from + 2 * to + ROW);
+        if (bytes > rows_bytes) rows_bytes = bytes;
+        if (2 * row + ROW > floats) floats = 2 * row + ROW;
+    }
+    return rows_bytes + (uint64_t)threads * floats + mnem_team_bytes(threads) + tensors * TENSOR +
+           WRITER;
+}
+
 static mnem_walk_options walk_options(const calibration *c, mnem_progress progress) {
     return (mnem_walk_options){.ledger = c->stage.ledger,
                                .threads = c->asked->session.threads,
                                .chunk = c->cut.context,
                                .spill = c->asked->spill ? c->asked->spill : c->spill,
+                               .later_bytes = c->write_bytes,
                                .progress = progress};
+}
+
+int calibration_fail(const calibration *c, mnem_status status) {
+    return tool_fail_plan(status, c->needed_bytes, tool_budget_bytes(c->stage.ledger),
+                          (mnem_knob){.kind = MNEM_KNOB_NONE});
+}
+
+typedef struct walks {
+    mnem_walk_report counted, turned;
+} walks;
+
+static mnem_status count_inputs(calibration *c, const mnem_walk_options *o, walks *w) {
+    return mnem_calibrate(c->stage.model, o, c->cut.ids, c->cut.sequences, c->imatrix, &w->counted);
+}
+
+static mnem_status measure_influence(calibration *c, const mnem_walk_options *o, walks *w) {
+    if (!c->influence) return MNEM_OK;
+    return mnem_influence(c->stage.model, o, c->cut.ids, c->cut.sequences, c->influence,
+                          &w->turned);
+}
+
+/* Both walks are planned before the first: the refusal is that of the one that needs more. */
+static mnem_status plan_walks(calibration *c, mnem_walk_options o) {
+    walks w = {.counted = {0}};
+    o.plan_only = true;
+    const mnem_status turned = measure_influence(c, &o, &w);
+    const mnem_status counted = count_inputs(c, &o, &w);
+    const bool second = w.turned.needed_bytes > w.counted.needed_bytes;
+    c->needed_bytes = second ? w.turned.needed_bytes : w.counted.needed_bytes;
+    if (counted == MNEM_OK || second)
+        return turned == MNEM_OK ? counted : measure_influence(c, &o, &w);
+    return counted;
 }
 
 static int count(calibration *c) {
     tool_progress progress;
-    mnem_walk_report report;
+    walks w = {.counted = {0}};
     const cut *text = &c->cut;
     const mnem_walk_options o = walk_options(c, (mnem_progress){tool_progress_tell, &progress});
     mnem_status status = mnem_imatrix_create(&c->imatrix);
+    if (status == MNEM_OK) status = plan_walks(c, o);
+    if (status != MNEM_OK) return calibration_fail(c, status);
     tool_progress_begin(&progress, "calibrating");
-    if (status == MNEM_OK)
-        status =
-            mnem_calibrate(c->stage.model, &o, text->ids, text->sequences, c->imatrix, &report);
-    if (status == MNEM_OK && c->influence)
-        status = mnem_influence(c->stage.model, &o, text->ids, text->sequences, c->influence, NULL);
+    status = measure_influence(c, &o, &w);
+    if (status == MNEM_OK) status = count_inputs(c, &o, &w);
     tool_progress_end(&progress);
     if (status == MNEM_OK)
         status = mnem_imatrix_note(c->imatrix, tool_file_name(c->asked->text),
                                    (uint32_t)text->sequences, (uint32_t)text->context);
     if (status == MNEM_OK && c->asked->imatrix_out)
         status = mnem_imatrix_write(c->imatrix, c->asked->imatrix_out);
-    if (status != MNEM_OK) return tool_fail(status);
-    say(c, &report, text);
+    if (status != MNEM_OK) return calibration_fail(c, status);
+    say(c, &w.counted, text);
     return TOOL_OK;
 }
 
@@ -175,6 +232,7 @@ int calibration_run(calibration *c, const tool_args *args, const calibration_ask
     if (code == TOOL_OK) code = tool_stage_needs_text(&c->stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&c->stage);
     if (code == TOOL_OK) code = make_cut(&c->stage, asked, &c->cut);
+    if (code == TOOL_OK && c->writes) c->write_bytes = write_bytes(c->stage.model, threads);
     if (code == TOOL_OK && (asked->imatrix_out || !solves_only(c))) code = count(c);
     c->zeros = c->stage.model && is_2_4(c->stage.model);
     mnem_model_close(c->stage.model);
@@ -197,9 +255,10 @@ static mnem_solve_options solve_options(const calibration *c, mnem_progress prog
 
 static mnem_status solve(calibration *c, const char *in, const char *out,
                          const mnem_quantize_options *options) {
-    mnem_walk_report report;
+    mnem_walk_report report = {0};
     const mnem_solve_options o = solve_options(c, options->progress, &report);
     const mnem_status status = mnem_quantize_solved(in, out, options, &o);
+    c->needed_bytes = report.needed_bytes;
     if (status == MNEM_OK && !c->imatrix) say(c, &report, &c->cut);
     return status;
 }
@@ -224,9 +283,10 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
 
 mnem_status calibration_prune(calibration *c, const char *in, const char *out,
                               const mnem_prune_options *options) {
-    mnem_walk_report report;
+    mnem_walk_report report = {0};
     const mnem_solve_options o = solve_options(c, options->progress, &report);
     const mnem_status status = mnem_prune_solved(in, out, options, &o);
+    c->needed_bytes = report.needed_bytes;
     if (status == MNEM_OK) say(c, &report, &c->cut);
     if (status == MNEM_OVER_BUDGET) tool_message("--method wanda needs less: it keeps no Hessians");
     return status;

@@ -37,6 +37,9 @@ typedef struct calibration {
     char spill[PATH_MAX];
     mnem_imatrix *imatrix; /* NULL: not counted */
     bool zeros;            /* the model is 2:4 */
+    bool writes;           /* the caller's: a model is written behind it */
+    uint64_t write_bytes;  /* what that takes at the most */
+    uint64_t needed_bytes; /* where a walk was refused: the least budget */
     double *influence;     /* of each layer, [MNEM_LAYERS_MAX]; the caller's. NULL: not measured */
 } calibration;
 
@@ -55,6 +58,8 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
  * method. */
 mnem_status calibration_prune(calibration *c, const char *in, const char *out,
                               const mnem_prune_options *options);
+/* As tool_fail_plan, where a walk or what was written by it failed. */
+int calibration_fail(const calibration *c, mnem_status status);
 void calibration_close(calibration *c); /* a zeroed one is fine */
 
 #endif
