@@ -134,6 +134,9 @@ bool mnem_probe_level_lies(const mnem_probe_level *level);
 /* Of the processor, its caches, its memory and what this process may use: results of another one
  * don't hold here. */
 uint64_t mnem_probe_fingerprint(void);
+/* Bytes of the last level of cache, all of them together that this process's processors can fill,
+ * as the system says; 0: it says nothing. */
+uint64_t mnem_probe_last_cache(void);
 /* Passes that differ too much to trust: a cv above 3 %. */
 bool mnem_probe_noisy(const mnem_probe_value *value);
 

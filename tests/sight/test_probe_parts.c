@@ -154,6 +154,19 @@ static void caches_are_read_as_the_system_writes_them(void **state) {
     assert_true(bytes[2] == 0 && shared[2] == 1);
 }
 
+static void the_last_level_is_counted_with_all_its_caches(void **state) {
+    (void)state;
+    mnem__probe_system system = {.cache_bytes = {48 * KIB, MIB, 32 * MIB},
+                                 .cache_shared = {2, 2, 16}};
+    assert_true(mnem__probe_last_bytes(&system, 2) == 32 * MIB);
+    assert_true(mnem__probe_last_bytes(&system, 16) == 32 * MIB);
+    assert_true(mnem__probe_last_bytes(&system, 17) == 64 * MIB);
+    assert_true(mnem__probe_last_bytes(&system, 192) == 12 * 32 * MIB);
+    system.cache_bytes[2] = 0; /* none */
+    assert_true(mnem__probe_last_bytes(&system, 4) == 2 * MIB);
+    assert_true(mnem__probe_last_bytes(&(mnem__probe_system){0}, 4) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cycle_that_grows_stays_one_cycle),
@@ -162,6 +175,7 @@ int main(void) {
         cmocka_unit_test(a_knee_that_is_not_seen_is_none),
         cmocka_unit_test(noise_does_not_move_the_best),
         cmocka_unit_test(caches_are_read_as_the_system_writes_them),
+        cmocka_unit_test(the_last_level_is_counted_with_all_its_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

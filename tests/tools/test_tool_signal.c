@@ -149,6 +149,28 @@ static void a_second_signal_leaves_no_half_model(void **state) {
     LEFT("prune", tool_model, "-o", path, "--pattern", "2:4");
 }
 
+/* config.json is written first; where it is a link that takes no new file, and the checkpoint's is
+ * the first one. The one before stays whole. */
+static void a_second_signal_leaves_no_half_checkpoint(void **state) {
+    char text[256], config[256], kept[256];
+    make_files(state);
+    snprintf(text, sizeof text, "%s", at("text.txt"));
+    snprintf(config, sizeof config, "%s", at("config.json"));
+    snprintf(kept, sizeof kept, "%s", at("kept.json"));
+    const char *inside = begin("config.json");
+    succeed(TRAIN("--data", text, "--config", config, "--steps", "8", "--out", written));
+    assert_int_equal(rename(inside, kept), 0);
+    assert_int_equal(symlink(kept, inside), 0);
+    const char *const more[] = {"train", "--memory", MEMORY,    "--threads", "1", "--out",
+                                written, "--resume", "--steps", "9",         NULL};
+    const int code = moment_created(written, SIGTERM, SIGINT, more);
+    if (code != 128 + SIGTERM && code != 128 + SIGINT)
+        fail_msg("exit code %d: %s", code, content(at("err.txt")));
+    if (strstr(names(written), ".tmp")) fail_msg("left behind: %s", names(written));
+    succeed(tool_run(NULL, more));
+    assert_null(strstr(names(written), ".tmp"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_keeps_its_trace),
@@ -160,6 +182,7 @@ int main(void) {
         cmocka_unit_test(a_calibration_that_is_stopped_leaves_nothing),
         cmocka_unit_test(a_second_signal_leaves_no_half_trace),
         cmocka_unit_test(a_second_signal_leaves_no_half_model),
+        cmocka_unit_test(a_second_signal_leaves_no_half_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

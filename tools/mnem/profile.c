@@ -14,6 +14,7 @@
 
 #include "output_file.h"
 #include "ranks/link.h"
+#include "sight/profile_age.h"
 #include "stage.h"
 
 bool tool_profile_path(char *path, size_t n) {
@@ -88,6 +89,25 @@ bool tool_profile_save(const mnem_machine_profile *profile) {
     return save(json_pack("{s:f, s:f, s:f}", "read_bytes_per_s", profile->read_bytes_per_s,
                           "disk_bytes_per_s", profile->disk_bytes_per_s, "macs_per_s",
                           profile->macs_per_s));
+}
+
+void tool_profile_age_load(tool_profile_age *age) {
+    char path[PATH_MAX];
+    *age = (tool_profile_age){.load = -1};
+    if (!tool_profile_path(path, sizeof path)) return;
+    json_t *object = json_load_file(path, 0, NULL);
+    const json_t *load = json_object_get(object, "load");
+    age->measured_at = number(object, "measured_at");
+    if (json_is_number(load)) age->load = fmin(number(object, "load"), 1);
+    age->again_at = number(object, "again_at");
+    age->cache_bytes = number(object, "cache_bytes");
+    json_decref(object);
+}
+
+bool tool_profile_age_save(const tool_profile_age *age) {
+    json_t *load = age->load < 0 ? json_null() : json_real(age->load);
+    return save(json_pack("{s:I, s:o, s:I}", "measured_at", (json_int_t)age->measured_at, "load",
+                          load, "again_at", (json_int_t)age->again_at));
 }
 
 bool tool_link_save(const tool_link_kept *kept) {

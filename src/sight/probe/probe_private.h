@@ -31,6 +31,8 @@ void mnem__probe_system_get(mnem__probe_system *system);
 /* Caches of data of a processor, L1 to L3, by root's sysfs ("" is the machine): what it says
  * replaces what is there. */
 void mnem__probe_caches(const char *root, int processor, uint64_t bytes[3], int32_t shared[3]);
+/* Bytes of the last level, of which `shared` processors have one each. */
+uint64_t mnem__probe_last_bytes(const mnem__probe_system *system, int32_t processors);
 /* Kernels of the processor's level. */
 const mnem__probe_kernels *mnem__probe_kernels_get(mnem__cpu_level level);
 /* Has it pairs of bf16? */

@@ -129,6 +129,20 @@ void mnem__probe_system_get(mnem__probe_system *system) {
     if (pages > 0 && page > 0) system->memory_bytes = (uint64_t)pages * (uint64_t)page;
 }
 
+uint64_t mnem__probe_last_bytes(const mnem__probe_system *system, int32_t processors) {
+    int last = 2;
+    while (last > 0 && !system->cache_bytes[last]) last--;
+    const int32_t shared = system->cache_shared[last] > 0 ? system->cache_shared[last] : 1;
+    const int32_t caches = processors > shared ? (processors + shared - 1) / shared : 1;
+    return (uint64_t)caches * system->cache_bytes[last];
+}
+
+uint64_t mnem_probe_last_cache(void) {
+    mnem__probe_system system;
+    mnem__probe_system_get(&system);
+    return mnem__probe_last_bytes(&system, mnem__processors());
+}
+
 const mnem__probe_kernels *mnem__probe_kernels_get(mnem__cpu_level level) {
 #if defined __x86_64__
     if (level >= MNEM__CPU_AVX512) return &mnem__probe_kernels_avx512;

@@ -261,10 +261,27 @@ static void tokens_go_there_and_back(void **state) {
     const char *end = strchr(fake.answer.body, ']');
     snprintf(body, sizeof body, "%.*s]}", (int)(end - fake.answer.body), fake.answer.body);
     fake_post(&fake, "/detokenize", body);
-    assert_string_equal(fake.answer.body, "{\"content\":\"In the beginning\"}");
+    assert_string_equal(fake.answer.body,
+                        "{\"content\":\"In the beginning\",\"prompt\":\"In the beginning\"}");
     fake_post(&fake, "/tokenize", "{\"prompt\":\"a\xE2\x82\xAC\",\"with_pieces\":true}");
     assert_true(has("\"piece\":\"a\""));
     assert_true(has("\"piece\":["));
+}
+
+/* Of the model that ships, whose vocabulary is GPT-2's form: one token begins and ends texts. */
+static void the_tokenizer_names_its_special_tokens(void **state) {
+    (void)state;
+    fake_send(&fake, "GET", "/tokenizer_info", "", 0);
+    assert_int_equal(fake.answer.status, 200);
+    assert_true(has("\"vocab_size\":2048,"));
+    assert_true(has("\"bos_token\":\"<|endoftext|>\",\"eos_token\":\"<|endoftext|>\""));
+    assert_true(has("\"unk_token\":null"));
+    assert_true(has("\"chat_template\":\"{% for"));
+    json_t *root = json_loads(fake.answer.body, 0, NULL);
+    assert_non_null(root);
+    json_decref(root);
+    fake_post(&fake, "/tokenize", "{\"prompt\":\"<|endoftext|>\",\"add_special_tokens\":false}");
+    assert_true(has("{\"tokens\":[2047],\"count\":1,"));
 }
 
 static void pages_say_what_runs(void **state) {
@@ -367,6 +384,7 @@ int main(void) {
         TEST(messages_are_anthropics),
         TEST(responses_are_items),
         TEST(tokens_go_there_and_back),
+        TEST(the_tokenizer_names_its_special_tokens),
         TEST(pages_say_what_runs),
         TEST(numbers_wait_until_the_model_is_loaded),
         TEST(metrics_have_vllms_names_on_request),

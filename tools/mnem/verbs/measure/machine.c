@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "verbs/measure/other_load.h"
 
 /* ---- read bandwidth ---- */
 
@@ -96,6 +99,16 @@ int tool_machine_memory(tool_stage *stage, double *bytes_per_s) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+int tool_machine_loaded(tool_stage *stage, double *bytes_per_s, tool_profile_age *age) {
+    tool_load_times before, after;
+    const bool known = tool_load_get(&before);
+    const int code = tool_machine_memory(stage, bytes_per_s);
+    if (code != TOOL_OK || *bytes_per_s == 0) return code;
+    age->load = known && tool_load_get(&after) ? tool_load_share(&before, &after) : -1;
+    age->measured_at = (double)time(NULL);
+    return TOOL_OK;
+}
+
 /* ---- disk bandwidth ---- */
 
 static double time_disk(int fd, char *buffer, size_t room) {
@@ -124,4 +137,26 @@ double tool_machine_disk(const tool_stage *stage) {
     mnem_device_close(device);
     close(fd);
     return rate;
+}
+
+/* ---- both again ---- */
+
+int tool_machine_again(tool_stage *stage, tool_profile_age *age) {
+    mnem_machine_profile *p = &stage->profile;
+    tool_profile_age now = *age;
+    double read;
+    age->again_at = 0;
+    tool_interrupt_watch(NULL);
+    mnem_session_destroy(stage->session);
+    stage->session = NULL;
+    const int code = tool_machine_loaded(stage, &read, &now);
+    if (code != TOOL_OK || read == 0) return code;
+    age->again_at = now.measured_at;
+    if (read <= p->read_bytes_per_s) return TOOL_OK;
+    const double disk = tool_machine_disk(stage);
+    p->read_bytes_per_s = read;
+    if (disk > p->disk_bytes_per_s) p->disk_bytes_per_s = disk;
+    age->measured_at = now.measured_at;
+    age->load = now.load;
+    return TOOL_OK;
 }

@@ -47,9 +47,7 @@ static void destroy(train_run *run) {
 
 /* *refused: it doesn't fit, and the run is as it was. */
 static mnem_status change(train_run *run, int32_t before, bool *refused) {
-    char note[TRAIN_NOTE];
-    train_text_note(run, note);
-    mnem_status status = mnem_trainer_save(run->trainer, train_path(run, "checkpoint"), note);
+    mnem_status status = train_result_save(run);
     if (status != MNEM_OK) return status;
     destroy(run);
     status = create(run, run->adapt.plan.now);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "verbs/train/train_tool.h"
 
 typedef enum field_kind {
@@ -249,19 +250,16 @@ static json_t *write_field(const field *f, const train_config *config) {
 }
 
 /* Whole or not at all: a run that is killed here can be begun or resumed. */
-static bool write_whole(const json_t *root, const char *path) {
-    char beside[PATH_MAX + 80];
-    snprintf(beside, sizeof beside, "%s.tmp", path);
-    FILE *file = fopen(beside, "w");
-    if (!file) return false;
-    bool ok = json_dumpf(root, file, JSON_INDENT(4)) == 0 && fputc('\n', file) != EOF;
-    ok = fflush(file) == 0 && fsync(fileno(file)) == 0 && ok;
-    ok = fclose(file) == 0 && ok;
-    ok = ok && rename(beside, path) == 0;
+static int write_whole(const json_t *root, const char *path) {
+    tool_new to;
+    const int code = tool_new_open(&to, path);
+    if (code != TOOL_OK) return code;
+    bool ok = json_dumpf(root, to.file, JSON_INDENT(4)) == 0 && fputc('\n', to.file) != EOF;
+    ok = fflush(to.file) == 0 && fsync(fileno(to.file)) == 0 && ok;
+    if (ok) return tool_new_end(&to);
     const int why = errno;
-    if (!ok) unlink(beside);
-    errno = why;
-    return ok;
+    tool_new_drop(&to);
+    return tool_failed("%s: can't write it: %s", path, strerror(why));
 }
 
 int train_config_save(const char *path, const train_config *config) {
@@ -272,12 +270,10 @@ int train_config_save(const char *path, const train_config *config) {
     for (int32_t i = 0; ok && i < config->files; i++)
         ok = json_array_append_new(list, json_string(config->file[i])) == 0;
     if (ok) ok = json_object_set(root, "files", list) == 0;
-    errno = 0;
-    if (ok) ok = write_whole(root, path);
-    if (!ok) tool_message("%s: can't write it: %s", path, errno ? strerror(errno) : "no memory");
+    const int code = ok ? write_whole(root, path) : tool_failed("%s: no memory to write it", path);
     json_decref(list);
     json_decref(root);
-    return ok ? TOOL_OK : TOOL_FAILED;
+    return code;
 }
 
 static void field_text(const field *f, const train_config *config, char text[TRAIN_VALUE]) {

@@ -36,9 +36,7 @@ static int fail_run(const train_run *run, mnem_status status) {
 }
 
 static int save(train_run *run) {
-    char note[TRAIN_NOTE];
-    train_text_note(run, note);
-    const mnem_status status = mnem_trainer_save(run->trainer, train_path(run, "checkpoint"), note);
+    const mnem_status status = train_result_save(run);
     return status == MNEM_OK ? TOOL_OK : fail_run(run, status);
 }
 

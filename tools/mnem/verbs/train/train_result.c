@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "verbs/train/train_tool.h"
 
 const char *train_result_path(const train_run *run) {
@@ -24,9 +25,19 @@ static mnem_status write_names(const train_run *run, mnem_gguf_writer *writer) {
     return mnem_gguf_key_text(writer, "general.license", c->license);
 }
 
-mnem_status train_result_write(train_run *run) {
+mnem_status train_result_save(train_run *run) {
+    char note[TRAIN_NOTE], path[PATH_MAX + 64];
+    train_text_note(run, note);
+    snprintf(path, sizeof path, "%s", train_path(run, "checkpoint"));
+    tool_new_writes(path);
+    const mnem_status status = mnem_trainer_save(run->trainer, path, note);
+    tool_new_writes(NULL);
+    return status;
+}
+
+static mnem_status write_model(train_run *run, const char *path) {
     mnem_gguf_writer *writer;
-    mnem_status status = mnem_gguf_create(train_result_path(run), &writer);
+    mnem_status status = mnem_gguf_create(path, &writer);
     if (status != MNEM_OK) return status;
     status = write_names(run, writer);
     const bool lora = run->config.lora != 0;
@@ -35,6 +46,15 @@ mnem_status train_result_write(train_run *run) {
         status = mnem_trainer_write(run->trainer, lora ? MNEM_TYPE_F32 : MNEM_TYPE_F16, writer);
     if (status == MNEM_OK) return mnem_gguf_finish(writer);
     mnem_gguf_abort(writer);
+    return status;
+}
+
+mnem_status train_result_write(train_run *run) {
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s", train_result_path(run));
+    tool_new_writes(path);
+    const mnem_status status = write_model(run, path);
+    tool_new_writes(NULL);
     return status;
 }
 

@@ -273,6 +273,9 @@ int train_loop(train_run *run);
 
 /* ---- train_result.c ---- */
 const char *train_result_path(const train_run *run);
+/* The checkpoint, and what the run leaves: whole or as it was, and a second signal, which ends the
+ * process at once, leaves no part beside it. */
+mnem_status train_result_save(train_run *run);
 mnem_status train_result_write(train_run *run);
 /* The object that ends a stream of --json; what: the name of the path in it. */
 json_t *train_result_json(const train_run *run, const char *what, const char *path, int64_t step);

@@ -145,6 +145,7 @@ static const http_route table[] = {
     {"POST", "/tokenize", api_on_tokenize, false},
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
+    {"GET", "/tokenizer_info", api_on_tokenizer, false},
 };
 
 size_t api_routes(const http_route **routes) {

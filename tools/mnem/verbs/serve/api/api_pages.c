@@ -102,6 +102,34 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
+static void put_token(const api *a, const char *key, int32_t id, api_text *text) {
+    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, true);
+    api_format(text, ",\"%s\":", key);
+    if (id < 0)
+        api_say(text, "null");
+    else
+        api_quote(text, piece.bytes, piece.length);
+}
+
+/* As vLLM has it: what lm-evaluation-harness asks before it lets the server make its tokens. */
+void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    (void)request;
+    if (!is_loaded(a, exchange)) return;
+    const mnem_tokenizer_info *info = &a->model.info;
+    api_format(&text, "{\"tokenizer_class\":\"mnem\",\"vocab_size\":%d,\"model_max_length\":%d",
+               info->vocab, a->model.context);
+    put_token(a, "bos_token", info->bos, &text);
+    put_token(a, "eos_token", info->eos, &text);
+    put_token(a, "unk_token", info->unk, &text);
+    put_token(a, "pad_token", info->pad, &text);
+    api_say(&text, ",\"chat_template\":");
+    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_say(&text, "}");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
     enum { SLOTS = 64 };
     static const char *const states[] = {"free", "prompt", "generating", "cached", "swapping"};

@@ -179,6 +179,7 @@ void api_on_slots(void *context, http_exchange *exchange, const http_request *re
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request);
 void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request);
+void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);
 

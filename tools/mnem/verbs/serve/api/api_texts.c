@@ -81,19 +81,24 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 
 /* ---- /detokenize ---- */
 
-static bool make_text(api *a, api_json *json, api_text *text, api_error *error) {
-    const json_t *tokens = api_get(json->root, "tokens");
-    mnem_utf8_joiner joiner = {0};
-    char whole[3 * (256 + 4)];
+static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
     if (!json_is_array(tokens))
         return api_refuse(error, 400, "tokens", "'tokens' is no list of ids");
-    api_say(text, "{\"content\":\"");
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *id = json_array_get(tokens, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= a->model.info.vocab)
             return api_refuse(error, 400, "tokens", "element %zu is no token's id, from 0 to %d", i,
                               a->model.info.vocab - 1);
+    }
+    return true;
+}
+
+static void put_text(const api *a, const json_t *tokens, api_text *text) {
+    mnem_utf8_joiner joiner = {0};
+    char whole[3 * (256 + 4)];
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_int_t value = json_integer_value(json_array_get(tokens, i));
         const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, (int32_t)value, true);
         for (size_t at = 0; at < piece.length; at += 256) {
             const size_t n = piece.length - at < 256 ? piece.length - at : 256;
@@ -101,6 +106,16 @@ static bool make_text(api *a, api_json *json, api_text *text, api_error *error) 
         }
     }
     api_escape(text, whole, mnem_utf8_join(&joiner, NULL, 0, whole));
+}
+
+/* "content" is llama.cpp's name, "prompt" is vLLM's. */
+static bool make_text(api *a, api_json *json, api_text *text, api_error *error) {
+    const json_t *tokens = api_get(json->root, "tokens");
+    if (!check_tokens(a, tokens, error)) return false;
+    api_say(text, "{\"content\":\"");
+    put_text(a, tokens, text);
+    api_say(text, "\",\"prompt\":\"");
+    put_text(a, tokens, text);
     api_say(text, "\"}");
     return true;
 }
