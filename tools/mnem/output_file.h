@@ -29,6 +29,10 @@ void tool_new_writes(const char *path);
 bool tool_new_write(int fd, const char *text, size_t n);
 /* Makes the folders above the file; one that can't be made is told by who writes there. */
 void tool_new_folders(char *path, mode_t mode);
+/* Prints that path can't be written, and why (an errno). */
+int tool_new_failed(const char *path, int error);
+/* Is path replaced by the new file? What isn't a plain file is written as it is. */
+bool tool_new_is_replaced(const char *path);
 /* Before any work: what options name as files to write can be written, and isn't read. */
 int tool_new_check(const tool_args *args);
 /* A picture and a table aren't written over each other; NULL: there is none. */
