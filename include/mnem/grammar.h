@@ -76,7 +76,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
 
 /* The same of a JSON schema (drafts 4 to 2020-12): the texts are JSON values that it admits, as
  * UTF-8. Keywords that count, also beside one another:
- *   - type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf, oneOf, if,
+ *   - type, enum, const, $ref within the schema (with $id and $anchor; $dynamicRef and
+ *     $recursiveRef where they can lead to one place only), allOf, anyOf, oneOf, if,
  *     then, else, dependencies and its successors, not (of what can be negated);
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
  *     maxProperties, unevaluatedProperties;

@@ -204,6 +204,8 @@ bool mnem__schema_count(mnem__schema *schema, mnem__schema_word word, uint32_t o
 /* ---- schema_refs.c ---- */
 /* Where a $ref leads; NULL with a failure. */
 const mnem__node *mnem__schema_target(mnem__schema *schema, const mnem__node *ref);
+/* Makes a $ref of each $dynamicRef and $recursiveRef that can lead to one place only. */
+void mnem__schema_settle_refs(mnem__schema *schema);
 /* What a schema of nothing but a $ref stands for. */
 const mnem__node *mnem__schema_resolved(mnem__schema *schema, const mnem__node *node);
 /* ---- schema_merge.c ---- */
