@@ -162,7 +162,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"anyOf\":[{\"$ref\":\"#/anyOf/one\"},{\"type\":\"null\"}]}", "leads nowhere",
          MNEM_BAD_FILE},
         {"false", "no value fits", MNEM_BAD_FILE},
-        {"{\"not\":{\"items\":{}}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
+        {"{\"not\":{\"uniqueItems\":true}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(?=a)\"}", "\"pattern\": character 4: (?...)", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a\\\\b\"}", "this escape is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a^b|c\"}", "^ and $ are supported at", MNEM_UNSUPPORTED},

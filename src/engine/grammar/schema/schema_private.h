@@ -162,6 +162,7 @@ typedef struct mnem__schema {
     bool documents;                     /* schemas within have an $id of their own */
     bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
     bool unevaluated;                   /* a schema within says what is left to it is */
+    bool draft_2019;                    /* items that a "contains" wants are left unevaluated */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
