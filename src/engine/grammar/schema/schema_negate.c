@@ -245,6 +245,7 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
     case MNEM__WORD_PREFIX_ITEMS:
         if (n->kind == MNEM__JSON_LIST && n->count <= PREFIX_MAX) return not_prefix(s, out, n);
         break;
+    case MNEM__WORD_MULTIPLE_OF: return add_typed(s, out, "number", "\1notMultipleOf", n);
     case MNEM__WORD_THEN:
     case MNEM__WORD_ELSE: return true;
     case MNEM__WORD_ADDITIONAL:

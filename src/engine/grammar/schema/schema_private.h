@@ -45,9 +45,10 @@
     X(ABOVE, "exclusiveMinimum")                                                                   \
     X(BELOW, "exclusiveMaximum")                                                                   \
     X(MULTIPLE_OF, "multipleOf")                                                                   \
-    X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
-    X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
-    X(NOT_FORMAT, "\1notFormat")   /* strings that haven't the format */                           \
+    X(NOT_ENUM, "\1notEnum")           /* of negations: strings that are none of these */          \
+    X(NOT_PATTERN, "\1notPattern")     /* strings that have no such part */                        \
+    X(NOT_FORMAT, "\1notFormat")       /* strings that haven't the format */                       \
+    X(NOT_MULTIPLE, "\1notMultipleOf") /* whole numbers that aren't multiples */                   \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
     X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")                                             \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
@@ -306,9 +307,6 @@ bool mnem__schema_write_matched_key(mnem__schema *schema, const mnem__schema_key
                                     uint32_t matched, bool *any);
 /* A quoted key that is none of n names. */
 bool mnem__schema_write_other_key(mnem__schema *schema, const char *const *name, uint32_t n);
-/* Whether a value, as it is written, is of a language. */
-bool mnem__schema_has_value(mnem__schema *schema, mnem__language *language,
-                            const mnem__node *value);
 /* ---- schema_unique.c ---- */
 /* Different items; false in *done: their values aren't few enough. */
 bool mnem__schema_write_unique(mnem__schema *schema, const mnem__schema_parts *item, uint32_t least,
