@@ -76,7 +76,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
 
 /* The same of a JSON schema (drafts 4 to 2020-12): the texts are JSON values that it admits, as
  * UTF-8. Keywords that count, also beside one another:
- *   - type, enum, const, $ref within the schema (with $id and $anchor), allOf, anyOf, oneOf, if,
+ *   - type, enum, const, $ref within the schema (with $id and $anchor; $dynamicRef and
+ *     $recursiveRef where they can lead to one place only), allOf, anyOf, oneOf, if,
  *     then, else, dependencies and its successors, not (of what can be negated);
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
  *     maxProperties, unevaluatedProperties;
@@ -107,7 +108,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - more than five unique items come in the order of their enum;
- *   - fractions that only a "not" admits ({"not": {"type": "integer"}}) are not written.
+ *   - fractions that only a "not" admits ({"not": {"type": "integer"}}), and those beside a "not"
+ *     of multipleOf, are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

@@ -152,7 +152,8 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         const char *text, *message;
         mnem_status status;
     } rows[] = {
-        {"{\"properties\":{\"a\":{\"$dynamicRef\":\"#a\"}}}",
+        {"{\"$defs\":{\"s\":{\"$id\":\"s\",\"$dynamicAnchor\":\"a\"}},\"$dynamicAnchor\":"
+         "\"a\",\"properties\":{\"a\":{\"$dynamicRef\":\"#a\"}}}",
          "schema: #/properties/a: \"$dynamicRef\" is not supported", MNEM_UNSUPPORTED},
         {"{\"uniqueItems\":true}", "\"uniqueItems\" is supported of", MNEM_UNSUPPORTED},
         {"{\"$ref\":\"http://x/y\"}", "is not in the schema", MNEM_UNSUPPORTED},
@@ -161,7 +162,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"anyOf\":[{\"$ref\":\"#/anyOf/one\"},{\"type\":\"null\"}]}", "leads nowhere",
          MNEM_BAD_FILE},
         {"false", "no value fits", MNEM_BAD_FILE},
-        {"{\"not\":{\"items\":{}}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
+        {"{\"not\":{\"uniqueItems\":true}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(?=a)\"}", "\"pattern\": character 4: (?...)", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a\\\\b\"}", "this escape is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a^b|c\"}", "^ and $ are supported at", MNEM_UNSUPPORTED},

@@ -1,5 +1,6 @@
 /* test_schema_evaluated.c: what no schema has evaluated, and counts of items that fit a schema:
- * expectations are jsonschema's (Draft202012Validator). */
+ * expectations are jsonschema's (Draft7Validator, Draft201909Validator,
+ * Draft202012Validator). */
 #include "engine/grammar/match_case.h"
 
 static const match_case members[] = {
@@ -166,11 +167,46 @@ static void items_that_an_array_contains_are_counted(void **state) {
     match_cases_check(counts, sizeof counts / sizeof *counts, true);
 }
 
+/* By draft 2019-09 (core, 9.3.1.3) neither "contains" nor "prefixItems" evaluates items; jsonschema
+ * takes them for evaluated, so that the rows with unevaluatedItems are the clause's. */
+static const match_case drafts[] = {
+    {"{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"type\":\"array\",\"contains\":"
+     "{\"type\":\"string\"},\"minContains\":0}",
+     {"[\"a\"]", "[1,\"a\"]"},
+     {"[]", "[1]"}},
+    {"{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"type\":\"array\",\"contains\":"
+     "{\"type\":\"string\"},\"maxContains\":1}",
+     {"[\"a\",\"b\"]"},
+     {"[]"}},
+    {"{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"type\":\"array\",\"contai"
+     "ns\":{\"type\":\"string\"},\"minContains\":2,\"maxContains\":2}",
+     {"[\"a\",\"b\"]"},
+     {"[\"a\"]", "[\"a\",\"b\",\"c\"]"}},
+    {"{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"type\":\"array\",\"items"
+     "\":[{}],\"contains\":{\"type\":\"string\"},\"unevaluatedItems\":{\"type\":\"null\"}}",
+     {"[\"a\"]", "[\"a\",null]"},
+     {"[\"a\",\"b\"]", "[1]"}},
+    {"{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"type\":\"array\",\"contai"
+     "ns\":{\"type\":\"string\"},\"minContains\":0,\"unevaluatedItems\":{\"type\":\"null\"},\"p"
+     "refixItems\":[{\"type\":\"string\"}]}",
+     {"[]"},
+     {"[\"z\"]"}},
+    {"{\"type\":\"array\",\"not\":{\"items\":{\"type\":\"integer\"}}}",
+     {"[\"a\"]", "[1,\"a\"]"},
+     {"[]", "[1,2]"}},
+};
+
+static void words_mean_what_their_draft_says(void **state) {
+    (void)state;
+    match_cases_check(drafts, sizeof drafts / sizeof *drafts, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_that_no_schema_has_evaluated_are_constrained),
         cmocka_unit_test(items_that_no_schema_has_evaluated_are_constrained),
         cmocka_unit_test(items_that_an_array_contains_are_counted),
+        cmocka_unit_test(words_mean_what_their_draft_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

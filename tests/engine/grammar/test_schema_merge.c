@@ -179,6 +179,35 @@ static void references_by_name_and_bounds_of_draft_4_are_read(void **state) {
     match_cases_check(references, sizeof references / sizeof *references, true);
 }
 
+static const match_case dynamic[] = {
+    {"{\"$dynamicAnchor\":\"n\",\"type\":\"object\",\"properties\":{\"l\":{\"$dynamicRef\":\"#n"
+     "\"}},\"additionalProperties\":false}",
+     {"{}", "{\"l\":{\"l\":{}}}"},
+     {"{\"l\":1}", "{\"l\":{\"m\":1}}"}},
+    {"{\"properties\":{\"a\":{\"$ref\":\"#x\"}},\"$defs\":{\"d\":{\"$dynamicAnchor\":\"x\",\"ty"
+     "pe\":\"integer\"}}}",
+     {"{\"a\":1}"},
+     {"{\"a\":\"x\"}"}},
+    {"{\"$id\":\"https://e.org/r\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#i\"},\"$def"
+     "s\":{\"i\":{\"$anchor\":\"i\",\"type\":\"string\"},\"other\":{\"$id\":\"o\",\"$dynamicAnc"
+     "hor\":\"i\",\"type\":\"integer\"}}}",
+     {"[\"a\"]"},
+     {"[1]"}},
+    {"{\"$dynamicAnchor\":\"n\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#/$defs/i\"},\""
+     "$defs\":{\"i\":{\"type\":\"null\"}}}",
+     {"[null]"},
+     {"[1]"}},
+    {"{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"type\":\"object\",\"prope"
+     "rties\":{\"l\":{\"$recursiveRef\":\"#\"}},\"additionalProperties\":false}",
+     {"{\"l\":{}}"},
+     {"{\"l\":1}"}},
+};
+
+static void a_dynamic_reference_to_one_place_is_a_reference(void **state) {
+    (void)state;
+    match_cases_check(dynamic, sizeof dynamic / sizeof *dynamic, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_beside_one_another_all_count),
@@ -187,6 +216,7 @@ int main(void) {
         cmocka_unit_test(members_are_counted),
         cmocka_unit_test(multiples_are_counted_in_decimal),
         cmocka_unit_test(references_by_name_and_bounds_of_draft_4_are_read),
+        cmocka_unit_test(a_dynamic_reference_to_one_place_is_a_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

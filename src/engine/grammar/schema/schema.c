@@ -311,6 +311,9 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     mnem_status status = read_tree(s, text);
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);
+        s->draft_2019 =
+            strstr(mnem__node_text(mnem__node_get(s->top, "$schema"), ""), "2019-09") != NULL;
+        mnem__schema_settle_refs(s);
         s->unevaluated = mnem__schema_has_unevaluated(s->top);
         write_root(s, root);
         status = s->status;

@@ -32,7 +32,8 @@ bool mnem__schema_gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *p
             t.first && i < t.first->count ? mnem__node_at(t.first, i) : t.others;
         if (t.first && i < t.first->count && !own) return mnem__schema_bad(s, "an item is null");
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
-        taken[k] = own != NULL;
+        const bool prefix = mnem__schema_get(s->all->part[k].node, MNEM__WORD_PREFIX_ITEMS);
+        taken[k] = own && !(s->draft_2019 && prefix);
     }
     return mnem__schema_gather_unevaluated(s, MNEM__WORD_UNEVALUATED_ITEMS, taken, parts);
 }

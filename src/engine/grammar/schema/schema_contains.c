@@ -45,6 +45,7 @@ bool mnem__schema_contained(mnem__schema *s, const mnem__node *node, uint32_t *l
                             uint32_t *most) {
     *least = 1;
     *most = MNEM__ENDLESS;
+    if (s->ref_alone) return true; /* drafts up to 7 have no counts */
     return read_bound(s, node, "minContains", least) && read_bound(s, node, "maxContains", most);
 }
 

@@ -252,7 +252,7 @@ static bool is_evaluated(const mnem__schema *s, mnem__schema_word word, const bo
 
 /* Items that a "contains" wants are evaluated. */
 static const mnem__node *or_contained(mnem__schema *s, uint32_t of, const mnem__node *node) {
-    for (uint32_t i = 0; i < s->all->count && node; i++) {
+    for (uint32_t i = 0; i < s->all->count && node && !s->draft_2019; i++) {
         const mnem__node *contains =
             mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_CONTAINS);
         if (contains && counts_for(s, i, of)) node = mnem__schema_either(s, node, contains);

@@ -90,11 +90,37 @@ bool mnem__schema_put_multiples(mnem__schema *s, const mnem__node *of) {
     return mnem__schema_is_fine(s);
 }
 
+/* A number as it is written, without its exponent. */
+static bool write_plain(mnem__schema *s, const mnem__node *value, mnem_text *text) {
+    if (!mnem__schema_written(s, value, text)) return false;
+    const char *from = text->bytes, *e = memchr(from, 'e', text->length);
+    if (!e) return true;
+    const long power = strtol(e + 1, NULL, 10);
+    const size_t zeros = (size_t)labs(power);
+    char *bytes = mnem__arena_alloc(&s->arena, text->length + zeros + 3), *at = bytes;
+    if (!bytes) return mnem__schema_no_memory(s);
+    long point = power + 1; /* digits before it */
+    if (*from == '-') *at++ = *from++;
+    for (long i = point; power < 0 && i <= 0; i++) {
+        *at++ = '0';
+        if (i == point) *at++ = '.';
+    }
+    for (; from < e; from++) {
+        if (*from == '.') continue;
+        if (point-- == 0 && power >= 0) *at++ = '.';
+        *at++ = *from;
+    }
+    for (; point > 0; point--) *at++ = '0';
+    *text = (mnem_text){bytes, (size_t)(at - bytes)};
+    return true;
+}
+
 bool mnem__schema_is_multiple(mnem__schema *s, const mnem__node *of, const mnem__node *value) {
-    mnem__language *l = mnem__language_open(s);
+    mnem_text text;
+    mnem__language *l = write_plain(s, value, &text) ? mnem__language_open(s) : NULL;
     if (!l) return false;
     const bool is = mnem__language_next(l, true) && mnem__schema_put_multiples(s, of) &&
-                    mnem__schema_has_value(s, l, value);
+                    mnem__language_has(l, text.bytes, text.length);
     mnem__language_close(l);
     return is;
 }

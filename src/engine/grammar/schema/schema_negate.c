@@ -245,6 +245,7 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
     case MNEM__WORD_PREFIX_ITEMS:
         if (n->kind == MNEM__JSON_LIST && n->count <= PREFIX_MAX) return not_prefix(s, out, n);
         break;
+    case MNEM__WORD_MULTIPLE_OF: return add_typed(s, out, "number", "\1notMultipleOf", n);
     case MNEM__WORD_THEN:
     case MNEM__WORD_ELSE: return true;
     case MNEM__WORD_ADDITIONAL:
@@ -277,6 +278,16 @@ static bool not_contains(mnem__schema *s, mnem__node *out, const mnem__node *sch
     return true;
 }
 
+/* An item that doesn't fit the schema of all. Only where nothing else fails: it takes a grid. */
+static bool not_items(mnem__schema *s, mnem__node *out, const mnem__node *schema) {
+    const mnem__node *items = mnem__schema_get(schema, MNEM__WORD_ITEMS);
+    if (!items || items->kind == MNEM__JSON_LIST ||
+        mnem__schema_get(schema, MNEM__WORD_PREFIX_ITEMS))
+        return true;
+    const mnem__node *not = mnem__schema_not(s, items);
+    return not &&add_typed(s, out, "array", "contains", not );
+}
+
 mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
     const mnem__node *schema = mnem__schema_resolved(s, node);
@@ -299,6 +310,7 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
         }
         if (n && !not_word(s, out, (mnem__schema_word)w, n, &left_out)) return NULL;
     }
+    if (!out->first && left_out && !not_items(s, out, schema)) return NULL;
     if (!out->first && left_out) {
         mnem__schema_fail(s, MNEM_UNSUPPORTED, "this \"not\" is not supported");
         return NULL;

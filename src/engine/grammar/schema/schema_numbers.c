@@ -174,11 +174,13 @@ static bool put_numbers(mnem__schema *s, bool whole) {
     return mnem__schema_is_fine(s);
 }
 
-/* Numbers between the bounds that are multiples of what each part says. */
+/* Numbers between the bounds that are multiples of what each part says, or aren't; of the latter
+ * only whole ones. */
 static bool add_multiples(mnem__schema *s, mnem__language *l, bool whole) {
     const mnem__node *first = s->word[MNEM__WORD_MULTIPLE_OF];
-    const bool zeros = !whole && first->is_integer; /* of a whole number only whole ones */
-    if (!mnem__language_next(l, true) || !put_numbers(s, whole || zeros)) return false;
+    const bool not = s->word[MNEM__WORD_NOT_MULTIPLE];
+    const bool zeros = !whole && !not &&first->is_integer; /* of a whole number only whole ones */
+    if (!mnem__language_next(l, true) || !put_numbers(s, whole || zeros || not )) return false;
     if (zeros) {
         const uint32_t split = mnem__draft_split(s->d);
         mnem__schema_put(s, ".");
@@ -188,9 +190,12 @@ static bool add_multiples(mnem__schema *s, mnem__language *l, bool whole) {
         mnem__draft_land(s->d, split);
     }
     for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *of = mnem__schema_says(s, s->all->part[i].node, MNEM__WORD_MULTIPLE_OF);
-        if (!of) continue;
-        if (!mnem__language_next(l, true) || !mnem__schema_put_multiples(s, of)) return false;
+        for (int k = 0; k < 2; k++) {
+            const mnem__schema_word word = k ? MNEM__WORD_NOT_MULTIPLE : MNEM__WORD_MULTIPLE_OF;
+            const mnem__node *of = mnem__schema_says(s, s->all->part[i].node, word);
+            if (!of) continue;
+            if (!mnem__language_next(l, !k) || !mnem__schema_put_multiples(s, of)) return false;
+        }
     }
     return true;
 }
@@ -206,7 +211,8 @@ static bool write_multiples(mnem__schema *s, bool whole) {
 
 bool mnem__schema_write_number(mnem__schema *s, bool whole) {
     bool bounded = false;
-    if (s->word[MNEM__WORD_MULTIPLE_OF]) return write_multiples(s, whole);
+    if (s->word[MNEM__WORD_MULTIPLE_OF] || s->word[MNEM__WORD_NOT_MULTIPLE])
+        return write_multiples(s, whole);
     for (int w = MNEM__WORD_MINIMUM; w <= MNEM__WORD_BELOW; w++) bounded |= s->word[w] != NULL;
     if (bounded) return put_numbers(s, whole);
     mnem__schema_call(s, whole ? MNEM__RULE_INTEGER : MNEM__RULE_NUMBER);

@@ -45,9 +45,10 @@
     X(ABOVE, "exclusiveMinimum")                                                                   \
     X(BELOW, "exclusiveMaximum")                                                                   \
     X(MULTIPLE_OF, "multipleOf")                                                                   \
-    X(NOT_ENUM, "\1notEnum")       /* of negations: strings that are none of these */              \
-    X(NOT_PATTERN, "\1notPattern") /* strings that have no such part */                            \
-    X(NOT_FORMAT, "\1notFormat")   /* strings that haven't the format */                           \
+    X(NOT_ENUM, "\1notEnum")           /* of negations: strings that are none of these */          \
+    X(NOT_PATTERN, "\1notPattern")     /* strings that have no such part */                        \
+    X(NOT_FORMAT, "\1notFormat")       /* strings that haven't the format */                       \
+    X(NOT_MULTIPLE, "\1notMultipleOf") /* whole numbers that aren't multiples */                   \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
     X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")                                             \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
@@ -162,6 +163,7 @@ typedef struct mnem__schema {
     bool documents;                     /* schemas within have an $id of their own */
     bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
     bool unevaluated;                   /* a schema within says what is left to it is */
+    bool draft_2019;                    /* items that a "contains" wants are left unevaluated */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
@@ -204,6 +206,8 @@ bool mnem__schema_count(mnem__schema *schema, mnem__schema_word word, uint32_t o
 /* ---- schema_refs.c ---- */
 /* Where a $ref leads; NULL with a failure. */
 const mnem__node *mnem__schema_target(mnem__schema *schema, const mnem__node *ref);
+/* Makes a $ref of each $dynamicRef and $recursiveRef that can lead to one place only. */
+void mnem__schema_settle_refs(mnem__schema *schema);
 /* What a schema of nothing but a $ref stands for. */
 const mnem__node *mnem__schema_resolved(mnem__schema *schema, const mnem__node *node);
 /* ---- schema_merge.c ---- */
@@ -303,9 +307,6 @@ bool mnem__schema_write_matched_key(mnem__schema *schema, const mnem__schema_key
                                     uint32_t matched, bool *any);
 /* A quoted key that is none of n names. */
 bool mnem__schema_write_other_key(mnem__schema *schema, const char *const *name, uint32_t n);
-/* Whether a value, as it is written, is of a language. */
-bool mnem__schema_has_value(mnem__schema *schema, mnem__language *language,
-                            const mnem__node *value);
 /* ---- schema_unique.c ---- */
 /* Different items; false in *done: their values aren't few enough. */
 bool mnem__schema_write_unique(mnem__schema *schema, const mnem__schema_parts *item, uint32_t least,

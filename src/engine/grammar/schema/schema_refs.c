@@ -1,5 +1,5 @@
 /* schema_refs.c: where the $refs of a schema lead: JSON pointers (RFC 6901), and names that schemas
- * have ($id, $anchor). */
+ * have ($id, $anchor). A $dynamicRef that can lead to one place only is a $ref. */
 #include <stdlib.h>
 
 #include "engine/grammar/schema/schema_private.h"
@@ -91,6 +91,7 @@ static const mnem__node *find_anchor(const mnem__node *node, const char *name, b
     const char *id = id_of(node), *own = mnem__node_text(mnem__node_get(node, "$id"), "#");
     if (*own != '#' && !first) return NULL;
     if (mnem__node_is(mnem__node_get(node, "$anchor"), name)) return node;
+    if (mnem__node_is(mnem__node_get(node, "$dynamicAnchor"), name)) return node;
     if (id && *id == '#' && strcmp(id + 1, name) == 0) return node;
     for (const mnem__node *c = node->first; c; c = c->next) {
         const mnem__node *found = find_anchor(c, name, false);
@@ -124,7 +125,6 @@ static bool has_documents(const mnem__node *node, const mnem__node *top) {
 static const mnem__node *find_named(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, ""), *fragment = strchr(text, '#');
     const size_t name = strcspn(text, "#");
-    if (!s->refs) s->documents = has_documents(s->top, s->top);
     const mnem__node *document = s->top;
     if (name)
         document = find_document(s, s->top, text, name);
@@ -161,4 +161,46 @@ const mnem__node *mnem__schema_resolved(mnem__schema *s, const mnem__node *node)
         node = mnem__schema_target(s, ref);
     }
     return node;
+}
+
+/* ---- references that depend on the way to them ---- */
+
+static uint32_t count_anchors(const mnem__node *node, const char *name) {
+    uint32_t n = mnem__node_is(mnem__node_get(node, "$dynamicAnchor"), name);
+    for (const mnem__node *c = node->first; c; c = c->next) n += count_anchors(c, name);
+    return n;
+}
+
+/* Whether a $dynamicRef leads where a $ref would, from wherever it is reached: its anchor is not
+ * dynamic, or the only one of its name (2020-12, core, 8.2.3.2). */
+static bool is_static(mnem__schema *s, const mnem__node *ref) {
+    const char *fragment = strchr(mnem__node_text(ref, ""), '#');
+    const mnem__node *target = find_named(s, ref);
+    if (!target) return false;
+    if (!fragment || !fragment[1] || fragment[1] == '/') return true;
+    return !mnem__node_is(mnem__node_get(target, "$dynamicAnchor"), fragment + 1) ||
+           count_anchors(s->top, fragment + 1) == 1;
+}
+
+static void settle(mnem__schema *s, mnem__node *members) {
+    const char *const *words = mnem__schema_words;
+    bool ref = false;
+    for (const mnem__node *n = members; n; n = n->next)
+        ref |= n->key && strcmp(n->key, words[MNEM__WORD_REF]) == 0;
+    for (mnem__node *n = members; n; n = n->next) {
+        const char *key = n->key ? n->key : "";
+        const bool dynamic = strcmp(key, words[MNEM__WORD_DYNAMIC_REF]) == 0;
+        const bool recursive = strcmp(key, words[MNEM__WORD_RECURSIVE_REF]) == 0;
+        const bool value =
+            strcmp(key, words[MNEM__WORD_CONST]) == 0 || strcmp(key, words[MNEM__WORD_ENUM]) == 0;
+        if (!value) settle(s, n->first);
+        if (ref || n->kind != MNEM__JSON_TEXT || !(dynamic || recursive)) continue;
+        if (!mnem__schema_spend(s, s->arena.bytes / 50)) return;
+        if (recursive ? !s->documents : is_static(s, n)) n->key = words[MNEM__WORD_REF];
+    }
+}
+
+void mnem__schema_settle_refs(mnem__schema *s) {
+    s->documents = has_documents(s->top, s->top);
+    if (!s->ref_alone) settle(s, s->top->first);
 }

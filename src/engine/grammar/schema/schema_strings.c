@@ -320,14 +320,11 @@ bool mnem__schema_written(mnem__schema *s, const mnem__node *value, mnem_text *t
     return bytes ? s->status == MNEM_OK : mnem__schema_no_memory(s);
 }
 
-bool mnem__schema_has_value(mnem__schema *s, mnem__language *l, const mnem__node *value) {
-    mnem_text text;
-    return mnem__schema_written(s, value, &text) && mnem__language_has(l, text.bytes, text.length);
-}
-
 static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
     const mnem__node value = {.kind = MNEM__JSON_TEXT, .text = text, .text_bytes = strlen(text)};
-    return mnem__schema_has_value(s, l, &value);
+    mnem_text written;
+    return mnem__schema_written(s, &value, &written) &&
+           mnem__language_has(l, written.bytes, written.length);
 }
 
 bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {

@@ -264,6 +264,7 @@ static bool fits_word(validator *v, const mnem__node *schema, mnem__schema_word 
     switch (value->kind) {
     case MNEM__JSON_TEXT: return fits_text(v, word, n, value);
     case MNEM__JSON_NUMBER:
+        if (word == MNEM__WORD_NOT_MULTIPLE) return !mnem__schema_is_multiple(v->s, n, value);
         return word < MNEM__WORD_MINIMUM || word > MNEM__WORD_MULTIPLE_OF ||
                fits_number(v, word, schema, n, value);
     case MNEM__JSON_LIST: return fits_items(v, word, schema, n, value);
