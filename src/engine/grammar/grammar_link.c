@@ -163,10 +163,18 @@ static mnem__program_node bytes_node(linker *l, const uint32_t *place, uint32_t 
     return (mnem__program_node){MNEM__NODE_BYTES, first, l->p->edges - first};
 }
 
+/* Nodes of one byte, of which texts are made. */
+static mnem__program_node byte_node(linker *l, uint32_t at) {
+    const int32_t edge = l->d->node[at].x;
+    const uint32_t to = node_for(l, edge_place(l->d, at, edge)), first = l->p->edges;
+    put_edge(l, l->d->edge[edge].low, l->d->edge[edge].high, to);
+    return (mnem__program_node){MNEM__NODE_BYTES, first, l->p->edges - first};
+}
+
 /* A place that is no jump as a node of its own. */
 static mnem__program_node leaf_node(linker *l, uint32_t at) {
     const mnem__draft_node *n = &l->d->node[at];
-    if (n->op == MNEM__DRAFT_BYTES) return bytes_node(l, &at, 1);
+    if (n->op == MNEM__DRAFT_BYTES) return n->y == 1 ? byte_node(l, at) : bytes_node(l, &at, 1);
     if (n->op == MNEM__DRAFT_RETURN) return (mnem__program_node){MNEM__NODE_RETURN, 0, 0};
     return (mnem__program_node){MNEM__NODE_CALL, (uint32_t)n->x, node_for(l, at + 1)};
 }

@@ -96,6 +96,23 @@ static void restart(mnem__mask_walk *walk) {
     number_of(walk, &first);
 }
 
+/* The bytes around one that lead where it does, by the edges of all places. */
+static void same_bytes(const mnem__grammar_work *w, const mnem__frame *f, uint8_t byte,
+                       uint8_t *low, uint8_t *high) {
+    *low = 0;
+    *high = 255;
+    for (uint32_t i = f->from; i < f->to; i++) {
+        const mnem__program_node *n = &w->program->node[w->place[i].node];
+        const mnem__edge *e = w->program->edge + n->a, *end = e + n->b;
+        for (; e < end && e->high < byte; e++)
+            if (e->high >= *low) *low = (uint8_t)(e->high + 1);
+        if (e == end) continue;
+        const bool has = e->low <= byte;
+        if (has && e->low > *low) *low = e->low;
+        if (has ? e->high < *high : e->low <= *high) *high = has ? e->high : (uint8_t)(e->low - 1);
+    }
+}
+
 /* Where a byte leads that the table doesn't know. */
 static uint8_t find(mnem__mask_walk *walk, uint8_t from, uint8_t byte) {
     mnem__grammar_work *w = walk->work;
@@ -106,88 +123,16 @@ static uint8_t find(mnem__mask_walk *walk, uint8_t from, uint8_t byte) {
     else
         mnem__grammar_work_forget(w, &made.frame, made.calls, made.edges);
     if (w->status != MNEM_OK) return FULL;
-    if (to != FULL) walk->to[from][byte] = to;
+    if (to == FULL) return to;
+    uint8_t low, high;
+    same_bytes(w, &walk->state[from].frame, byte, &low, &high);
+    memset(&walk->to[from][low], to, high - low + 1U);
     return to;
-}
-
-/* ---- tokens ---- */
-
-/* The states behind each byte of the token at hand. */
-typedef struct path {
-    uint8_t state[MNEM__GRAMMAR_TOKEN_BYTES + 1];
-    uint8_t byte[MNEM__GRAMMAR_TOKEN_BYTES];
-    uint32_t known; /* bytes that have states */
-} path;
-
-/* Goes on to length; DEAD or FULL where that fails, with known bytes before. */
-static uint8_t go_on(mnem__mask_walk *walk, path *p, uint32_t length) {
-    uint8_t state = p->state[p->known];
-    for (; p->known < length; p->known++) {
-        const uint8_t byte = p->byte[p->known];
-        uint8_t to = walk->to[state][byte];
-        if (to == UNKNOWN) to = find(walk, state, byte);
-        if (to >= FULL) return to;
-        state = p->state[p->known + 1] = to;
-    }
-    return state;
-}
-
-/* A token for which the tables are too small, byte after byte. */
-static bool walk_alone(mnem__mask_walk *walk, const path *p, uint32_t length, uint32_t *failed) {
-    mnem__grammar_work *w = walk->work;
-    const uint64_t steps = w->steps;
-    mnem__grammar_work_load(w, walk->text);
-    w->steps = steps;
-    for (uint32_t i = 0; i < length; i++)
-        if (!mnem__grammar_work_step(w, i, p->byte[i])) {
-            *failed = i + 1;
-            return false;
-        }
-    return true;
-}
-
-/* Whether the token at hand is allowed; if not, *failed is how many of its bytes aren't. A bound
- * that was passed is the work's status. */
-static bool reach(mnem__mask_walk *walk, path *p, uint32_t length, uint32_t *failed) {
-    mnem__grammar_work *w = walk->work;
-    for (int tries = 0; tries < 2; tries++) {
-        const uint8_t state = go_on(walk, p, length);
-        *failed = p->known + 1;
-        if (state != FULL || w->steps > w->steps_max) return state < FULL;
-        restart(walk);
-        p->known = 0;
-    }
-    const bool allowed = walk_alone(walk, p, length, failed);
-    if (w->status == MNEM_OK) restart(walk);
-    return allowed;
-}
-
-static mnem_status walk_list(mnem__mask_walk *walk, const mnem_token_set *tokens,
-                             const mnem__token_list *list, uint64_t *mask) {
-    path p = {.known = 0};
-    uint32_t failed = UINT32_MAX;
-    for (uint32_t i = 0; i < list->count;) {
-        const mnem__token_entry *e = &list->entry[i];
-        if (e->shared >= failed) {
-            i = e->next;
-            continue;
-        }
-        failed = UINT32_MAX;
-        if (p.known > e->shared) p.known = e->shared;
-        memcpy(p.byte + e->shared, tokens->text + e->bytes, (size_t)(e->length - e->shared));
-        if (reach(walk, &p, e->length, &failed)) {
-            failed = UINT32_MAX;
-            mask[e->id / 64] |= UINT64_C(1) << e->id % 64;
-        }
-        MNEM__TRY(walk->work->status);
-        i++;
-    }
-    return MNEM_OK;
 }
 
 /* ---- plain text ---- */
 
-enum { CHARACTER_BYTES = 4 };
+enum { CHARACTER_BYTES = 4, LOOKED_AT = 8 /* places of a state */ };
 /* Bytes of plain characters, by their first ones. */
 typedef struct plain_bytes {
     uint8_t count;
@@ -239,36 +184,169 @@ static uint32_t behind_plain(const mnem__program *p, uint32_t node) {
     return to;
 }
 
-/* How many plain characters may follow, whatever they are, up to most; UINT32_MAX: any number. */
-static uint32_t plain_room(mnem__mask_walk *walk, uint32_t most) {
+/* Whether any plain text may follow a state. Such a state stands between characters. */
+static bool is_free(mnem__mask_walk *walk, uint8_t state) {
+    const mnem__grammar_work *w = walk->work;
+    mnem__walk_state *s = &walk->state[state];
+    const uint32_t end =
+        s->frame.to < s->frame.from + LOOKED_AT ? s->frame.to : s->frame.from + LOOKED_AT;
+    for (uint32_t i = s->frame.from; !s->is_free && i < end; i++)
+        if (behind_plain(w->program, w->place[i].node) == w->place[i].node) s->is_free = 2;
+    if (!s->is_free) s->is_free = 1;
+    return s->is_free == 2;
+}
+
+/* Whether a node goes on by a byte of plain text. */
+static bool takes_plain(const mnem__program *p, uint32_t node) {
+    const mnem__program_node *n = &p->node[node];
+    for (uint32_t i = n->a; i < n->a + n->b; i++)
+        for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
+            if (p->edge[i].low <= plain[k].range[0].high &&
+                p->edge[i].high >= plain[k].range[0].low)
+                return true;
+    return false;
+}
+
+/* How many plain characters may follow, whatever they are, up to most; UINT32_MAX: any number.
+ * *exact: none may follow so many. */
+static uint32_t plain_room(mnem__mask_walk *walk, uint32_t most, bool *exact) {
     mnem__grammar_work *w = walk->work;
     mnem__frame at = walk->state[0].frame;
-    uint32_t room = 0;
+    uint32_t room = 0, last = UINT32_MAX, to = UINT32_MAX;
+    *exact = true;
     for (; room < most; room++) {
-        uint32_t i = at.from, to = UINT32_MAX;
-        for (; i < at.to && to == UINT32_MAX; i++) to = behind_plain(w->program, w->place[i].node);
-        if (to == UINT32_MAX) break;
+        uint32_t i = at.from;
+        for (bool any = false; i < at.to && !any; i++) { /* mostly it is the same node again */
+            if (w->place[i].node != last) to = behind_plain(w->program, last = w->place[i].node);
+            any = to != UINT32_MAX;
+        }
+        *exact &= at.to - at.from < 2;
+        if (at.to == at.from) break;
         const mnem__place from = w->place[i - 1];
+        if (to == UINT32_MAX) *exact &= !takes_plain(w->program, from.node);
+        if (to == UINT32_MAX) break;
         if (to == from.node) return UINT32_MAX;
-        if (!mnem__grammar_work_enter(w, (mnem__place){to, from.call}, &at)) break;
+        if (!mnem__grammar_work_enter(w, (mnem__place){to, from.call}, &at)) {
+            *exact = false;
+            break;
+        }
     }
     restart(walk);
     return room;
 }
 
+/* ---- tokens ---- */
+
+/* The states behind each byte of the token at hand. */
+typedef struct path {
+    uint8_t state[MNEM__GRAMMAR_TOKEN_BYTES + 1];
+    uint8_t byte[MNEM__GRAMMAR_TOKEN_BYTES];
+    uint32_t known; /* bytes that have states */
+    bool plain;     /* the token and all that share its first bytes are plain text */
+    uint32_t free;  /* bytes behind which any plain text may follow; 0: none */
+} path;
+
+static void allow(uint64_t *mask, const mnem__token_entry *e) {
+    mask[e->id / 64] |= UINT64_C(1) << e->id % 64;
+}
+
+/* Goes on to length, or to where a plain token is free; DEAD or FULL where that fails, with known
+ * bytes before. */
+static uint8_t go_on(mnem__mask_walk *walk, path *p, uint32_t length) {
+    uint8_t state = p->state[p->known];
+    p->free = 0;
+    for (; p->known < length && !p->free; p->known++) {
+        const uint8_t byte = p->byte[p->known];
+        uint8_t to = walk->to[state][byte];
+        if (to == UNKNOWN) to = find(walk, state, byte);
+        if (to >= FULL) return to;
+        state = p->state[p->known + 1] = to;
+        if (p->plain && is_free(walk, state)) p->free = p->known + 1;
+    }
+    return state;
+}
+
+/* A token for which the tables are too small, byte after byte. */
+static bool walk_alone(mnem__mask_walk *walk, const path *p, uint32_t length, uint32_t *failed) {
+    mnem__grammar_work *w = walk->work;
+    const uint64_t steps = w->steps;
+    mnem__grammar_work_load(w, walk->text);
+    w->steps = steps;
+    for (uint32_t i = 0; i < length; i++)
+        if (!mnem__grammar_work_step(w, i, p->byte[i])) {
+            *failed = i + 1;
+            return false;
+        }
+    return true;
+}
+
+/* Whether the token at hand is allowed; if not, *failed is how many of its bytes aren't. A bound
+ * that was passed is the work's status. */
+static bool reach(mnem__mask_walk *walk, path *p, uint32_t length, uint32_t *failed) {
+    mnem__grammar_work *w = walk->work;
+    for (int tries = 0; tries < 2; tries++) {
+        const uint8_t state = go_on(walk, p, length);
+        *failed = p->known + 1;
+        if (state != FULL || w->steps > w->steps_max) return state < FULL;
+        restart(walk);
+        p->known = 0;
+    }
+    p->free = 0;
+    const bool allowed = walk_alone(walk, p, length, failed);
+    if (w->status == MNEM_OK) restart(walk);
+    return allowed;
+}
+
+static mnem_status walk_list(mnem__mask_walk *walk, const mnem_token_set *tokens,
+                             const mnem__token_list *list, uint64_t *mask) {
+    path p = {.known = 0, .plain = list->mask};
+    uint32_t failed = UINT32_MAX;
+    for (uint32_t i = 0; i < list->count;) {
+        const mnem__token_entry *e = &list->entry[i];
+        if (e->shared >= failed) {
+            i = e->next;
+            continue;
+        }
+        failed = UINT32_MAX;
+        if (p.known > e->shared) p.known = e->shared;
+        for (uint32_t k = e->shared; k < e->length; k++) /* few: a call takes longer */
+            p.byte[k] = tokens->text[e->bytes + k - e->shared];
+        if (reach(walk, &p, e->length, &failed)) {
+            failed = UINT32_MAX;
+            allow(mask, e);
+        }
+        MNEM__TRY(walk->work->status);
+        i++;
+        for (; p.free && i < list->count && list->entry[i].shared >= p.free; i++)
+            allow(mask, &list->entry[i]);
+    }
+    return MNEM_OK;
+}
+
+/* The plain tokens of a list where so many characters may follow. */
+static mnem_status allow_plain(mnem__mask_walk *walk, const mnem_token_set *tokens,
+                               const mnem__token_list *list, uint32_t room, bool exact,
+                               uint64_t *mask) {
+    if (list->characters <= room)
+        for (uint32_t k = 0; k < tokens->mask_words; k++) mask[k] |= list->mask[k];
+    else if (exact)
+        for (uint32_t i = 0; i < list->count; i++) {
+            if (list->entry[i].characters <= room) allow(mask, &list->entry[i]);
+        }
+    else
+        return walk_list(walk, tokens, list, mask);
+    return MNEM_OK;
+}
+
 mnem_status mnem__mask_walk_all(mnem__mask_walk *walk, mnem__grammar_work *w, const uint32_t *text,
                                 const mnem_token_set *tokens, uint64_t *mask) {
-    const mnem__token_list *list = tokens->list;
+    bool exact;
     walk->work = w;
     walk->text = text;
     w->steps = 0;
     restart(walk);
-    const uint32_t room = plain_room(walk, list[MNEM__TOKENS_LONG].characters);
-    for (int i = 0; i < MNEM__TOKEN_LISTS; i++) {
-        if (list[i].mask && list[i].characters <= room)
-            for (uint32_t k = 0; k < tokens->mask_words; k++) mask[k] |= list[i].mask[k];
-        else
-            MNEM__TRY(walk_list(walk, tokens, &list[i], mask));
-    }
-    return MNEM_OK;
+    const uint32_t room = plain_room(walk, MNEM__LONG_CHARACTERS, &exact);
+    for (int i = 0; i < MNEM__TOKENS_OTHER; i++)
+        MNEM__TRY(allow_plain(walk, tokens, &tokens->list[i], room, exact, mask));
+    return walk_list(walk, tokens, &tokens->list[MNEM__TOKENS_OTHER], mask);
 }

@@ -8,6 +8,8 @@
  *       0      where the text stands                                      1, 1, dead, ?, ...
  *       1      ...
  *
+ * Behind a state that any plain text may follow (inside of a string) the tokens that are plain text
+ * are allowed without a walk, and so are those that fit where only so many characters may follow.
  * Two states are one where their places are the same, and so are the calls behind them. When a
  * table, or the work's room, is full it begins again with state 0. */
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_MASK_WALK_H
@@ -21,6 +23,7 @@ enum { MNEM__WALK_STATES = 250, MNEM__WALK_SLOTS = 512 };
 typedef struct mnem__walk_state {
     mnem__frame frame;
     uint32_t calls, edges, hash; /* where those that were made for it begin */
+    uint8_t is_free; /* whether any plain text may follow: 0: not asked yet, 1, 2: yes */
 } mnem__walk_state;
 
 typedef struct mnem__mask_walk {

@@ -53,7 +53,7 @@ static uint32_t plain_characters(mnem_text text) {
 }
 
 static int list_of(uint32_t characters) {
-    if (characters == UINT32_MAX) return MNEM__TOKENS_OTHER;
+    if (characters > MNEM__LONG_CHARACTERS) return MNEM__TOKENS_OTHER;
     return characters > MNEM__SHORT_CHARACTERS ? MNEM__TOKENS_LONG : MNEM__TOKENS_SHORT;
 }
 
@@ -89,8 +89,8 @@ static void fill_list(mnem_token_set *s, int which, const sort_key *key, const u
         const size_t n = shared_bytes(last, text);
         if (characters > l->characters) l->characters = characters;
         if (l->entry) {
-            l->entry[l->count] =
-                (mnem__token_entry){order[i], *bytes, 0, (uint8_t)n, (uint8_t)text.length};
+            l->entry[l->count] = (mnem__token_entry){
+                order[i], *bytes, 0, (uint8_t)n, (uint8_t)text.length, (uint8_t)characters};
             memcpy(s->text + *bytes, text.bytes + n, text.length - n);
         }
         if (l->mask) l->mask[order[i] / 64] |= UINT64_C(1) << order[i] % 64;

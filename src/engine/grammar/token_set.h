@@ -9,8 +9,8 @@
  * admits any text these are all allowed, without a walk, so they are lists of their own:
  *
  *     MNEM__TOKENS_SHORT   plain, up to MNEM__SHORT_CHARACTERS
- *     MNEM__TOKENS_LONG    plain, longer
- *     MNEM__TOKENS_OTHER   with quotes, backslashes, control characters or parts of characters */
+ *     MNEM__TOKENS_LONG    plain, up to MNEM__LONG_CHARACTERS
+ *     MNEM__TOKENS_OTHER   longer, or with quotes, backslashes, controls or parts of characters */
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_TOKEN_SET_H
 #define MNEM_SRC_ENGINE_GRAMMAR_TOKEN_SET_H
 
@@ -18,14 +18,14 @@
 #include "model/tokenizer/tokenizer_private.h"
 
 enum { MNEM__TOKENS_SHORT, MNEM__TOKENS_LONG, MNEM__TOKENS_OTHER, MNEM__TOKEN_LISTS };
-enum { MNEM__SHORT_CHARACTERS = 12 };
+enum { MNEM__SHORT_CHARACTERS = 12, MNEM__LONG_CHARACTERS = 32 };
 
 /* What a token has more than it shares with the one before it lies behind that one's. */
 typedef struct mnem__token_entry {
-    uint32_t id, bytes; /* bytes: where they begin in text */
-    uint32_t next;      /* the first behind this one that shares less; count: none */
-    uint8_t shared;     /* bytes that it begins with as the one before it does */
-    uint8_t length;
+    uint32_t id, bytes;         /* bytes: where they begin in text */
+    uint32_t next;              /* the first behind this one that shares less; count: none */
+    uint8_t shared;             /* bytes that it begins with as the one before it does */
+    uint8_t length, characters; /* characters: of plain ones */
 } mnem__token_entry;
 
 typedef struct mnem__token_list {

@@ -133,6 +133,9 @@ static void a_mask_of_counted_text_is_right(void **state) {
     expect_masks("root ::= \"\\\"\" [a-z\\u0080-\\U0010FFFF]* \"\\\"\"", NULL, begins, 5);
     expect_masks("root ::= \"\\\"\" ([^\"\\\\\\x00-\\x1f]* | [a-z]{0,9} \"\\\\n\") \"\\\"\"", NULL,
                  begins, 5);
+    expect_masks("root ::= \"\\\"\" (a? \"b\" a* | [\\u0100-\\u0fff] a* | [c-z]{0,3}) \"\\\"\"\n"
+                 "a ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" \"n\"",
+                 NULL, begins, 4);
 }
 
 /* A text that stands at any of 2^9 sets of places: more than the tables of a walk have states. */

@@ -28,6 +28,12 @@ uint64_t mnem__draft_bytes_used(const mnem__draft *d) {
            (uint64_t)d->rules_room * sizeof *d->start;
 }
 
+void mnem__draft_cut(mnem__draft *d, uint32_t nodes, uint32_t edges) {
+    d->nodes = nodes;
+    d->edges = edges;
+    memset(d->kept, 0, sizeof d->kept);
+}
+
 static bool fail(mnem__draft *d, mnem_status status) {
     if (d->status == MNEM_OK) d->status = status;
     return false;
@@ -217,9 +223,11 @@ static void take_ranges(class_writer *w, const mnem__range *range, uint32_t n) {
     }
 }
 
-void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
-    class_writer w = {.d = d};
-    edge_list list = {.count = 0};
+static void write_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
+    class_writer w;
+    edge_list list;
+    w.d = d;
+    w.n = w.whole[0] = w.whole[1] = w.whole[2] = list.count = 0;
     take_ranges(&w, range, n);
     const uint32_t jump = put(d, MNEM__DRAFT_JUMP, 1, 0), edges = d->edges;
     write_leads(&w, &list, 0, 0x7F, 1);
@@ -232,6 +240,41 @@ void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
     for (uint32_t i = jump + 1; i < d->nodes; i++)
         for (int32_t e = d->node[i].x; e < d->node[i].x + d->node[i].y; e++)
             if ((uint32_t)e >= edges && d->edge[e].to == OUT) d->edge[e].to = far(i, d->nodes);
+}
+
+/* Returns where the copy begins. */
+static uint32_t copy(mnem__draft *d, uint32_t from, uint32_t size) {
+    const uint32_t at = d->nodes;
+    for (uint32_t i = 0; i < size && d->status == MNEM_OK; i++) {
+        const mnem__draft_node n = d->node[from + i];
+        put(d, (mnem__draft_op)n.op, n.x, n.y);
+    }
+    return at;
+}
+
+/* Where a class is kept, or goes. */
+static mnem__kept_class *place_of(mnem__draft *d, const mnem__range *range, uint32_t n) {
+    uint32_t hash = n;
+    for (uint32_t i = 0; i < n; i++)
+        hash = (hash ^ range[i].low ^ range[i].high << 11) * UINT32_C(2654435761);
+    return &d->kept[hash >> 28];
+}
+
+void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
+    if (n > MNEM__KEPT_RANGES) {
+        write_class(d, range, n);
+        return;
+    }
+    mnem__kept_class *kept = place_of(d, range, n);
+    const size_t bytes = n * sizeof *range;
+    if (kept->size && kept->ranges == n && (n == 0 || memcmp(kept->range, range, bytes) == 0)) {
+        copy(d, kept->first, kept->size);
+        return;
+    }
+    const uint32_t first = d->nodes;
+    write_class(d, range, n);
+    *kept = (mnem__kept_class){.ranges = n, .first = first, .size = d->nodes - first};
+    if (n) memcpy(kept->range, range, bytes);
 }
 
 void mnem__draft_letters(mnem__draft *d, const char *pairs) {
@@ -285,16 +328,6 @@ void mnem__draft_land(mnem__draft *d, uint32_t at) {
 
 uint32_t mnem__draft_item(mnem__draft *d) {
     return put(d, MNEM__DRAFT_JUMP, 1, 0);
-}
-
-/* Returns where the copy begins. */
-static uint32_t copy(mnem__draft *d, uint32_t from, uint32_t size) {
-    const uint32_t at = d->nodes;
-    for (uint32_t i = 0; i < size && d->status == MNEM_OK; i++) {
-        const mnem__draft_node n = d->node[from + i];
-        put(d, (mnem__draft_op)n.op, n.x, n.y);
-    }
-    return at;
 }
 
 /* Makes a rule of the item, and a call the item. */

@@ -36,6 +36,18 @@ typedef struct mnem__edge {
 
 enum { MNEM__SHARED_RULES = 32 };
 
+/* Of characters, both included. */
+typedef struct mnem__range {
+    uint32_t low, high;
+} mnem__range;
+
+/* A class that was written, so that the same one is a copy: its nodes [first, first + size). */
+enum { MNEM__KEPT_CLASSES = 16, MNEM__KEPT_RANGES = 12 };
+typedef struct mnem__kept_class {
+    mnem__range range[MNEM__KEPT_RANGES];
+    uint32_t ranges, first, size; /* size 0: none here */
+} mnem__kept_class;
+
 typedef struct mnem__draft {
     mnem__draft_node *node;
     mnem__edge *edge;
@@ -45,6 +57,7 @@ typedef struct mnem__draft {
     uint64_t bytes_max;                  /* of all */
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
+    mnem__kept_class kept[MNEM__KEPT_CLASSES]; /* by their ranges */
     bool flat; /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;
@@ -58,6 +71,9 @@ uint32_t mnem__draft_rule(mnem__draft *draft);
 void mnem__draft_begin(mnem__draft *draft, uint32_t rule);
 void mnem__draft_end(mnem__draft *draft);
 
+/* What was written behind so many nodes and edges is taken back. */
+void mnem__draft_cut(mnem__draft *draft, uint32_t nodes, uint32_t edges);
+
 /* A node as it is, and an edge of the last one; returns which it is. */
 uint32_t mnem__draft_node_put(mnem__draft *draft, mnem__draft_op op, int32_t x, int32_t y);
 void mnem__draft_edge_put(mnem__draft *draft, mnem__edge edge);
@@ -65,10 +81,6 @@ void mnem__draft_edge_put(mnem__draft *draft, mnem__edge edge);
 void mnem__draft_text(mnem__draft *draft, const char *bytes, size_t n);
 void mnem__draft_call(mnem__draft *draft, uint32_t rule);
 
-/* Of characters, both included. */
-typedef struct mnem__range {
-    uint32_t low, high;
-} mnem__range;
 enum {
     MNEM__CHARACTER_MAX = 0x10FFFF,
     MNEM__RANGES_MAX = 1024 /* of a class */

@@ -273,8 +273,7 @@ bool mnem__language_write(mnem__language *l, bool *any) {
     for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++)
         fits = write_state(l, at, any);
     if (!fits) { /* what was written is taken back */
-        d->nodes = base;
-        d->edges = edges;
+        mnem__draft_cut(d, base, edges);
         return l->s->status == MNEM_OK &&
                mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
                                  "these patterns, lengths and names are too large together");
