@@ -111,8 +111,8 @@ FILTER(truncate) {
     const int64_t leeway = leeway_given ? mnem__argument_int(t, a[3], 5, "truncate") : 5;
     const int64_t left = most - mnem__any_length(end);
     if (left < 0 || leeway < 0) mnem__template_refuse(t, "truncate: too short");
+    if (mnem__any_length(in) >= 0 && mnem__any_length(in) - leeway <= most) return in;
     in = mnem__argument_text(t, in, "", "truncate");
-    if (mnem__any_length(in) - leeway <= most) return in;
     in.length = (uint32_t)mnem__char_offset(in.text, in.length, (size_t)left);
     const char *space = kill_words ? NULL : mnem__text_search(t, in, mnem__any_word(" "), true);
     if (space) in.length = (uint32_t)(space - in.text);

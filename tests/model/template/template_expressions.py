@@ -126,6 +126,7 @@ TEXTS = {
 {{ ['日本語テキスト'[2:4], '日本語テキスト'[::-1], 'é🙂x'[1], 'é🙂x'[-1], 'é🙂x'[1:], 'e\u0301'[0]] }}
 {{ [xs[1:], xs[::-1], xs[:99], xs[-2:], xs[none:2], xs[0:0], (1, 2, 3)[1:], (1, 2, 3)[::-1], range(10)[2:8:3] | list, range(10)[::-1] | list, range(5)[-1]] }}
 {{ 'hello'[::0] }}
+{{ [range(4)[5:-100], range(4)[-1:-2:2], range(9)[::100], range(0, 9, 2)[1:3], range(9)[::-2], range(9)[7:2:-100]] }}
 {{ d[1:] }}
 {{ 5[0] is defined }} {{ none[0] is defined }} {{ 'abc'[7] is defined }} {{ xs[9] is defined }} {{ xs['a'] is defined }} {{ d[0] is defined }} {{ d.a[0] }} {{ d['n'].k[-1] }}
 {{ xs[true] }} {{ xs[1.0] is defined }} {{ 'abc'[b] }} {{ xs[n - 7] }} {{ xs[xs[1]] }} {{ m[0]['ro' ~ 'le'] }} {{ m[-1].n is defined }} {{ (m | first).role }}
@@ -172,6 +173,9 @@ TEXTS = {
 {{ 'abc' | upper | lower | title | reverse | list | join('.') | length }}
 {{ xs | upper(1) }}
 {{ xs | join(1, 2, 3) }}
+{{ xs | truncate(5) }} {{ d | truncate(3) }}
+{% set a = d | fromjson if d is string else d %}{% for k, v in a|items %}{{ k }}={{ v | tojson(ensure_ascii=False) | safe if v is mapping or (v is sequence and v is not string) else v | string }};{% endfor %}
+{{ s | fromjson if s is mapping else '-' }}{% if s is mapping %}{{ s | fromjson | nosuch(1) is nosuch }}{% include 'a' %}{% endif %}
 {{ 1 | nosuch if false else 2 }} {{ 'a' if true else ('b' | nosuch) }}
 """,
     "tests": r"""
@@ -307,6 +311,8 @@ a {%- if true %} b {% endif -%} c
 {{ xs | map(attribute='a.b') | list }}
 {{ [none] | map(attribute='a.b') | list }}
 {{ 'a' in none }}
+{{ [1] in d.keys() }}
+{{ [1] in d }}
 {{ 1 in 'abc' }}
 {{ none + 'a' }}
 {{ {} < {} }}
