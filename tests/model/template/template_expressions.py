@@ -173,6 +173,8 @@ TEXTS = {
 {{ 'abc' | upper | lower | title | reverse | list | join('.') | length }}
 {{ xs | upper(1) }}
 {{ xs | join(1, 2, 3) }}
+{{ [[1, 2]] | map(attribute='１') | list }} {{ [[1, 2]] | map(attribute=0) | list }} {{ [[[5, 6]]] | map(attribute='0.1') | first }} {{ [{'²a': 3}] | map(attribute='²a') | list }}
+{{ [[1, 2, 3]] | map(attribute='²') | list }}
 {{ xs | truncate(5) }} {{ d | truncate(3) }}
 {% set a = d | fromjson if d is string else d %}{% for k, v in a|items %}{{ k }}={{ v | tojson(ensure_ascii=False) | safe if v is mapping or (v is sequence and v is not string) else v | string }};{% endfor %}
 {{ s | fromjson if s is mapping else '-' }}{% if s is mapping %}{{ s | fromjson | nosuch(1) is nosuch }}{% include 'a' %}{% endif %}
