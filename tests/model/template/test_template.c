@@ -186,11 +186,12 @@ static void names_are_looked_up_when_they_are_used(void **state) {
         "{{ x or (x | fromjson) }}{{ 0 and x is notest }}",
         "{% for y in [] %}{{ y | fromjson(1)(2) }}{% endfor %}",
         "{% macro m() %}{{ 1 | fromjson }}{% include x %}{% endmacro %}",
-        "{% if not x %}{% include 'a' ignore missing with context %}{% import 'a' as b %}"
-        "{% from 'a' import b, c as d without context %}{% extends 'a' %}{{ 1 | random }}{% endif "
-        "%}",
-        "{% if x %}{% else %}{% filter fromjson %}{% endfilter %}{% set y | fromjson %}{% endset %}"
-        "{{ [1] | map('fromjson') | list }}{% endif %}",
+        "{% if not x %}{% include 'a' ignore missing with context %}{% endif %}",
+        "{% if not x %}{% import 'a' as b %}{% extends 'a' %}{{ 1 | random }}{% endif %}",
+        "{% if not x %}{% from 'a' import b, c as d without context %}{% endif %}",
+        "{% if x %}{% else %}{% filter fromjson %}{% endfilter %}{% endif %}",
+        "{% if x %}{% else %}{% set y | fromjson %}{% endset %}{% endif %}",
+        "{% if x %}{% else %}{{ [1] | map('fromjson') | list }}{% endif %}",
     };
     static const char *const wrong[] = {"{% include %}",         "{% include 'a' ignore %}",
                                         "{% import 'a' %}",      "{% from 'a' import %}",
