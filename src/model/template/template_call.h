@@ -86,19 +86,12 @@ _Noreturn void mnem__template_undefined(mnem_template *t, mnem__any a);
 
 mnem__any mnem__text_strip(mnem_template *t, mnem__any text, mnem__any chars, bool before,
                            bool behind);
-mnem__any mnem__text_lower(mnem_template *t, mnem__any text);
-mnem__any mnem__text_upper(mnem_template *t, mnem__any text);
-mnem__any mnem__text_capitalize(mnem_template *t, mnem__any text);
-mnem__any mnem__text_title(mnem_template *t, mnem__any text);
-mnem__any mnem__text_swapcase(mnem_template *t, mnem__any text);
-mnem__any mnem__text_casefold(mnem_template *t, mnem__any text);
-/* As the filter title has it: the method takes a letter behind an apostrophe for a word's first. */
-mnem__any mnem__text_title_words(mnem_template *t, mnem__any text);
 /* count < 0: all of them. */
 mnem__any mnem__text_replace(mnem_template *t, mnem__any text, mnem__any old, mnem__any new_text,
                              int64_t count);
 mnem__any mnem__text_lines(mnem_template *t, mnem__any text, bool keep_ends);
 mnem__any mnem__text_center(mnem_template *t, mnem__any text, int64_t width, mnem__any fill);
+mnem__any mnem__text_expand_tabs(mnem_template *t, mnem__any text, int64_t width);
 /* At white space, at most `most` times (below 0: everywhere), from the end where right. */
 mnem__any mnem__text_split_space(mnem_template *t, mnem__any text, int64_t most, bool right);
 mnem__any mnem__text_split(mnem_template *t, mnem__any text, mnem__any by, int64_t most,

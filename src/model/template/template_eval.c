@@ -77,8 +77,20 @@ void mnem__template_assign(mnem_template *t, const mnem__node *target, mnem__any
 
 /* ---- attributes and items ---- */
 
+static mnem__any macro_field(mnem_template *t, const mnem__macro_code *code, mnem__any name) {
+    if (mnem__any_says(name, "name") && mnem__is_given(code->name)) return code->name;
+    if (mnem__any_says(name, "catch_kwargs")) return mnem__any_bool(code->kwargs);
+    if (mnem__any_says(name, "catch_varargs")) return mnem__any_bool(code->varargs);
+    if (mnem__any_says(name, "caller")) return mnem__any_bool(code->caller);
+    if (!mnem__any_says(name, "arguments")) return mnem__any_of(MNEM__ANY_MISSING);
+    const mnem__any names = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
+    for (const mnem__node *n = code->parameters; n; n = n->next)
+        mnem__any_list_add(t, names.list, n->value);
+    return names;
+}
+
 mnem__any mnem__template_field(mnem_template *t, mnem__any a, mnem__any name) {
-    mnem__any *value;
+    mnem__any *value, field;
     switch (a.kind) {
     case MNEM__ANY_LOOP: return mnem__loop_field(t, a, name);
     case MNEM__ANY_CYCLER: return mnem__cycler_field(t, a, name);
@@ -86,8 +98,8 @@ mnem__any mnem__template_field(mnem_template *t, mnem__any a, mnem__any name) {
         value = mnem__any_dict_find(t, a.dict, name);
         return value ? *value : mnem__any_of(MNEM__ANY_MISSING);
     case MNEM__ANY_MACRO:
-        if (mnem__any_says(name, "name") && mnem__is_given(a.macro->code->name))
-            return a.macro->code->name;
+        field = macro_field(t, a.macro->code, name);
+        if (mnem__is_given(field)) return field;
         break;
     case MNEM__ANY_TUPLE:
         if (a.flag == MNEM__TUPLE_GROUP && mnem__any_says(name, "grouper")) return a.list->items[0];

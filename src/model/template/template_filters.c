@@ -111,29 +111,45 @@ FILTER(truncate) {
     const int64_t leeway = leeway_given ? mnem__argument_int(t, a[3], 5, "truncate") : 5;
     const int64_t left = most - mnem__any_length(end);
     if (left < 0 || leeway < 0) mnem__template_refuse(t, "truncate: too short");
+    if (mnem__any_length(in) >= 0 && mnem__any_length(in) - leeway <= most) return in;
     in = mnem__argument_text(t, in, "", "truncate");
-    if (mnem__any_length(in) - leeway <= most) return in;
     in.length = (uint32_t)mnem__char_offset(in.text, in.length, (size_t)left);
     const char *space = kill_words ? NULL : mnem__text_search(t, in, mnem__any_word(" "), true);
     if (space) in.length = (uint32_t)(space - in.text);
     return mnem__template_join(t, in, end);
 }
 
-FILTER(urlencode) {
+/* A value for a URL: in its query a space is a plus, and a slash is no part of a path. */
+static void put_quoted(mnem_template *t, mnem__any in, bool query) {
     static const char digits[] = "0123456789ABCDEF";
-    UNUSED(a), UNUSED(more);
-    const size_t mark = t->out_bytes;
-    if (!mnem__any_is(in, MNEM__ANY_TEXT) && mnem__any_iterable(in))
-        mnem__template_fail(t, MNEM_UNSUPPORTED, "urlencode of a %s is not supported",
-                            mnem__any_type(in));
-    in = mnem__template_str(t, in);
-    for (uint32_t i = 0; i < in.length; i++) {
-        const unsigned char c = (unsigned char)in.text[i];
+    const mnem__any text = mnem__template_str(t, in);
+    for (uint32_t i = 0; i < text.length; i++) {
+        const unsigned char c = (unsigned char)text.text[i];
         const char code[] = {'%', digits[c / 16], digits[c % 16]};
         const bool plain = (c >= '0' && c <= '9') ||
                            ((c | 32) >= 'a' && (c | 32) <= 'z' && c < 128) ||
-                           (c && strchr("_.-~/", c));
-        mnem__template_put(t, plain ? in.text + i : code, plain ? 1 : 3);
+                           (c && strchr(query ? "_.-~" : "_.-~/", c));
+        if (query && c == ' ')
+            mnem__template_puts(t, "+");
+        else
+            mnem__template_put(t, plain ? text.text + i : code, plain ? 1 : 3);
+    }
+}
+
+FILTER(urlencode) {
+    UNUSED(a), UNUSED(more);
+    const bool one = mnem__any_is(in, MNEM__ANY_TEXT) || !mnem__any_iterable(in);
+    if (mnem__any_is(in, MNEM__ANY_DICT)) in = mnem__any_view_make(t, in.dict, MNEM__VIEW_ITEMS);
+    const mnem__any_list *pairs = one ? NULL : mnem__any_items(t, in);
+    const size_t mark = t->out_bytes;
+    if (one) put_quoted(t, in, false);
+    for (uint32_t i = 0; pairs && i < pairs->count; i++) {
+        const mnem__any_list *pair = mnem__any_items(t, pairs->items[i]);
+        if (pair->count != 2) mnem__template_refuse(t, "urlencode: %u values for 2", pair->count);
+        if (i > 0) mnem__template_puts(t, "&");
+        put_quoted(t, pair->items[0], true);
+        mnem__template_puts(t, "=");
+        put_quoted(t, pair->items[1], true);
     }
     return mnem__template_cut(t, mark);
 }
@@ -240,6 +256,31 @@ FILTER(round) {
     return mnem__any_whole(in) ? mnem__any_int((int64_t)f) : mnem__any_float(f);
 }
 
+FILTER(filesizeformat) {
+    UNUSED(more);
+    static const char prefixes[] = "kMGTPEZY";
+    const bool binary = mnem__argument_bool(a[0], false);
+    const double base = binary ? 1024 : 1000;
+    double bytes, unit = base * base;
+    char text[400];
+    if (!float_of(t, in, &bytes))
+        mnem__template_refuse(t, "filesizeformat: a %s is no number", mnem__any_type(in));
+    if (bytes == 1) return mnem__any_word("1 Byte");
+    if (bytes < base && !(fabs(bytes) < 1e18))
+        mnem__template_refuse(t, "filesizeformat: a number passes 64 bits");
+    if (bytes < base)
+        snprintf(text, sizeof text, "%lld Bytes", (long long)bytes);
+    else {
+        const char *prefix = prefixes;
+        for (; prefix[1] && !(bytes < unit); prefix++) unit *= base;
+        snprintf(text, sizeof text, "%.1f %c%sB", base * bytes / unit,
+                 binary && *prefix == 'k' ? 'K' : *prefix, binary ? "i" : "");
+    }
+    const size_t mark = t->out_bytes;
+    mnem__template_puts(t, text);
+    return mnem__template_cut(t, mark);
+}
+
 /* ---- single values ---- */
 
 FILTER(default) {
@@ -303,7 +344,7 @@ static const mnem__function filters[] = {
     {"default", "default_value boolean", 0, filter_default},
     {"e", "", 0, filter_escape},
     {"escape", "", 0, filter_escape},
-    {"filesizeformat", NULL, 0, NULL},
+    {"filesizeformat", "binary", 0, filter_filesizeformat},
     {"float", "default", 0, filter_float},
     {"forceescape", "", 0, filter_forceescape},
     {"format", "*", 0, filter_format},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/template/template_call.h"
+#include "model/values/template_chars.h"
 
 #define FILTER(name)                                                                               \
     static mnem__any filter_##name(mnem_template *t, mnem__any in, const mnem__any *a,             \
@@ -28,9 +29,13 @@ static bool is_nothing(mnem__any a) {
 /* "12" as a number, as it picks an item; other parts as they are. */
 static mnem__any path_part(mnem_template *t, mnem__any part) {
     mnem__any number = mnem__any_int(0);
-    for (uint32_t i = 0; i < part.length; i++)
-        if (part.text[i] < '0' || part.text[i] > '9') return part;
-    return part.length && mnem__template_read_int(t, part, 10, &number.i) ? number : part;
+    if (part.length == 0) return part;
+    for (size_t at = 0; at < part.length;)
+        if (!mnem__char_is_digit(mnem__char_next(part.text, &at))) return part;
+    if (!mnem__template_read_int(t, part, 10, &number.i)) /* a superscript is no number, as there */
+        mnem__template_refuse(t, "'%.*s' is no number", (int)(part.length < 40 ? part.length : 40),
+                              part.text);
+    return number;
 }
 
 /* What path names in item; path NONE: item itself. */

@@ -1,6 +1,7 @@
 /* template_methods.c: Python's methods of str, dict and list.
  *
  * What changes a list or a dict is known too: the sandbox hides it, so that it is undefined. */
+#include <math.h>
 #include <string.h>
 
 #include "model/template/template_call.h"
@@ -212,6 +213,16 @@ METHOD(str_format) {
     UNUSED(a);
     return mnem__text_format(t, self, more);
 }
+METHOD(str_format_map) {
+    UNUSED(more);
+    if (!mnem__any_is(a[0], MNEM__ANY_DICT))
+        mnem__template_refuse(t, "format_map(): a %s is no dict", mnem__any_type(a[0]));
+    return mnem__text_format(t, self, &(mnem__arguments){.named = a[0].dict});
+}
+METHOD(str_expandtabs) {
+    UNUSED(more);
+    return mnem__text_expand_tabs(t, self, mnem__argument_int(t, a[0], 8, "expandtabs()"));
+}
 
 static mnem__any fill_of(mnem_template *t, mnem__any a) {
     const mnem__any fill = mnem__argument_text(t, a, " ", "fill");
@@ -365,6 +376,19 @@ METHOD(list_index) {
     mnem__template_refuse(t, "index(): it isn't there");
 }
 
+/* ---- numbers ---- */
+
+METHOD(int_bit_length) {
+    UNUSED(t), UNUSED(a), UNUSED(more);
+    int64_t bits = 0;
+    for (uint64_t u = self.i < 0 ? 0 - (uint64_t)self.i : (uint64_t)self.i; u; u >>= 1) bits++;
+    return mnem__any_int(bits);
+}
+METHOD(float_is_integer) {
+    UNUSED(t), UNUSED(a), UNUSED(more);
+    return mnem__any_bool(isfinite(self.f) && self.f == floor(self.f));
+}
+
 /* ---- tables ---- */
 
 static const mnem__method methods[] = {
@@ -400,6 +424,8 @@ static const mnem__method methods[] = {
     STR(replace, "old new count", 2),
     STR(join, "iterable", 1),
     STR(format, "*", 0),
+    STR(format_map, "mapping", 1),
+    STR(expandtabs, "tabsize", 0),
     STR(center, "width fillchar", 1),
     STR(ljust, "width fillchar", 1),
     STR(rjust, "width fillchar", 1),
@@ -418,8 +444,6 @@ static const mnem__method methods[] = {
     STR(istitle, "", 0),
 #undef STR
     {MNEM__ANY_TEXT, {"encode", NULL, 0, NULL}},
-    {MNEM__ANY_TEXT, {"expandtabs", NULL, 0, NULL}},
-    {MNEM__ANY_TEXT, {"format_map", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"maketrans", NULL, 0, NULL}},
     {MNEM__ANY_TEXT, {"translate", NULL, 0, NULL}},
     {MNEM__ANY_DICT, {"get", "key default", 1, dict_get}},
@@ -435,6 +459,9 @@ static const mnem__method methods[] = {
     {MNEM__ANY_TUPLE, {"index", "value", 1, list_index}},
     {MNEM__ANY_RANGE, {"count", "value", 1, list_count}},
     {MNEM__ANY_RANGE, {"index", "value", 1, list_index}},
+    {MNEM__ANY_INT, {"bit_length", "", 0, int_bit_length}},
+    {MNEM__ANY_BOOL, {"bit_length", "", 0, int_bit_length}},
+    {MNEM__ANY_FLOAT, {"is_integer", "", 0, float_is_integer}},
 };
 
 /* What changes its self, which the sandbox hides. */

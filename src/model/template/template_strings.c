@@ -118,6 +118,23 @@ mnem__any mnem__text_center(mnem_template *t, mnem__any text, int64_t width, mne
     return mnem__template_cut(t, mark);
 }
 
+mnem__any mnem__text_expand_tabs(mnem_template *t, mnem__any text, int64_t width) {
+    const size_t mark = t->out_bytes;
+    int64_t column = 0;
+    for (size_t at = 0; at < text.length;) {
+        const char c = text.text[at];
+        const size_t n = mnem__char_bytes(c);
+        const int64_t spaces = width > 0 ? width - column % width : 0;
+        if (c == '\t')
+            put_times(t, mnem__any_word(" "), spaces);
+        else
+            mnem__template_put(t, text.text + at, n);
+        column = c == '\n' || c == '\r' ? 0 : c == '\t' ? 0 : column + 1;
+        at += n;
+    }
+    return mnem__template_cut(t, mark);
+}
+
 /* ---- splitting ---- */
 
 static void reverse(mnem__any_list *list) {

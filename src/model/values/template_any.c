@@ -285,11 +285,16 @@ static int64_t slice_end(mnem_template *t, mnem__any bound, int64_t n, bool back
     return i >= n ? (back ? n - 1 : n) : i;
 }
 
+/* step: as it was given, since a range shows it. */
 static mnem__any slice_range(mnem_template *t, const mnem__any_range *r, int64_t start,
-                             int64_t step, int64_t count) {
+                             int64_t stop, int64_t step, int64_t count) {
     mnem__any_range *range = mnem__template_take(t, sizeof *range);
-    *range = (mnem__any_range){r->start + start * r->step, 0, r->step * step, count};
-    range->stop = range->start + count * range->step;
+    int64_t way;
+    *range = (mnem__any_range){r->start + start * r->step, 0, 0, count};
+    if (__builtin_mul_overflow(stop, r->step, &way) ||
+        __builtin_add_overflow(r->start, way, &range->stop) ||
+        __builtin_mul_overflow(r->step, step, &range->step))
+        mnem__template_refuse(t, "a range passes 64 bits");
     return (mnem__any){.kind = MNEM__ANY_RANGE, .range = range};
 }
 
@@ -321,6 +326,7 @@ mnem__any mnem__any_slice(mnem_template *t, mnem__any a, const mnem__any bounds[
     else if (!mnem__any_is(bounds[2], MNEM__ANY_NONE))
         mnem__template_refuse(t, "a slice can't step by a %s", mnem__any_type(bounds[2]));
     if (step == 0) mnem__template_refuse(t, "a slice can't step by 0");
+    const int64_t given = step;
     if (step > n) step = n + 1; /* the first one only, as any larger step */
     if (step < -n) step = -n - 1;
     const int64_t start = slice_end(t, bounds[0], n, step < 0, true);
@@ -328,7 +334,7 @@ mnem__any mnem__any_slice(mnem_template *t, mnem__any a, const mnem__any bounds[
     int64_t count = 0;
     if (step > 0 && stop > start) count = (stop - start - 1) / step + 1;
     if (step < 0 && stop < start) count = (start - stop - 1) / -step + 1;
-    if (mnem__any_is(a, MNEM__ANY_RANGE)) return slice_range(t, a.range, start, step, count);
+    if (mnem__any_is(a, MNEM__ANY_RANGE)) return slice_range(t, a.range, start, stop, given, count);
     if (mnem__any_is(a, MNEM__ANY_TEXT)) return slice_text(t, a, start, step, count);
     const mnem__any slice = mnem__any_list_make(t, (mnem__any_kind)a.kind, (size_t)count);
     for (int64_t i = 0; i < count; i++)

@@ -111,6 +111,8 @@ static bool contains_text(mnem_template *t, mnem__any all, mnem__any one) {
 bool mnem__any_contains(mnem_template *t, mnem__any all, mnem__any one) {
     if (mnem__any_is(all, MNEM__ANY_TEXT)) return contains_text(t, all, one);
     if (mnem__any_is(all, MNEM__ANY_DICT)) return mnem__any_dict_find(t, all.dict, one);
+    if (mnem__any_is(all, MNEM__ANY_VIEW) && all.view->of == MNEM__VIEW_KEYS)
+        return mnem__any_dict_find(t, all.view->dict, one); /* which refuses what isn't hashable */
     const mnem__any_list *list = mnem__any_items(t, all);
     mnem__template_step(t, list->count);
     for (uint32_t i = 0; i < list->count; i++)

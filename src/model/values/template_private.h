@@ -3,12 +3,13 @@
  *   values/
  *     template_memory                        bytes, steps, the output, how a rendering ends early
  *     template_chars                         characters: classes, upper and lower case
- *     template_any, _compare, _text          values; their order; how they are written
+ *     template_any, _compare, _text, _cases  values; their order; how they are written
  *     template_json, template_tojson         values from JSON and to it
  *   template/
  *     template_lex, template_expression, template_parse       text -> nodes
  *     template_bind                          arguments to parameters
- *     template_strings, _methods, _format, _date, _filters, _list_filters, _tests, _globals
+ *     template_spec, _percent, _format       values in texts by '%5d' and '{:5}'
+ *     template_strings, _methods, _date, _filters, _list_filters, _tests, _globals
  *                                            what templates call
  *     template_operators, _eval, _loop, _run                  nodes -> output
  *     template_encode                        control tokens in what is given; text -> tokens
@@ -108,6 +109,17 @@ mnem__any mnem__template_str(mnem_template *t, mnem__any a);
 /* Python's float(text) and int(text, base): false where it isn't one. */
 bool mnem__template_read_float(mnem_template *t, mnem__any text, double *f);
 bool mnem__template_read_int(mnem_template *t, mnem__any text, int64_t base, int64_t *i);
+
+/* ---- texts in another case ---- */
+
+mnem__any mnem__text_lower(mnem_template *t, mnem__any text);
+mnem__any mnem__text_upper(mnem_template *t, mnem__any text);
+mnem__any mnem__text_capitalize(mnem_template *t, mnem__any text);
+mnem__any mnem__text_title(mnem_template *t, mnem__any text);
+mnem__any mnem__text_swapcase(mnem_template *t, mnem__any text);
+mnem__any mnem__text_casefold(mnem_template *t, mnem__any text);
+/* As the filter title has it: the method takes a letter behind an apostrophe for a word's first. */
+mnem__any mnem__text_title_words(mnem_template *t, mnem__any text);
 
 /* ---- JSON ---- */
 

@@ -1,6 +1,8 @@
 """template_cases.py: a small template for each thing that the language has. Their results are Python's
 (template_jinja.py vectors) and stored in tests/data/templates/cases.jsonl."""
 
+import template_expressions
+
 D = {"d": {"b": 2, "a": "x", "C": None, "items": [1], "n": {"k": [True, 1.0]}}, "xs": [3, 1, 2], "s": "a,B;c a",
      "people": [{"name": "Ann", "age": 30, "role": "user"}, {"name": "bob", "age": 25, "role": "tool"},
                 {"name": "Cy", "role": "user"}], "z": None, "u": "ÀÉ straße 日本 🙂", "f": 2.5}
@@ -145,3 +147,5 @@ case("recursion", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")
 case("reasoning", "{% for m in messages %}{{ m | tojson }}{% endfor %}", {}, messages=[{"role": "assistant", "content": "x", "thinking": "t"}, {"role": "user", "content": "y", "reasoning": None}])
 case("inputs", "{{ bos_token }}{{ eos_token }}{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ messages is defined }}", {}, bos="<s>", eos="</s>", add_generation_prompt=True)
 case("tools", "{% for t in tools %}{{ t.function.name }}{{ t | tojson(indent=1) }}{% endfor %}", {}, tools=[{"type": "function", "function": {"name": "f", "parameters": {"p": {"type": ["a", None]}}}}])
+for about, text in template_expressions.all_cases():
+    case(about, text, template_expressions.V)

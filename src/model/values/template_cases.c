@@ -3,8 +3,8 @@
  * that ends a word. Cost: linear: between two sigmas each character is looked at twice at most. */
 #include <string.h>
 
-#include "model/template/template_call.h"
 #include "model/values/template_chars.h"
+#include "model/values/template_private.h"
 
 enum { SIGMA = 0x3A3, FINAL_SIGMA = 0x3C2 };
 
