@@ -247,8 +247,8 @@ typedef struct mnem_convert_options {
     mnem_progress progress;                                               /* bytes read */
     void (*on_report)(void *context, const mnem_quantize_report *report); /* a tensor is done */
     void *context;                                                        /* of on_report */
-    /* NULL, or the process' ledger: what converting takes is held against its budget before the file
-     * is begun, and its preparing ends. */
+    /* NULL, or the process' ledger: what converting takes is held against its budget before the
+     * file is begun, and its preparing ends. */
     struct mnem_ledger *ledger;
     uint64_t *needed_bytes; /* NULL, or set to the least budget; 0 where it isn't known */
 } mnem_convert_options;
