@@ -256,7 +256,8 @@ typedef struct mnem_convert_options {
  * tokenizer.json or tokenizer.model) as a GGUF file: tensors and keys as llama.cpp's converter
  * writes them. Streams as quantizing does; memory grows with the vocabulary only. `to` appears when
  * it is whole. MNEM_OVER_BUDGET: nothing was written. MNEM_UNSUPPORTED names what isn't supported:
- * class, pickled or quantized weights, a tensor, the pre-tokenizer; MNEM_BAD_FILE the file and the member that lie. MNEM_CANCELLED. */
+ * class, pickled or quantized weights, a tensor, the pre-tokenizer; MNEM_BAD_FILE the file and the
+ * member that lie. MNEM_CANCELLED. */
 mnem_status mnem_convert_folder(const char *folder, const char *to,
                                 const mnem_convert_options *options);
 
