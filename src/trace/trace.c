@@ -96,6 +96,7 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
     MNEM__TRY(path_set(trace, options->path));
     trace->reserve = mnem__alloc("trace", reserve_bytes(s));
     if (!trace->reserve) return mnem__heap_status();
+    mnem__pages_touch(trace->reserve, reserve_bytes(s));
     MNEM__TRY(mnem__trace_spill_open(trace));
     trace->places_most = UINT64_MAX;
     if (options->bytes_most)
@@ -109,20 +110,13 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
     return MNEM_OK;
 }
 
-/* Names and the buffer of the first thread, so that the first events don't wait for pages. */
-static void touch(mnem_trace *trace, const sizes *s) {
-    const size_t chunk = mnem__min_u64(s->events, EVENTS_DEFAULT) * sizeof(mnem__event);
-    mnem__pages_touch(trace, s->chunks_at);
-    mnem__pages_touch((char *)trace + s->chunks_at + s->events * sizeof(mnem__event), chunk);
-}
-
 mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **out) {
     *out = NULL;
     if (!options || !options->path) return mnem__fail(MNEM_INVALID, "trace: no path");
     const sizes s = sizes_of(options);
     mnem_trace *trace = mnem__calloc("trace", 1, s.bytes);
     if (!trace) return mnem__heap_status();
-    touch(trace, &s);
+    mnem__pages_touch(trace, s.bytes); /* as a plan counts it; and no event waits for a page */
     parts_init(trace, &s);
     const mnem_status status = begin(trace, options, &s);
     if (status == MNEM_OK)

@@ -244,6 +244,38 @@ static void an_endless_prompt_is_refused_soon(void **state) {
     if (!MNEM_SANITIZED) assert_true(usage.ru_maxrss < 160 << 10); /* KiB, of all runs above */
 }
 
+/* ---- predictions ---- */
+
+static uint64_t stat_of(const json_t *o, const char *name) {
+    const json_t *n = json_object_get(json_object_get(o, "stats"), name);
+    if (!json_is_integer(n)) fail_msg("no %s", name);
+    return (uint64_t)json_integer_value(n);
+}
+
+/* Within 1 MiB or 1 %, and never below. */
+static void predicts(const command *c) {
+    const tool_result r = run_within(c, UINT64_C(200) << 20, true);
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    json_t *o = tool_last_object(r);
+    const uint64_t plan = stat_of(o, "predicted_peak"), peak = stat_of(o, "vmhwm");
+    const uint64_t far = plan / 100 > MIB ? plan / 100 : MIB;
+    json_decref(o);
+    if (peak > plan || plan - peak > far)
+        fail_msg("the plan was %llu, the peak %llu", (unsigned long long)plan,
+                 (unsigned long long)peak);
+}
+
+static void a_run_takes_what_its_plan_says(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    static char prompt[500];
+    for (size_t i = 0; i + 1 < sizeof prompt; i++) prompt[i] = "and so "[i % 7];
+    predicts(&(command){{"run", tool_model, "-p", "And God", "-n", "8", "-q", "-t", "2"}});
+    predicts(&(command){{"run", tool_model, "-p", prompt, "-n", "30", "-q", "-t", "2"}});
+    predicts(&(command){{"run", tool_model, "-p", "And God", "-n", "8", "-q", "-t", "2", "--trace",
+                         at("run.pftrace")}});
+}
+
 /* ---- other failures ---- */
 
 static void a_failure_is_an_object_with_json(void **state) {
@@ -278,6 +310,7 @@ int main(void) {
         cmocka_unit_test(calibrating_names_the_least),
         cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
+        cmocka_unit_test(a_run_takes_what_its_plan_says),
         cmocka_unit_test(a_failure_is_an_object_with_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,8 +151,10 @@ static void on_note(const char *text) {
 }
 
 static int make_api(serve *s) {
-    const uint64_t most = 8 << 20, part = tool_budget_bytes(s->stage.ledger) / 64;
-    const uint64_t unit = part < most / 8 ? most / 8 : part < most ? part : most;
+    const uint64_t part = tool_budget_bytes(s->stage.ledger) / API_PARTS;
+    const uint64_t unit = part < API_PART_LEAST  ? API_PART_LEAST
+                          : part < API_PART_MOST ? part
+                                                 : API_PART_MOST;
     const api_options options = {.ledger = s->stage.ledger,
                                  .model = s->stage.model,
                                  .tokenizer = s->stage.tokenizer,

@@ -184,21 +184,69 @@ static char *schema_of(int n) {
     return body;
 }
 
-/* Refused before the prompt is read, with the bytes and with a budget that has more. */
-static void a_schema_beyond_its_bytes_says_what_there_is(void **state) {
-    (void)state;
-    char *body = schema_of(1000);
+/* A server whose parts are what a budget gives. */
+static void open_within(uint64_t budget) {
+    const uint64_t part = budget / API_PARTS;
     fake_close(&fake);
-    fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
-    fake.say = "God";
-    assert_true(is_refused("/v1/completions", body, 400, "response_format"));
-    assert_true(has("for grammars 1048576 of 1048576 bytes were free"));
-    assert_true(has("8388608 bytes from 512M on"));
-    assert_true(has("\"code\":\"over_budget\""));
-    fake_close(&fake);
-    fake_open(&(api_options){.grammar_bytes = 8 << 20}, &fake);
+    fake_open(&(api_options){.grammar_bytes = part, .template_bytes = part}, &fake);
     fake.say = "{}";
-    assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+}
+
+static int answer_to(const char *body) {
+    return fake_post(&fake, "/v1/completions", body)->status;
+}
+
+static uint64_t number_behind(const char *key) {
+    const char *at = strstr(fake.answer.body, key);
+    if (!at) fail_msg("no %s: %s", key, fake.answer.body);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+/* Refused before the prompt is read, with the bytes and with a budget that is enough. */
+static void a_refused_schema_is_taken_with_the_budget_that_is_named(void **state) {
+    (void)state;
+    static const int sizes[] = {2500, 4000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *body = schema_of(sizes[i]);
+        open_within(64 << 20);
+        assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
+        assert_int_equal(fake.submitted, 0);
+        assert_true(has("\"code\":\"over_budget\""));
+        const uint64_t least = number_behind("\"least\":");
+        assert_int_equal(number_behind("\"budget_bytes\":"), 1 << 20);
+        assert_int_equal(number_behind("\"needed_bytes\":"), least / API_PARTS);
+        assert_true(least > 64 << 20 && least <= (uint64_t)API_PARTS * API_PART_MOST);
+        open_within(least);
+        if (answer_to(body) != 200)
+            fail_msg("with %llu: %s", (unsigned long long)least, fake.answer.body);
+        free(body);
+    }
+}
+
+/* The compiling uses the renderings' part, which nobody uses then, too. */
+static void a_thousand_values_are_taken_with_2_mib(void **state) {
+    (void)state;
+    char *body = malloc(1 << 20), *at = body;
+    at = stpcpy(at, "{\"prompt\":\"a\",\"json_schema\":{\"enum\":[");
+    for (unsigned i = 0, n = 12345; i < 1000; i++) {
+        char word[32];
+        for (size_t j = 0; j < sizeof word; j++, n = n * 1103515245 + 12345)
+            word[j] = (char)('a' + (n >> 16) % 26);
+        at += sprintf(at, "%s\"%.*s\"", i ? "," : "", (int)sizeof word, word);
+    }
+    stpcpy(at, "]}}");
+    open_within(128 << 20);
+    if (answer_to(body) != 200) fail_msg("%s", fake.answer.body);
+    free(body);
+}
+
+static void what_no_budget_has_room_for_says_so(void **state) {
+    (void)state;
+    char *body = schema_of(12000);
+    open_within(512 << 20);
+    assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
+    assert_true(has("more than the 8388608 bytes"));
+    assert_null(strstr(fake.answer.body, "\"least\""));
     free(body);
 }
 
@@ -227,7 +275,9 @@ int main(void) {
         TEST(logprobs_beyond_the_memory_are_413_at_once),
         TEST(grammar_bombs_do_no_harm),
         TEST(more_grammars_than_there_is_room_for_are_400),
-        TEST(a_schema_beyond_its_bytes_says_what_there_is),
+        TEST(a_refused_schema_is_taken_with_the_budget_that_is_named),
+        TEST(a_thousand_values_are_taken_with_2_mib),
+        TEST(what_no_budget_has_room_for_says_so),
         TEST(what_can_never_fit_is_400_with_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

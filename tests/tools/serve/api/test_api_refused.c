@@ -161,6 +161,10 @@ static void what_can_not_be_done_is_named(void **state) {
          "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":7}}",
          "response_format"},
         {"/v1/completions", "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"lump\"}}",
+         "json_schema"},
+        {"/v1/completions",
+         "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_object\",\"schema\":{\"type\":"
+         "\"lump\"}}}",
          "response_format"},
         {"/v1/completions",
          "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"a\\\"\",\"json_schema\":{}}", "json_schema"},

@@ -17,6 +17,9 @@
 typedef struct api api;
 
 /* Zero means default. */
+/* A part of the server's budget is a 64th, within bounds: for grammars, for renderings, ... */
+enum { API_PARTS = 64, API_PART_LEAST = 1 << 20, API_PART_MOST = 8 << 20 };
+
 typedef struct api_options {
     mnem_ledger *ledger; /* required, as are model and tokenizer */
     const mnem_model *model;

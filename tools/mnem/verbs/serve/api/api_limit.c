@@ -1,21 +1,36 @@
 /* api_limit.c: what an answer is held to: a grammar, a schema, any JSON, or calls of tools.
  *
- * A grammar is one answer's alone. What it may take is lent by a reserve while it is compiled, and
+ * A grammar is one answer's alone. What it may take is lent by reserves while it is compiled, and
  * what it does take until the answer has ended: so grammars of others can't be in the way of what
- * already runs, and a bomb is refused. */
+ * already runs, and a bomb is refused. Nothing is rendered meanwhile, so the renderings' part is
+ * there for the compiling, too:
+ *
+ *     while it is compiled   [ grammars' part ............ | renderings' part ............ ]
+ *     until the answer ends  [ grammar ]
+ *
+ * One that doesn't fit is compiled again as with larger parts, in memory that nobody has taken, for
+ * the budget that would do: four times at the most. */
+#include <stdio.h>
 #include <string.h>
 
 #include "verbs/serve/api/api_private.h"
 #include "verbs/serve/api/calls/call_grammar.h"
 
 enum {
-    GRAMMAR_BYTES = 4 << 20, /* of one, and of compiling it: twice that at the most */
-    STATE_BYTES = 12 << 10,  /* some 200 values inside one another */
+    COMPILE_MOST = 8 << 20, /* of one */
+    STATE_BYTES = 12 << 10, /* some 200 values inside one another */
     CACHE_BYTES = 32 << 10,
     BESIDE = 256 << 10, /* what state, masks and their cache take */
     LEAST = 384 << 10,  /* to begin with */
-    STEPS = 20000000    /* of one call, while others wait for it: 0.2 s */
+    STEPS = 20000000,   /* of one call, while others wait for it: 0.2 s */
+    TEXT = 400,
+    TRIES = 3 /* halvings of what is between the parts that are there and the largest */
 };
+
+/* What is lent for one grammar. */
+typedef struct loan {
+    uint64_t grammars, renderings;
+} loan;
 
 static bool refuse_busy(api_error *error) {
     error->retry_seconds = 1;
@@ -31,9 +46,14 @@ typedef struct rules {
     uint32_t part_count;
 } rules;
 
-/* lent bytes are there for it. */
-static mnem_status compile(api *a, const rules *from, uint64_t lent, mnem_grammar **grammar) {
-    const mnem_grammar_options options = {.bytes = (lent - BESIDE) / 2,
+/* The bound of compiling where so many bytes are lent: the schema's tree comes on top of it. */
+static uint64_t compile_bytes(loan lent) {
+    const uint64_t bytes = (lent.grammars + lent.renderings - BESIDE) / 4 * 3;
+    return bytes < COMPILE_MOST ? bytes : COMPILE_MOST;
+}
+
+static mnem_status compile(api *a, const rules *from, loan lent, mnem_grammar **grammar) {
+    const mnem_grammar_options options = {.bytes = compile_bytes(lent),
                                           .state_bytes = STATE_BYTES,
                                           .cache_bytes = CACHE_BYTES,
                                           .steps = STEPS,
@@ -45,71 +65,160 @@ static mnem_status compile(api *a, const rules *from, uint64_t lent, mnem_gramma
                                                    from->part_count, &options, grammar);
 }
 
-/* Bytes of the reserve that a grammar may take while it is made; 0: error says why not. */
-static uint64_t borrow(api *a, api_error *error) {
-    const uint64_t left = api_reserve_left(&a->grammars), most = 2 * GRAMMAR_BYTES + BESIDE;
-    const uint64_t lent = left < most ? left : most;
-    if (lent < LEAST && a->jobs && !a->jobs->next)
-        api_refuse(error, 400, NULL,
-                   "so many answers, each with a grammar, take more than "
-                   "there is for grammars: ask for fewer");
-    else if (lent < LEAST || !api_reserve_lend(&a->grammars, lent))
-        refuse_busy(error);
-    return error->status ? 0 : lent;
+static uint64_t kept_bytes(const mnem_grammar *grammar) {
+    mnem_grammar_info info;
+    mnem_grammar_info_get(grammar, &info);
+    return info.bytes + STATE_BYTES;
+}
+
+/* *lent: what a grammar may take while it is made; false: error says why not. */
+static bool borrow(api *a, loan *lent, api_error *error) {
+    const uint64_t left = api_reserve_left(&a->templates), part = a->options.template_bytes;
+    *lent = (loan){api_reserve_left(&a->grammars), left < part ? left : part};
+    if (lent->grammars >= LEAST && api_reserve_lend(&a->grammars, lent->grammars)) {
+        api_reserve_lend(&a->templates, lent->renderings);
+        return true;
+    }
+    if (a->jobs && !a->jobs->next)
+        return api_refuse(error, 400, NULL,
+                          "so many answers, each with a grammar, take more than "
+                          "there is for grammars: ask for fewer");
+    return refuse_busy(error);
+}
+
+static void give_back(api *a, loan lent, const api_limit *limit) {
+    api_reserve_settle(&a->grammars, lent.grammars, limit->bytes);
+    api_reserve_settle(&a->templates, lent.renderings, 0);
 }
 
 /* Into limit, of what is lent. */
-static mnem_status make_of(api *a, const rules *from, uint64_t lent, api_limit *limit) {
-    mnem_grammar_info info;
+static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limit, char why[TEXT]) {
     mnem_status status = compile(a, from, lent, &limit->grammar);
+    const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar) : 0;
+    const bool large = kept > lent.grammars;
+    if (large) status = MNEM_OVER_BUDGET;
     if (status == MNEM_OK) status = mnem_match_create(limit->grammar, &limit->match);
     if (status == MNEM_OK) {
-        mnem_grammar_info_get(limit->grammar, &info);
-        limit->bytes = info.bytes + STATE_BYTES;
+        limit->bytes = kept;
     } else {
         mnem_grammar_destroy(limit->grammar);
         limit->grammar = NULL;
     }
+    snprintf(why, TEXT, "%s",
+             status == MNEM_OK ? ""
+             : large           ? "grammar: it takes too much until the answer ends"
+                               : mnem_last_error());
     return status;
 }
 
-/* lent: what there was for it. What is too large is told with that, and with the budget that has
- * the most (verb_serve.c). */
-static bool refuse_grammar(const api *a, mnem_status status, uint64_t lent, const char *param,
-                           api_error *error) {
-    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
-    if (status != MNEM_OVER_BUDGET)
-        return api_refuse(error, 400, param, "%.400s", mnem_last_error());
+/* ---- the budget that would do ---- */
+
+/* Whether a server with parts of so many bytes, none of them taken, would take it. */
+static bool fits_parts(api *a, const rules *from, uint64_t part) {
+    mnem_grammar *grammar;
+    if (compile(a, from, (loan){part, part}, &grammar) != MNEM_OK) return false;
+    const bool fits = kept_bytes(grammar) <= part;
+    mnem_grammar_destroy(grammar);
+    return fits;
+}
+
+/* The largest parts for which there is memory to try them: half of what nobody has taken, and what
+ * is lent already. */
+static uint64_t largest_part(const api *a, loan lent) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(a->options.ledger, &info);
+    const uint64_t budget = info.budget_bytes ? info.budget_bytes : UINT64_MAX;
+    const uint64_t live = info.bytes_live, rest = budget > live ? (budget - live) / 2 : 0;
+    const uint64_t own = (lent.grammars + lent.renderings) / 2;
+    const uint64_t part = rest / 2 > API_PART_MOST ? API_PART_MOST : own + rest / 2;
+    return part < API_PART_MOST ? part : API_PART_MOST;
+}
+
+/* What a grammar needs that was refused. */
+typedef struct wanted {
+    uint64_t part;  /* of a server that takes it; 0: not known, or none does */
+    bool now, none; /* this server, once others' grammars are gone; no server */
+} wanted;
+
+static wanted find_part(api *a, const rules *from, loan lent) {
+    uint64_t low = a->grammars.bytes, high = largest_part(a, lent);
+    const bool shared = lent.grammars < low || lent.renderings < a->options.template_bytes;
+    if (shared && fits_parts(a, from, low)) return (wanted){.now = true};
+    if (high <= low) return (wanted){.none = low >= API_PART_MOST};
+    if (!fits_parts(a, from, high)) return (wanted){.none = high == API_PART_MOST};
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (fits_parts(a, from, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return (wanted){.part = high};
+}
+
+static void say_wanted(const api *a, wanted w, const char *why, const char *param,
+                       api_error *error) {
+    char size[24];
+    const unsigned long long have = a->grammars.bytes, most = API_PART_MOST;
     error->code = "over_budget";
-    return api_refuse(error, 400, param,
-                      "%.300s (for grammars %llu of %llu bytes were free: they have a 64th of "
-                      "--memory, up to 8388608 bytes from 512M on)",
-                      mnem_last_error(), (unsigned long long)lent,
-                      (unsigned long long)a->grammars.bytes);
+    if (w.part) {
+        error->needed_bytes = w.part;
+        error->budget_bytes = a->grammars.bytes;
+        error->least_bytes = w.part * API_PARTS;
+        mnem_size_budget(error->least_bytes, size, sizeof size);
+        api_refuse(error, 400, param,
+                   "%s: it needs %llu bytes for grammars, %llu are there: --memory %s is enough",
+                   why, (unsigned long long)w.part, have, size);
+    } else if (w.none) {
+        api_refuse(error, 400, param,
+                   "%s: it needs more than the %llu bytes for grammars that the largest --memory "
+                   "gives",
+                   why, most);
+    } else {
+        api_refuse(error, 400, param,
+                   "%s: it needs more than the %llu bytes that are there for grammars; they are a "
+                   "64th of --memory, up to %llu from 512M on",
+                   why, have, most);
+    }
+}
+
+static bool refuse_rules(api *a, mnem_status status, const rules *from, loan lent, const char *why,
+                         const char *param, api_error *error) {
+    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (status != MNEM_OVER_BUDGET) return api_refuse(error, 400, param, "%s", why);
+    const wanted w = find_part(a, from, lent);
+    if (w.now) return refuse_busy(error);
+    say_wanted(a, w, why, param, error);
+    return false;
 }
 
 static bool make_with(api *a, const rules *from, const char *param, api_limit *limit,
                       api_error *error) {
-    const uint64_t lent = borrow(a, error);
-    if (!lent) return false;
-    const mnem_status status = make_of(a, from, lent, limit);
-    api_reserve_settle(&a->grammars, lent, limit->bytes);
-    return status == MNEM_OK || refuse_grammar(a, status, lent, param, error);
+    loan lent;
+    if (!borrow(a, &lent, error)) return false;
+    char why[TEXT];
+    const mnem_status status = make_of(a, from, lent, limit, why);
+    const bool fine = status == MNEM_OK || refuse_rules(a, status, from, lent, why, param, error);
+    give_back(a, lent, limit);
+    return fine;
 }
+
+/* ---- calls ---- */
 
 /* What is asked for of calls, while their grammar is made. */
 typedef struct calls_wanted {
     const ask_request *ask;
     bool in_thought;
-    uint64_t lent;
+    loan lent;
     api_text *unsupported;
+    char why[TEXT];
 } calls_wanted;
 
 /* false without an error: *status says why not. */
-static bool try_calls(api *a, const calls_wanted *want, call_strictness strictness,
-                      api_limit *limit, mnem_status *status, api_error *error) {
+static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, api_limit *limit,
+                      mnem_status *status, api_error *error) {
     call_keeper keeper = {.memory = &a->memory,
-                          .bytes = (want->lent - BESIDE) / 2,
+                          .bytes = compile_bytes(want->lent),
                           .tries = CALL_TRIES,
                           .dropped = want->unsupported};
     call_grammar *g = api_alloc(&a->memory, sizeof *g);
@@ -124,7 +233,7 @@ static bool try_calls(api *a, const calls_wanted *want, call_strictness strictne
     else if (strictness == CALL_WHOLE && g->full)
         *status = MNEM_OVER_BUDGET;
     else
-        *status = make_of(a, &from, want->lent, limit);
+        *status = make_of(a, &from, want->lent, limit, want->why);
     call_grammar_fini(g);
     api_free(&a->memory, g);
     return made && *status == MNEM_OK;
@@ -134,16 +243,22 @@ static bool try_calls(api *a, const calls_wanted *want, call_strictness strictne
  * any object. */
 static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
                        api_limit *limit, api_error *error) {
-    const calls_wanted want = {ask, in_thought, borrow(a, error), unsupported};
+    calls_wanted want = {.ask = ask, .in_thought = in_thought, .unsupported = unsupported};
     mnem_status status = MNEM_OK;
     bool fine = false;
-    if (!want.lent) return false;
+    if (!borrow(a, &want.lent, error)) return false;
     for (int strictness = CALL_WHOLE; strictness <= CALL_ANY; strictness++) {
         fine = try_calls(a, &want, (call_strictness)strictness, limit, &status, error);
         if (fine || error->status || status == MNEM_NO_MEMORY) break;
     }
-    api_reserve_settle(&a->grammars, want.lent, limit->bytes);
-    return fine || refuse_grammar(a, status, want.lent, "tools", error);
+    give_back(a, want.lent, limit);
+    if (fine || error->status) return fine;
+    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (status == MNEM_OVER_BUDGET)
+        say_wanted(a, (wanted){0}, want.why, "tools", error);
+    else
+        api_refuse(error, 400, "tools", "%s", want.why);
+    return false;
 }
 
 static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
@@ -151,7 +266,7 @@ static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_er
     api_json_put(&text, ask->schema);
     const rules from = {text.bytes, text.length, .schema = true};
     const bool fine =
-        text.failed ? refuse_busy(error) : make_with(a, &from, "response_format", limit, error);
+        text.failed ? refuse_busy(error) : make_with(a, &from, ask->limit_field, limit, error);
     api_text_fini(&text);
     return fine;
 }
@@ -165,7 +280,7 @@ bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *u
     if (ask->limit == ASK_SCHEMA) return make_schema(a, ask, limit, error);
     if (ask->limit == ASK_JSON) {
         const rules from = {any_object, sizeof any_object - 1, .schema = true};
-        return make_with(a, &from, "response_format", limit, error);
+        return make_with(a, &from, ask->limit_field, limit, error);
     }
     const rules from = {.text = ask->grammar, .n = strlen(ask->grammar)};
     return make_with(a, &from, "grammar", limit, error);

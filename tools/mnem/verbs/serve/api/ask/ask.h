@@ -61,8 +61,9 @@ typedef struct ask_request {
     const char *stop[ASK_STOPS];
     int stops;
     ask_limit limit;
-    const json_t *schema; /* of ASK_SCHEMA; an object */
-    const char *grammar;  /* of ASK_GRAMMAR */
+    const json_t *schema;    /* of ASK_SCHEMA; an object */
+    const char *grammar;     /* of ASK_GRAMMAR */
+    const char *limit_field; /* that the client sent: "json_schema", "response_format", ... */
 
     mnem_sampler_options sampler; /* bias: below */
     mnem_logit_bias bias[ASK_BIASES];

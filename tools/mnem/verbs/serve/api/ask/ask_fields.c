@@ -155,6 +155,7 @@ static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
         return api_refuse(r->error, 400, param, "'%s': another field says what an answer is",
                           param);
     r->ask->limit = limit;
+    r->ask->limit_field = param;
     return true;
 }
 
