@@ -97,6 +97,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - surrogates are not escaped; beside a pattern or a format each character has its shortest
  *     form, and beside a maxLength too a string has up to 1,000 characters (254 or 100 where the
  *     automaton would be too large);
+ *   - names that no property has are not written with an escape for a character that some
+ *     property has in that place, nor with \uXXXX where one has a character beyond ASCII there;
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
  *   - more than five unique items come in the order of their enum;
