@@ -1,22 +1,37 @@
 """A server for the tests of clients: `mnem serve` on a free port, with the model of
-MNEM_CLIENT_MODEL, or the one that ships. MNEM_CLIENT_ADDRESS names one that runs already."""
-import json
+MNEM_CLIENT_MODEL, or the one that ships with a longer context. MNEM_CLIENT_ADDRESS names one that
+runs already."""
 import os
+import pathlib
+import struct
 import subprocess
-import urllib.request
 
 import pytest
 
+SHIPPED = pathlib.Path(__file__).parents[2] / "models" / "mnem-kjv-5m-q8_0.gguf"
+CONTEXT = 4096
+
+
+def longer(folder):
+    """The model that ships, whose file says 4,096 tokens: its own 256 hold no tools."""
+    key = b"llama.context_length" + struct.pack("<I", 4)  # a u32
+    data = SHIPPED.read_bytes()
+    assert data.count(key) == 1
+    at = data.index(key) + len(key)
+    path = folder / "long.gguf"
+    path.write_bytes(data[:at] + struct.pack("<I", CONTEXT) + data[at + 4:])
+    return str(path)
+
 
 @pytest.fixture(scope="session")
-def address():
+def address(tmp_path_factory):
     running = os.environ.get("MNEM_CLIENT_ADDRESS")
     if running:
         yield running
         return
-    command = [os.environ["MNEM_COMMAND"], "serve", "--port", "0", "--quiet"]
-    if os.environ.get("MNEM_CLIENT_MODEL"):
-        command.insert(2, os.environ["MNEM_CLIENT_MODEL"])
+    model = os.environ.get("MNEM_CLIENT_MODEL") or longer(tmp_path_factory.mktemp("model"))
+    command = [os.environ["MNEM_COMMAND"], "serve", model, "--port", "0", "--quiet", "--ctx",
+               str(CONTEXT), "--memory", "1G"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield server.stdout.readline().strip()
@@ -26,11 +41,7 @@ def address():
 
 
 @pytest.fixture(scope="session")
-def tools(address):
-    with urllib.request.urlopen(address + "/v1/models") as answer:
-        context = json.load(answer)["data"][0]["max_model_len"]
-    if context < 1024:
-        pytest.skip(f"a context of {context} is too short for tools")
+def tools():
     return [{
         "type": "function",
         "function": {

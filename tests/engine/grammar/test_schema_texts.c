@@ -52,8 +52,8 @@ static const match_case formats[] = {
       "\"::ffff:1.2.3.4\""},
      {"\"1::2::3\"", "\"1:2:3\"", "\":1\"", "\"12345::\"", "\"1:2:3:4:5:6:7:8:9\""}},
     {"{\"type\":\"string\",\"format\":\"duration\"}",
-     {"\"P1Y2M3D\"", "\"PT1H\"", "\"P4W\"", "\"P1DT12H30M5S\""},
-     {"\"P\"", "\"PT\"", "\"P1S\"", "\"1D\"", "\"P1H\""}},
+     {"\"P1Y2M3D\"", "\"PT1H\"", "\"P4W\"", "\"P1DT12H30M5S\"", "\"P1DT1H1M1.25S\"", "\"PT0.5S\""},
+     {"\"P\"", "\"PT\"", "\"P1S\"", "\"1D\"", "\"P1H\"", "\"PT1.S\"", "\"PT.5S\"", "\"P1.5D\""}},
     {"{\"type\":\"string\",\"format\":\"date\"}",
      {"\"2024-02-29\"", "\"2000-02-29\""},
      {"\"2023-02-29\"", "\"1900-02-29\""}},
@@ -69,6 +69,27 @@ static const match_case formats[] = {
 static void formats_are_kept(void **state) {
     (void)state;
     match_cases_check(formats, sizeof formats / sizeof *formats, true);
+}
+
+/* Names of members as json.dumps writes them. The escaped name of a property is that property's,
+ * and so is one that is written with an escape it doesn't need. */
+static const match_case names[] = {
+    {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
+     {"{\"a\\nb\":1}", "{\"\\u00e9 \\u65e5\":1}", "{\"\\\"\":1}", "{\"\\u001f\\\\\":1}",
+      "{\"\":1}"},
+     {"{\"a\\nb\":\"x\"}", "{\"\\x\":1}", "{\"\\ud800\":1}", "{\"a\nb\":1}", "{\"\\\":1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\\nb\":{\"type\":\"string\"},\"x\\\"y\":{\"type\":"
+     "\"string\"},\"\xC3\xA9\":{\"type\":\"string\"},\"s/\":{\"type\":\"string\"},\"u\":{\"type\":"
+     "\"string\"}},\"additionalProperties\":{\"type\":\"integer\"}}",
+     {"{\"a\\tb\":1}", "{\"x\\\\y\":1}", "{\"x\\u00e9\":1}", "{\"s\\\\\":1}", "{\"u\\nb\":1}",
+      "{\"a\\nb\":\"\",\"x\\\"y\":\"\",\"\xC3\xA9\":\"\"}", "{\"u\\u0000\":1}"},
+     {"{\"a\\nb\":1}", "{\"a\\u000ab\":1}", "{\"x\\\"y\":1}", "{\"x\\u0022y\":1}",
+      "{\"\\u00e9\":1}", "{\"\\u00E9\":1}", "{\"s\\/\":1}", "{\"s\\u002f\":1}", "{\"\\u0075\":1}"}},
+};
+
+static void names_may_have_escapes(void **state) {
+    (void)state;
+    match_cases_check(names, sizeof names / sizeof *names, true);
 }
 
 static const match_case keys[] = {
@@ -102,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_and_lengths_hold_together),
         cmocka_unit_test(formats_are_kept),
+        cmocka_unit_test(names_may_have_escapes),
         cmocka_unit_test(keys_fit_their_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

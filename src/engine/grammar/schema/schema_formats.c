@@ -38,10 +38,13 @@
 #define URI       "[A-Za-z][A-Za-z0-9+.-]*:(?:" ROOTED "|" PCHAR "+" MORE "|)" TAIL
 #define NO_COLON  "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|" ESCAPE ")"
 #define REFERENCE "(?:" URI "|(?:" ROOTED "|" NO_COLON "+" MORE "|)" TAIL ")"
-#define SECONDS   "(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
-#define DAYS      "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
-#define DURATION  "P(?:\\d+W|" DAYS "(?:T" SECONDS ")?|T" SECONDS ")"
-#define POINTER   "(?:/(?:[^~/]|~[01])*)*"
+/* RFC 3339 (appendix A) has whole seconds; ISO 8601, which it is from, and who writes time spans
+ * (Pydantic, isoduration) have a fraction there. */
+#define SECOND   "\\d+(?:\\.\\d+)?S"
+#define SECONDS  "(?:\\d+H(?:\\d+M(?:" SECOND ")?)?|\\d+M(?:" SECOND ")?|" SECOND ")"
+#define DAYS     "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
+#define DURATION "P(?:\\d+W|" DAYS "(?:T" SECONDS ")?|T" SECONDS ")"
+#define POINTER  "(?:/(?:[^~/]|~[01])*)*"
 #define REGEX                                                                                      \
     "\\^?(?:(?:[A-Za-z0-9 _,:;@/=%&#<>'-]|\\.|\\\\[dDwWsS.+*?()/-]"                                \
     "|\\[\\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_.])+\\])(?:[*+?]|\\{[1-9]\\})?)*\\$?"

@@ -8,12 +8,11 @@
 
 enum { KEY_BYTES_MAX = 512, KEYS_MAX = 512 };
 
-static const mnem__range plain[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, MNEM__CHARACTER_MAX}};
-
 /* ---- keys that aren't named ---- */
 
 /* A tree of the names, a character at a time: the text leaves it by a character that no name goes
- * on with, or ends where no name does. Names that need an escape can't be met: keys have none. */
+ * on with, or ends where no name does. An escape may stand for a character that no name goes on
+ * with: names that need one are not met, nor names that have one that they don't need. */
 typedef struct key_writer {
     mnem__schema *s;
     const char *name[KEYS_MAX];
@@ -23,6 +22,34 @@ typedef struct key_writer {
 static uint32_t next_code(const char *name, size_t at, size_t *length) {
     *length = mnem__utf8_length(name + at, strlen(name + at) + 1);
     return mnem__utf8_code(name + at, *length);
+}
+
+/* Escapes of characters that none of these goes on with, as cases behind the last one. */
+static void put_other_escapes(key_writer *w, mnem__choice *choice, const char *const *name,
+                              uint32_t n, size_t at) {
+    static const char letters[] = "\"/\\bfnrt", codes[] = "\"/\\\b\f\n\r\t";
+    char pairs[2 * sizeof letters] = "";
+    bool distant = true;
+    size_t length, put = 0;
+    for (size_t i = 0; letters[i]; i++) {
+        bool named = false;
+        for (uint32_t k = 0; k < n; k++) named |= name[k][at] == codes[i];
+        if (!named) pairs[put++] = letters[i], pairs[put++] = letters[i];
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t code = next_code(name[k], at, &length);
+        distant &= code == 0 || (code >= 0x20 && code < 0x80);
+    }
+    if (put) {
+        mnem__draft_other(w->s->d, choice);
+        mnem__schema_put(w->s, "\\");
+        mnem__draft_letters(w->s->d, pairs);
+    }
+    if (distant) {
+        mnem__draft_other(w->s->d, choice);
+        mnem__schema_put(w->s, "\\");
+        mnem__schema_call(w->s, MNEM__RULE_DISTANT);
+    }
 }
 
 static void put_other_character(key_writer *w, const char *const *name, uint32_t n, size_t at) {
@@ -37,9 +64,12 @@ static void put_other_character(key_writer *w, const char *const *name, uint32_t
     }
     count = mnem__ranges_normalise(w->range, count);
     count = mnem__ranges_negate(w->range, count, w->negated);
+    mnem__choice choice = mnem__draft_choose(w->s->d);
     mnem__draft_class(w->s->d, w->negated, count);
+    put_other_escapes(w, &choice, name, n, at);
+    mnem__draft_chosen(w->s->d, &choice);
     const uint32_t item = mnem__draft_item(w->s->d);
-    mnem__draft_class(w->s->d, plain, 3);
+    mnem__schema_put_character(w->s);
     mnem__draft_repeat(w->s->d, item, 0, MNEM__ENDLESS);
 }
 

@@ -70,6 +70,7 @@ typedef enum mnem__schema_word {
     X(NUMBER, "number")                                                                            \
     X(INTEGER, "integer")                                                                          \
     X(ESCAPED, "escaped")                                                                          \
+    X(DISTANT, "distant") /* \uXXXX of no character from U+0020 to U+007F */                       \
     X(WS, "ws")
 
 typedef enum mnem__schema_rule {

@@ -17,6 +17,8 @@ static const char common_rules[] =
     "array ::= \"[\" ws (value (\",\" ws value)* ws)? \"]\"\n"
     "string ::= \"\\\"\" ([^\"\\\\\\x00-\\x1f] | \"\\\\\" escaped)* \"\\\"\"\n"
     "escaped ::= [\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CeEfF] hex{3} | [dD] [0-7] hex{2})\n"
+    "distant ::= \"u\" (\"00\" [0189a-fA-F] hex | \"0\" [1-9a-fA-F] hex{2}"
+    " | [1-9a-cA-CeEfF] hex{3} | [dD] [0-7] hex{2})\n"
     "hex ::= [0-9a-fA-F]\n"
     "number ::= integral (\".\" [0-9]{1,27})? ([eE] [-+]? [0-9]{1,2})?\n"
     "integral ::= \"-\"? (\"0\" | [1-9] [0-9]{0,18})\n"
