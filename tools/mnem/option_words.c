@@ -71,7 +71,7 @@ static const struct {
     {"numa prio poll keepalive", MAYBE_A_SWITCH, "memory and threads are the plan's"},
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
      "mnem fetches nothing: hf download OWNER/NAME FILE.gguf --local-dir . does, and "
-     "models/get_smollm2 a small model; then -m FILE.gguf"},
+     "models/get_model NAME FOLDER a small model; then -m FILE.gguf"},
     {"o output", REFUSED, "results go to standard output; --json makes them JSON"},
     {"pg", REFUSED, "prompts and generation are measured apart: -p 512 -n 128"},
     {"chunks", REFUSED, "all of the text is measured; a shorter one takes less time"},
@@ -195,6 +195,6 @@ int tool_check_model(const char *verb, const char *name) {
     return tool_usage(verb,
                       "no file \"%s\", and mnem fetches none: a model is a GGUF file or a Hugging "
                       "Face folder that is here, such as what hf download %s writes; "
-                      "models/get_smollm2 gets a small one",
+                      "models/get_model NAME FOLDER fetches a small one",
                       name, *from ? from : "OWNER/NAME FILE.gguf --local-dir .");
 }
