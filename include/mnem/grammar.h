@@ -86,7 +86,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
- * that no draft defines, annotations, and a maxLength above a million are ignored.
+ * that no draft defines, annotations, and a maxLength above a million are ignored. U+0000 stands in
+ * patterns and in values of enum and const only.
  * No value is written that the schema refuses, but some that it admits are not:
  *   - members come in the order of the schema; others only where additionalProperties is given or
  *     properties is absent;
