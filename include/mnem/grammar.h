@@ -86,14 +86,15 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
- * that no draft defines, annotations, and a maxLength above a million are ignored.
+ * that no draft defines, annotations, and a maxLength above a million are ignored. U+0000 stands in
+ * patterns and in values of enum and const only.
  * No value is written that the schema refuses, but some that it admits are not:
  *   - members come in the order of the schema; others only where additionalProperties is given or
  *     properties is absent;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
- *   - whole numbers have no point where integers are asked for; in values of enum and const
- *     all of them have ".0", or none;
+ *   - whole numbers have no point where integers are asked for; those of enum and const only where
+ *     the schema writes one;
  *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
  *     point, 27 behind it and exponents of two digits; multiples have no exponent;
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of

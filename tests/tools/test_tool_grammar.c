@@ -130,7 +130,7 @@ static void mistakes_have_a_line_and_a_column_and_nothing_runs(void **state) {
     assert_int_equal(r.code, 1);
     assert_string_equal(r.err, expected);
     assert_string_equal(r.out, "");
-    bad = tool_file("bad.json", "{\"properties\": {\"a\": {\"$dynamicRef\": \"\"}}}");
+    bad = tool_file("bad.json", "{\"properties\": {\"a\": {\"$dynamicRef\": \"#a\"}}}");
     r = RUN("run", "-p", PROMPT, "--json-schema", bad);
     snprintf(expected, sizeof expected,
              "mnem: %s: schema: #/properties/a: \"$dynamicRef\" is not supported\n", bad);

@@ -174,7 +174,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
          MNEM_BAD_FILE},
         {"{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "no text that ends", MNEM_BAD_FILE},
         {"{\"enum\":[1],\"type\":\"string\"}", "no text that ends", MNEM_BAD_FILE},
-        {"{\"const\":\"\\u0000\"}", "U+0000", MNEM_UNSUPPORTED},
+        {"{\"required\":[\"\\u0000\"]}", "U+0000", MNEM_UNSUPPORTED},
         {"{\n  \"type\": }", "line 2, column 10", MNEM_BAD_FILE},
         {"[]", "a schema is an object, true or false", MNEM_BAD_FILE},
         {"", "schema: ", MNEM_BAD_FILE},

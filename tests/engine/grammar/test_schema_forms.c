@@ -5,12 +5,13 @@
 #include "engine/grammar/match_case.h"
 
 static const match_case values[] = {
-    {"{\"const\":0}", {"0", "0.0"}, {"1", "false", "0.5"}},
+    {"{\"const\":0}", {"0"}, {"1", "false", "0.5"}},
+    {"{\"const\":0.0}", {"0", "0.0"}, {"1", "false", "0.5"}},
     {"{\"const\":-2.0}", {"-2", "-2.0"}, {"2", "-2.5"}},
-    {"{\"enum\":[[0],{\"a\":[1,\"b:c,1\"]},9007199254740992]}",
-     {"[0]", "[0.0]", "{\"a\":[1,\"b:c,1\"]}", "{\"a\": [1, \"b:c,1\"]}",
-      "{\"a\": [1.0, \"b:c,1\"]}", "9007199254740992.0"},
-     {"[false]", "{\"a\":[1,\"b: c, 1\"]}", "9007199254740993"}},
+    {"{\"enum\":[[0.0],{\"a\":[1,\"b:c,1\",2.0]},9007199254740992.0]}",
+     {"[0]", "[0.0]", "{\"a\":[1,\"b:c,1\",2.0]}", "{\"a\": [1, \"b:c,1\", 2]}",
+      "{\"a\": [1, \"b:c,1\", 2.0]}", "9007199254740992.0"},
+     {"[false]", "{\"a\":[1,\"b: c, 1\",2]}", "9007199254740993"}},
     {"{\"$schema\":\"http://json-schema.org/draft-04/schema#\",\"type\":\"integer\",\"enum\":[1"
      ",2]}",
      {"1", "2"},
@@ -113,12 +114,38 @@ static void classes_of_unicode_are_its_general_categories(void **state) {
     match_cases_check(categories, sizeof categories / sizeof *categories, true);
 }
 
+static const match_case zeros[] = {
+    {"{\"const\":\"a\\u0000b\"}", {"\"a\\u0000b\""}, {"\"a\"", "\"ab\"", "\"a\\u0000\""}},
+    {"{\"enum\":[[\"x\\u0000\"],\"y\"],\"description\":\"\\u0000\"}",
+     {"[\"x\\u0000\"]", "\"y\""},
+     {"[\"x\"]"}},
+    {"{\"type\":\"string\",\"pattern\":\"^/[^\\u0000]+$\"}",
+     {"\"/a\"", "\"/a b\""},
+     {"\"/\"", "\"/a\\u0000\""}},
+    {"{\"type\":\"string\",\"not\":{\"const\":\"a\\u0000\"}}", {"\"a\"", "\"\""}, {"\"a\\u0000\""}},
+};
+
+static void the_character_0_is_one_of_values_and_patterns(void **state) {
+    (void)state;
+    match_cases_check(zeros, sizeof zeros / sizeof *zeros, true);
+    static const char *const refused[] = {
+        "{\"properties\":{\"a\\u0000\":{}}}",
+        "{\"required\":[\"a\\u0000\"]}",
+        "{\"enum\":[\"a\\u0000\"],\"pattern\":\"a$\"}",
+        "{\"enum\":[{\"a\\u0000\":1}]}",
+        "{\"pattern\":\"\\\\\\u0000\"}",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_refused(refused[i], true, MNEM_UNSUPPORTED, "U+0000");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_values_have_the_forms_of_serialisers),
         cmocka_unit_test(all_numbers_but_those_excluded_are_admitted),
         cmocka_unit_test(members_without_a_place_come_before_or_behind_what_needs_them),
         cmocka_unit_test(classes_of_unicode_are_its_general_categories),
+        cmocka_unit_test(the_character_0_is_one_of_values_and_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,50 @@ static mnem_status read_tree(mnem__schema *s, mnem_text text) {
     return status;
 }
 
+/* ---- U+0000 ---- */
+
+static uint32_t count_zeros(const char *bytes, size_t n, const char *zero, size_t length) {
+    uint32_t count = 0;
+    for (const char *at; (at = memmem(bytes, n, zero, length)); count++) {
+        n -= (size_t)(at + length - bytes);
+        bytes = at + length;
+    }
+    return count;
+}
+
+/* A pattern as it would be with \\x00 for U+0000; false: it can't be said so. */
+static bool escape_zeros(mnem__schema *s, mnem__node *pattern, uint32_t zeros) {
+    char *text = mnem__arena_alloc(&s->arena, pattern->text_bytes + 3 * (size_t)zeros + 1);
+    size_t used = 0;
+    if (!text) return mnem__schema_no_memory(s);
+    for (size_t i = 0; i < pattern->text_bytes; i++) {
+        const char c = pattern->text[i];
+        if (c == 0 && i && pattern->text[i - 1] == '\\') return false;
+        memcpy(text + used, c ? pattern->text + i : "\\x00", c ? 1 : 4);
+        used += c ? 1 : 4;
+    }
+    pattern->text = text;
+    pattern->text_bytes = used;
+    return true;
+}
+
+/* How many stand in texts that may have them: patterns, values, annotations. What else a schema
+ * says, keys above all, is read up to a zero. value: of an enum, say. */
+static uint32_t settle_zeros(mnem__schema *s, mnem__node *node, bool value) {
+    static const char *const values[] = {"enum", "const", "default", "examples"};
+    static const char *const notes[] = {"title", "description", "$comment", "pattern"};
+    uint32_t count = 0;
+    for (int i = 0; i < 4 && node->key; i++) value |= strcmp(node->key, values[i]) == 0;
+    bool may = value;
+    for (int i = 0; i < 4 && node->key; i++) may |= strcmp(node->key, notes[i]) == 0;
+    if (node->kind == MNEM__JSON_TEXT && may)
+        count = count_zeros(node->text, node->text_bytes, "", 1);
+    const bool pattern = count && node->key && strcmp(node->key, "pattern") == 0;
+    if (pattern && (value || !escape_zeros(s, node, count))) return 0; /* of a value, maybe */
+    for (mnem__node *n = node->first; n; n = n->next) count += settle_zeros(s, n, value);
+    return count;
+}
+
 /* Drafts 3 to 7 by their name. */
 static bool is_ref_alone(const mnem__node *top) {
     const char *name = mnem__node_text(mnem__node_get(top, "$schema"), "");
@@ -302,13 +346,18 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     if (bytes > d->bytes_max)
         return mnem__fail(MNEM_OVER_BUDGET, "schema: reading it takes %llu bytes, more than %llu",
                           (unsigned long long)bytes, (unsigned long long)d->bytes_max);
-    if (memmem(text.bytes, text.length, zero, sizeof zero - 1))
-        return mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is not supported");
+    const uint32_t zeros = count_zeros(text.bytes, text.length, zero, sizeof zero - 1);
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();
     s->d = d;
     s->within = within;
     mnem_status status = read_tree(s, text);
+    uint32_t settled = 0;
+    for (mnem__node *n = status == MNEM_OK && zeros ? s->top->first : NULL; n; n = n->next)
+        settled += settle_zeros(s, n, false);
+    if (status == MNEM_OK && settled != zeros)
+        status = mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is supported in "
+                                              "patterns and in values of enum and const");
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);
         s->draft_2019 =

@@ -164,6 +164,7 @@ typedef struct mnem__schema {
     bool documents;                     /* schemas within have an $id of their own */
     bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
     bool unevaluated;                   /* a schema within says what is left to it is */
+    bool points;                        /* floats are written with a point, also whole ones */
     bool draft_2019;                    /* items that a "contains" wants are left unevaluated */
     /* of the schema at hand */
     const mnem__schema_all *all;

@@ -166,46 +166,21 @@ uint32_t mnem__schema_add_text(mnem__schema *s, uint32_t root, mnem_text text, u
 /* ---- the texts of a value ---- */
 
 /* Those of JSON.stringify and of json.dumps, whose lists and objects have a blank behind each comma
- * and colon, and whose whole numbers end in ".0" where they are floats. */
-enum { DIGITS_MAX = 16 }; /* of numbers that json.dumps writes without an exponent */
+ * and colon, and whose floats end in ".0" where they are whole. */
 
-/* The bytes of a string with its quotes, or of a number; 1 otherwise. */
-static size_t token_bytes(mnem_text text, size_t from, bool *whole) {
-    size_t at = from + 1;
-    *whole = false;
-    if (text.bytes[from] == '"') {
-        while (text.bytes[at] != '"') at += text.bytes[at] == '\\' ? 2 : 1;
-        return at + 1 - from;
-    }
-    if (!strchr("-0123456789", text.bytes[from])) return 1;
-    while (at < text.length && strchr("0123456789.e+-", text.bytes[at])) at++;
-    size_t digits = 0;
-    for (size_t i = from; i < at; i++) digits += text.bytes[i] >= '0' && text.bytes[i] <= '9';
-    *whole = digits <= DIGITS_MAX && digits + (text.bytes[from] == '-') == at - from;
-    return at - from;
-}
-
-/* Adds a text with blanks or points, where it is another one. */
-static bool add_form(mnem__schema *s, mnem_text from, bool blanks, bool points, mnem_text *text,
-                     uint32_t *n) {
-    char *bytes = mnem__arena_alloc(&s->arena, 3 * from.length + 1);
-    size_t used = 0, count;
-    bool whole, blank = false, point = false;
+/* Adds a text with blanks, where it is another one. */
+static bool add_blanks(mnem__schema *s, mnem_text from, mnem_text *text, uint32_t *n) {
+    char *bytes = mnem__arena_alloc(&s->arena, 2 * from.length + 1);
+    size_t used = 0;
+    bool within = false;
     if (!bytes) return mnem__schema_no_memory(s);
-    for (size_t at = 0; at < from.length; at += count) {
-        count = token_bytes(from, at, &whole);
-        memcpy(bytes + used, from.bytes + at, count);
-        used += count;
-        const bool behind = from.bytes[at] == ',' || from.bytes[at] == ':';
-        if (behind && blanks) bytes[used++] = ' ';
-        if (whole && points) {
-            memcpy(bytes + used, ".0", 2);
-            used += 2;
-        }
-        blank |= behind;
-        point |= whole;
+    for (size_t i = 0; i < from.length; i++) {
+        const char c = bytes[used++] = from.bytes[i];
+        if (c == '"') within = !within;
+        if (c == '\\') bytes[used++] = from.bytes[++i];
+        if (!within && (c == ',' || c == ':')) bytes[used++] = ' ';
     }
-    if (blank >= blanks && point >= points) text[(*n)++] = (mnem_text){bytes, used};
+    if (used > from.length) text[(*n)++] = (mnem_text){bytes, used};
     return true;
 }
 
@@ -218,12 +193,16 @@ static bool may_have_points(const mnem__schema *s, uint32_t types) {
 
 bool mnem__schema_add_forms(mnem__schema *s, const mnem__node *value, uint32_t types,
                             mnem_text *text, uint32_t *n) {
-    mnem_text written;
+    const bool points = value->kind != MNEM__JSON_TEXT && may_have_points(s, types);
+    mnem_text written, pointed;
     if (!mnem__schema_written(s, value, &written)) return false;
     text[(*n)++] = written;
     if (value->kind == MNEM__JSON_TEXT) return true;
-    const bool points = may_have_points(s, types);
-    if (!add_form(s, written, true, false, text, n)) return false;
-    return !points || (add_form(s, written, false, true, text, n) &&
-                       add_form(s, written, true, true, text, n));
+    if (!add_blanks(s, written, text, n)) return false;
+    s->points = points;
+    const bool fine = mnem__schema_written(s, value, &pointed);
+    s->points = false;
+    if (!fine || pointed.length == written.length) return fine;
+    text[(*n)++] = pointed;
+    return add_blanks(s, pointed, text, n);
 }

@@ -110,6 +110,11 @@ static uint64_t characters(const mnem__node *value) {
 
 static bool fits_text(validator *v, mnem__schema_word word, const mnem__node *n,
                       const mnem__node *value) {
+    const bool whole = word == MNEM__WORD_PATTERN || word == MNEM__WORD_NOT_PATTERN ||
+                       word == MNEM__WORD_FORMAT || word == MNEM__WORD_NOT_FORMAT;
+    if (whole && memchr(value->text, 0, value->text_bytes))
+        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
+                                 "a value with U+0000 beside a pattern or a format");
     switch (word) {
     case MNEM__WORD_MIN_LENGTH: return fits_length(n, characters(value), true);
     case MNEM__WORD_MAX_LENGTH: return fits_length(n, characters(value), false);
