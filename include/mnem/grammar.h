@@ -37,7 +37,7 @@ extern "C" {
 /* ---- a vocabulary's tokens, ordered by their bytes ---- */
 
 typedef struct mnem_token_set mnem_token_set;
-/* Made once for a tokenizer, which must outlive it; 19 bytes a token, 28 more while it is made.
+/* Made once for a tokenizer, which must outlive it; 19 bytes a token, 36 more while it is made.
  * end: one more token that ends a text beside the tokenizer's own (a template's); -1: none. Tokens
  * that print nothing, and those of more than 255 bytes, are never allowed: what those print others
  * do, too. */

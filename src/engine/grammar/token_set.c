@@ -1,6 +1,7 @@
 /* token_set.c: see token_set.h.
  *
- * Cost: a sort of the vocabulary, about 15 ms for 50,000, and 28 bytes a token while it lasts. */
+ * Cost: a sort of the vocabulary, 0.2 s for 150,000 on a busy machine, and 36 bytes a token while
+ * it lasts. */
 #include "engine/grammar/token_set.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ mnem_text mnem__token_bytes(const mnem_token_set *s, uint32_t id) {
 typedef struct sort_key {
     uint64_t first;
     mnem_text bytes;
+    uint32_t characters; /* of plain text */
 } sort_key;
 
 static uint64_t first_bytes(mnem_text text) {
@@ -70,7 +72,7 @@ static void gather(mnem_token_set *s, sort_key *key, uint32_t *order) {
         if (mnem__token_ends(s, id)) {
             if (s->ends < sizeof s->ending / sizeof *s->ending) s->ending[s->ends++] = (uint32_t)id;
         } else if (bytes.length && bytes.length <= MNEM__GRAMMAR_TOKEN_BYTES) {
-            key[id] = (sort_key){first_bytes(bytes), bytes};
+            key[id] = (sort_key){first_bytes(bytes), bytes, plain_characters(bytes)};
             order[s->count++] = (uint32_t)id;
         }
     }
@@ -84,7 +86,7 @@ static void fill_list(mnem_token_set *s, int which, const sort_key *key, const u
     l->count = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         const mnem_text text = key[order[i]].bytes;
-        const uint32_t characters = plain_characters(text);
+        const uint32_t characters = key[order[i]].characters;
         if (list_of(characters) != which) continue;
         const size_t n = shared_bytes(last, text);
         if (characters > l->characters) l->characters = characters;
