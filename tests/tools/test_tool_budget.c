@@ -187,10 +187,10 @@ static void train_from_a_model_fits_in_the_least(void **state) {
 
 static void convert_names_the_least(void **state) {
     (void)state;
+    static const char folder[] = MNEM_TEST_DATA "/folders/llama_3";
     static const char *const threads[] = {"1", "4"};
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
-        check(&(command){{"convert", MNEM_TEST_DATA "/folders/llama_3", "-o", at("out.gguf"), "-t",
-                          threads[i], "-q"}});
+        check(&(command){{"convert", folder, "-o", at("out.gguf"), "-t", threads[i], "-q"}});
 }
 
 static const char *calibration_text(void) {

@@ -72,7 +72,8 @@ char *mnem__size(double bytes, char out[MNEM__SIZE]) {
 }
 
 char *mnem__budget(double bytes, char out[MNEM__SIZE]) {
-    return mnem_size_budget(bytes > 0 ? (uint64_t)bytes : 0, out, MNEM__SIZE);
+    enum { SPARE = 32 << 10 }; /* a plan for another budget may differ by some pages */
+    return mnem_size_budget((bytes > 0 ? (uint64_t)bytes : 0) + SPARE, out, MNEM__SIZE);
 }
 
 /* ---- all of them ---- */

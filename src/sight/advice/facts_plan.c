@@ -93,8 +93,8 @@ static void try_larger(const trying *t, mnem_engine_plan *with) {
     mnem_engine_options o = *t->options;
     if (!t->plan->larger_bytes) return;
     o.context = t->plan->context;
-    if (mnem_size_parse(mnem_size_budget(t->plan->larger_bytes, text, sizeof text), &bytes) !=
-            MNEM_OK ||
+    if (mnem_size_parse(mnem_size_budget(t->plan->larger_bytes + (32 << 10), text, sizeof text),
+                        &bytes) != MNEM_OK ||
         !try_budget(t, &o, bytes, with))
         return;
     SET(TRY_LARGER, t->plan->larger_bytes);
