@@ -74,8 +74,8 @@ const tool_option tool_page_cache_options[] = {
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
-     .help = "add a low-rank adapter to the model while it runs, times SCALE (default: 1); may be "
-             "given up to 8 times"},
+     .help = "add a low-rank adapter (its file, or the folder of a training) to the model while it "
+             "runs, times SCALE (default: 1); may be given up to 8 times"},
     {0},
 };
 

@@ -201,6 +201,21 @@ static int check_run_folder(const char *verb, const char *name) {
                       name);
 }
 
+int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
+    const bool folder = is_there(name, "adapter.gguf");
+    snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
+    if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
+    if (is_there(name, "model.gguf"))
+        return tool_usage(verb,
+                          "%s is the folder of a training without --lora: it has no adapter, its "
+                          "model is %s/model.gguf",
+                          name, name);
+    return tool_usage(verb,
+                      "%s is a training that isn't finished, and has no adapter yet: mnem train "
+                      "--resume %s",
+                      name, name);
+}
+
 int tool_check_model(const char *verb, const char *name) {
     uint64_t bytes;
     char from[128];

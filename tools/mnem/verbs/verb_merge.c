@@ -74,6 +74,9 @@ static int verb_merge(const tool_args *args) {
     if (!o->out) return tool_usage("merge", "--out is missing: the model to write");
     if (tool_given(args, "scale") && (float)o->scale == 0)
         return tool_usage("merge", "--scale 0 would add nothing");
+    char adapter[PATH_MAX];
+    const int code = tool_adapter_path("merge", args->operand[1], adapter);
+    if (code != TOOL_OK) return code;
     w.args = args;
     w.asked = o;
     tool_interrupt_watch(NULL);
@@ -86,8 +89,7 @@ static int verb_merge(const tool_args *args) {
                                         .on_report = on_report,
                                         .context = &w};
     tool_new_writes(o->out);
-    const mnem_status status =
-        mnem_merge_file(args->operand[0], args->operand[1], o->out, &options);
+    const mnem_status status = mnem_merge_file(args->operand[0], adapter, o->out, &options);
     tool_new_writes(NULL);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);
