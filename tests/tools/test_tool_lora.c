@@ -166,6 +166,12 @@ static void copy_to(const char *from, const char *name) {
     write_file(at(name), bytes, n);
 }
 
+static int lines_of(const char *said) {
+    int lines = 0;
+    for (; *said; said++) lines += *said == '\n';
+    return lines;
+}
+
 /* What the model says with that adapter. */
 static tool_result say_with(const char *lora) {
     return RUN("run", at("base.gguf"), "-p", "and", "-n", "8", "--temp", "0", "-q", "--lora", lora);
@@ -185,8 +191,13 @@ static void folder_of_a_training_stands_for_its_adapter(void **state) {
     succeed(r);
     assert_string_equal(r.out, said);
     succeed(RUN("merge", at("base.gguf"), at("folder/adapter.gguf"), "-o", at("m1.gguf")));
-    succeed(RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf")));
+    r = RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf"));
+    succeed(r);
     assert_same_files(at("m1.gguf"), at("m2.gguf"));
+    assert_int_equal(lines_of(r.out), 1);
+    r = RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf"), "-v");
+    assert_int_equal(lines_of(r.out), 1 + 14); /* 7 matrices of 2 layers */
+    assert_non_null(strstr(r.out, "blk.1.attn_q.weight "));
     assert_int_equal(mkdir(at("unfinished"), 0700), 0);
     copy_to(at("folder/log.jsonl"), "unfinished/log.jsonl");
     r = say_with(at("unfinished"));

@@ -49,6 +49,7 @@ static void on_report(void *context, const mnem_merge_report *r) {
         w->most = r->relative_change;
         snprintf(w->where, sizeof w->where, "%s", r->tensor);
     }
+    if (!w->args->json && !w->args->verbose) return;
     tool_progress_hide();
     print_tensor(w, r);
 }
@@ -114,6 +115,8 @@ static const tool_option options[] = {
      .help = "change the zeros of 2:4 matrices too, which otherwise stay zero"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(args.verbose),
+     .help = "a line for each tensor: its types, the adapter's rank and the size of the change"},
     {0},
 };
 
