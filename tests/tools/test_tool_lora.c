@@ -156,6 +156,58 @@ static void an_adapter_runs_beside_its_model(void **state) {
     succeed(RUN("run", at("base.gguf"), "-p", "and", "-n", "4", "-q", "--lora", lora));
 }
 
+static void copy_to(const char *from, const char *name) {
+    static char bytes[1 << 20];
+    FILE *in = fopen(from, "rb");
+    assert_non_null(in);
+    const size_t n = fread(bytes, 1, sizeof bytes, in);
+    fclose(in);
+    assert_true(n > 0 && n < sizeof bytes);
+    write_file(at(name), bytes, n);
+}
+
+static int lines_of(const char *said) {
+    int lines = 0;
+    for (; *said; said++) lines += *said == '\n';
+    return lines;
+}
+
+/* What the model says with that adapter. */
+static tool_result say_with(const char *lora) {
+    return RUN("run", at("base.gguf"), "-p", "and", "-n", "8", "--temp", "0", "-q", "--lora", lora);
+}
+
+static void folder_of_a_training_stands_for_its_adapter(void **state) {
+    (void)state;
+    char said[1024], lora[700];
+    succeed(LORA(at("folder"), "--json"));
+    snprintf(lora, sizeof lora, "%s:0.5", at("folder/adapter.gguf"));
+    tool_result r = say_with(lora);
+    succeed(r);
+    assert_true(r.out_bytes > 0);
+    snprintf(said, sizeof said, "%s", r.out);
+    snprintf(lora, sizeof lora, "%s:0.5", at("folder"));
+    r = say_with(lora);
+    succeed(r);
+    assert_string_equal(r.out, said);
+    succeed(RUN("merge", at("base.gguf"), at("folder/adapter.gguf"), "-o", at("m1.gguf")));
+    r = RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf"));
+    succeed(r);
+    assert_same_files(at("m1.gguf"), at("m2.gguf"));
+    assert_int_equal(lines_of(r.out), 1);
+    r = RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf"), "-v");
+    assert_int_equal(lines_of(r.out), 1 + 14); /* 7 matrices of 2 layers */
+    assert_non_null(strstr(r.out, "blk.1.attn_q.weight "));
+    assert_int_equal(mkdir(at("unfinished"), 0700), 0);
+    copy_to(at("folder/log.jsonl"), "unfinished/log.jsonl");
+    r = say_with(at("unfinished"));
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "isn't finished, and has no adapter yet: mnem train --resume"));
+    r = RUN("merge", at("base.gguf"), at("base"), "-o", at("x.gguf")); /* trained without --lora */
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "it has no adapter, its model is "));
+}
+
 static void stopping_and_resuming_changes_no_byte(void **state) {
     (void)state;
     succeed(LORA(at("unbroken"), "--dropout", "0.1"));
@@ -338,6 +390,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_adapter_is_learned_and_merged),
         cmocka_unit_test(an_adapter_runs_beside_its_model),
+        cmocka_unit_test(folder_of_a_training_stands_for_its_adapter),
         cmocka_unit_test(stopping_and_resuming_changes_no_byte),
         cmocka_unit_test(a_run_that_is_killed_resumes),
         cmocka_unit_test(a_budget_holds),

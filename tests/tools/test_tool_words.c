@@ -147,6 +147,49 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
     assert_non_null(strstr(r.err, "the file to write is missing: IN OUT q4_k_m"));
 }
 
+static void options_of_other_tools_take_their_value_along(void **state) {
+    (void)state;
+    char expected[512];
+    strcpy(expected, TEXT_OF("run", tool_model, "In the", "-n", "4", "--temp", "0", "--ctx", "64"));
+    assert_string_equal(TEXT_OF("run", tool_model, "In the", "--max-new-tokens", "4", "--temp", "0",
+                                "--max_model_len", "64"),
+                        expected);
+    static const char *const passed[][2] = {
+        {"--numa", "distribute"}, {"--keepalive", "5m"}, {"--gpu-memory-utilization", "0.9"},
+        {"--dtype", "bfloat16"},  {"--device", "cuda"},  {"--prio", "2"},
+    };
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        char line[80];
+        tool_result r = RUN("run", "-m", tool_model, passed[i][0], passed[i][1], "In the", "-n",
+                            "4", "--temp", "0", "--ctx", "64");
+        snprintf(line, sizeof line, "mnem: %s does nothing here: ", passed[i][0]);
+        if (r.code != 0 || !strstr(r.err, line)) fail_msg("%s: %s", passed[i][0], r.err);
+        assert_string_equal(r.out, expected);
+    }
+}
+
+static void what_changes_the_text_is_refused_with_the_way_there_is(void **state) {
+    (void)state;
+    static const char *const ways[][3] = {
+        {"--ignore-eos", NULL, "\"ignore_eos\""},
+        {"--logit-bias", "15+1", "\"logit_bias\""},
+        {"--samplers", "top_k;min_p", "the order is fixed"},
+        {"--reasoning-budget", "0", "--template-args"},
+        {"--think=false", NULL, "--template-args"},
+        {"--override-kv", "a=int:1", "--pretokenizer"},
+        {"--rope-freq-base", "10000", "positions"},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const tool_result r = RUN("run", "-m", tool_model, "-p", "x", ways[i][0], ways[i][1]);
+        if (r.code != 2 || !strstr(r.err, "no option --") || !strstr(r.err, ways[i][2]))
+            fail_msg("%s: %s", ways[i][0], r.err);
+    }
+    const tool_result r = RUN("merge", tool_model, "--lora", "adapter.gguf", "--out", "x.gguf");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no option --lora: the adapter is the second operand of mnem "
+                                  "merge MODEL ADAPTER --out FILE"));
+}
+
 static void names_that_are_no_files_say_how_to_get_one(void **state) {
     (void)state;
     const char *const names[] = {"llama3.2", "mistral:7b", "hf.co/owner/name:Q4_K_M"};
@@ -292,6 +335,8 @@ int main(void) {
         cmocka_unit_test(llama_cli_lines_run_with_what_means_nothing_named),
         cmocka_unit_test(seed_minus_one_is_another_each_time),
         cmocka_unit_test(what_cannot_be_had_is_refused_with_the_way_there_is),
+        cmocka_unit_test(options_of_other_tools_take_their_value_along),
+        cmocka_unit_test(what_changes_the_text_is_refused_with_the_way_there_is),
         cmocka_unit_test(names_that_are_no_files_say_how_to_get_one),
         cmocka_unit_test(verbs_of_other_tools_lead_to_ours),
         cmocka_unit_test(memory_may_be_a_share_of_what_is_available),

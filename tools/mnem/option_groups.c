@@ -53,7 +53,7 @@ const tool_option tool_help_options[] = {
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
-     .also = "ctx-size context n-ctx num-ctx",
+     .also = "ctx-size context n-ctx num-ctx max-model-len",
      .help = "context in tokens (default: the largest that fits, up to the model's and 4096)"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
@@ -74,8 +74,8 @@ const tool_option tool_page_cache_options[] = {
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
-     .help = "add a low-rank adapter to the model while it runs, times SCALE (default: 1); may be "
-             "given up to 8 times"},
+     .help = "add a low-rank adapter (its file, or the folder of a training) to the model while it "
+             "runs, times SCALE (default: 1); may be given up to 8 times"},
     {0},
 };
 

@@ -68,7 +68,29 @@ static const struct {
     {"log-disable no-perf", NO_VALUE, "--quiet leaves the text alone"},
     {"verbose-prompt nowordwrap no-context-shift context-shift", NO_VALUE,
      "text and context are as they are: mnem tokenize shows a prompt's tokens"},
-    {"numa prio poll keepalive", MAYBE_A_SWITCH, "memory and threads are the plan's"},
+    {"numa prio prio-batch poll poll-batch keepalive", A_VALUE,
+     "memory and threads are the plan's"},
+    {"gpu-memory-utilization", A_VALUE,
+     "there is no GPU; --memory 85% is a share of the memory that is available"},
+    {"device", A_VALUE, "everything is on the processor"},
+    {"dtype torch-dtype", A_VALUE,
+     "weights keep the types of the file; mnem quantize writes others"},
+    {"ignore-eos", REFUSED,
+     "text ends at the model's end token; a request to mnem serve may have \"ignore_eos\": true"},
+    {"logit-bias l", REFUSED, "a request to mnem serve may have \"logit_bias\": {\"ID\": BIAS}"},
+    {"samplers sampler-seq sampling-seq", REFUSED,
+     "the order is fixed: penalties, --top-k, --top-p, --min-p, --temp (--top-k 0, --top-p 1 and "
+     "--min-p 0 turn one off)"},
+    {"reasoning-budget think hidethinking", REFUSED,
+     "thinking is the template's: --template-args '{\"enable_thinking\": false}' turns it off "
+     "where the template has that variable"},
+    {"override-kv", REFUSED,
+     "the keys of the file are read as they are; --pretokenizer and --template replace two"},
+    {"rope-freq-base rope-freq-scale rope-scale rope-scaling", REFUSED,
+     "the file says how positions are encoded"},
+    {"lora", REFUSED,
+     "the adapter is the second operand of mnem merge MODEL ADAPTER --out FILE; mnem run and mnem "
+     "serve take --lora"},
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
      "mnem fetches nothing: hf download OWNER/NAME FILE.gguf --local-dir . does, and "
      "models/get_model NAME FOLDER a small model; then -m FILE.gguf"},
@@ -177,6 +199,21 @@ static int check_run_folder(const char *verb, const char *name) {
                           name, name);
     return tool_usage(verb, "%s is a training that isn't finished: mnem train --resume %s", name,
                       name);
+}
+
+int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
+    const bool folder = is_there(name, "adapter.gguf");
+    snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
+    if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
+    if (is_there(name, "model.gguf"))
+        return tool_usage(verb,
+                          "%s is the folder of a training without --lora: it has no adapter, its "
+                          "model is %s/model.gguf",
+                          name, name);
+    return tool_usage(verb,
+                      "%s is a training that isn't finished, and has no adapter yet: mnem train "
+                      "--resume %s",
+                      name, name);
 }
 
 int tool_check_model(const char *verb, const char *name) {

@@ -21,6 +21,8 @@
 #ifndef MNEM_TOOLS_MNEM_OPTIONS_H
 #define MNEM_TOOLS_MNEM_OPTIONS_H
 
+#include <limits.h>
+
 #include "tool.h"
 
 typedef enum tool_value {
@@ -149,6 +151,9 @@ bool tool_option_also(const tool_option *option, const char *word, size_t length
 int tool_foreign_option(const char *verb, char *const *words, int *taken);
 /* The verb that does what another tool's does, or what to do instead; NULL: not known. */
 const char *tool_foreign_verb(const char *word);
+/* The adapter's file: adapter.gguf of the folder of a training, or the name itself. A training that
+ * has none is wrong usage. */
+int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]);
 /* TOOL_OK where a model of that name may be there, or it is a path that opening will say no to; a
  * name that is none (llama3.2, hf.co/..., 2G) is wrong usage, with what to do. */
 int tool_check_model(const char *verb, const char *name);

@@ -137,23 +137,35 @@ int tool_stage_end_trace(tool_stage *stage, int code) {
 }
 
 /* "FILE:SCALE", or a file alone: what follows the last colon is a scale if it is a number. */
-static mnem_status open_adapter(const char *asked, mnem_model **file, mnem_adapter *adapter) {
-    char path[PATH_MAX];
+static float split_adapter(const char *asked, char name[PATH_MAX]) {
     const char *colon = strrchr(asked, ':');
     char *end = NULL;
     const float scale = colon ? strtof(colon + 1, &end) : 1;
     const bool scaled = colon && end != colon + 1 && !*end;
-    snprintf(path, sizeof path, "%.*s", scaled ? (int)(colon - asked) : PATH_MAX - 1, asked);
-    const mnem_status status = mnem_model_open(path, file);
-    *adapter = (mnem_adapter){*file, scaled ? scale : 1};
-    return status;
+    snprintf(name, PATH_MAX, "%.*s", scaled ? (int)(colon - asked) : PATH_MAX - 1, asked);
+    return scaled ? scale : 1;
+}
+
+static int check_adapters(const char *verb, const tool_texts *lora) {
+    char name[PATH_MAX], path[PATH_MAX];
+    int code = TOOL_OK;
+    for (int i = 0; i < lora->count && code == TOOL_OK; i++) {
+        split_adapter(lora->text[i], name);
+        code = tool_adapter_path(verb, name, path);
+    }
+    return code;
 }
 
 static mnem_status open_adapters(tool_stage *stage) {
     const tool_texts *lora = &stage->asked->lora;
+    char name[PATH_MAX], path[PATH_MAX];
     mnem_status status = MNEM_OK;
-    for (int i = 0; i < lora->count && status == MNEM_OK; i++)
-        status = open_adapter(lora->text[i], &stage->adapter_file[i], &stage->adapter[i]);
+    for (int i = 0; i < lora->count && status == MNEM_OK; i++) {
+        const float scale = split_adapter(lora->text[i], name);
+        tool_adapter_path(stage->args->verb->name, name, path); /* checked before */
+        status = mnem_model_open(path, &stage->adapter_file[i]);
+        stage->adapter[i] = (mnem_adapter){stage->adapter_file[i], scale};
+    }
     stage->options.adapters = stage->adapter;
     stage->options.adapter_count = lora->count;
     return status;
@@ -185,6 +197,7 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     if (code == TOOL_OK) code = check_ranks(stage);
+    if (code == TOOL_OK) code = check_adapters(args->verb->name, &asked->lora);
     if (code != TOOL_OK) return code;
     const mnem_ledger_options ledger = {.budget_bytes = budget,
                                         .preparing = true,

@@ -49,6 +49,7 @@ static void on_report(void *context, const mnem_merge_report *r) {
         w->most = r->relative_change;
         snprintf(w->where, sizeof w->where, "%s", r->tensor);
     }
+    if (!w->args->json && !w->args->verbose) return;
     tool_progress_hide();
     print_tensor(w, r);
 }
@@ -74,6 +75,9 @@ static int verb_merge(const tool_args *args) {
     if (!o->out) return tool_usage("merge", "--out is missing: the model to write");
     if (tool_given(args, "scale") && (float)o->scale == 0)
         return tool_usage("merge", "--scale 0 would add nothing");
+    char adapter[PATH_MAX];
+    const int code = tool_adapter_path("merge", args->operand[1], adapter);
+    if (code != TOOL_OK) return code;
     w.args = args;
     w.asked = o;
     tool_interrupt_watch(NULL);
@@ -86,8 +90,7 @@ static int verb_merge(const tool_args *args) {
                                         .on_report = on_report,
                                         .context = &w};
     tool_new_writes(o->out);
-    const mnem_status status =
-        mnem_merge_file(args->operand[0], args->operand[1], o->out, &options);
+    const mnem_status status = mnem_merge_file(args->operand[0], adapter, o->out, &options);
     tool_new_writes(NULL);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);
@@ -112,6 +115,8 @@ static const tool_option options[] = {
      .help = "change the zeros of 2:4 matrices too, which otherwise stay zero"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(args.verbose),
+     .help = "a line for each tensor: its types, the adapter's rank and the size of the change"},
     {0},
 };
 

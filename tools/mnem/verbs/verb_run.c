@@ -246,7 +246,7 @@ const tool_option tool_run_options[] = {
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = -1, .most = INT32_MAX,
-     .also = "n-predict predict num-predict max-tokens",
+     .also = "n-predict predict num-predict max-tokens max-new-tokens",
      .help = "generate at most N tokens; -1: to the text's end or the context's (default: 256; "
              "answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
