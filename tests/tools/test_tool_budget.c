@@ -252,13 +252,14 @@ static uint64_t stat_of(const json_t *o, const char *name) {
     return (uint64_t)json_integer_value(n);
 }
 
-/* Within 1 MiB or 1 %, and never below. */
+/* Within 1.25 MiB or 1 %, and never below: a plan has 1 MiB for what the C library and the kernel
+ * take, whose pages differ between systems. */
 static void predicts(const command *c) {
     const tool_result r = run_within(c, UINT64_C(200) << 20, true);
     if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
     json_t *o = tool_last_object(r);
     const uint64_t plan = stat_of(o, "predicted_peak"), peak = stat_of(o, "vmhwm");
-    const uint64_t far = plan / 100 > MIB ? plan / 100 : MIB;
+    const uint64_t spare = MIB + MIB / 4, far = plan / 100 > spare ? plan / 100 : spare;
     json_decref(o);
     if (peak > plan || plan - peak > far)
         fail_msg("the plan was %llu, the peak %llu", (unsigned long long)plan,
