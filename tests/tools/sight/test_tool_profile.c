@@ -35,7 +35,7 @@ static json_t *kept(void) {
 
 static json_t *bench(void) {
     return tool_last_object(
-        RUN("bench", tool_model, "-p", "0", "-n", "4", "-r", "1", "--memory", "1G", "--json"));
+        RUN("bench", tool_model, "-p", "0", "-n", "4", "-r", "1", "--memory", "2G", "--json"));
 }
 
 static bool was_again(void) {
