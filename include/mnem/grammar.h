@@ -100,9 +100,11 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of
  *     1e-9 to 1e19 (or is 0), and the forms of Python's json.dumps and of JavaScript's
  *     JSON.stringify, with up to 6 zeros more: exponents below 1e-4 and from 1e16 on;
- *   - surrogates are not escaped; in names of properties, in values of enum and const and beside
- *     a pattern, a format or a "not" each character has its shortest form; beside a maxLength too
- *     a string has up to 1,000 characters (254 or 100 where the automaton would be too large);
+ *   - surrogates are not escaped but in names of properties and in values of enum and const; there
+ *     each character has its shortest form, or all from U+007F on are escaped in lower case, as
+ *     json.dumps writes them; beside a pattern, a format or a "not" each character has its shortest
+ *     form, and beside a maxLength too a string has up to 1,000 characters (254 or 100 where the
+ *     automaton would be too large);
  *   - names that no property has are not written with an escape for a character that some
  *     property has in that place, nor with \uXXXX where one has a character beyond ASCII there;
  *   - of \p{...} there are the general categories; what Unicode 14 has not assigned, or later

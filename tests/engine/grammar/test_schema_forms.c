@@ -32,6 +32,27 @@ static void named_values_have_the_forms_of_serialisers(void **state) {
     match_cases_check(values, sizeof values / sizeof *values, true);
 }
 
+/* What json.dumps writes, by default and with ensure_ascii=False. */
+static const match_case escaped[] = {
+    {"{\"enum\":[\"é\",\"a😀\",\"\\u007f\",[\"ß\",1]]}",
+     {"\"é\"", "\"\\u00e9\"", "\"a😀\"", "\"a\\ud83d\\ude00\"", "\"\\u007f\"", "[\"\\u00df\", 1]"},
+     {"\"e\"", "\"\\u00e8\"", "\"a\\ud83d\"", "\"\\u0061\""}},
+    {"{\"properties\":{\"ключ\":{\"const\":1},\"b\":{}},\"required\":[\"ключ\"],"
+     "\"additionalProperties\":false}",
+     {"{\"ключ\":1}", "{\"\\u043a\\u043b\\u044e\\u0447\": 1}",
+      "{\"\\u043a\\u043b\\u044e\\u0447\": 1, \"b\": \"\\u00e9\"}"},
+     {"{\"\\u043a\\u043b\\u044e\\u0447\": 2}", "{\"\\u043a\": 1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"é\":{\"const\":1},\"ü\":{\"const\":2}},"
+     "\"minProperties\":1,\"additionalProperties\":{\"type\":\"null\"}}",
+     {"{\"\\u00e9\": 1}", "{\"\\u00e9\": 1, \"\\u00fc\": 2}", "{\"ü\":2}", "{\"x\":null}"},
+     {"{}", "{\"\\u00e9\": null}", "{\"\\u00fc\": 1}"}},
+};
+
+static void named_texts_may_be_in_ascii(void **state) {
+    (void)state;
+    match_cases_check(escaped, sizeof escaped / sizeof *escaped, true);
+}
+
 static const match_case numbers[] = {
     {"{\"type\":\"number\",\"not\":{\"const\":1}}", {"0", "1.5", "-1", "2", "1.25"}, {"1", "1.0"}},
     {"{\"type\":\"integer\",\"not\":{\"enum\":[3,1,2,7]}}",
@@ -142,6 +163,7 @@ static void the_character_0_is_one_of_values_and_patterns(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_values_have_the_forms_of_serialisers),
+        cmocka_unit_test(named_texts_may_be_in_ascii),
         cmocka_unit_test(all_numbers_but_those_excluded_are_admitted),
         cmocka_unit_test(members_without_a_place_come_before_or_behind_what_needs_them),
         cmocka_unit_test(classes_of_unicode_are_its_general_categories),

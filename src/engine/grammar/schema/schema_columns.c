@@ -24,10 +24,29 @@ static void put_comma(mnem__schema *s) {
     mnem__schema_call(s, MNEM__RULE_WS);
 }
 
+/* A key as JSON.stringify and as json.dumps write it; *ascii has no bytes where they write the
+ * same. */
+static bool write_key(mnem__schema *s, const char *key, mnem_text *written, mnem_text *ascii) {
+    const mnem__node value = {.kind = MNEM__JSON_TEXT, .text = key, .text_bytes = strlen(key)};
+    return mnem__schema_written(s, &value, written) && mnem__schema_in_ascii(s, *written, ascii);
+}
+
+static void put_key(mnem__schema *s, const char *key) {
+    mnem_text written, ascii;
+    if (!write_key(s, key, &written, &ascii)) return;
+    mnem__choice choice = mnem__draft_choose(s->d);
+    mnem__draft_text(s->d, written.bytes, written.length);
+    if (ascii.length) {
+        mnem__draft_other(s->d, &choice);
+        mnem__draft_text(s->d, ascii.bytes, ascii.length);
+    }
+    mnem__draft_chosen(s->d, &choice);
+}
+
 static void put_member(object_writer *w, uint32_t i, bool behind) {
     mnem__schema *s = w->s;
     if (behind) put_comma(s);
-    mnem__schema_put_quoted(s, w->member[i].key, strlen(w->member[i].key));
+    put_key(s, w->member[i].key);
     mnem__schema_put(s, ":");
     mnem__schema_call(s, MNEM__RULE_WS);
     mnem__draft_call(s->d, w->member[i].rule);
@@ -159,20 +178,19 @@ static uint32_t put_trees(object_writer *w, uint32_t *path, uint32_t *last) {
     uint32_t tree = MNEM__TRIE_EMPTY, behind = *last;
     for (uint32_t i = w->members; i-- > 0 && mnem__schema_is_fine(s);) {
         const uint32_t value = s->d->nodes;
-        const mnem__node key = {
-            .kind = MNEM__JSON_TEXT, .text = w->name[i], .text_bytes = strlen(w->name[i])};
-        mnem_text text;
+        mnem_text text, ascii;
         if (w->member[i].required) {
             *last = NONE;
             tree = MNEM__TRIE_EMPTY;
         }
         if (w->member[i].rule != s->never) {
-            if (!mnem__schema_written(s, &key, &text)) return tree;
+            if (!write_key(s, w->name[i], &text, &ascii)) return tree;
             mnem__schema_put(s, ":");
             mnem__schema_call(s, MNEM__RULE_WS);
             mnem__draft_call(s->d, w->member[i].rule);
             put_way(s->d, behind);
             tree = mnem__schema_add_text(s, tree, text, value, path);
+            if (ascii.length) tree = mnem__schema_add_text(s, tree, ascii, value, path);
         }
         if (i) behind = put_behind(w, tree, *last);
     }

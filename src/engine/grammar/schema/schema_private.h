@@ -277,8 +277,10 @@ bool mnem__schema_write_string(mnem__schema *schema);
 typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
+/* A text of JSON with its characters from U+007F on by their numbers; of no bytes: it has none. */
+bool mnem__schema_in_ascii(mnem__schema *schema, mnem_text from, mnem_text *text);
 /* Adds the texts of a value, MNEM__FORMS at most; types: those that the words at hand allow. */
-enum { MNEM__FORMS = 4 };
+enum { MNEM__FORMS = 8 };
 bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
                             mnem_text *text, uint32_t *n);
 /* One of n texts, none of which is empty; n > 0. */
