@@ -149,8 +149,8 @@ void tool_advice_line(FILE *file, const tool_stage *stage) {
     size_t n = strlen(text);
     for (int i = 0; i < all.count && i < NAMED && n < sizeof text; i++) {
         times(all.list[i].gain, speed);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%s)", i ? ", " : "",
-                              all.list[i].how, speed);
+        n += (size_t)snprintf(text + n, sizeof text - n, *speed ? "%s%s (%s)" : "%s%s",
+                              i ? ", " : "", all.list[i].how, speed);
     }
     if (n < sizeof text && all.count > NAMED)
         snprintf(text + n, sizeof text - n, "; more: mnem plan");
