@@ -140,6 +140,7 @@ static void the_context_fits_and_what_is_longer_is_counted(void **state) {
     tool_result r = CHAT(data, at("cut"), PLAIN, "--steps", "1");
     succeed(r);
     assert_non_null(strstr(r.err, "1 of 3 conversations have no answer and are left out"));
+    assert_non_null(strstr(r.err, "/long.jsonl, line 3\n"));
     assert_non_null(strstr(r.err, "1 of 2 conversations have more than 128 tokens and are cut "
                                   "there, 1 of them before any answer; --ctx "));
     succeed(CHAT(data, at("wide"), "-q", PLAIN, "--steps", "1", "--ctx", "400"));
@@ -161,8 +162,9 @@ static void wrong_conversations_are_named_by_their_line(void **state) {
          "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has \"turns\""},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"a\"", "line 2: "},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n\n7\n", "line 3: "},
-        {"{\"messages\": [" TURN("user", "a") "]}\n",
-         "wrong.jsonl: none of 1 conversation has an answer"},
+        {"{\"messages\": [" TURN("user", "a") "]}\n", "/wrong.jsonl, line 1\n"},
+        {"\n{\"messages\": [" TURN("user", "a") "]}\n{\"messages\": [" TURN("user", "b") "]}\n",
+         "/wrong.jsonl, line 2\n"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const tool_result r =

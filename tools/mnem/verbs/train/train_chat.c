@@ -179,6 +179,15 @@ static mnem_status fill_row(chat_reader *r) {
 
 /* ---- as rows of a corpus ---- */
 
+static void count_unanswered(const chat_reader *r) {
+    train_chat *chat = &r->run->chat;
+    char where[64];
+    if (chat->unanswered++) return;
+    dataset_where(&r->data, where);
+    snprintf(chat->first_unanswered, sizeof chat->first_unanswered, "%s, %s",
+             r->run->config.file[r->file_number], where);
+}
+
 static mnem_status next_row(void *context, mnem_corpus_row *row) {
     chat_reader *r = context;
     mnem_status status = MNEM_OK;
@@ -188,7 +197,7 @@ static mnem_status next_row(void *context, mnem_corpus_row *row) {
         if (begins) status = next_conversation(r);
         if (status != MNEM_OK) return status;
         status = fill_row(r);
-        if (status == MNEM_OK && begins && !r->any) r->run->chat.unanswered++;
+        if (status == MNEM_OK && begins && !r->any) count_unanswered(r);
         if (r->next == json_array_size(r->messages)) end_conversation(r);
     }
     if (r->data.file)

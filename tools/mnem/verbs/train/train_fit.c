@@ -68,9 +68,10 @@ static int fit_chats(train_run *run) {
                            "longest conversation has %llu)",
                            c->context, (unsigned long long)run->corpus_info.row_most);
     if (run->chat.unanswered && !run->args->quiet)
-        tool_message("%llu of %llu conversations have no answer and are left out",
-                     (unsigned long long)run->chat.unanswered,
-                     (unsigned long long)run->chat.conversations);
+        tool_message(
+            "%llu of %llu conversations have no answer and are left out; the first one: %s",
+            (unsigned long long)run->chat.unanswered, (unsigned long long)run->chat.conversations,
+            run->chat.first_unanswered);
     say_cut(run, &fit);
     run->chat_counted = fit.counted;
     run->chat_tokens = fit.tokens;

@@ -132,11 +132,10 @@ static int open_chats(train_run *run) {
         const train_chat *chat = &run->chat;
         const bool silent = chat->conversations && chat->unanswered == chat->conversations;
         if (status == MNEM_INVALID && !chat->said && silent)
-            code =
-                tool_failed("%s: none of %llu conversation%s has an answer: a message of the role "
-                            "\"assistant\" is what a run learns",
-                            run->config.file[0], (unsigned long long)chat->conversations,
-                            tool_s(chat->conversations));
+            code = tool_failed("none of %llu conversation%s has an answer, a message of the role "
+                               "\"assistant\", which is what a run learns; the first one: %s",
+                               (unsigned long long)chat->conversations, tool_s(chat->conversations),
+                               chat->first_unanswered);
         else if (status != MNEM_OK)
             code = train_chat_fail(&reader, status);
     }

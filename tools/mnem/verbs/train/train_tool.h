@@ -113,7 +113,8 @@ typedef struct train_point {
 /* Of conversations, while the tokens are made. */
 typedef struct train_chat {
     uint64_t conversations, unanswered;
-    bool said; /* why it failed */
+    char first_unanswered[PATH_MAX + 64]; /* "FILE, line 3" */
+    bool said;                            /* why it failed */
 } train_chat;
 
 /* What the picture shows: at most TRAIN_CURVE points, thinned evenly as a run goes on. */
