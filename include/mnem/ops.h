@@ -104,8 +104,8 @@ typedef struct mnem_kv_sequence {
  * LINEAR_LOSS cross-entropy of x times the transposed weight, a few rows of logits at a time:
  *             in[0] x [T, n], in[1] weight ROW [vocab, n], args.targets [T] (-1: not counted)
  *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
- *             n]: gradients of args.gradient_scale * the sum of losses; of desc.accumulate dx
- *             takes notice, losses never. The workspace is bounded whatever vocab is
+ *             n]: gradients of args.gradient_scale * the sum of losses; dx honours
+ *             desc.accumulate, losses never do. The workspace is bounded whatever vocab is
  *             (linear_loss.c). Words whose logits of 256 tokens don't fit desc.keep_bytes
  *             (up to 8192 words always do) are computed twice: a third more products, the
  *             same bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab, n2] the loss

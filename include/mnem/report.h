@@ -163,7 +163,7 @@ mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
     X(PEAK, "peak", "peak of live bytes", "B")                                                     \
     X(END, "end", "live at the end", "B")                                                          \
     X(RESERVED, "reserved", "most reserved", "B")                                                  \
-    X(RESIDENT, "resident", "most resident (VmRSS)", "B")                                          \
+    X(RESIDENT, "resident", "peak resident (VmRSS)", "B")                                          \
     X(UNACCOUNTED, "unaccounted", "resident less live, at most (< 0: some untouched)", "B")        \
     X(UTILISATION, "utilisation", "peak / budget", "%")                                            \
     X(FRAGMENTATION, "fragmentation", "1 - live / reserved, at the peak", "%")                     \

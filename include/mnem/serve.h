@@ -52,8 +52,8 @@ typedef struct mnem_scheduler_options {
     /* How fast it is, written and read: what decides whether pages go there or are computed again
      * (0: as measured of late). */
     double swap_bytes_per_s;
-    /* Cached beginnings are kept in the named file: destroy writes them, unless a stop cancelled
-     * requests, and create takes them. What a process leaves that was killed is discarded. */
+    /* The prefix cache is kept in the named file: destroy writes it, unless a stop cancelled
+     * requests, and create reads it. What a process that was killed left there is discarded. */
     bool keep_cache;
 } mnem_scheduler_options;
 

@@ -44,7 +44,9 @@ static mnem_status run_prompt(continuation *c, const char *prompt) {
     const int32_t *ids;
     size_t n;
     MNEM__TRY(mnem_tokenizer_encode(c->o->tokenizer, prompt, strlen(prompt), 0, &ids, &n));
-    if (n == 0) return mnem__fail(MNEM_INVALID, "session: an empty prompt, no token begins it");
+    if (n == 0)
+        return mnem__fail(MNEM_INVALID,
+                          "session: the prompt is empty, and the model has no BOS token");
     for (size_t i = 0; i < n; i++) mnem_sampler_accept(c->sampler, ids[i]);
     return mnem_session_eval(c->o->session, ids, (int32_t)n, (int32_t)n - 1, choose, c);
 }

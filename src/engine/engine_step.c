@@ -243,7 +243,8 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
 
 mnem_status mnem__engine_refuse_ranks(const mnem_engine *e, const char *what) {
     if (!e->relay.comm) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "engine: %s isn't made of a model over %d ranks yet", what,
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "engine: %s is not supported across ranks yet (there are %d)", what,
                       e->relay.size);
 }
 

@@ -94,7 +94,7 @@ static mnem_status check_size(const mnem_op_desc *desc) {
     for (uint32_t i = sizeof *desc; i < desc->size; i++)
         if (bytes[i])
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "the descriptor says at byte %u what this library doesn't know",
+                              "the descriptor has an unknown field that is not zero at byte %u",
                               (unsigned)i);
     return MNEM_OK;
 }

@@ -1,6 +1,6 @@
 /* serve_private.h: what the parts of the scheduler know of each other.
  *
- *   submit --> queue --> admission --> lanes --> step --> tokens told, an end
+ *   submit --> queue --> admission --> lanes --> step --> tokens sent, an end
  *              by age    by pages        ^        |
  *                                        |        +--> pages run short: cached beginnings go,
  *                        beginnings that +             then a lane is set aside (to the swap
@@ -55,7 +55,7 @@ typedef struct mnem__request {
     bool cancelled;     /* by another thread; under the lock */
     uint64_t at, bytes; /* of the queue: biases, then the prompt until it has a lane */
     int32_t tokens_most;
-    int32_t chosen;     /* tokens told */
+    int32_t chosen;     /* tokens sent */
     int32_t scored;     /* of the prompt: told, the first one included */
     uint64_t generator; /* of the sampler */
     int32_t cached_tokens, preemptions;

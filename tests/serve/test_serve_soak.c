@@ -3,7 +3,7 @@
  * test_serve_soak [REQUESTS] [SEED]     2000 by default; 200000 is what a release has seen
  *
  * Clients come at random, more of them than there is room for: prompts that begin alike, greedy or
- * seeded, some of another tree, some that leave, some that are told to come again. Each answer is
+ * seeded, some of another tree, some that leave, some that are told to retry. Each answer is
  * one that was found out before by an engine of one sequence. Waiting is counted in steps, from
  * when a request is taken until it begins: a step is what the others get meanwhile. */
 #include <malloc.h>
@@ -212,7 +212,7 @@ static void nothing_grows_and_nobody_starves(void **state) {
     make_streams();
     for (int i = 0; i < SETTINGS; i++) soak(i);
     const int p999 = wait_of(999);
-    print_message("%ld answered in %ld steps, %ld told to come again, %ld cancelled; steps waited: "
+    print_message("%ld answered in %ld steps, %ld told to retry, %ld cancelled; steps waited: "
                   "p50 %d, p99 %d, p99.9 %d, longest %ld\n",
                   sum.done, sum.steps, sum.later, sum.cancelled, wait_of(500), wait_of(990), p999,
                   sum.longest);

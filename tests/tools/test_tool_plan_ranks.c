@@ -330,7 +330,7 @@ static void what_ranks_do_not_take_is_said(void **state) {
                                         "--link is of several ranks",
                                         "--cut is of several ranks: add --ranks N",
                                         "--ranks needs --memory",
-                                        "\"huge\" is none",
+                                        "\"huge\" is not a size",
                                         "leave out --explain"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const tool_result r = RUN("plan", tool_model, words[i][0], words[i][1], words[i][2],

@@ -28,7 +28,8 @@ const char *tool_budget_list(void) {
 
 static int set_word(const char *verb, const char *name, const char *word, uint64_t *out) {
     if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(verb, "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is none",
+    return tool_usage(verb,
+                      "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is not a size",
                       name, word);
 }
 

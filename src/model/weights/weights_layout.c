@@ -124,7 +124,8 @@ static mnem_status take_rows(const char *name, const mnem__row_spans *here, mnem
     const int count = mnem__row_spans_count(here);
     for (int i = 0; i < count; i++)
         if (!is_span(m, here->span[i]))
-            return mnem__fail(MNEM_UNSUPPORTED, "weights: rows %d to %d of %s can't be had alone",
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "weights: rows %d to %d of %s can't be loaded separately",
                               here->span[i].begin, here->span[i].end - 1, name);
     m->here = *here;
     if (count > 0) m->rows = mnem__row_spans_rows(here);

@@ -299,8 +299,9 @@ static void clear_gradients(mnem_trainer *t) {
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
     mnem__train_sum s = {0};
     if (mnem__trainer_gradients_cut(t))
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: gradients are cut over the ranks: none has all");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "train: gradients are divided among the ranks: no rank holds all of them");
     clear_gradients(t);
     mnem_status status = mnem__trainer_sum(t, accumulate(t, source, 1, &s), &s);
     if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);

@@ -350,7 +350,7 @@ static void what_does_not_run_is_refused_once(void **state) {
          "ranks: attention through a latent isn", 1},
         {"tokenize model.gguf hi", "tokenize doesn", 2},
         {"plan", "mnem plan --ranks N", 2},
-        {"serve --memory 100M --swap f --keep-cache", "--keep-cache isn", 2},
+        {"serve --memory 100M --swap f --keep-cache", "--keep-cache is not supported", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };

@@ -128,7 +128,7 @@ TOOL_VERB(perplexity, "MODEL FILE", 1, 2, "how well a model predicts a text",
           "In each window the predictions of the second half count. Lower is better; a change\n"
           "of 0.5 % is what a good 4-bit type costs. --kl says more of a model that was made "
           "smaller:\n"
-          "perplexities hide what errs both ways, divergences don't.\n",
+          "errors in both directions cancel in perplexity, not in KL divergence.\n",
           "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
           "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
           "script\n"

@@ -127,8 +127,8 @@ static int check(const serve_options *o) {
     if (o->swap_max && !o->swap)
         return tool_usage("serve", "--swap-max is of --swap, where pages go");
     if (o->keep_cache && tool_ranks())
-        return tool_usage("serve", "--keep-cache isn't made of several ranks yet: beginnings are "
-                                   "kept while the server runs");
+        return tool_usage("serve", "--keep-cache is not supported across ranks yet: the prefix "
+                                   "cache lasts while the server runs");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
@@ -144,7 +144,6 @@ static void choose_name(serve *s) {
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
 }
 
-/* Requests, answers and grammars take a part of the budget: of a large one 40 MiB. */
 /* What the API has to say of a request goes to the log, which is standard error. */
 static void on_note(const char *text) {
     tool_message("%s", text);
@@ -366,7 +365,7 @@ static const tool_option options[] = {
      .help = "conversations that run together, or auto: 8, or fewer where the budget is small "
              "(default: auto)"},
     {"queue", 0, "N", TOOL_VALUE_COUNT, AT(queue), .least = 1, .most = 1024,
-     .help = "requests that may wait; more are told to come again (default: 32)"},
+     .help = "requests that may wait; further ones are told to retry later (default: 32)"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),

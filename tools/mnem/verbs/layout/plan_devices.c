@@ -19,7 +19,7 @@ static int parse_devices(const char *text, mnem_engine_device *devices, int32_t 
         if (mnem_size_parse(word, &devices[*count].capacity_bytes) != MNEM_OK)
             return tool_usage("plan",
                               "--devices takes sizes with commas between, such as 24G,24G,16G; "
-                              "\"%s\" is none",
+                              "\"%s\" is not a size",
                               word);
         ++*count;
         text += n;
