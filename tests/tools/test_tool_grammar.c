@@ -59,8 +59,9 @@ static void an_answer_that_is_cut_ends_with_a_character(void **state) {
     for (int n = 1; n <= 7; n++) {
         char tokens[8];
         snprintf(tokens, sizeof tokens, "%d", n);
-        const tool_result r = RUN("run", "-p", PROMPT, "--json-schema",
-                                  "{\"const\": \"a\xc3\xa9\xe2\x82\xac\"}", "-q", "-n", tokens);
+        const tool_result r = RUN(
+            "run", "-p", PROMPT, "--json-schema",
+            "{\"type\": \"string\", \"pattern\": \"^a\xc3\xa9\xe2\x82\xac$\"}", "-q", "-n", tokens);
         assert_int_equal(r.code, 0);
         size_t length = strlen(r.out);
         while (length && r.out[length - 1] == '\n') length--;
