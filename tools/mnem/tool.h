@@ -192,6 +192,7 @@ char *tool_exact(uint64_t number, char text[TOOL_TEXT]);  /* "1,258,291" */
 char *tool_count(double number, char text[TOOL_TEXT]);    /* "5.2 M" */
 char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" */
 double tool_clock(void);                                  /* seconds, monotonic */
+int32_t tool_processors(void); /* which this process may use; 0: not known */
 /* The most that the process had, as the kernel counts it. */
 uint64_t tool_peak_bytes(void);
 /* A path without its folders. */

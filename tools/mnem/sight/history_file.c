@@ -137,7 +137,7 @@ static void set_machine(const tool_args *args, mnem_history_run *run) {
     snprintf(run->verb, sizeof run->verb, "%s", args->verb->name);
     snprintf(run->version, sizeof run->version, "%s", mnem_version());
     snprintf(run->machine, sizeof run->machine, "%s", tool_history_machine());
-    run->processors = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    run->processors = tool_processors();
     run->peak_bytes = tool_peak_bytes();
     if (getrusage(RUSAGE_SELF, &used) == 0) run->faults = (uint64_t)used.ru_majflt;
 }

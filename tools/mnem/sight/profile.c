@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,9 +133,7 @@ static const double size_alike = 1.05, size_far = 4; /* times */
 static const double no_cache_holds = 256 << 20;
 
 static int32_t threads_of(int32_t asked) {
-    cpu_set_t set;
-    if (asked > 0 || sched_getaffinity(0, sizeof set, &set) != 0) return asked;
-    return (int32_t)CPU_COUNT(&set);
+    return asked > 0 ? asked : tool_processors();
 }
 
 /* How many times as large; at least 1. */

@@ -5,7 +5,6 @@
  * kept apart: what is measured on it later wasn't fitted to it. */
 #include "verbs/quantize/calibration.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,10 +122,7 @@ static void say(const calibration *c, const mnem_walk_report *r, const cut *text
 static uint64_t write_bytes(const mnem_model *model, int32_t asked) {
     enum { BATCH = 2 << 20, ROW = 64, TENSOR = 64, WRITER = 256 << 10 };
     mnem_tensor_info t;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    const bool known = asked > 0 || sched_getaffinity(0, sizeof set, &set) == 0;
-    const int32_t threads = asked > 0 ? asked : known ? CPU_COUNT(&set) : 1;
+    const int32_t have = tool_processors(), threads = asked > 0 ? asked : have ? have : 1;
     uint64_t rows_bytes = 0, floats = 0, tensors = 0;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++, tensors++) {
         const uint64_t k = (uint64_t)t.shape[t.dims - 1], row = k * sizeof(float);

@@ -5,7 +5,6 @@
  * same memory, a clock turned down) is said to be so. */
 #include "verbs/run/slowness.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -48,11 +47,6 @@ static double others(const tool_pace *pace) {
     return taken / (seconds * (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static int processors(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 __attribute__((format(printf, 3, 4))) static void add(char *out, size_t n, const char *format,
                                                       ...) {
     const size_t used = strlen(out);
@@ -65,7 +59,7 @@ __attribute__((format(printf, 3, 4))) static void add(char *out, size_t n, const
 
 static void add_reasons(const tool_generator *g, const tool_pace *pace, char *out, size_t n) {
     const double part = others(pace);
-    const int threads = g->stage->plan.threads, have = processors();
+    const int threads = g->stage->plan.threads, have = tool_processors();
     mnem_engine_stats s;
     mnem_session_stats_get(g->stage->session, &s);
     if (s.seconds_waiting > WAITING_MATTER * g->seconds_decode)
