@@ -177,7 +177,7 @@ static void live_blocks_never_share_a_byte(void **state) {
     random_steps(&m, f, seed, 100000, 1);
     drain(&m, f);
     f = fit_create(&m);
-    random_steps(&m, f, seed * 3, MNEM_SANITIZED ? 300000 : 900000, 64);
+    random_steps(&m, f, seed * 3, MNEM_SANITIZED ? 100000 : 900000, 64);
     mnem__granule_info info;
     mnem__granule_fit_info_get(f, &info);
     assert_true(info.remaps > 1000);
