@@ -1,8 +1,9 @@
 /* grammar_draft.c: see grammar_draft.h.
  *
  * A repetition copies its item as often as it may come, but where that would be much it makes a
- * rule of it and copies the call: {1000} inside {1000} is 2,000 nodes, not a million. What is still
- * too large ends in MNEM_OVER_BUDGET before it is made.
+ * rule of it and copies the call: {1000} inside {1000} is 2,000 nodes, not a million. Of many
+ * copies most are calls of a block of copies: {0,32767} is about 4,000 nodes. What is still too
+ * large ends in MNEM_OVER_BUDGET before it is made.
  * Cost: 12 bytes a node, 8 an edge; a character between others takes up to 8 nodes. */
 #include "engine/grammar/draft/grammar_draft.h"
 
@@ -13,6 +14,8 @@
 
 enum {
     COPIED_NODES = 1024, /* most that a repetition makes by copying more than calls */
+    BLOCK = 512,         /* copies of a rule where there are many */
+    NEAR = 1024,         /* copies before the first block that may be left out */
     OUT = INT32_MAX      /* an edge that leads behind its class, until that is written */
 };
 
@@ -349,7 +352,7 @@ static void loop(mnem__draft *d, uint32_t item) {
     d->node[item] = (mnem__draft_node){MNEM__DRAFT_SPLIT, 1, far(item, d->nodes)};
 }
 
-/* Behind `made` copies that must come: up to most, each only behind the one before. */
+/* Up to `more` copies, each only behind the one before. */
 static void put_optional(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more) {
     const uint32_t first = d->nodes, stride = size + 1;
     for (uint32_t i = 0; i < more && d->status == MNEM_OK; i++) {
@@ -358,6 +361,47 @@ static void put_optional(mnem__draft *d, uint32_t body, uint32_t size, uint32_t 
     }
     if (d->status != MNEM_OK) return;
     for (uint32_t at = first; at < d->nodes; at += stride) d->node[at].y = far(at, d->nodes);
+}
+
+/* A rule of BLOCK copies. */
+static uint32_t put_block(mnem__draft *d, uint32_t body, uint32_t size) {
+    const uint32_t over = mnem__draft_jump(d), rule = mnem__draft_rule(d);
+    mnem__draft_begin(d, rule);
+    for (uint32_t i = 0; i < BLOCK && d->status == MNEM_OK; i++) copy(d, body, size);
+    mnem__draft_end(d);
+    mnem__draft_land(d, over);
+    return rule;
+}
+
+/* Copies that must come, at least one; returns where the last one begins. */
+static uint32_t put_exact(mnem__draft *d, uint32_t body, uint32_t size, uint32_t times) {
+    uint32_t last = d->nodes;
+    if (!d->flat && times > 2 * BLOCK) {
+        const uint32_t block = put_block(d, body, size);
+        for (; times > BLOCK && d->status == MNEM_OK; times -= BLOCK) mnem__draft_call(d, block);
+    }
+    for (uint32_t i = 0; i < times && d->status == MNEM_OK; i++) last = copy(d, body, size);
+    return last;
+}
+
+/* The same as put_optional, of many. Behind NEAR copies whole blocks are called, and behind any of
+ * these fewer copies than a block has may end it all. A text then stands in two places, a block and
+ * such an end; the first copies are none of a block so that most texts stand in one. */
+static void put_many(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more) {
+    const uint32_t block = put_block(d, body, size), near = d->nodes, stride = size + 1;
+    put_optional(d, body, size, NEAR);
+    const uint32_t far_off = d->nodes, blocks = (more - NEAR) / BLOCK;
+    for (uint32_t i = 0; i < blocks && d->status == MNEM_OK; i++) {
+        put(d, MNEM__DRAFT_SPLIT, 1, 0);
+        mnem__draft_call(d, block);
+    }
+    put_optional(d, body, size, (more - NEAR) % BLOCK);
+    const uint32_t out = mnem__draft_jump(d), end = d->nodes;
+    put_optional(d, body, size, BLOCK - 1);
+    if (d->status != MNEM_OK) return;
+    for (uint32_t at = near; at < far_off; at += stride) d->node[at].y = far(at, d->nodes);
+    for (uint32_t i = 0; i < blocks; i++) d->node[far_off + 2 * i].y = far(far_off + 2 * i, end);
+    mnem__draft_land(d, out);
 }
 
 void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t most) {
@@ -375,15 +419,15 @@ void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t 
         item = outline(d, item);
         if (d->status != MNEM_OK) return;
     }
-    const uint32_t body = item + 1, size = d->nodes - body;
-    uint32_t last = body, made = 1;
-    for (; made < least && d->status == MNEM_OK; made++) last = copy(d, body, size);
+    const uint32_t body = item + 1, size = d->nodes - body, made = least ? least : 1;
+    const uint32_t last = made > 1 ? put_exact(d, body, size, made - 1) : body;
     if (most == MNEM__ENDLESS) {
         const uint32_t split = put(d, MNEM__DRAFT_SPLIT, 0, 1);
         if (d->status == MNEM_OK) d->node[split].x = far(split, last);
         return;
     }
-    put_optional(d, body, size, most - made);
+    const uint32_t more = most - made;
+    (d->flat || more <= NEAR + 2 * BLOCK ? put_optional : put_many)(d, body, size, more);
     if (least == 0 && d->status == MNEM_OK)
         d->node[item] = (mnem__draft_node){MNEM__DRAFT_SPLIT, 1, far(item, d->nodes)};
 }
