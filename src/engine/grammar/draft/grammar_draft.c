@@ -23,6 +23,7 @@ void mnem__draft_fini(mnem__draft *d) {
     mnem__free(d->node);
     mnem__free(d->edge);
     mnem__free(d->start);
+    mnem__free(d->kept);
     *d = (mnem__draft){.status = d->status};
 }
 
@@ -34,7 +35,7 @@ uint64_t mnem__draft_bytes_used(const mnem__draft *d) {
 void mnem__draft_cut(mnem__draft *d, uint32_t nodes, uint32_t edges) {
     d->nodes = nodes;
     d->edges = edges;
-    memset(d->kept, 0, sizeof d->kept);
+    if (d->kept) memset(d->kept, 0, MNEM__KEPT_CLASSES * sizeof *d->kept);
 }
 
 static bool fail(mnem__draft *d, mnem_status status) {
@@ -255,16 +256,19 @@ static uint32_t copy(mnem__draft *d, uint32_t from, uint32_t size) {
     return at;
 }
 
+_Static_assert(MNEM__KEPT_CLASSES == 1 << 7, "the upper seven bits of a hash");
 /* Where a class is kept, or goes. */
 static mnem__kept_class *place_of(mnem__draft *d, const mnem__range *range, uint32_t n) {
     uint32_t hash = n;
     for (uint32_t i = 0; i < n; i++)
         hash = (hash ^ range[i].low ^ range[i].high << 11) * UINT32_C(2654435761);
-    return &d->kept[hash >> 28];
+    return &d->kept[hash >> 25];
 }
 
 void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
-    if (n > MNEM__KEPT_RANGES) {
+    if (!d->kept)
+        d->kept = mnem__calloc(MNEM__GRAMMAR_TAG, MNEM__KEPT_CLASSES, sizeof *d->kept);
+    if (n > MNEM__KEPT_RANGES || !d->kept) { /* without room each is written anew */
         write_class(d, range, n);
         return;
     }
