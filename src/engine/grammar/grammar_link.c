@@ -222,7 +222,9 @@ static mnem__program_node step_node(linker *l, uint32_t at) {
     const uint32_t merged = gather_bytes(l), leaves = l->leaves;
     if (leaves == 1 && !merged) return leaf_node(l, l->leaf[0]);
     if (merged == leaves) return bytes_node(l, l->leaf, merged);
-    if (merged) {
+    if (merged == 1)
+        to[count++] = node_for(l, l->leaf[0]); /* others may lead there, too */
+    else if (merged) {
         const mnem__program_node bytes = bytes_node(l, l->leaf, merged);
         to[count++] = put_node(l, bytes);
     }

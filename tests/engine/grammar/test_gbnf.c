@@ -1,5 +1,6 @@
 /* test_gbnf.c: what GBNF means, what is wrong with it and where, and that nothing hostile takes
  * long or much. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,7 +107,7 @@ static void bombs_are_refused_or_small(void **state) {
     mnem_grammar_info_get(g, &info);
     assert_in_range(info.states, 1, 20000);
     mnem_grammar_destroy(g);
-    assert_int_equal(match_refused("root ::= \"ab\"{9000000}", false, &small), MNEM_OVER_BUDGET);
+    assert_int_equal(match_refused("root ::= \"ab\"{100000000}", false, &small), MNEM_OVER_BUDGET);
     assert_non_null(strstr(mnem_last_error(), "line 1, column 14: the grammar is too large"));
     char *empty = repeated("root ::= \"a\"", " \"\"{100000000}", 20000, ""); /* at once */
     must(mnem_grammar_create(NULL, empty, strlen(empty), NULL, &g));
@@ -161,6 +162,46 @@ static void ways_back_that_are_known_count_as_steps(void **state) {
     free(before);
 }
 
+static void assert_repeated(mnem_grammar *g, const char *bounds, size_t count, bool whole) {
+    mnem_match *m;
+    size_t fits;
+    must(mnem_match_create(g, &m));
+    char *text = repeated("", "ab", count, "");
+    must(mnem_match_accept_text(m, text, 2 * count, &fits));
+    if (fits != 2 * count ? whole : mnem_match_may_end(m) != whole)
+        fail_msg("%s of %zu: %s", bounds, count, whole ? "refused" : "taken");
+    mnem_match_destroy(m);
+    free(text);
+}
+
+/* Of many copies most are calls of blocks: each count between the bounds, and no other one. */
+static void many_copies_are_few_states(void **state) {
+    static const struct {
+        const char *bounds;
+        size_t least, most;
+    } rows[] = {{"{0,2561}", 0, 2561},       {"{0,32767}", 0, 32767}, {"{7,5000}", 7, 5000},
+                {"{3000,9000}", 3000, 9000}, {"{5000}", 5000, 5000},  {"{2048,}", 2048, 20000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        mnem_grammar *g;
+        mnem_grammar_info info;
+        snprintf(text, sizeof text, "root ::= \"ab\"%s", rows[i].bounds);
+        must(mnem_grammar_create(NULL, text, strlen(text), NULL, &g));
+        mnem_grammar_info_get(g, &info);
+        assert_in_range(info.states, 1, 10000);
+        const size_t least = rows[i].least, most = rows[i].most;
+        const size_t counts[] = {0,    least - 1, least, 1024,       1025,     1026,
+                                 1536, 1537,      2048,  most - 512, most - 1, most};
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            if (counts[c] <= most)
+                assert_repeated(g, rows[i].bounds, counts[c], counts[c] >= least);
+        if (rows[i].bounds[strlen(rows[i].bounds) - 2] != ',')
+            assert_repeated(g, rows[i].bounds, most + 1, false);
+        mnem_grammar_destroy(g);
+    }
+}
+
 /* By recursion at the end, at the begin, and by a loop: none takes more for a longer text. */
 static void long_lists_take_no_more_than_short_ones(void **state) {
     static const mnem_grammar_options small = {.state_bytes = 1024};
@@ -205,6 +246,7 @@ int main(void) {
         cmocka_unit_test(bombs_are_refused_or_small),
         cmocka_unit_test(a_text_of_many_meanings_meets_a_bound),
         cmocka_unit_test(ways_back_that_are_known_count_as_steps),
+        cmocka_unit_test(many_copies_are_few_states),
         cmocka_unit_test(long_lists_take_no_more_than_short_ones),
         cmocka_unit_test(without_memory_nothing_is_left),
     };

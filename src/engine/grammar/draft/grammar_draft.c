@@ -1,8 +1,9 @@
 /* grammar_draft.c: see grammar_draft.h.
  *
  * A repetition copies its item as often as it may come, but where that would be much it makes a
- * rule of it and copies the call: {1000} inside {1000} is 2,000 nodes, not a million. What is still
- * too large ends in MNEM_OVER_BUDGET before it is made.
+ * rule of it and copies the call: {1000} inside {1000} is 2,000 nodes, not a million. Of many
+ * copies most are calls of a block of copies: {0,32767} is about 4,000 nodes. What is still too
+ * large ends in MNEM_OVER_BUDGET before it is made.
  * Cost: 12 bytes a node, 8 an edge; a character between others takes up to 8 nodes. */
 #include "engine/grammar/draft/grammar_draft.h"
 
@@ -13,6 +14,8 @@
 
 enum {
     COPIED_NODES = 1024, /* most that a repetition makes by copying more than calls */
+    BLOCK = 512,         /* copies of a rule where there are many */
+    NEAR = 1024,         /* copies before the first block that may be left out */
     OUT = INT32_MAX      /* an edge that leads behind its class, until that is written */
 };
 
@@ -20,6 +23,7 @@ void mnem__draft_fini(mnem__draft *d) {
     mnem__free(d->node);
     mnem__free(d->edge);
     mnem__free(d->start);
+    mnem__free(d->kept);
     *d = (mnem__draft){.status = d->status};
 }
 
@@ -31,7 +35,7 @@ uint64_t mnem__draft_bytes_used(const mnem__draft *d) {
 void mnem__draft_cut(mnem__draft *d, uint32_t nodes, uint32_t edges) {
     d->nodes = nodes;
     d->edges = edges;
-    memset(d->kept, 0, sizeof d->kept);
+    if (d->kept) memset(d->kept, 0, MNEM__KEPT_CLASSES * sizeof *d->kept);
 }
 
 static bool fail(mnem__draft *d, mnem_status status) {
@@ -252,16 +256,19 @@ static uint32_t copy(mnem__draft *d, uint32_t from, uint32_t size) {
     return at;
 }
 
+_Static_assert(MNEM__KEPT_CLASSES == 1 << 7, "the upper seven bits of a hash");
 /* Where a class is kept, or goes. */
 static mnem__kept_class *place_of(mnem__draft *d, const mnem__range *range, uint32_t n) {
     uint32_t hash = n;
     for (uint32_t i = 0; i < n; i++)
         hash = (hash ^ range[i].low ^ range[i].high << 11) * UINT32_C(2654435761);
-    return &d->kept[hash >> 28];
+    return &d->kept[hash >> 25];
 }
 
 void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
-    if (n > MNEM__KEPT_RANGES) {
+    if (!d->kept)
+        d->kept = mnem__calloc(MNEM__GRAMMAR_TAG, MNEM__KEPT_CLASSES, sizeof *d->kept);
+    if (n > MNEM__KEPT_RANGES || !d->kept) { /* without room each is written anew */
         write_class(d, range, n);
         return;
     }
@@ -349,7 +356,7 @@ static void loop(mnem__draft *d, uint32_t item) {
     d->node[item] = (mnem__draft_node){MNEM__DRAFT_SPLIT, 1, far(item, d->nodes)};
 }
 
-/* Behind `made` copies that must come: up to most, each only behind the one before. */
+/* Up to `more` copies, each only behind the one before. */
 static void put_optional(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more) {
     const uint32_t first = d->nodes, stride = size + 1;
     for (uint32_t i = 0; i < more && d->status == MNEM_OK; i++) {
@@ -358,6 +365,47 @@ static void put_optional(mnem__draft *d, uint32_t body, uint32_t size, uint32_t 
     }
     if (d->status != MNEM_OK) return;
     for (uint32_t at = first; at < d->nodes; at += stride) d->node[at].y = far(at, d->nodes);
+}
+
+/* A rule of BLOCK copies. */
+static uint32_t put_block(mnem__draft *d, uint32_t body, uint32_t size) {
+    const uint32_t over = mnem__draft_jump(d), rule = mnem__draft_rule(d);
+    mnem__draft_begin(d, rule);
+    for (uint32_t i = 0; i < BLOCK && d->status == MNEM_OK; i++) copy(d, body, size);
+    mnem__draft_end(d);
+    mnem__draft_land(d, over);
+    return rule;
+}
+
+/* Copies that must come, at least one; returns where the last one begins. */
+static uint32_t put_exact(mnem__draft *d, uint32_t body, uint32_t size, uint32_t times) {
+    uint32_t last = d->nodes;
+    if (!d->flat && times > 2 * BLOCK) {
+        const uint32_t block = put_block(d, body, size);
+        for (; times > BLOCK && d->status == MNEM_OK; times -= BLOCK) mnem__draft_call(d, block);
+    }
+    for (uint32_t i = 0; i < times && d->status == MNEM_OK; i++) last = copy(d, body, size);
+    return last;
+}
+
+/* The same as put_optional, of many. Behind NEAR copies whole blocks are called, and behind any of
+ * these fewer copies than a block has may end it all. A text then stands in two places, a block and
+ * such an end; the first copies are none of a block so that most texts stand in one. */
+static void put_many(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more) {
+    const uint32_t block = put_block(d, body, size), near = d->nodes, stride = size + 1;
+    put_optional(d, body, size, NEAR);
+    const uint32_t far_off = d->nodes, blocks = (more - NEAR) / BLOCK;
+    for (uint32_t i = 0; i < blocks && d->status == MNEM_OK; i++) {
+        put(d, MNEM__DRAFT_SPLIT, 1, 0);
+        mnem__draft_call(d, block);
+    }
+    put_optional(d, body, size, (more - NEAR) % BLOCK);
+    const uint32_t out = mnem__draft_jump(d), end = d->nodes;
+    put_optional(d, body, size, BLOCK - 1);
+    if (d->status != MNEM_OK) return;
+    for (uint32_t at = near; at < far_off; at += stride) d->node[at].y = far(at, d->nodes);
+    for (uint32_t i = 0; i < blocks; i++) d->node[far_off + 2 * i].y = far(far_off + 2 * i, end);
+    mnem__draft_land(d, out);
 }
 
 void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t most) {
@@ -375,15 +423,15 @@ void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t 
         item = outline(d, item);
         if (d->status != MNEM_OK) return;
     }
-    const uint32_t body = item + 1, size = d->nodes - body;
-    uint32_t last = body, made = 1;
-    for (; made < least && d->status == MNEM_OK; made++) last = copy(d, body, size);
+    const uint32_t body = item + 1, size = d->nodes - body, made = least ? least : 1;
+    const uint32_t last = made > 1 ? put_exact(d, body, size, made - 1) : body;
     if (most == MNEM__ENDLESS) {
         const uint32_t split = put(d, MNEM__DRAFT_SPLIT, 0, 1);
         if (d->status == MNEM_OK) d->node[split].x = far(split, last);
         return;
     }
-    put_optional(d, body, size, most - made);
+    const uint32_t more = most - made;
+    (d->flat || more <= NEAR + 2 * BLOCK ? put_optional : put_many)(d, body, size, more);
     if (least == 0 && d->status == MNEM_OK)
         d->node[item] = (mnem__draft_node){MNEM__DRAFT_SPLIT, 1, far(item, d->nodes)};
 }

@@ -42,7 +42,7 @@ typedef struct mnem__range {
 } mnem__range;
 
 /* A class that was written, so that the same one is a copy: its nodes [first, first + size). */
-enum { MNEM__KEPT_CLASSES = 16, MNEM__KEPT_RANGES = 12 };
+enum { MNEM__KEPT_CLASSES = 128, MNEM__KEPT_RANGES = 12 };
 typedef struct mnem__kept_class {
     mnem__range range[MNEM__KEPT_RANGES];
     uint32_t ranges, first, size; /* size 0: none here */
@@ -57,7 +57,7 @@ typedef struct mnem__draft {
     uint64_t bytes_max;                  /* of all */
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
-    mnem__kept_class kept[MNEM__KEPT_CLASSES]; /* by their ranges */
+    mnem__kept_class *kept; /* [MNEM__KEPT_CLASSES] by their ranges; NULL: none yet */
     bool flat; /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;

@@ -93,6 +93,20 @@ static bool is_below(const void *context, uint32_t a, uint32_t b) {
     return a < b;
 }
 
+/* Most sets are small, and nearly in order. */
+static void sort_nodes(uint32_t *node, uint32_t n) {
+    if (n > 64) {
+        mnem__sort(node, n, is_below, NULL);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t one = node[i];
+        uint32_t at = i;
+        for (; at && node[at - 1] > one; at--) node[at] = node[at - 1];
+        node[at] = one;
+    }
+}
+
 static bool grow(mnem__language *l, void **block, uint32_t *room, uint32_t needed, size_t size) {
     if (needed <= *room) return true;
     const uint32_t more = needed > 2 * *room ? needed : 2 * *room;
@@ -122,7 +136,7 @@ static uint32_t close_set(mnem__language *l, const uint32_t *node, uint32_t n) {
         }
         out[count++] = at;
     }
-    mnem__sort(out, count, is_below, NULL);
+    sort_nodes(out, count);
     return mnem__schema_spend(l->s, 4 * (uint64_t)count + n) ? count : NONE;
 }
 

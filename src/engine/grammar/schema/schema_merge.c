@@ -199,6 +199,14 @@ static bool read_word(mnem__schema *s, const mnem__node *schema, mnem__schema_wo
     return true;
 }
 
+/* A bit for each first letter, of 64, that a member's name has. */
+static uint64_t letters_of(const mnem__node *schema) {
+    uint64_t letters = 0;
+    for (const mnem__node *n = schema->first; n; n = n->next)
+        letters |= UINT64_C(1) << ((uint8_t)*n->key & 63);
+    return letters;
+}
+
 bool mnem__schema_read_words(mnem__schema *s) {
     memset(s->word, 0, sizeof s->word);
     for (uint32_t i = 0; i < s->all->count; i++) {
@@ -208,8 +216,11 @@ bool mnem__schema_read_words(mnem__schema *s) {
         if (!mnem__schema_says(s, schema, MNEM__WORD_REF) &&
             mnem__schema_get(schema, MNEM__WORD_REF))
             continue;
-        for (int w = 0; w < MNEM__WORD_COUNT; w++)
+        const uint64_t letters = letters_of(schema);
+        for (int w = 0; w < MNEM__WORD_COUNT; w++) {
+            if (!(letters >> ((uint8_t)*mnem__schema_words[w] & 63) & 1)) continue;
             if (!read_word(s, schema, (mnem__schema_word)w)) return false;
+        }
     }
     s->node = s->all->part[0].node;
     return true;
