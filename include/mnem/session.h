@@ -108,6 +108,8 @@ void mnem_sampler_destroy(mnem_sampler *sampler);
 void mnem_sampler_accept(mnem_sampler *sampler, int32_t id);
 /* The same of one that was chosen: it counts for presence and frequency, too. */
 void mnem_sampler_accept_chosen(mnem_sampler *sampler, int32_t id);
+/* Another answer begins: no token counts as chosen. */
+void mnem_sampler_reset_chosen(mnem_sampler *sampler);
 /* Chooses; allocates nothing; deterministic for a seed. Ties go to the lowest id. */
 int32_t mnem_sampler_choose(mnem_sampler *sampler, const float *logits);
 

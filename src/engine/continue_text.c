@@ -22,7 +22,7 @@ static bool choose(void *context, int32_t index, const float *logits) {
     continuation *c = context;
     (void)index;
     c->next = mnem_sampler_choose(c->sampler, logits);
-    mnem_sampler_accept(c->sampler, c->next);
+    mnem_sampler_accept_chosen(c->sampler, c->next);
     return true;
 }
 

@@ -238,7 +238,7 @@ static void biases_and_penalties_equal_their_definition(void **state) {
     (void)state;
     uint32_t seed = 11;
     for (int round = 0; round < 300; round++) {
-        enum { PROMPT = 10, CHOSEN = 20 };
+        enum { PROMPT = 10, CHOSEN = 20, RESET = 22 };
         mnem_logit_bias bias[BIASES];
         const mnem_sampler_options o = random_penalties(&seed, bias);
         int32_t ids[PROMPT + CHOSEN];
@@ -248,8 +248,9 @@ static void biases_and_penalties_equal_their_definition(void **state) {
         for (int n = PROMPT; n < PROMPT + CHOSEN; n++) {
             float logits[WORDS];
             for (int i = 0; i < WORDS; i++) logits[i] = lcg_logit(&seed);
+            if (n == RESET) mnem_sampler_reset_chosen(s);
             ids[n] = mnem_sampler_choose(s, logits);
-            assert_int_equal(ids[n], plain_best(&o, logits, ids, n, PROMPT));
+            assert_int_equal(ids[n], plain_best(&o, logits, ids, n, n < RESET ? PROMPT : RESET));
             mnem_sampler_accept_chosen(s, ids[n]);
         }
         mnem_sampler_destroy(s);

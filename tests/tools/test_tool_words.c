@@ -128,7 +128,6 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
     assert_non_null(strstr(r.err, "all of the text is measured"));
     static const char *const ways[][3] = {
         {"--mirostat", "2", "--top-k"},
-        {"--presence-penalty", "1", "--repeat-penalty"},
         {"--keep", "4", "--system"},
         {"--chat-template", "chatml", "--template FILE"},
         {"--in-prefix", "x", "--template FILE"},

@@ -159,6 +159,11 @@ const tool_option tool_sampling_options[] = {
      .help = "drop tokens less likely than X times the likeliest; 0 is off (default: 0.05)"},
     {"repeat-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(repeat_penalty), .least = 0.01, .most = 100,
      .help = "make recent tokens less likely by this factor; 1 is off (default: 1)"},
+    {"presence-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(presence_penalty), .least = -2, .most = 2,
+     .help = "take X off the logit of each token that the answer has; 0 is off (default: 0)"},
+    {"frequency-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(frequency_penalty), .least = -2, .most = 2,
+     .help = "take X off the logit of a token for each time that the answer has it; 0 is off "
+             "(default: 0)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = -1,
      .help = "seed of the sampler, for the same text again (default, or -1: random, and shown)"},
     {0},

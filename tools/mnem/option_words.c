@@ -101,8 +101,6 @@ static const struct {
     {"mirostat mirostat-lr mirostat-ent typical tfs xtc-probability xtc-threshold dry-multiplier "
      "dynatemp-range",
      REFUSED, "what narrows the choice is --temp, --top-k, --top-p and --min-p"},
-    {"presence-penalty frequency-penalty", REFUSED,
-     "--repeat-penalty makes recent tokens less likely"},
     {"repeat-last-n", REFUSED, "--repeat-penalty looks at the last 64 tokens"},
     {"keep", REFUSED, "--system text stays when old turns are dropped"},
     {"chat-template", REFUSED,

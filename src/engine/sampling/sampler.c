@@ -176,6 +176,10 @@ void mnem_sampler_accept_chosen(mnem_sampler *s, int32_t id) {
     if (s->chosen && id >= 0 && id < s->vocab) s->chosen[id]++;
 }
 
+void mnem_sampler_reset_chosen(mnem_sampler *s) {
+    if (s->chosen) memset(s->chosen, 0, (size_t)s->vocab * sizeof *s->chosen);
+}
+
 static void mark_last(mnem_sampler *s) {
     for (int32_t i = 0; i < s->last_count; i++)
         s->marked[s->last[i] / 64] |= UINT64_C(1) << s->last[i] % 64;

@@ -258,9 +258,9 @@ static void set_is_as_on_the_command_line(void **state) {
     at = say("/set system X", "\r\n", at);
     at = say("/set seed 5", "\r\n", at);
     const size_t shown = at;
-    at = say("/set", "system          X", at);
-    expect_from(shown, "temp            1.2");
-    expect_from(shown, "tokens          9");
+    at = say("/set", "system            X", at);
+    expect_from(shown, "temp              1.2");
+    expect_from(shown, "tokens            9");
     at = say("Hello", "stopped after 9", at);
     char *got = save("got.json", &at);
     assert_string_equal(got, expected);
@@ -272,14 +272,35 @@ static void set_is_as_on_the_command_line(void **state) {
 static void what_set_does_not_take_is_said(void **state) {
     (void)state;
     size_t at = start_chat();
-    at = say("/set dots 3", "repeat-penalty, seed, tokens and", at);
+    at = say("/set dots 3", "frequency-penalty, seed, tokens and", at);
     at = say("/set temp hot", "/set temp takes a number from 0 to 100, not \"hot\"", at);
     at = say("/set temp", "/set temp takes a number", at);
     at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
     at = say("/set min-p 2", "from 0 to 1, not \"2\"", at);
     at = say("/set seed -1", "/set seed takes a whole number", at);
     at = say("/set tokens 0", "at least 1, or -1", at);
-    at = say("/set", "temp            0", at);
+    at = say("/set", "temp              0", at);
+    leave("/quit", at);
+}
+
+/* Penalties are of the tokens of one answer: the same question has the same answer again. */
+static void each_answer_has_penalties_of_its_own(void **state) {
+    (void)state;
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "9", "--frequency-penalty", "2");
+    size_t at = say("Hello", "stopped after 9", expect_from(0, "> "));
+    char *first = save("first.json", &at);
+    at = say("/clear", "/clear", at);
+    at = say("Hello", "stopped after 9", at);
+    char *second = save("second.json", &at);
+    assert_string_equal(second, first);
+    free(second);
+    at = say("/clear", "/clear", at);
+    at = say("/set frequency-penalty 0", "\r\n", at);
+    at = say("Hello", "stopped after 9", at);
+    second = save("third.json", &at);
+    assert_string_not_equal(second, first);
+    free(second);
+    free(first);
     leave("/quit", at);
 }
 
@@ -337,6 +358,7 @@ int main(void) {
         cmocka_unit_test(regen_answers_anew_in_place),
         cmocka_unit_test(set_is_as_on_the_command_line),
         cmocka_unit_test(what_set_does_not_take_is_said),
+        cmocka_unit_test(each_answer_has_penalties_of_its_own),
         cmocka_unit_test(an_answer_may_use_what_is_left),
         cmocka_unit_test(a_full_context_names_a_budget_that_holds_more),
     };

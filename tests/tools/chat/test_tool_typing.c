@@ -298,7 +298,7 @@ static void tab_completes_commands_options_and_files(void **state) {
     type("/set re\t1.5\n");
     from = expect_from(from, "> ");
     type("/set\n");
-    from = expect_from(from, "repeat-penalty  1.5");
+    from = expect_from(from, "repeat-penalty    1.5");
     snprintf(command, sizeof command, "/load %s/conv\t\n", tool_scratch());
     type(command);
     from = expect_from(from, "0 turns");

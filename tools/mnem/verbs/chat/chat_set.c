@@ -39,16 +39,16 @@ static void show(const chat *c) {
     for (const tool_option *row = tool_sampling_options; row->name; row++) {
         char text[TOOL_TEXT];
         value_text(row, sampling + row->offset, text);
-        fprintf(stderr, "  %-15s %s\n", row->name, text);
+        fprintf(stderr, "  %-17s %s\n", row->name, text);
     }
     if (c->tokens > 0)
-        fprintf(stderr, "  %-15s %d\n", tokens_name, c->tokens);
+        fprintf(stderr, "  %-17s %d\n", tokens_name, c->tokens);
     else
-        fprintf(stderr, "  %-15s to the end\n", tokens_name);
+        fprintf(stderr, "  %-17s to the end\n", tokens_name);
     if (c->has_system)
-        tool_wrap(stderr, "  system          ", c->system);
+        tool_wrap(stderr, "  system            ", c->system);
     else
-        fprintf(stderr, "  %-15s none\n", system_name);
+        fprintf(stderr, "  %-17s none\n", system_name);
 }
 
 /* Within [least, most], and whole where the row counts; false: it has been told. */

@@ -311,13 +311,20 @@ static bool on_logits(void *context, int32_t index, const float *logits) {
     return true;
 }
 
+void tool_generator_accept(tool_generator *g, int32_t from) {
+    const int32_t told = g->count - g->chosen;
+    for (int32_t i = from; i < told; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
+    if (g->chosen) mnem_sampler_accept_chosen(g->sampler, g->ids[told]);
+    g->chosen = false;
+}
+
 /* Evaluates the tail of the sequence; the next token is chosen from its last logits. */
 static mnem_status catch_up(tool_generator *g) {
     tool_prompt_cache_load(g);
     int32_t done = mnem_session_length(g->stage->session), n = g->count - done;
     if (n <= 0) return MNEM_OK;
     double start = tool_clock(), cpu = tool_cpu_clock();
-    for (int32_t i = done; i < g->count; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
+    tool_generator_accept(g, done);
     mnem_status status;
     do { /* a Ctrl-C that came between two evals has cancelled this one, after it was dealt with */
         done = mnem_session_length(g->stage->session);
@@ -375,6 +382,7 @@ bool tool_generator_take(tool_generator *g, tool_end *end) {
     *end = TOOL_END_CONTEXT;
     if (!room(g)) return false;
     g->ids[g->count++] = g->next;
+    g->chosen = true;
     *end = TOOL_END_INTERRUPTED;
     return !tool_interrupted();
 }
@@ -392,6 +400,8 @@ static tool_end generate(tool_generator *g, int32_t limit) {
 tool_end tool_generate(tool_generator *g, int32_t limit) {
     tool_stage_begin(g->stage, "generate");
     tool_constraint_begin(&g->constraint);
+    mnem_sampler_reset_chosen(g->sampler);
+    g->chosen = false;
     tool_end end = generate(g, limit);
     tool_stage_end(g->stage, "generate");
     tool_generator_flush(g, end);

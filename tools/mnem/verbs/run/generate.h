@@ -61,6 +61,7 @@ typedef struct tool_generator {
     int32_t count, room;
     int32_t next; /* the token chosen from the last logits; -1: none */
     int32_t end;  /* one more token that ends a text; -1: only the tokenizer's */
+    bool chosen;  /* the last of ids, by this answer; the sampler hasn't been told it */
     bool answers; /* the text is an answer, which ends by itself */
     /* Called when the context is full: makes room by dropping from ids and truncating the session;
      * false: there is none to make. NULL: stop. */
@@ -99,6 +100,8 @@ bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
 /* Puts other ids in place of the first `until`, and keeps what the session has of them, up to where
  * they differ. false when there is no room. */
 bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids, size_t n);
+/* Tells the sampler the tokens from `from` on, and which one the answer chose. */
+void tool_generator_accept(tool_generator *g, int32_t from);
 /* Takes the token that was chosen: prints it and appends it. false: that was the end. */
 bool tool_generator_take(tool_generator *g, tool_end *end);
 /* Makes text again, as though none had been looked at, of tokens from `from` on, and of one more

@@ -242,7 +242,7 @@ static void fill_flight(tool_several *s, flight *f) {
         slot *a = s->running[lane];
         if (!a || a->flies) continue;
         const int32_t done = mnem_sequence_length(a->sequence), n = a->g.count - done;
-        for (int32_t i = done; i < a->g.count; i++) mnem_sampler_accept(a->g.sampler, a->g.ids[i]);
+        tool_generator_accept(&a->g, done);
         f->slot[f->parts] = a;
         f->part[f->parts++] = (mnem_step_part){a->sequence, a->g.ids + done, n, n - 1};
         a->flies = true;
