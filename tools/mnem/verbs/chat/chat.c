@@ -111,7 +111,10 @@ int chat_begin_with(chat *c, const char *system) {
 
 static void end_answer(chat *c, tool_end end, uint64_t before) {
     char help[TOOL_WIDER_TEXT];
-    if (!c->g->newline) {
+    const bool shown = end == TOOL_END_INTERRUPTED && isatty(STDOUT_FILENO);
+    if (shown) fputs("^C", stderr); /* the terminal doesn't echo it during an answer */
+    fflush(stderr);
+    if (!c->g->newline || shown) {
         tool_out("\n", 1);
         c->g->newline = true;
     }
