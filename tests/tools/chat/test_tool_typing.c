@@ -333,6 +333,22 @@ static void no_history_neither_reads_nor_writes(void **state) {
     free(after);
 }
 
+/* The folder's place is taken by a file. */
+static void what_cannot_be_kept_is_told_but_for_quiet(void **state) {
+    (void)state;
+    kit_remove(at("mnem"));
+    tool_file("mnem", "");
+    leave(say("Hello\n", start_chat()));
+    assert_non_null(strstr(screen, "the history isn't kept"));
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1", "-q");
+    const size_t from = say("Hello\n", expect_from(0, "> "));
+    type("/quit\n");
+    expect_from(from, "\033[?2004l");
+    assert_int_equal(chat_end(), 0);
+    assert_null(strstr(screen, "history"));
+    kit_remove(at("mnem"));
+}
+
 /* A file that has grown long is cut to its newest lines; what isn't a text in it is passed over. */
 static void a_long_history_keeps_its_newest(void **state) {
     (void)state;
@@ -401,6 +417,7 @@ int main(void) {
         cmocka_unit_test(a_full_output_is_a_failure),
         cmocka_unit_test(messages_come_back_in_the_next_chat),
         cmocka_unit_test(no_history_neither_reads_nor_writes),
+        cmocka_unit_test(what_cannot_be_kept_is_told_but_for_quiet),
         cmocka_unit_test(a_long_history_keeps_its_newest),
         cmocka_unit_test(tab_completes_commands_options_and_files),
     };

@@ -302,7 +302,8 @@ static int plan_and_talk(chat *c) {
 }
 
 tool_editor_options tool_chat_editor(const run_options *asked) {
-    return (tool_editor_options){.no_history = asked->no_history, .complete = chat_complete};
+    return (tool_editor_options){
+        .no_history = asked->no_history, .quiet = asked->args.quiet, .complete = chat_complete};
 }
 
 int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {

@@ -276,7 +276,7 @@ static tool_input finish(char *text, size_t n) {
 
 static tool_input keep(char *text, size_t n) {
     remember(text);
-    if (n && !options.no_history) tool_messages_add(text);
+    if (n && !options.no_history) tool_messages_add(text, options.quiet);
     return finish(text, n);
 }
 

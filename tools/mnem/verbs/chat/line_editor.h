@@ -37,6 +37,7 @@ void tool_words_add(tool_words *words, const char *begun, size_t n, const char *
 
 typedef struct tool_editor_options {
     bool no_history; /* kept over sessions */
+    bool quiet;      /* no message where the history can't be kept */
     /* Fills words (zeros) for the text before the cursor; none: Tab is a tab. */
     void (*complete)(const char *before, tool_words *words);
 } tool_editor_options;
