@@ -218,7 +218,7 @@ static int take_input(chat *c, tool_input in, bool *quit) {
                      TOOL_CHAT_BYTES - 2);
         return TOOL_OK;
     case TOOL_INPUT_LINE:
-        if (c->line[0] == '/') return chat_command(c, quit);
+        if (chat_is_command(c->line)) return chat_command(c, quit);
         break;
     case TOOL_INPUT_TEXT: break;
     }
