@@ -69,6 +69,12 @@ void type(const char *text) {
     assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
 }
 
+bool chat_echoes(void) {
+    struct termios now;
+    assert_int_equal(tcgetattr(terminal, &now), 0);
+    return (now.c_lflag & ECHO) != 0;
+}
+
 static bool is_plain(void) {
     struct termios modes;
     assert_int_equal(tcgetattr(terminal, &modes), 0);

@@ -27,6 +27,8 @@ void chat_resize(int columns);
 int chat_hang_up(void);
 /* Reads what is left and waits; the exit code. */
 int chat_end(void);
+/* Does the terminal show what is typed, by itself? */
+bool chat_echoes(void);
 /* Did the chat that ended leave a terminal that takes lines, and shows what is typed? */
 extern bool chat_left_plain;
 

@@ -71,6 +71,24 @@ static void other_words_mean_the_same(void **state) {
     }
 }
 
+/* A message's text is saved; a command's isn't. */
+static void a_path_begins_a_message(void **state) {
+    (void)state;
+    size_t at = say("/etc/passwd says what?", "stopped after 6 tokens", start_chat());
+    at = say("//", "stopped after 6 tokens", at);
+    at = say("/home/x/file.c", "stopped after 6 tokens", at);
+    at = say("/sytem Be brief", "No command /sytem; /help lists them.", at);
+    at = say("/etc is a folder", "No command /etc; /help lists them.\r\nA message that begins", at);
+    at = say(command_with("/load", "/nowhere/x"), "can't read /nowhere/x", at);
+    char *saved = save("paths.json", &at);
+    assert_non_null(strstr(saved, "{\"role\":\"user\",\"content\":\"/etc/passwd says what?\"}"));
+    assert_non_null(strstr(saved, "{\"role\":\"user\",\"content\":\"//\"}"));
+    assert_non_null(strstr(saved, "{\"role\":\"user\",\"content\":\"/home/x/file.c\"}"));
+    assert_null(strstr(saved, "folder"));
+    free(saved);
+    leave("/quit", at);
+}
+
 static void nothing_is_wider_than_80_columns(void **state) {
     (void)state;
     size_t at = start_chat();
@@ -347,6 +365,7 @@ static void a_full_context_names_a_budget_that_holds_more(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_words_mean_the_same),
+        cmocka_unit_test(a_path_begins_a_message),
         cmocka_unit_test(nothing_is_wider_than_80_columns),
         cmocka_unit_test(a_conversation_goes_on_in_another_chat),
         cmocka_unit_test(others_read_what_is_saved),

@@ -184,6 +184,72 @@ static void two_signals_leave_the_terminal_as_it_was(void **state) {
     assert_true(chat_left_plain);
 }
 
+/* ---- during an answer ---- */
+
+/* Its answer goes on until something ends it. */
+static size_t start_answer(void) {
+    CHAT("run", model_copy(tagged, 4096), "--seed", "1", "--threads", "1", "--ctx", "4096", "--raw",
+         "-n", "100000");
+    size_t at = expect_from(0, "> ");
+    type("And it came to pass\n");
+    at = expect_from(at, "pass\r\n");
+    return expect_from(at, " ");
+}
+
+static void what_is_typed_during_an_answer_is_not_in_it(void **state) {
+    (void)state;
+    size_t at = start_answer();
+    assert_false(chat_echoes());
+    type("QQQ");
+    expect_from(at, "\n"); /* text that came later */
+    type("\x03");
+    at = expect_from(at, "^C\r\n");
+    at = expect_from(at, "> ");
+    assert_null(strstr(screen, "QQQ"));
+    leave(at);
+}
+
+static void what_is_typed_during_an_answer_begins_the_next_message(void **state) {
+    (void)state;
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "60");
+    size_t at = expect_from(0, "> ");
+    type("Hello\n");
+    at = expect_from(expect_from(at, "Hello\r\n"), " ");
+    type("typed ");
+    at = expect_from(expect_from(at, "(-n)"), "typed ");
+    type("early\n/clear\n");
+    at = expect_from(expect_from(at, "(-n)"), "> ");
+    assert_said("again", say("again\n", at));
+}
+
+static void every_end_of_an_answer_leaves_the_terminal_as_it_was(void **state) {
+    (void)state;
+    static const struct {
+        int number, code;
+    } ends[] = {{SIGTERM, 128 + SIGTERM}, {SIGQUIT, 128 + SIGQUIT}, {SIGXCPU, 128 + SIGXCPU}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t at = start_answer();
+        kill(chat_child, ends[i].number);
+        expect_from(at, "\033[?2004l");
+        assert_int_equal(chat_end(), ends[i].code);
+        assert_true(chat_left_plain);
+    }
+}
+
+/* Nobody could continue it, so that the kernel doesn't stop it: it goes on as if it had been. */
+static void a_stop_during_an_answer_lends_the_terminal(void **state) {
+    (void)state;
+    size_t at = start_answer();
+    kill(chat_child, SIGTSTP);
+    at = expect_from(at, "\033[?2004l");
+    at = expect_from(at, "\n"); /* it goes on */
+    assert_false(chat_echoes());
+    type("\x03");
+    at = expect_from(at, "\033[?2004h");
+    leave(expect_from(at, "> "));
+    assert_true(chat_left_plain);
+}
+
 static void a_terminal_without_pastes_is_told_nothing(void **state) {
     (void)state;
     chat_kind = "dumb";
@@ -267,6 +333,22 @@ static void no_history_neither_reads_nor_writes(void **state) {
     free(after);
 }
 
+/* The folder's place is taken by a file. */
+static void what_cannot_be_kept_is_told_but_for_quiet(void **state) {
+    (void)state;
+    kit_remove(at("mnem"));
+    tool_file("mnem", "");
+    leave(say("Hello\n", start_chat()));
+    assert_non_null(strstr(screen, "the history isn't kept"));
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1", "-q");
+    const size_t from = say("Hello\n", expect_from(0, "> "));
+    type("/quit\n");
+    expect_from(from, "\033[?2004l");
+    assert_int_equal(chat_end(), 0);
+    assert_null(strstr(screen, "history"));
+    kit_remove(at("mnem"));
+}
+
 /* A file that has grown long is cut to its newest lines; what isn't a text in it is passed over. */
 static void a_long_history_keeps_its_newest(void **state) {
     (void)state;
@@ -324,6 +406,10 @@ int main(void) {
         cmocka_unit_test(interrupt_drops_what_is_half_typed),
         cmocka_unit_test(the_terminal_is_left_as_it_was),
         cmocka_unit_test(two_signals_leave_the_terminal_as_it_was),
+        cmocka_unit_test(what_is_typed_during_an_answer_is_not_in_it),
+        cmocka_unit_test(what_is_typed_during_an_answer_begins_the_next_message),
+        cmocka_unit_test(every_end_of_an_answer_leaves_the_terminal_as_it_was),
+        cmocka_unit_test(a_stop_during_an_answer_lends_the_terminal),
         cmocka_unit_test(a_terminal_without_pastes_is_told_nothing),
         cmocka_unit_test(a_terminal_that_goes_away_ends_the_chat),
         cmocka_unit_test(a_terminal_may_go_without_a_signal),
@@ -331,6 +417,7 @@ int main(void) {
         cmocka_unit_test(a_full_output_is_a_failure),
         cmocka_unit_test(messages_come_back_in_the_next_chat),
         cmocka_unit_test(no_history_neither_reads_nor_writes),
+        cmocka_unit_test(what_cannot_be_kept_is_told_but_for_quiet),
         cmocka_unit_test(a_long_history_keeps_its_newest),
         cmocka_unit_test(tab_completes_commands_options_and_files),
     };

@@ -84,6 +84,13 @@ static void what_cant_be_kept_fails_no_run(void **state) {
     const tool_result r = RUN(SHORT, "-v");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "isn't in the history"));
+    assert_null(strstr(RUN(SHORT, "-v", "-q").err, "history"));
+}
+
+static void quiet_says_nothing_of_the_history(void **state) {
+    (void)state;
+    assert_non_null(strstr(RUN(SHORT, "-v").err, "mnem advise"));
+    assert_null(strstr(RUN(SHORT, "-v", "-q").err, "history"));
 }
 
 static void several_prompts_are_a_run(void **state) {
@@ -162,6 +169,7 @@ int main(void) {
         cmocka_unit_test_setup(what_cant_be_kept_fails_no_run, forget),
         cmocka_unit_test_setup(a_bench_that_measures_the_machine_is_no_peak_of_a_model, forget),
         cmocka_unit_test_setup(a_plan_tells_what_this_machine_did, forget),
+        cmocka_unit_test_setup(quiet_says_nothing_of_the_history, forget),
         cmocka_unit_test_setup(several_prompts_are_a_run, forget),
         cmocka_unit_test_setup(a_bench_leaves_a_line, forget),
         cmocka_unit_test_setup(training_leaves_a_line_and_its_folder, forget),

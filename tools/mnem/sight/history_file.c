@@ -148,7 +148,7 @@ void tool_history_add(const tool_args *args, mnem_history_run *run) {
     set_machine(args, run);
     tool_new_folders(path, 0700);
     const mnem_status status = mnem_history_append(path, run);
-    if (!args->verbose || args->json) return;
+    if (!args->verbose || args->quiet || args->json) return;
     if (status == MNEM_OK)
         fprintf(stderr, "history\n  run %llu of this user's history: mnem advise %llu\n",
                 (unsigned long long)run->run, (unsigned long long)run->run);

@@ -111,7 +111,10 @@ int chat_begin_with(chat *c, const char *system) {
 
 static void end_answer(chat *c, tool_end end, uint64_t before) {
     char help[TOOL_WIDER_TEXT];
-    if (!c->g->newline) {
+    const bool shown = end == TOOL_END_INTERRUPTED && isatty(STDOUT_FILENO);
+    if (shown) fputs("^C", stderr); /* the terminal doesn't echo it during an answer */
+    fflush(stderr);
+    if (!c->g->newline || shown) {
         tool_out("\n", 1);
         c->g->newline = true;
     }
@@ -215,7 +218,7 @@ static int take_input(chat *c, tool_input in, bool *quit) {
                      TOOL_CHAT_BYTES - 2);
         return TOOL_OK;
     case TOOL_INPUT_LINE:
-        if (c->line[0] == '/') return chat_command(c, quit);
+        if (chat_is_command(c->line)) return chat_command(c, quit);
         break;
     case TOOL_INPUT_TEXT: break;
     }
@@ -299,7 +302,8 @@ static int plan_and_talk(chat *c) {
 }
 
 tool_editor_options tool_chat_editor(const run_options *asked) {
-    return (tool_editor_options){.no_history = asked->no_history, .complete = chat_complete};
+    return (tool_editor_options){
+        .no_history = asked->no_history, .quiet = asked->args.quiet, .complete = chat_complete};
 }
 
 int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {

@@ -108,15 +108,27 @@ static const chat_entry *find(const char *word, size_t n, int *like) {
     return *like == 1 ? found : NULL;
 }
 
+static void refuse(const char *word, size_t n, int like) {
+    fprintf(stderr, "%s command %.*s; /help lists them.\n", like ? "Which" : "No",
+            (int)(n < 40 ? n : 40), word);
+    if (!like) fputs("A message that begins with / goes between \"\"\" and \"\"\".\n", stderr);
+}
+
+bool chat_is_command(const char *line) {
+    const size_t n = strcspn(line, " \t");
+    int like;
+    if (*line != '/') return false;
+    return find(line, n, &like) || like || !memchr(line + 1, '/', n - 1);
+}
+
 int chat_command(chat *c, bool *quit) {
-    const size_t n = strcspn(c->line, " ");
-    const char *rest = c->line + n + strspn(c->line + n, " ");
+    const size_t n = strcspn(c->line, " \t");
+    const char *rest = c->line + n + strspn(c->line + n, " \t");
     int like;
     const chat_entry *e = find(c->line, n, &like);
     for (size_t end = strlen(c->line); end > n && c->line[end - 1] == ' ';) c->line[--end] = 0;
     if (!e)
-        fprintf(stderr, "%s command %.*s; /help lists them.\n", like ? "Which" : "No", (int)n,
-                c->line);
+        refuse(c->line, n, like);
     else if (!e->run)
         *quit = true;
     else

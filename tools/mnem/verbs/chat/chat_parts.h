@@ -32,7 +32,10 @@ int chat_begin_with(chat *c, const char *system);
 int chat_answer(chat *c);
 
 /* ---- commands (chat_commands.c) ---- */
-/* The line begins with a slash. *quit is set where it leaves. */
+/* Does the line begin with a slash and a word that is a command's, or may be a typing error for
+ * one? A path, which has a second slash, is a message. */
+bool chat_is_command(const char *line);
+/* Of such a line. *quit is set where it leaves. */
 int chat_command(chat *c, bool *quit);
 /* Of the text before the cursor. */
 void chat_complete(const char *before, tool_words *words);

@@ -2,8 +2,7 @@
  *
  * It writes to stderr, so that stdout has the answers only. A message of several lines is edited,
  * and comes back from the history, as a whole: libedit shows line ends within a line.
- * Invariant: whatever ends the chat, the terminal is told to forget about pastes, and its modes are
- * put back (a second signal at once: leave_terminal). */
+ * The modes of the terminal are in terminal_modes.c. */
 #include "verbs/chat/line_editor.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -20,14 +18,13 @@
 
 #include "tool.h"
 #include "verbs/chat/message_history.h"
+#include "verbs/chat/terminal_modes.h"
 
 enum {
     HISTORY_MESSAGES = 1 << 20,
     HISTORY_BYTES = 64 * 1024, /* of all that are kept, */
     HISTORY_EACH = 64,         /* each with what is around it: the bound that holds */
 };
-#define PASTES_ON  "\033[?2004h"
-#define PASTES_OFF "\033[?2004l"
 static const wchar_t paste_end[] = L"\033[201~";
 
 static EditLine *editor;
@@ -39,8 +36,6 @@ static bool ahead;     /* what comes now was typed before the prompt */
 static bool gone;      /* the terminal, or soon: what was typed before can still be read */
 static bool begun;     /* something was typed when the wait was interrupted */
 static bool too_long;  /* a paste was cut off */
-static bool pastes;    /* the terminal tells them */
-static struct termios modes;
 
 static char *prompt_text(EditLine *line) {
     (void)line;
@@ -50,41 +45,13 @@ static char *prompt_text(EditLine *line) {
 
 /* ---- the terminal ---- */
 
-/* Its width changed, or the chat goes on after Ctrl-Z and has to set its modes again. */
-static volatile sig_atomic_t resized, resumed;
-
-static void on_change(int number) {
-    if (number == SIGCONT) resumed = 1;
-    resized = 1;
-}
-
-static void tell_pastes(const char *text) {
-    if (pastes && write(STDERR_FILENO, text, strlen(text)) < 0) pastes = false;
-}
-
-static void leave_terminal(void) {
-    tell_pastes(PASTES_OFF);
-    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
-}
-
-static void open_terminal(void) {
-    const char *kind = getenv("TERM");
-    const struct sigaction change = {.sa_handler = on_change, .sa_flags = SA_RESTART};
-    pastes = kind && *kind && strcmp(kind, "dumb") != 0 && isatty(STDERR_FILENO);
-    if (tcgetattr(STDIN_FILENO, &modes) == 0) tool_interrupt_leave(leave_terminal);
-    sigaction(SIGWINCH, &change, NULL);
-    sigaction(SIGCONT, &change, NULL);
-    tell_pastes(PASTES_ON);
-}
-
 static void adapt(void) {
-    if (!resized) return;
+    bool resumed;
+    if (!terminal_modes_changed(&resumed)) return;
     if (resumed) {
         el_set(editor, EL_PREP_TERM, 0);
         el_set(editor, EL_PREP_TERM, 1);
-        tell_pastes(PASTES_ON);
     }
-    resized = resumed = 0;
     el_resize(editor);
     el_set(editor, EL_REFRESH);
 }
@@ -258,15 +225,14 @@ void tool_editor_open(const tool_editor_options *asked) {
     el_set(editor, EL_BIND, "\033[200~", "mnem-paste", NULL);
     el_set(editor, EL_ADDFN, "mnem-complete", "complete a command", on_tab);
     el_set(editor, EL_BIND, "^I", "mnem-complete", NULL);
-    open_terminal();
+    terminal_modes_open();
 }
 
 void tool_editor_close(void) {
-    tool_interrupt_leave(NULL);
     fflush(stderr);
-    tell_pastes(PASTES_OFF);
     if (history_lines) history_end(history_lines);
     if (editor) el_end(editor);
+    terminal_modes_close();
 }
 
 bool tool_editor_works(void) {
@@ -310,7 +276,7 @@ static tool_input finish(char *text, size_t n) {
 
 static tool_input keep(char *text, size_t n) {
     remember(text);
-    if (n && !options.no_history) tool_messages_add(text);
+    if (n && !options.no_history) tool_messages_add(text, options.quiet);
     return finish(text, n);
 }
 
@@ -331,7 +297,7 @@ static bool add_line(const char *line, char *text, size_t *used, bool *more) {
     return true;
 }
 
-tool_input tool_editor_read(char *text) {
+static tool_input read_message(char *text) {
     size_t used = 0;
     ahead = true;
     el_resize(editor); /* the terminal may have another width now */
@@ -350,4 +316,11 @@ tool_input tool_editor_read(char *text) {
         if (!add_line(line, text, &used, &more)) return TOOL_INPUT_LONG;
         if (!more) return keep(text, used);
     }
+}
+
+tool_input tool_editor_read(char *text) {
+    terminal_modes_read(true);
+    const tool_input in = read_message(text);
+    terminal_modes_read(false);
+    return in;
 }

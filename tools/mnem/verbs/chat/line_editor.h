@@ -1,5 +1,7 @@
 /* line_editor.h: messages typed or pasted on the terminal, with editing, completion and history.
  *
+ * From tool_editor_open to tool_editor_close the terminal shows nothing of what is typed while no
+ * message is read: an answer stays whole, and what was typed meanwhile is in the next message.
  * Enter sends. What is pasted is one message however many lines it has (a terminal that tells
  * pastes from typing: ESC [ ? 2004 h); so is what stands between """ and """, and a line that ends
  * with a backslash goes on in the next one. */
@@ -35,6 +37,7 @@ void tool_words_add(tool_words *words, const char *begun, size_t n, const char *
 
 typedef struct tool_editor_options {
     bool no_history; /* kept over sessions */
+    bool quiet;      /* no message where the history can't be kept */
     /* Fills words (zeros) for the text before the cursor; none: Tab is a tab. */
     void (*complete)(const char *before, tool_words *words);
 } tool_editor_options;

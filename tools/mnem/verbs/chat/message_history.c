@@ -89,14 +89,14 @@ static bool append(char *path, const char *line) {
     return good;
 }
 
-void tool_messages_add(const char *text) {
+void tool_messages_add(const char *text, bool quiet) {
     static bool told;
     char path[PATH_MAX];
     json_t *message = json_string(text); /* NULL: it isn't UTF-8 */
     char *line = message ? json_dumps(message, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     char *ended = line ? realloc(line, strlen(line) + 2) : NULL;
     if (ended) strcat(ended, "\n");
-    if (ended && file_path(path, sizeof path) && !append(path, ended) && !told) {
+    if (ended && file_path(path, sizeof path) && !append(path, ended) && !told && !quiet) {
         told = true;
         tool_message("the history isn't kept: can't write %s: %s", path, strerror(errno));
     }

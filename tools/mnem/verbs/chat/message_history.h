@@ -6,6 +6,7 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_MESSAGE_HISTORY_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_MESSAGE_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -15,7 +16,7 @@ enum {
 
 /* Gives the newest messages, the oldest of them first. What can't be read isn't there. */
 void tool_messages_read(void (*take)(const char *text));
-/* Appends one; says once where that can't be. */
-void tool_messages_add(const char *text);
+/* Appends one; says once where that can't be, unless quiet. */
+void tool_messages_add(const char *text, bool quiet);
 
 #endif
