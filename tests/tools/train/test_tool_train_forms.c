@@ -204,7 +204,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          {"line 1: 'messages[0].content[0]' is an image"}},
         {"w16.jsonl",
          "{\"messages\": [" U("a\\u0000") ", " A("b") "]}\n",
-         {"line 1: 'messages[0].content' has the character U+0000"}},
+         {"line 1: 'messages[0].content' contains the character U+0000"}},
         {"w17.jsonl", "{\"messages\": []}\n", {"line 1: 'messages' is empty"}},
         {"w18.jsonl",
          "{\"messages\": [{\"role\": \"user\"}, " A("b") "]}\n",
