@@ -349,7 +349,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
          "ranks: attention through a latent isn", 1},
-        {"tokenize model.gguf hi", "tokenize doesn", 2},
+        {"tokenize model.gguf hi", "mnem tokenize is not supported across ranks yet", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap f --keep-cache", "--keep-cache is not supported", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
