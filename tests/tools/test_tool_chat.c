@@ -131,7 +131,7 @@ static void chat_says_what_it_is_and_ends_with_its_peak(void **state) {
 static void who_types_a_text_is_told_how_it_ends(void **state) {
     (void)state;
     chat_start((const char *const[]){"tokenize", tool_model, NULL});
-    expect_from(0, "Ctrl-D on an empty line ends it");
+    expect_from(0, "Ctrl-D on an empty line");
     type("In the\n\x04");
     expect_from(0, "\"In\"");
     assert_int_equal(chat_end(), 0);

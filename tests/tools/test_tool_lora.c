@@ -202,10 +202,10 @@ static void folder_of_a_training_stands_for_its_adapter(void **state) {
     copy_to(at("folder/log.jsonl"), "unfinished/log.jsonl");
     r = say_with(at("unfinished"));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "isn't finished, and has no adapter yet: mnem train --resume"));
+    assert_non_null(strstr(r.err, "isn't finished and has no adapter yet: mnem train --resume"));
     r = RUN("merge", at("base.gguf"), at("base"), "-o", at("x.gguf")); /* trained without --lora */
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "it has no adapter, its model is "));
+    assert_non_null(strstr(r.err, "it has no adapter; its model is "));
 }
 
 static void stopping_and_resuming_changes_no_byte(void **state) {

@@ -47,7 +47,7 @@ static void a_device_is_not_replaced(void **state) {
 static void what_is_read_is_not_drawn_over(void **state) {
     (void)state;
     const char *path = tool_file("drawn.csv", table);
-    wrong(RUN("place", path, "--svg", path), 2, "would overwrite the file that is read");
+    wrong(RUN("place", path, "--svg", path), 2, "would overwrite an input file");
     assert_holds(path, table);
     assert_int_equal(symlink("drawn.csv", at("link.csv")), 0);
     wrong(RUN("place", path, "--svg", at("link.csv")), 2, "would overwrite");
@@ -57,10 +57,11 @@ static void what_is_read_is_not_drawn_over(void **state) {
 static void two_outputs_are_two_files(void **state) {
     (void)state;
     const char *path = tool_file("both.csv", table), *other = tool_file("kept.csv", "kept");
-    wrong(RUN("place", path, "--svg", at("new"), "--out", at("new")), 2, "--svg and --out are one");
+    wrong(RUN("place", path, "--svg", at("new"), "--out", at("new")), 2,
+          "--svg and --out name the same");
     assert_int_equal(access(at("new"), F_OK), -1);
     assert_int_equal(link(other, at("name.csv")), 0);
-    wrong(RUN("place", path, "--svg", other, "--out", at("name.csv")), 2, "are one file");
+    wrong(RUN("place", path, "--svg", other, "--out", at("name.csv")), 2, "name the same file");
     assert_holds(other, "kept");
     assert_int_equal(RUN("place", path, "--svg", "/dev/null", "--out", "/dev/null").code, 0);
 }
@@ -79,7 +80,7 @@ static void a_model_and_a_prompt_are_not_traced_over(void **state) {
     const char *prompt = tool_file("prompt.txt", "In the beginning");
     const char *named = tool_file("named.gguf", "is read when no operand is there");
     wrong(RUN("run", tool_model, "-f", prompt, "-n", "1", "-q", "--trace", prompt), 2,
-          "would overwrite the file that is read");
+          "would overwrite an input file");
     assert_holds(prompt, "In the beginning");
     setenv("MNEM_MODEL", named, 1);
     wrong(RUN("run", "-p", "x", "-q", "--trace", named), 2, "would overwrite");
@@ -262,9 +263,9 @@ static void what_never_ends_is_refused(void **state) {
     said("/dev/zero: can't read it: it has a zero byte");
     snprintf(endless, sizeof endless, "tokenize '%s' </dev/zero", tool_model);
     assert_int_equal(shell(endless), 1);
-    said("standard input has more than 1 GiB");
+    said("standard input is longer than 1 GiB");
     assert_int_equal(shell("run -q -n 1 -f /dev/zero"), 1);
-    said("/dev/zero has more than 1 GiB");
+    said("/dev/zero is longer than 1 GiB");
     snprintf(endless, sizeof endless, "yes | '%s' place - 2>'%s'", MNEM_COMMAND, at("said"));
     assert_int_equal(WEXITSTATUS(system(endless)), 1);
     said("it is too long for a table");

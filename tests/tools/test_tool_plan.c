@@ -66,7 +66,7 @@ static void sequences_take_pages_of_their_own(void **state) {
     assert_true(peak[1] + VARIES >= peak[0] + 32 * page);
     assert_true(32 * page > 2 * VARIES);
     const tool_result r = RUN("plan", tool_model, "--sequences", "4", "--ctx", "256");
-    assert_non_null(strstr(r.out, "16 of 64 tokens for 4 sequences together"));
+    assert_non_null(strstr(r.out, "16 of 64 tokens for 4 sequences in total"));
 }
 
 static void devices_share_the_layers(void **state) {
@@ -119,7 +119,7 @@ static void a_plan_says_how_many_experts_memory_holds(void **state) {
                         "--explain");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "all weights but experts stay in memory"));
-    assert_non_null(strstr(r.out, " of 64 in memory ("));
+    assert_non_null(strstr(r.out, " of 64 resident ("));
     assert_non_null(strstr(r.out, " of 64 experts in memory, "));
     assert_null(strstr(r.out, "0 of 4 layers"));
 }

@@ -92,7 +92,7 @@ static void verbose_shows_the_plan_and_the_ledger_as_tables(void **state) {
     const char *plan = strstr(r.err, "plan\n"), *ledger = strstr(r.err, "ledger");
     assert_non_null(plan);
     assert_true(ledger > plan);
-    assert_non_null(strstr(plan, "  chosen   256 tokens of context"));
+    assert_non_null(strstr(plan, "  chosen   context of 256 tokens"));
     assert_non_null(strstr(plan, "  weights  all "));
     assert_non_null(strstr(ledger, "the process's peak (VmHWM) was "));
 }

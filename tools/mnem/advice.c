@@ -50,7 +50,7 @@ static void add_kv(const tool_stage *stage, advices *all) {
     if (gain < 1.05) return;
     advice *a = add(all, gain);
     snprintf(a->how, sizeof a->how, "--kv q8_0");
-    snprintf(a->why, sizeof a->why, "half the bytes of past tokens; hardly another text");
+    snprintf(a->why, sizeof a->why, "halves the KV cache; the text hardly changes");
 }
 
 /* What is read from disk shrinks by all that the weights do. */
@@ -66,9 +66,9 @@ static void add_type(const tool_stage *stage, advices *all) {
     const bool whole = left <= 0.01 * out || out / left > p->larger_speed;
     advice *a = add(all, whole ? p->larger_speed : out / left);
     snprintf(a->how, sizeof a->how, "a smaller type, %s", SMALL_TYPE);
-    snprintf(a->why, sizeof a->why, "mnem quantize makes a file of %s%s",
+    snprintf(a->why, sizeof a->why, "mnem quantize writes a file of %s%s",
              tool_size((uint64_t)(part * (double)m.tensor_bytes), size),
-             whole ? ", which stays in memory" : "");
+             whole ? ", which fits in memory" : "");
 }
 
 static void add_model(const tool_stage *stage, advices *all) {
@@ -79,7 +79,7 @@ static void add_model(const tool_stage *stage, advices *all) {
     if (room < 1 << 20 || p->expert_slots) return;
     advice *a = add(all, p->larger_speed);
     snprintf(a->how, sizeof a->how, "a smaller model");
-    snprintf(a->why, sizeof a->why, "up to about %s parameters in %s stay in this memory",
+    snprintf(a->why, sizeof a->why, "models of up to about %s parameters in %s fit in this memory",
              tool_count(room * 8 / SMALL_BITS, count), SMALL_TYPE);
 }
 

@@ -117,7 +117,7 @@ static void put_spellings(FILE *file, const tool_verb *verb) {
             n += (size_t)snprintf(text + n, sizeof text - n, "%s--%.*s", n ? ", " : "",
                                   (int)strcspn(word, " "), word);
         }
-        if (!any) fputs("\nTaken in the words of other tools, too:\n", file);
+        if (!any) fputs("\nAlso accepted, as other tools name them:\n", file);
         any = true;
         snprintf(lead, sizeof lead, "  --%s: ", o.name);
         tool_wrap(file, lead, text);
@@ -137,12 +137,13 @@ void tool_help_verb(FILE *file, const tool_verb *v) {
     if (all) variables(file);
     if (!all) return;
     fputc('\n', file);
-    tool_wrap(file, "",
-              "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a "
-              "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
-              "status, refused; of a plan also needed_bytes, budget_bytes and least, the --memory "
-              "that would do. A run whose peak was above its budget keeps its result, says so and "
-              "exits with 3; with --json an object behind the result has over_budget_bytes.");
+    tool_wrap(
+        file, "",
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a signal "
+        "(130 Ctrl-C, 143 SIGTERM). With --json a failure is also printed as an object: error, "
+        "status, refused; for a plan also needed_bytes, budget_bytes and least, the smallest "
+        "--memory that works. A run whose peak exceeded its budget keeps its result, reports the "
+        "excess and exits with 3; with --json an object after the result has over_budget_bytes.");
 }
 
 /* ---- for man ---- */
@@ -220,27 +221,51 @@ static void help_man(FILE *file) {
             ".\\\" Made by `mnem help man` from the tables in tools/mnem; tests compare it.\n"
             ".TH MNEM 1 \"\" \"mnem %s\" \"User Commands\"\n",
             mnem_version());
-    fputs(
-        ".SH NAME\nmnem \\- run language models inside a memory budget\n"
-        ".SH SYNOPSIS\n.B mnem\n.I verb\n.RI [ operands ]\n.RI [ options ]\n"
-        ".SH DESCRIPTION\n"
-        "mnem runs language models (GGUF files) inside a memory budget that you set, and accounts "
-        "for\nevery byte. The budget covers the whole process: weights, caches, code and "
-        "libraries.\nWhat doesn\\(aqt fit is refused before anything is loaded, with the bytes and "
-        "the "
-        "option that\nwould help. Data goes to standard output, messages to standard error.\n"
-        ".SH VERBS\nEvery verb also takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR: show its help.\n",
-        file);
+    fputs(".SH NAME\n"
+          "mnem \\- run language models inside a memory budget\n"
+          ".SH SYNOPSIS\n"
+          ".B mnem\n"
+          ".I verb\n"
+          ".RI [ operands ]\n"
+          ".RI [ options ]\n"
+          ".SH DESCRIPTION\n"
+          "mnem runs language models (GGUF files) inside a memory budget that you set, and "
+          "accounts for\n"
+          "every byte. The budget covers the whole process: weights, caches, code and libraries.\n"
+          "A run that doesn\\(aqt fit is refused before anything is loaded; the message has the "
+          "bytes and\n"
+          "the option that would help. Data goes to standard output, messages to standard error.\n"
+          ".SH VERBS\n"
+          "Every verb also takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR: show its help.\n",
+          file);
     for (int i = 0; tool_verbs[i]; i++) roff_verb(file, tool_verbs[i]);
     roff_environment(file);
     fputs(".SH EXIT STATUS\n"
-          ".TP\n0\ndone\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\nover budget\n"
-          ".TP\n128 + n\nended by signal n: 130 by Ctrl\\-C, 143 by SIGTERM, 129 by SIGHUP\n"
-          ".PP\nWith \\fB\\-\\-json\\fR a failure (1 or 3) is an object on standard output, too: "
-          "error (the message),\nstatus, refused (over budget); of a plan also needed_bytes, "
-          "budget_bytes and least, the\n\\fB\\-\\-memory\\fR that would do.\n"
-          ".PP\nA run whose peak was above its budget keeps its result, says so and exits with 3;\n"
-          "with \\fB\\-\\-json\\fR an object behind the result has over_budget_bytes.\n",
+          ".TP\n"
+          "0\n"
+          "done\n"
+          ".TP\n"
+          "1\n"
+          "failed\n"
+          ".TP\n"
+          "2\n"
+          "wrong usage\n"
+          ".TP\n"
+          "3\n"
+          "over budget\n"
+          ".TP\n"
+          "128 + n\n"
+          "ended by signal n: 130 by Ctrl\\-C, 143 by SIGTERM, 129 by SIGHUP\n"
+          ".PP\n"
+          "With \\fB\\-\\-json\\fR a failure (1 or 3) is also printed as an object on standard "
+          "output: error (the\n"
+          "message), status, refused (over budget); for a plan also needed_bytes, budget_bytes and "
+          "least,\n"
+          "the smallest \\fB\\-\\-memory\\fR that works.\n"
+          ".PP\n"
+          "A run whose peak exceeded its budget keeps its result, reports the excess and exits "
+          "with 3;\n"
+          "with \\fB\\-\\-json\\fR an object after the result has over_budget_bytes.\n",
           file);
 }
 
@@ -288,13 +313,13 @@ static int verb_help(const tool_args *args) {
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "no help about \"%s\"", topic);
+        return tool_usage(NULL, "no verb or topic \"%s\" to show help for", topic);
     return tool_out_end();
 }
 
-TOOL_VERB(help, "[VERB]", 0, 1, "this, or all about one verb",
+TOOL_VERB(help, "[VERB]", 0, 1, "show this overview, or the help of one verb",
           "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
-          "mnem help run  # all about run\n");
+          "mnem help run  # the help of run\n");
 
 static const tool_option version_options[] = {
     TOOL_GROUP(tool_json_options, 0),
@@ -311,7 +336,8 @@ static int verb_version(const tool_args *args) {
 }
 
 const tool_verb tool_verb_version = {"version",
-                                     {"", 0, 0, "the version", "Prints the version, one line.\n",
+                                     {"", 0, 0, "print the version",
+                                      "Prints the version on one line.\n",
                                       "mnem version\n"
                                       "mnem version --json  # for a script\n"},
                                      version_options,

@@ -43,7 +43,9 @@ static json_t *refuse_part(const message_reader *r, const json_t *part, const ch
     if (type && !is_one_of(type, texts))
         return refuse(r, param, "'%s' has the type '%.40s', and only text is supported", param,
                       type);
-    return refuse(r, param, "'%s' is no part of type text with a text", param);
+    return refuse(r, param,
+                  "'%s' must be a content part with \"type\": \"text\" and a string \"text\"",
+                  param);
 }
 
 /* The text of one part; NULL: it has none. */
@@ -76,16 +78,18 @@ json_t *message_content(const message_reader *r, const json_t *content, const ch
     if (json_is_string(content)) {
         if (!memchr(json_string_value(content), 0, json_string_length(content)))
             return json_incref((json_t *)content);
-        return refuse(r, param, "'%s' has the character U+0000", param);
+        return refuse(r, param, "'%s' contains the character U+0000, which is not supported",
+                      param);
     }
     if (!json_is_array(content))
-        return refuse(r, param, "'%s' is neither a text nor a list of parts", param);
+        return refuse(r, param, "'%s' must be a string or a list of content parts", param);
     json_array_foreach(content, i, part) {
         const json_t *text = text_of(part);
         snprintf(name, sizeof name, "%.60s[%zu]", param, i);
         if (!text) return refuse_part(r, part, name);
         if (memchr(json_string_value(text), 0, json_string_length(text)))
-            return refuse(r, name, "'%s' has the character U+0000", name);
+            return refuse(r, name, "'%s' contains the character U+0000, which is not supported",
+                          name);
         bytes += json_string_length(text);
     }
     return join(content, bytes);
@@ -114,7 +118,7 @@ static json_t *make_calls(const message_reader *r, const json_t *calls, const ch
     size_t i;
     json_t *call, *made;
     char name[PARAM];
-    if (!json_is_array(calls)) return refuse(r, param, "'%s' is no list", param);
+    if (!json_is_array(calls)) return refuse(r, param, "'%s' must be a list", param);
     made = json_array();
     json_array_foreach(calls, i, call) {
         const json_t *function = get(call, "function");
@@ -185,11 +189,12 @@ static void keep_others(const message_reader *r, const json_t *message, json_t *
 
 json_t *message_make(const message_reader *r, const json_t *message, const char *param) {
     char name[PARAM];
-    if (!json_is_object(message)) return refuse(r, param, "'%s' is no object", param);
+    if (!json_is_object(message)) return refuse(r, param, "'%s' must be an object", param);
     const char *role = role_of(r, json_string_value(get(message, "role")));
     snprintf(name, sizeof name, "%.80s.role", param);
     if (!role)
-        return refuse(r, name, "'%s' is none of system, developer, user, assistant, tool", name);
+        return refuse(r, name, "'%s' must be one of system, developer, user, assistant, tool",
+                      name);
     json_t *made = json_pack("{s:s}", "role", role);
     if (made && set_content(r, message, made, param)) {
         keep_others(r, message, made);
@@ -203,7 +208,7 @@ json_t *messages_make(const message_reader *r, const json_t *messages, const cha
     size_t i;
     json_t *message, *list;
     char name[PARAM];
-    if (!json_is_array(messages)) return refuse(r, param, "'%s' is no list of messages", param);
+    if (!json_is_array(messages)) return refuse(r, param, "'%s' must be a list of messages", param);
     if (json_array_size(messages) == 0) return refuse(r, param, "'%s' is empty", param);
     list = json_array();
     json_array_foreach(messages, i, message) {

@@ -29,7 +29,7 @@ const char *tool_budget_list(void) {
 static int set_word(const char *verb, const char *name, const char *word, uint64_t *out) {
     if (mnem_size_parse(word, out) == MNEM_OK) return TOOL_OK;
     return tool_usage(verb,
-                      "--%s takes sizes with commas between, such as 2G,1G; \"%s\" is not a size",
+                      "--%s takes sizes separated by commas, such as 2G,1G; \"%s\" is not a size",
                       name, word);
 }
 
@@ -52,8 +52,9 @@ static int set_rank_budget(const char *verb, const tool_option *o, const char *t
     budget_list = text;
     if (!tool_ranks() && strcmp(verb, "plan") == 0) return tool_budget_of(verb, text, 0, out);
     if (!tool_ranks())
-        return tool_usage(verb, "--%s takes a list (%s) where there are ranks: mpirun -n N mnem %s",
-                          o->name, text, verb);
+        return tool_usage(
+            verb, "--%s takes a list of sizes (%s) only with several ranks: mpirun -n N mnem %s",
+            o->name, text, verb);
     word_of(text, mnem_comm_rank(tool_ranks()), word);
     if (strchr(word, '%')) return set_share(verb, o, word, out);
     return set_word(verb, o->name, word, out);

@@ -7,15 +7,15 @@
 
 const tool_option tool_memory_options[] = {
     {"memory", 0, "SIZE", TOOL_VALUE_BUDGET, 0, .also = "budget memory-limit",
-     .help = "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
-             "each, 64MB is 10^6), or 50% of what is available (default: 85 %)"},
+     .help = "memory budget of the whole process, such as 512M or 2G (M and MiB are 2^20 bytes, MB "
+             "is 10^6), or a share of the available memory, such as 50% (default: 85%)"},
     {0},
 };
 
 const tool_option tool_threads_options[] = {
     {"threads", 't', "N", TOOL_VALUE_COUNT, 0, .least = 1, .most = MNEM_TEAM_MAX,
      .also = "num-threads",
-     .help = "worker threads (default: the processors this process may use)"},
+     .help = "number of worker threads (default: the processors that this process may use)"},
     {0},
 };
 
@@ -28,19 +28,19 @@ const tool_option tool_model_options[] = {
 
 const tool_option tool_json_options[] = {
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
-     .help = "JSON on standard output: one object, or one per line where it streams"},
+     .help = "write JSON to standard output: one object, or one per line where output is streamed"},
     {0},
 };
 
 const tool_option tool_quiet_options[] = {
     {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet),
-     .help = "no plan, progress or ledger on standard error; errors are still shown"},
+     .help = "print no plan, progress or ledger to standard error; errors are still printed"},
     {0},
 };
 
 const tool_option tool_verbose_options[] = {
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(verbose),
-     .help = "the plan and the ledger as tables: where every byte is"},
+     .help = "print the plan and the ledger as tables, which account for every byte"},
     {0},
 };
 
@@ -54,50 +54,50 @@ const tool_option tool_help_options[] = {
 const tool_option tool_shape_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
      .also = "ctx-size context n-ctx num-ctx max-model-len",
-     .help = "context in tokens (default: the largest that fits, up to the model's and 4096)"},
+     .help =
+         "context length in tokens (default: the largest that fits, at most the model's and 4096)"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
      .also = "kv-type cache-type-k cache-type-v ctk ctv",
-     .help = "type of the KV cache: f16, q8_0 (half the bytes), auto or f32 (default: f16)"},
+     .help = "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
      .also = "ubatch-size ub",
-     .help = "prompt tokens run together (default: the largest up to 512 that fits well)"},
+     .help = "number of prompt tokens that are processed at once (default: chosen, at most 512)"},
     {0},
 };
 
 const tool_option tool_page_cache_options[] = {
     {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache),
-     .help = "stream weights through the page cache: it may win where memory is plenty, and is "
-             "outside the budget"},
+     .help = "stream weights through the page cache, which is not counted in the budget; may be "
+             "faster where memory is plentiful"},
     {0},
 };
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
-     .help = "add a low-rank adapter (its file, or the folder of a training) to the model while it "
-             "runs, times SCALE (default: 1); may be given up to 8 times"},
+     .help = "apply a low-rank (LoRA) adapter at run time, multiplied by SCALE (default: 1): its "
+             "file, or the folder of a training run; may be repeated up to 8 times"},
     {0},
 };
 
 const tool_option tool_pre_options[] = {
     {"pretokenizer", 0, "NAME", TOOL_VALUE_TEXT, 0,
-     .help = "cut text into words as NAME does (gpt-2, qwen2, tekken, ...; a wrong one shows all), "
-             "not as the file says"},
+     .help = "use the pre-tokenizer NAME (gpt-2, qwen2, tekken, ...) instead of the file's; a "
+             "wrong name lists all of them"},
     {0},
 };
 
 const tool_option tool_cut_options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
-     .help =
-         "under mpirun, with --memory SIZE[,SIZE...] for each rank: what a rank holds, layers in a "
-         "row or rows of every matrix (default: layers)"},
+     .help = "under mpirun, with --memory SIZE[,SIZE...] per rank: how the model is split over the "
+             "ranks, by consecutive layers or by rows of every matrix (default: layers)"},
     {0},
 };
 
 const tool_option tool_link_options[] = {
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(link),
-     .help = "between ranks, such as 1Gbit/s,0.1ms (default: as mnem bench measured it under "
-             "mpirun)"},
+     .help = "bandwidth and latency between ranks, such as 1Gbit/s,0.1ms (default: measured by "
+             "mnem bench under mpirun)"},
     {0},
 };
 
@@ -113,25 +113,26 @@ const tool_option tool_session_options[] = {
 #define AT(field) offsetof(tool_training_asked, field)
 const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
-     .also = "batch-size", .help = "sequences of a step"},
+     .also = "batch-size", .help = "number of sequences per step"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
-     .help = "of them run together; divides the batch (default: chosen under the budget)"},
+     .help = "number of sequences that are processed at once; must divide the batch (default: "
+             "chosen by the budget)"},
     {0},
 };
 
 const tool_option tool_types_options[] = {
     {"precision", 0, "TYPE", TOOL_VALUE_CHOICE, AT(precision), .choices = "auto f32 bf16 f16",
-     .help = "type of activations: f32, bf16 or f16 (half the bytes), or auto: f32 where it fits, "
-             "else bf16 (default: auto)"},
+     .help = "data type of activations: f32, bf16 or f16 (half the bytes), or auto: f32 if it "
+             "fits, else bf16 (default: auto)"},
     {"moments", 0, "TYPE", TOOL_VALUE_CHOICE, AT(moments), .choices = "f32 8bit",
-     .help =
-         "type of the optimizer's moments: f32, or 8bit (a quarter of the bytes) (default: f32)"},
+     .help = "data type of the optimizer's moments: f32, or 8bit (a quarter of the bytes) "
+             "(default: f32)"},
     {0},
 };
 
 const tool_option tool_dropout_options[] = {
     {"dropout", 0, "P", TOOL_VALUE_REAL, AT(dropout), .least = 0, .most = 0.99,
-     .help = "leave out activations with this probability while training"},
+     .help = "dropout probability of activations during training"},
     {0},
 };
 #undef AT
@@ -139,9 +140,9 @@ const tool_option tool_dropout_options[] = {
 #define AT(field) offsetof(tool_template_asked, field)
 const tool_option tool_template_options[] = {
     {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
-     .also = "chat-template-file", .help = "another chat template (Jinja) than the model's"},
+     .also = "chat-template-file", .help = "use this chat template (Jinja) instead of the model's"},
     {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(arguments), .also = "chat-template-kwargs",
-     .help = "more variables for the template, such as '{\"enable_thinking\": false}'"},
+     .help = "extra variables for the chat template, such as '{\"enable_thinking\": false}'"},
     {0},
 };
 #undef AT

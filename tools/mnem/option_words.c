@@ -50,68 +50,71 @@ static const struct {
     const char *text;
 } foreign_options[] = {
     {"ngl gpu-layers n-gpu-layers mg main-gpu sm split-mode ts tensor-split dev", A_VALUE,
-     "there are no layers on a GPU; --memory says how much memory everything may take"},
-    {"nkvo no-kv-offload cmoe cpu-moe", NO_VALUE, "everything is on the processor"},
-    {"ncmoe n-cpu-moe ot override-tensor", A_VALUE, "everything is on the processor"},
-    {"mlock", NO_VALUE, "weights inside --memory are read once and stay"},
+     "layers are not placed on a GPU; --memory limits the memory of everything"},
+    {"nkvo no-kv-offload cmoe cpu-moe", NO_VALUE, "everything runs on the CPU"},
+    {"ncmoe n-cpu-moe ot override-tensor", A_VALUE, "everything runs on the CPU"},
+    {"mlock", NO_VALUE, "weights that fit in --memory are read once and stay resident"},
     {"mmap no-mmap mmp", MAYBE_A_SWITCH,
-     "weights are read into memory that is counted, never mapped"},
-    {"fa flash-attn", MAYBE_A_SWITCH, "there is one attention, and its bytes are in the plan"},
-    {"b batch-size", A_VALUE, "--chunk says how many tokens of a prompt run together"},
-    {"tb threads-batch", A_VALUE, "--threads is for prompts, too"},
-    {"cnv conversation i interactive", NO_VALUE, "without a prompt, run is a chat on a terminal"},
-    {"st single-turn", NO_VALUE, "a prompt gets one answer"},
-    {"jinja", NO_VALUE, "the model's own template always runs (--raw: none)"},
-    {"e escape no-escape", NO_VALUE, "a prompt is taken as it is ($'a\\nb' is two lines to bash)"},
-    {"color co", MAYBE_A_SWITCH, "NO_COLOR=1 in the environment turns colours off"},
-    {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "it is so anyway"},
-    {"log-disable no-perf", NO_VALUE, "--quiet leaves the text alone"},
+     "weights are never mapped: they are read into memory that the budget counts"},
+    {"fa flash-attn", MAYBE_A_SWITCH,
+     "there is only one attention implementation, and the plan includes its bytes"},
+    {"b batch-size", A_VALUE, "--chunk sets how many prompt tokens are processed at once"},
+    {"tb threads-batch", A_VALUE, "--threads also applies to prompts"},
+    {"cnv conversation i interactive", NO_VALUE,
+     "without a prompt, mnem run starts a chat on a terminal"},
+    {"st single-turn", NO_VALUE, "with a prompt, mnem run gives one answer and ends"},
+    {"jinja", NO_VALUE, "the model's own chat template is always applied (--raw: none)"},
+    {"e escape no-escape", NO_VALUE,
+     "escapes in a prompt are not interpreted (in bash, $'a\\nb' is two lines)"},
+    {"color co", MAYBE_A_SWITCH, "set NO_COLOR=1 in the environment to turn colours off"},
+    {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "this is always the case"},
+    {"log-disable no-perf", NO_VALUE, "--quiet prints the text only"},
     {"verbose-prompt nowordwrap no-context-shift context-shift", NO_VALUE,
-     "text and context are as they are: mnem tokenize shows a prompt's tokens"},
+     "output is not wrapped and the context is not shifted; mnem tokenize shows the tokens of a "
+     "prompt"},
     {"numa prio prio-batch poll poll-batch keepalive", A_VALUE,
-     "memory and threads are the plan's"},
+     "the plan sets memory and threads (--memory, --threads)"},
     {"gpu-memory-utilization", A_VALUE,
      "there is no GPU; --memory 85% is a share of the memory that is available"},
-    {"device", A_VALUE, "everything is on the processor"},
+    {"device", A_VALUE, "everything runs on the CPU"},
     {"dtype torch-dtype", A_VALUE,
-     "weights keep the types of the file; mnem quantize writes others"},
+     "weights keep the types of the file; mnem quantize converts them"},
     {"ignore-eos", REFUSED,
-     "text ends at the model's end token; a request to mnem serve may have \"ignore_eos\": true"},
-    {"logit-bias l", REFUSED, "a request to mnem serve may have \"logit_bias\": {\"ID\": BIAS}"},
+     "text ends at the model's end-of-text token; requests to mnem serve can set \"ignore_eos\": "
+     "true"},
+    {"logit-bias l", REFUSED, "requests to mnem serve can set \"logit_bias\": {\"ID\": BIAS}"},
     {"samplers sampler-seq sampling-seq", REFUSED,
      "the order is fixed: penalties, --top-k, --top-p, --min-p, --temp (--top-k 0, --top-p 1 and "
      "--min-p 0 turn one off)"},
     {"reasoning-budget think hidethinking", REFUSED,
-     "thinking is the template's: --template-args '{\"enable_thinking\": false}' turns it off "
-     "where the template has that variable"},
+     "the chat template controls thinking: --template-args '{\"enable_thinking\": false}' turns it "
+     "off if the template has that variable"},
     {"override-kv", REFUSED,
-     "the keys of the file are read as they are; --pretokenizer and --template replace two"},
+     "metadata of the file can't be overridden, except by --pretokenizer and --template"},
     {"rope-freq-base rope-freq-scale rope-scale rope-scaling", REFUSED,
-     "the file says how positions are encoded"},
+     "the position encoding (RoPE) is read from the file"},
     {"lora", REFUSED,
      "the adapter is the second operand of mnem merge MODEL ADAPTER --out FILE; mnem run and mnem "
      "serve take --lora"},
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
-     "mnem fetches nothing: hf download OWNER/NAME FILE.gguf --local-dir . does, and "
-     "models/get_model NAME FOLDER a small model; then -m FILE.gguf"},
+     "mnem downloads nothing. Use hf download OWNER/NAME FILE.gguf --local-dir . (or "
+     "models/get_model NAME FOLDER for a small model), then -m FILE.gguf"},
     {"o output", REFUSED, "results go to standard output; --json makes them JSON"},
-    {"pg", REFUSED, "prompts and generation are measured apart: -p 512 -n 128"},
-    {"chunks", REFUSED, "all of the text is measured; a shorter one takes less time"},
-    {"imatrix", REFUSED, "mnem quantize and mnem prune take one"},
+    {"pg", REFUSED, "prompts and generation are measured separately: -p 512 -n 128"},
+    {"chunks", REFUSED, "the whole text is measured; use a shorter text to save time"},
+    {"imatrix", REFUSED, "only mnem quantize and mnem prune accept one"},
     {"mirostat mirostat-lr mirostat-ent typical tfs xtc-probability xtc-threshold dry-multiplier "
      "dynatemp-range",
      REFUSED, "what narrows the choice is --temp, --top-k, --top-p and --min-p"},
     {"repeat-last-n", REFUSED, "--repeat-penalty looks at the last 64 tokens"},
-    {"keep", REFUSED, "--system text stays when old turns are dropped"},
+    {"keep", REFUSED, "the --system text is kept when old turns are dropped"},
     {"chat-template", REFUSED,
-     "the model's own template runs; --template FILE takes another, --raw none"},
+     "the model's own chat template is applied; --template FILE uses another, --raw none"},
     {"in-prefix in-suffix", REFUSED,
-     "what stands around a turn is the template's: --template FILE"},
-    {"format", REFUSED,
-     "--json-schema FILE holds an answer to a schema, and --grammar to a grammar"},
+     "the chat template sets the text around a turn: --template FILE"},
+    {"format", REFUSED, "use --json-schema FILE or --grammar to constrain the answer"},
     {"epochs num-train-epochs", REFUSED,
-     "--steps or --tokens says how long; an epoch is the "
-     "text's tokens"},
+     "use --steps or --tokens to set the length; one epoch is the number of tokens of the text"},
 };
 
 static bool is_switch(const char *word) {
@@ -159,7 +162,7 @@ const char *tool_foreign_verb(const char *word) {
         {"finetune fine-tune", "did you mean: mnem train --init MODEL"},
         {"ps", "did you mean: mnem top"},
         {"pull push list ls rm cp create stop",
-         "models are files here, and none is fetched; mnem run FILE.gguf runs one"},
+         "mnem manages and downloads no models; run a file with mnem run FILE.gguf"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (is_among(verbs[i].words, word, strlen(word))) return verbs[i].text;
@@ -188,15 +191,15 @@ static bool is_there(const char *folder, const char *name) {
 static int check_run_folder(const char *verb, const char *name) {
     if (!is_there(name, "log.jsonl")) return TOOL_OK;
     if (is_there(name, "model.gguf"))
-        return tool_usage(verb, "%s is the folder of a training; its model is %s/model.gguf", name,
-                          name);
+        return tool_usage(verb, "%s is the folder of a training run; its model is %s/model.gguf",
+                          name, name);
     if (is_there(name, "adapter.gguf"))
         return tool_usage(verb,
-                          "%s is the folder of a training; its adapter is %s/adapter.gguf, for the "
-                          "model that it was trained on: --lora",
+                          "%s is the folder of a training run; its adapter is %s/adapter.gguf: "
+                          "name the model that it was trained on, and add --lora",
                           name, name);
-    return tool_usage(verb, "%s is a training that isn't finished: mnem train --resume %s", name,
-                      name);
+    return tool_usage(verb, "%s is a training run that isn't finished: mnem train --resume %s",
+                      name, name);
 }
 
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
@@ -205,13 +208,13 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
     if (is_there(name, "model.gguf"))
         return tool_usage(verb,
-                          "%s is the folder of a training without --lora: it has no adapter, its "
-                          "model is %s/model.gguf",
+                          "%s is the folder of a training run without --lora: it has no adapter; "
+                          "its model is %s/model.gguf",
                           name, name);
-    return tool_usage(verb,
-                      "%s is a training that isn't finished, and has no adapter yet: mnem train "
-                      "--resume %s",
-                      name, name);
+    return tool_usage(
+        verb,
+        "%s is a training run that isn't finished and has no adapter yet: mnem train --resume %s",
+        name, name);
 }
 
 int tool_check_model(const char *verb, const char *name) {
@@ -228,8 +231,8 @@ int tool_check_model(const char *verb, const char *name) {
         return tool_usage(verb, "no file \"%s\"; if it is a prompt, put -p before it", name);
     repository(name, from, sizeof from);
     return tool_usage(verb,
-                      "no file \"%s\", and mnem fetches none: a model is a GGUF file or a Hugging "
-                      "Face folder that is here, such as what hf download %s writes; "
-                      "models/get_model NAME FOLDER fetches a small one",
+                      "no file \"%s\", and mnem downloads nothing: a model is a GGUF file or a "
+                      "Hugging Face folder on this machine, such as what hf download %s writes; "
+                      "models/get_model NAME FOLDER downloads a small one",
                       name, *from ? from : "OWNER/NAME FILE.gguf --local-dir .");
 }

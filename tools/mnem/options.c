@@ -19,24 +19,27 @@ const tool_verb *const tool_verbs[] = {TOOL_VERB_LIST(TOOL_VERB_ADDRESS) NULL};
 /* ---- the environment ---- */
 
 const tool_variable tool_variables[] = {
-    {"MNEM_MODEL", "the model that ships with mnem", "the model to use when none is named"},
-    {"MNEM_MEMORY", "85 % of what is available", "the budget when --memory isn't given"},
-    {"MNEM_CPU", "the best there is",
-     "kernels use no more than this: plain, avx2, avx512 or avx512_bf16"},
+    {"MNEM_MODEL", "the bundled model", "the model to use when none is named"},
+    {"MNEM_MEMORY", "85 % of what is available", "the budget if --memory is not given"},
+    {"MNEM_CPU", "the best that the processor has",
+     "the most advanced instruction set that kernels may use: plain, avx2, avx512 or avx512_bf16"},
     {"XDG_CACHE_HOME", "$HOME/.cache",
-     "the machine profile is mnem/profile.json in it, what ranks keep of models mnem/parts"},
-    {"MNEM_HISTORY", "on", "off: keep no line about runs in mnem/history.jsonl"},
+     "folder of caches: the machine profile (mnem/profile.json) and the parts of models that ranks "
+     "store (mnem/parts)"},
+    {"MNEM_HISTORY", "on", "off: don't add runs to mnem/history.jsonl"},
     {"XDG_STATE_HOME", "$HOME/.local/state",
-     "what was typed in chats is mnem/history in it, finished runs are mnem/history.jsonl"},
+     "folder of state: the input history of chats (mnem/history) and the finished runs "
+     "(mnem/history.jsonl)"},
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
-     "status files of running commands are mnem/PID.status in it"},
-    {"MNEM_STATUS", "on", "off: run, train and serve have no status file (mnem top)"},
-    {"HOME", "none", "where .cache and .local are, if those aren't set"},
-    {"NO_COLOR", "none", "set to anything: no colours on a terminal"},
-    {"TERM", "none", "dumb: no colours either"},
-    {"LISTEN_FDS", "none", "mnem serve: the service manager has opened the socket"},
-    {"LISTEN_PID", "none", "whom LISTEN_FDS is for"},
-    {"NOTIFY_SOCKET", "none", "mnem serve: where the service manager is told that it is ready"},
+     "folder of the status files of running commands (mnem/PID.status)"},
+    {"MNEM_STATUS", "on", "off: run, train and serve write no status file (mnem top)"},
+    {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},
+    {"NO_COLOR", "none", "any value: no colours on a terminal"},
+    {"TERM", "none", "dumb: no colours on a terminal"},
+    {"LISTEN_FDS", "none", "mnem serve: number of sockets passed by the service manager"},
+    {"LISTEN_PID", "none", "mnem serve: the process that LISTEN_FDS is meant for"},
+    {"NOTIFY_SOCKET", "none",
+     "mnem serve: socket on which it notifies the service manager that it is ready"},
 };
 const int tool_variables_count = sizeof tool_variables / sizeof tool_variables[0];
 
@@ -237,7 +240,7 @@ int tool_option_check(const tool_verb *verb, const char *name, const char *text)
 }
 
 static int add_text(const char *verb, const tool_option *o, const char *text, tool_texts *list) {
-    if (!*text && !o->empty) return tool_usage(verb, "--%s takes a text that isn't empty", o->name);
+    if (!*text && !o->empty) return tool_usage(verb, "--%s needs a text that isn't empty", o->name);
     if (list->count == (int)o->most)
         return tool_usage(verb, "--%s may be given at most %d times", o->name, list->count);
     list->text[list->count++] = text;
@@ -358,7 +361,7 @@ static int parse_option(char **word, tool_args *args, int *taken) {
 static int add_operand(char *word, tool_args *args) {
     const tool_verb *verb = args->verb;
     if (args->operands == verb->about.most)
-        return tool_usage(verb->name, "%s takes %s%s; \"%s\" is one too many", verb->name,
+        return tool_usage(verb->name, "%s takes %s%s; \"%s\" is an unexpected operand", verb->name,
                           verb->about.most ? "" : "no operands", verb->about.operands, word);
     args->operand[args->operands++] = word;
     return TOOL_OK;
@@ -418,7 +421,8 @@ static int take_model(tool_args *args) {
     const tool_verb *verb = args->verb;
     tool_option o;
     if (args->model && args->operands == verb->about.most)
-        return tool_usage(verb->name, "\"%s\" is one too many beside --model %s",
+        return tool_usage(verb->name,
+                          "unexpected operand \"%s\": the model is already given by --model %s",
                           args->operand[args->operands - 1], args->model);
     if (args->model) {
         memmove(args->operand + 1, args->operand, sizeof *args->operand * (size_t)args->operands++);

@@ -116,7 +116,7 @@ void tool_message(const char *format, ...) {
 
 void tool_say_waiting(void) {
     if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
-        fputs("reading what you type; Ctrl-D on an empty line ends it\n", stderr);
+        fputs("reading from the terminal; end the input with Ctrl-D on an empty line\n", stderr);
 }
 
 int tool_usage(const char *verb, const char *format, ...) {

@@ -39,8 +39,8 @@ static void report(const char *who, int32_t rank, uint64_t peak, uint64_t budget
     char text[320], a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
     const uint64_t over = peak - budget;
     snprintf(text, sizeof text,
-             "the peak of %s was %" PRIu64 " bytes (%s), budget is %" PRIu64 " (%s), %" PRIu64
-             " over (%s)%s",
+             "the peak RSS of %s was %" PRIu64 " bytes (%s), which is over the budget of %" PRIu64
+             " (%s) by %" PRIu64 " (%s)%s",
              who, peak, tool_size(peak, a), budget, tool_size(budget, b), over, tool_size(over, c),
              code == TOOL_OK ? "; the result is kept" : "");
     tool_message("%s", text);

@@ -34,16 +34,16 @@ const char *tool_kv_text(mnem_type type) {
 static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
     snprintf(text, sizeof text,
-             "%d token%s of context, their keys and values (KV) in %s; %d token%s of a prompt "
-             "together; %d thread%s",
+             "context of %d token%s, KV cache in %s; %d prompt token%s at once; %d thread%s",
              p->context, tool_s((uint64_t)p->context), tool_kv_text(p->kv_type), p->chunk,
              tool_s((uint64_t)p->chunk), p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     if (p->bytes_streamed_per_pass == p->expert_bytes_per_token) return;
-    const int n = p->expert_slots
-                      ? snprintf(text, sizeof text, "weights that aren't of experts come")
-                      : snprintf(text, sizeof text, "%d of %d layer%s stay whole; the rest comes",
-                                 p->layers_resident, p->layers, tool_s((uint64_t)p->layers));
+    const int n =
+        p->expert_slots
+            ? snprintf(text, sizeof text, "weights outside of experts are streamed")
+            : snprintf(text, sizeof text, "%d of %d layer%s stay resident; the rest is streamed",
+                       p->layers_resident, p->layers, tool_s((uint64_t)p->layers));
     snprintf(text + n, sizeof text - (size_t)n, " through %d buffer%s of %s", p->ring_slots,
              tool_s((uint64_t)p->ring_slots), tool_size(p->ring_slot_bytes, slot));
     tool_wrap(file, "           ", text);
@@ -52,7 +52,7 @@ static void plan_choice(FILE *file, const mnem_engine_plan *p) {
 static void plan_pages(FILE *file, const mnem_engine_plan *p) {
     char text[160], size[TOOL_TEXT];
     if (p->sequences == 1) return;
-    snprintf(text, sizeof text, "%d of %d tokens for %d sequences together, %s each", p->pages,
+    snprintf(text, sizeof text, "%d of %d tokens for %d sequences in total, %s each", p->pages,
              p->page_tokens, p->sequences, tool_size(p->page_bytes, size));
     tool_wrap(file, "  pages    ", text);
 }
@@ -61,8 +61,8 @@ static void plan_experts(FILE *file, const mnem_engine_plan *p) {
     char text[256], size[TOOL_TEXT];
     if (p->expert_slots == 0) return;
     snprintf(text, sizeof text,
-             "%d of %d in memory (%.0f %%), the rest read as needed: about %.0f %% of what a token "
-             "uses is there, %s are read for it",
+             "%d of %d resident (%.0f %%), the rest read as needed: about %.0f %% of those that a "
+             "token uses are resident, %s per token are read",
              p->expert_slots, p->experts, 100.0 * p->expert_slots / p->experts,
              100 * p->expert_hit_rate, tool_size(p->expert_bytes_per_token, size));
     tool_wrap(file, "  experts  ", text);
@@ -71,8 +71,7 @@ static void plan_experts(FILE *file, const mnem_engine_plan *p) {
 static void plan_speed(FILE *file, const mnem_engine_plan *p) {
     char text[160];
     if (p->predicted_generate <= 0)
-        snprintf(text, sizeof text,
-                 "not known: how fast this machine's kernels are, `mnem bench` measures once");
+        snprintf(text, sizeof text, "unknown until `mnem bench` has measured this machine once");
     else
         snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s",
                  p->predicted_generate < 100, p->predicted_generate, p->predicted_prompt < 100,

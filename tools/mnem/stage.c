@@ -52,8 +52,8 @@ const char *tool_model_path(const tool_args *args) {
     if (args->operand[0]) return args->operand[0];
     const char *path = tool_model_default();
     if (!path)
-        tool_message("the model that ships (%s) isn't beside the command; name a MODEL or set "
-                     "$MNEM_MODEL",
+        tool_message("the bundled model (%s) isn't installed beside the command; name a MODEL or "
+                     "set $MNEM_MODEL",
                      SHIPPED_MODEL);
     return path;
 }
@@ -64,7 +64,8 @@ static int open_device(tool_stage *stage, uint64_t *budget) {
     const tool_session_asked *asked = stage->asked;
     if (!asked->device || strcmp(asked->device, "host") == 0) {
         if (asked->capacity)
-            return tool_usage("plan", "--capacity is of the null device; add --device null");
+            return tool_usage("plan",
+                              "--capacity applies to the null device only; add --device null");
         return TOOL_OK;
     }
     if (strcmp(asked->device, "null") != 0)
@@ -177,12 +178,13 @@ static int check_ranks(const tool_stage *stage) {
     const char *verb = stage->args->verb->name;
     if (!tool_ranks()) {
         if (tool_given(stage->args, "cut") && strcmp(verb, "plan") != 0)
-            return tool_usage(verb, "--cut is of several ranks: mpirun -n N mnem %s", verb);
+            return tool_usage(verb, "--cut applies to several ranks only: mpirun -n N mnem %s",
+                              verb);
         return TOOL_OK;
     }
     if (!asked->memory)
-        return tool_usage(verb, "several ranks may share a machine: say with --memory what each "
-                                "may take");
+        return tool_usage(verb, "--memory is missing: ranks may share a machine, so set the budget "
+                                "of each rank with it");
     return TOOL_OK;
 }
 
@@ -230,7 +232,7 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
 
 int tool_stage_needs_text(const tool_stage *stage) {
     if (!stage->transformer.encoder) return TOOL_OK;
-    return tool_failed("%s: %s is for embeddings, not for text: mnem embed",
+    return tool_failed("%s: %s is an embedding model and generates no text: use mnem embed",
                        mnem_model_file_path(stage->model, 0), stage->transformer.architecture);
 }
 
@@ -238,7 +240,8 @@ int tool_stage_needs_text(const tool_stage *stage) {
 static void show_pre_names(void) {
     const char *names;
     if (!strstr(mnem_last_error(), "pre-tokenizer '")) return;
-    tool_message("--pretokenizer NAME cuts as another does; names on a line are the same:");
+    tool_message(
+        "--pretokenizer NAME uses another pre-tokenizer; names on one line are equivalent:");
     for (size_t i = 0; (names = mnem_tokenizer_pre_names(i)); i++) tool_message("  %s", names);
 }
 
@@ -260,15 +263,15 @@ static int grow_prompt(tool_stage *stage, size_t room) {
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "prompt", more);
     if (status == MNEM_OVER_BUDGET && !stage->budget_chosen) {
         char have[TOOL_TEXT];
-        return tool_over("a text of %zu bytes or more is far beyond a budget of %s: a larger "
-                         "--memory would do",
+        return tool_over("a text of %zu bytes or more is far too large for a budget of %s: use a "
+                         "larger --memory",
                          stage->prompt.bytes, tool_size(tool_budget_bytes(stage->ledger), have));
     }
     if (status != MNEM_OK) return tool_fail(status);
     char *text = realloc(stage->prompt.text, room);
     if (!text) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", more);
-        return tool_failed("the machine has no memory for a prompt of %zu bytes", room);
+        return tool_failed("out of memory for a prompt of %zu bytes", room);
     }
     stage->prompt.text = text;
     stage->prompt.room = room;
@@ -277,7 +280,7 @@ static int grow_prompt(tool_stage *stage, size_t room) {
 
 /* What isn't a file may never end. */
 static int refuse_endless(const char *name) {
-    return tool_failed("%s has more than 1 GiB: so long a text must be in a file", name);
+    return tool_failed("%s is longer than 1 GiB: a text of that length must be in a file", name);
 }
 
 static int read_all(tool_stage *stage, int fd, const char *name) {
@@ -326,8 +329,8 @@ uint64_t tool_budget_bytes(const mnem_ledger *ledger) {
 static void say_beyond(const tool_stage *stage) {
     const int32_t trained = stage->transformer.context;
     if (stage->plan.context > trained)
-        tool_message("warning: a context of %d tokens; the model was made for %d, and what comes "
-                     "after them may make no sense",
+        tool_message("warning: the context is %d tokens, but the model was trained for %d; text "
+                     "after those may make no sense",
                      stage->plan.context, trained);
 }
 

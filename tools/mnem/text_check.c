@@ -24,18 +24,18 @@ static const struct {
 } kinds[] = {
     {"GGUF", 4, 0, "a GGUF model"},
     {"{\"", 2, 8, "a safetensors file"},
-    {"PK\3\4", 4, 0, "a zip archive (as PyTorch writes, too)"},
+    {"PK\3\4", 4, 0, "a zip archive (PyTorch writes such files)"},
     {"\x1f\x8b", 2, 0, "a gzip archive: unpack it first"},
     {"\3757zXZ", 5, 0, "an xz archive: unpack it first"},
     {"\x28\xb5\x2f\xfd", 4, 0, "a zstd archive: unpack it first"},
     {"BZh91AY&SY", 10, 0, "a bzip2 archive: unpack it first"},
-    {"%PDF-", 5, 0, "a PDF: its text must be taken out first"},
+    {"%PDF-", 5, 0, "a PDF: extract its text first"},
     {"\177ELF", 4, 0, "a program"},
-    {"\x89PNG", 4, 0, "a PNG picture"},
-    {"\xff\xd8\xff", 3, 0, "a JPEG picture"},
+    {"\x89PNG", 4, 0, "a PNG image"},
+    {"\xff\xd8\xff", 3, 0, "a JPEG image"},
     {"SQLite format 3", 16, 0, "an SQLite database"},
-    {"\xff\xfe", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
-    {"\xfe\xff", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
+    {"\xff\xfe", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 converts it to UTF-8)"},
+    {"\xfe\xff", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 converts it to UTF-8)"},
 };
 
 typedef struct look {
@@ -109,7 +109,7 @@ static const char *verdict(const look *l, uint64_t *at) {
         *at = l->first_zero;
         const bool wide =
             (double)l->zero > 0.3 * seen && (l->zero_odd == 0 || l->zero_odd == l->zero);
-        return wide ? "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"
+        return wide ? "text in UTF-16 (iconv -f UTF-16 -t UTF-8 converts it to UTF-8)"
                     : "binary data: a byte of zero";
     }
     if ((double)l->control > control_most * seen) {
@@ -118,7 +118,7 @@ static const char *verdict(const look *l, uint64_t *at) {
     }
     *at = l->first_invalid;
     return (double)l->invalid > invalid_most * seen
-               ? "binary data, or text in another encoding (iconv makes UTF-8 of that)"
+               ? "binary data, or text in another encoding (iconv converts it to UTF-8)"
                : NULL;
 }
 
@@ -143,8 +143,8 @@ static int look_through(const tool_text *t, int fd, uint64_t bytes) {
     const char *what = verdict(&l, &at);
     if (what) return refuse(t, at, what);
     if (l.invalid && !t->quiet)
-        tool_message("%s: byte %llu isn't UTF-8, as if in another encoding (Latin-1?); bytes are "
-                     "taken as they are",
+        tool_message("warning: %s: byte %llu is not UTF-8; the file may be in another encoding "
+                     "(Latin-1?). Its bytes are used unchanged",
                      t->name, (unsigned long long)at);
     return TOOL_OK;
 }
@@ -156,7 +156,7 @@ int tool_text_check(const tool_text *t) {
     int code = TOOL_OK;
     const bool regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
     if (regular && about.st_size == 0 && t->alone)
-        code = tool_failed("%s: is empty", t->name);
+        code = tool_failed("%s is empty", t->name);
     else if (regular)
         code = look_through(t, fd, (uint64_t)about.st_size);
     close(fd);

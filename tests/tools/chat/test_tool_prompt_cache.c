@@ -178,7 +178,7 @@ static void nothing_else_is_written_over(void **state) {
     const char *copy = model_copy(tagged, 200);
     tool_result r = RUN("run", copy, "-p", "a", "-n", "2", "--prompt-cache", copy);
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "would overwrite the file that is read"));
+    assert_non_null(strstr(r.err, "would overwrite an input file"));
     r = RUN("run", tool_model, "-p", "a", "-n", "2", "--prompt-cache", "/dev/null");
     assert_int_equal(r.code, 1);
     r = RUN("run", tool_model, "-p", "a", "-p", "b", "--prompt-cache", folder("two.cache"));

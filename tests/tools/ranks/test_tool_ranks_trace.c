@@ -46,9 +46,11 @@ static void check_trace(const char *file, int ranks) {
 static void run_traced(const char *words, int ranks, const char *file) {
     const said *s =
         shell(MPIRUN "%s -t 1 --memory %dM --trace %s </dev/null", ranks, words, MORE + 100, file);
-    char line[100];
+    char line[160];
     if (s->code != 0) fail_msg("%s: %s", words, s->err);
-    snprintf(line, sizeof line, "%s: %d ranks on one timeline; clocks at most ", file, ranks);
+    snprintf(line, sizeof line,
+             "%s: %d ranks on one timeline; their clocks differ from rank 0's by at most ", file,
+             ranks);
     if (!strstr(s->err, line)) fail_msg("%s: %s", words, s->err);
     snprintf(line, sizeof line, "%s.rank0.pftrace", file);
     assert_int_not_equal(access(at(line), F_OK), 0); /* parts are gone */
@@ -111,7 +113,7 @@ static void what_holds_one_process_is_a_file_of_each(void **state) {
     s = shell(MPIRUN "run -p Hello -n 2 --ctx 64 -t 1 --memory %dM --trace one.pickle", 2,
               MORE + 100);
     if (s->code != 0) fail_msg("%s", s->err);
-    assert_non_null(strstr(s->err, "each of the 2 ranks has a file of its own beside it"));
+    assert_non_null(strstr(s->err, "each of the 2 ranks has its own file beside it"));
     s = shell("%s report one.rank1.pickle --json", MNEM_COMMAND);
     if (s->code != 0) fail_msg("%s", s->err);
     assert_int_not_equal(access(at("one.pickle"), F_OK), 0);

@@ -45,8 +45,9 @@ static void the_plan_comes_before_and_says_what_conversations_cost(void **state)
     said[n] = 0;
     assert_int_equal(tool_wait(s.pid), 0);
     assert_non_null(strstr(said, "all in memory"));
-    assert_non_null(
-        strstr(said, "up to 3 conversations at a time, of up to 256 tokens; pages for"));
+    assert_non_null(strstr(
+        said,
+        "up to 3 conversations at a time, of up to 256 tokens each; the KV cache has room for "));
 }
 
 static void the_page_asks_nobody_else(void **state) {
@@ -146,7 +147,8 @@ static void a_string_of_1_mib_is_told_its_bytes(void **state) {
         const answer a = client_read(fd);
         /* With more memory it is a prompt beyond the context. */
         assert_true(a.status == (MNEM_RELEASE ? 413 : 400));
-        if (MNEM_RELEASE) assert_non_null(strstr(a.body, "takes more than 2097152 bytes as JSON"));
+        if (MNEM_RELEASE)
+            assert_non_null(strstr(a.body, "needs more than 2097152 bytes of memory"));
         close(fd);
     }
     assert_int_equal(ask(GET("/health")).status, 200);
@@ -227,7 +229,7 @@ static void keys_of_a_file_are_needed(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
     assert_non_null(
         strstr(RUN("serve", "--port", "0", "--api-key-file", tool_file("none.txt", "# none\n")).err,
-               "has no key"));
+               "contains no key"));
 }
 
 static void what_was_not_meant_is_wrong_usage(void **state) {

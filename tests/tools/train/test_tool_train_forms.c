@@ -178,9 +178,9 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          {"w2.json: element 2 (line 3): "}},
         {"w3.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": [" U("a"),
-         {"w3.json: element 2 (line 2): the file ends within it"}},
-        {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends within the list"}},
-        {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text behind the end"}},
+         {"w3.json: element 2 (line 2): the file ends inside it"}},
+        {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends inside the list"}},
+        {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text after the end"}},
         {"w6.json", "[{\"messages\": [" U("a") ", " A("b") "]} {}]", {"element 2", "expected ','"}},
         {"w7.jsonl",
          "{\"conversations\": [" HU("a") ", {\"from\": \"alien\", \"value\": \"b\"}]}\n",
@@ -188,15 +188,15 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w8.jsonl",
          "{\"conversations\": [" HU("a") "," GP("b") "]}\n{\"conversations\": [{\"from\": "
                                                      "\"gpt\"}]}\n",
-         {"line 2: message 1 of \"conversations\" has no \"value\""}},
+         {"line 2: message 1 of \"conversations\" has no string \"value\""}},
         {"w9.jsonl",
          "{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}\n",
-         {"line 1: \"instruction\", \"input\" and \"output\" must be texts"}},
+         {"line 1: \"instruction\", \"input\" and \"output\" must be strings"}},
         {"w10.json",
          "[{\"text\": \"a\"}]",
          {"a JSON array of texts", "jq -r '.[].text'", "--any-bytes"}},
-        {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of other members", "\"chosen\""}},
-        {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): neither an object nor a list"}},
+        {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
+        {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): must be an object or a list"}},
         {"w13.json", "[]", {"an empty list"}},
         {"w15.jsonl",
          "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}, " A(
@@ -204,14 +204,14 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          {"line 1: 'messages[0].content[0]' is an image"}},
         {"w16.jsonl",
          "{\"messages\": [" U("a\\u0000") ", " A("b") "]}\n",
-         {"line 1: 'messages[0].content' has the character U+0000"}},
+         {"line 1: 'messages[0].content' contains the character U+0000"}},
         {"w17.jsonl", "{\"messages\": []}\n", {"line 1: 'messages' is empty"}},
         {"w18.jsonl",
          "{\"messages\": [{\"role\": \"user\"}, " A("b") "]}\n",
          {"line 1: 'messages[0].content' is missing"}},
         {"w14.jsonl",
          "{\"messages\": [" U("a") "," A("b") "], \"tools\": 3}\n",
-         {"line 1: \"tools\" is neither a list"}},
+         {"line 1: \"tools\" must be a list"}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const tool_result r =
@@ -245,12 +245,12 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
     const char *data = tool_file("pairs.jsonl", lines);
     tool_result r = RUN("perplexity", at("base/model.gguf"), data, "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions, and is read as plain text"))
+    if (!strstr(r.err, "JSON lines of prompts and completions and is read as plain text"))
         fail_msg("%s", r.err);
     r = RUN("quantize", at("base/model.gguf"), at("q.gguf"), "--type", "Q8_0", "--calibrate", data,
             "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions, and is read as plain text"))
+    if (!strstr(r.err, "JSON lines of prompts and completions and is read as plain text"))
         fail_msg("%s", r.err);
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);

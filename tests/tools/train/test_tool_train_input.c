@@ -22,7 +22,7 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: at byte 0 it looks like a GGUF model", "--init",
             "--any-bytes");
     write_file(at("nothing"), "", 0);
-    REFUSED(LOOK(at("nothing"), "-q"), "/nothing: is empty");
+    REFUSED(LOOK(at("nothing"), "-q"), "/nothing is empty");
     write_file(at("tensors"), "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');
@@ -52,7 +52,7 @@ static void text_in_latin_1_is_learned_with_a_word(void **state) {
     write_file(at("latin"), text, TEXT);
     tool_result r = LOOK(at("latin"), "--json");
     succeed(r);
-    assert_non_null(strstr(r.err, "/latin: byte 777 isn't UTF-8"));
+    assert_non_null(strstr(r.err, "/latin: byte 777 is not UTF-8"));
     assert_int_equal(LOOK(at("latin"), "-q").err_bytes, 0);
 }
 

@@ -62,7 +62,7 @@ static int cut_string(dataset *d) {
         if (c == '"' && !escaped) return 1;
         escaped = c == '\\' && !escaped;
     }
-    return say(d, "the file ends within it");
+    return say(d, "the file ends inside it");
 }
 
 /* A value's text, by its brackets. 0: the file ends before one. */
@@ -76,7 +76,7 @@ static int cut_value(dataset *d) {
         const bool bare = depth == 0 && d->used && strchr(",]}", c);
         if (c == EOF || bare || (depth == 0 && strchr(blanks, c))) {
             unget(d, c);
-            return depth == 0 && d->used ? 1 : say(d, "the file ends within it");
+            return depth == 0 && d->used ? 1 : say(d, "the file ends inside it");
         }
         if (!append(d, c)) return say(d, "no memory");
         if (c == '"' && cut_string(d) < 0) return -1;
@@ -106,10 +106,10 @@ static int step(dataset *d) {
     int c = get(d); /* '[' or what is behind an element */
     if (first && peek(d) != ']') return 1;
     if (first) c = get(d);
-    if (!first && c == ',') return peek(d) == EOF ? say(d, "the file ends within the list") : 1;
-    if (c == EOF) return say(d, "the file ends within the list");
-    if (c != ']') return say(d, "expected ',' or ']' behind an element");
-    return peek(d) == EOF ? 0 : say(d, "text behind the end of the list");
+    if (!first && c == ',') return peek(d) == EOF ? say(d, "the file ends inside the list") : 1;
+    if (c == EOF) return say(d, "the file ends inside the list");
+    if (c != ']') return say(d, "expected ',' or ']' after an element");
+    return peek(d) == EOF ? 0 : say(d, "unexpected text after the end of the list");
 }
 
 static int cut(dataset *d) {
@@ -179,7 +179,7 @@ static void look_at_list(dataset *d, const char *path, dataset_look *look) {
         look->shape = shape_of(value);
         take_key(value, look);
     } else {
-        if (value) say(d, "neither an object nor a list");
+        if (value) say(d, "must be an object or a list");
         take_why(d, path, look);
     }
     json_decref(value);
@@ -234,7 +234,7 @@ void dataset_name(const dataset_look *look, char text[80]) {
                                          "Alpaca instructions",
                                          "prompts and completions",
                                          "texts",
-                                         "other members"};
+                                         "objects without the members of conversations"};
     const bool one = look->form == DATASET_VALUES && look->shape == DATASET_LISTS;
     snprintf(text, 80, "%s of %s", one ? "a JSON array" : forms[look->form],
              one ? "messages" : shapes[look->shape]);
@@ -246,8 +246,8 @@ void dataset_note(const char *path) {
     dataset_look_at(path, &look);
     if (look.shape == DATASET_NONE || *look.why) return;
     dataset_name(&look, name);
-    tool_message("%s is %s, and is read as plain text, JSON syntax included: the model's template "
-                 "is not applied",
+    tool_message("warning: %s is %s and is read as plain text, JSON syntax included; the model's "
+                 "chat template is not applied",
                  path, name);
 }
 
@@ -287,7 +287,7 @@ int dataset_next(dataset *d, json_t **messages, json_t **tools) {
     if (!value) return -1;
     *messages = dataset_turns(value, d->why, sizeof d->why);
     if (*messages && !dataset_tools(value, tools)) {
-        say(d, "\"tools\" is neither a list nor the text of one");
+        say(d, "\"tools\" must be a list, or a string that contains one");
         json_decref(*messages);
         *messages = NULL;
     }

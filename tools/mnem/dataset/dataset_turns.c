@@ -77,7 +77,7 @@ static bool add_speaker(json_t *all, const json_t *turn, size_t i, char *why, si
                  "tool are supported",
                  i + 1, from);
     else
-        snprintf(why, size, "message %zu of \"conversations\" has no \"%s\" that is a text", i + 1,
+        snprintf(why, size, "message %zu of \"conversations\" has no string \"%s\"", i + 1,
                  from ? "value" : "from");
     return false;
 }
@@ -88,7 +88,7 @@ static bool add_conversation(json_t *all, const json_t *element, char *why, size
     if (!add_system(all, element)) return false;
     if (dataset_is_messages(list) && json_array_size(list))
         return json_array_extend(all, list) == 0;
-    if (!json_is_array(list)) snprintf(why, size, "\"conversations\" is no list");
+    if (!json_is_array(list)) snprintf(why, size, "\"conversations\" must be a list");
     json_array_foreach(list, i, turn) {
         if (!add_speaker(all, turn, i, why, size)) return false;
     }
@@ -129,8 +129,8 @@ static bool add_instruction(json_t *all, const json_t *element, char *why, size_
     json_decref(question);
     if (!good)
         snprintf(why, size,
-                 "\"instruction\", \"input\" and \"output\" must be texts, \"history\" a list of "
-                 "pairs of them");
+                 "\"instruction\", \"input\" and \"output\" must be strings, and \"history\" a "
+                 "list of pairs of strings");
     return good;
 }
 

@@ -78,10 +78,10 @@ static int open_list(tool_kept_part *kept, bool *taken) {
     tool_new_folders(path, 0777);
     *taken = false;
     kept->list = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (kept->list < 0) return fail(kept, "keep its list");
+    if (kept->list < 0) return fail(kept, "write its index");
     if (flock(kept->list, LOCK_EX | LOCK_NB) == 0) return TOOL_OK;
     *taken = errno == EWOULDBLOCK;
-    if (!*taken) return fail(kept, "lock its list");
+    if (!*taken) return fail(kept, "lock its index");
     close(kept->list);
     return TOOL_OK;
 }
@@ -91,7 +91,7 @@ static int read_list(tool_kept_part *kept, uint64_t bytes) {
     FILE *file = fdopen(dup(kept->list), "r");
     char line[64];
     uint64_t begin, end;
-    if (!file) return fail(kept, "read its list");
+    if (!file) return fail(kept, "read its index");
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         if (!strchr(line, '\n') || sscanf(line, "%" SCNu64 " %" SCNu64, &begin, &end) != 2) break;
@@ -113,12 +113,12 @@ static int set_time(const tool_kept_part *kept) {
 static int open_file(tool_kept_part *kept, uint64_t bytes) {
     struct stat info;
     kept->fd = open(kept->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (kept->fd < 0 || fstat(kept->fd, &info) != 0) return fail(kept, "keep a part of the model");
+    if (kept->fd < 0 || fstat(kept->fd, &info) != 0) return fail(kept, "store a part of the model");
     if ((uint64_t)info.st_size != bytes) {
         kept->have.count = 0;
         if (ftruncate(kept->list, 0) != 0 || ftruncate(kept->fd, 0) != 0 ||
             ftruncate(kept->fd, (off_t)bytes) != 0)
-            return fail(kept, "keep a part of the model");
+            return fail(kept, "store a part of the model");
     }
     return set_time(kept);
 }
@@ -129,11 +129,12 @@ int tool_kept_open(tool_kept_part *kept, const char *name, uint64_t sum, uint64_
     int code = TOOL_OK;
     for (int32_t i = number; taken && i < number + MNEM_COMM_RANKS_MAX; i++) {
         if (!path_of(kept, name, sum, i))
-            return tool_failed("a part of %s can't be kept: neither XDG_CACHE_HOME nor HOME is set",
-                               name);
+            return tool_failed(
+                "a part of %s can't be stored: neither XDG_CACHE_HOME nor HOME is set", name);
         if ((code = open_list(kept, &taken)) != TOOL_OK) return code;
     }
-    if (taken) return tool_failed("%s: other runs use it, and all beside it", kept->path);
+    if (taken)
+        return tool_failed("%s: other runs are using it and all the others there", kept->path);
     code = read_list(kept, bytes);
     return code == TOOL_OK ? open_file(kept, bytes) : code;
 }
@@ -143,7 +144,7 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         const ssize_t n =
             pwrite(kept->fd, (const char *)data + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(kept, "write what came of the model");
+        if (n < 0) return fail(kept, "write the received part of the model");
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
@@ -156,7 +157,7 @@ int tool_kept_flush(tool_kept_part *kept) {
     for (int32_t i = 0; i < kept->more.count; i++) {
         const tool_range *r = &kept->more.range[i];
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
-            return fail(kept, "write its list");
+            return fail(kept, "write its index");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
             return tool_failed("%s: too many pieces", kept->path);
     }

@@ -19,8 +19,8 @@ int tool_ranks_begin(int argc, char **argv) {
         execv(path, argv);
     }
     if (rank == 0)
-        tool_message("started as several ranks, and %s can't be executed: %s (it is built where "
-                     "CMake finds an MPI)",
+        tool_message("started as several ranks, but %s can't be executed: %s (it is built if CMake "
+                     "finds an MPI library)",
                      n > 0 ? path : "mnem-mpi", strerror(errno));
     return TOOL_FAILED;
 }

@@ -67,7 +67,8 @@ static int receive_from(int32_t rank, void *data, size_t bytes) {
     mnem_comm_request r;
     const int code = wait_for(mnem_comm_post(x.comm, rank, CHANNEL, data, bytes, &r), &r);
     if (code != TOOL_OK || r.bytes == bytes) return code;
-    return tool_failed("rank %d sent %zu bytes of a file's part, not %zu", rank, r.bytes, bytes);
+    return tool_failed("rank %d sent %zu bytes of a part of the model; %zu were expected", rank,
+                       r.bytes, bytes);
 }
 
 /* ---- memory ---- */
@@ -79,7 +80,7 @@ static int take(void) {
     if (status != MNEM_OK) return tool_fail(status);
     x.charged = PIECE + lists;
     x.piece = malloc(PIECE + lists);
-    if (!x.piece) return tool_failed("no memory for a part of the model");
+    if (!x.piece) return tool_failed("out of memory for a part of the model");
     tool_range *range = (tool_range *)(void *)(x.piece + PIECE);
     x.need = (tool_ranges){.range = range, .room = RANGES};
     x.kept.have = (tool_ranges){.range = range + RANGES, .room = RANGES};
@@ -118,7 +119,7 @@ static int read_piece(uint64_t at, size_t bytes) {
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
             return tool_failed("%s: can't read it (%s)", x.path,
-                               n < 0 ? strerror(errno) : "it has become shorter");
+                               n < 0 ? strerror(errno) : "the file has become shorter");
         done += (size_t)n;
     }
     return TOOL_OK;
@@ -153,8 +154,8 @@ static int check_model(const mnem_model *model) {
     bool plain = info.version > 0 && info.files == 1;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) plain = plain && !t.compact;
     if (plain) return TOOL_OK;
-    return tool_failed("rank %d: can't open %s, and gets no part of a model that is a folder, in "
-                       "several files or compact: it must be there on every rank",
+    return tool_failed("rank %d: can't open %s. A model that is a folder, in several files or "
+                       "compact can't be sent to other ranks: it must exist on every rank",
                        rank, x.path);
 }
 
@@ -309,7 +310,8 @@ static int fetch_part(const mnem_model *model, const mnem_engine_options *option
     x.need.count = 0;
     const mnem_status status = mnem_engine_reads(model, options, plan, add_need, NULL);
     if (status == MNEM_UNSUPPORTED)
-        return tool_failed("%s: a part in more than %d pieces", x.kept.path, RANGES);
+        return tool_failed("%s: the part of a rank consists of more than %d pieces", x.kept.path,
+                           RANGES);
     if (status != MNEM_OK) return tool_fail(status);
     tool_ranges_sort(&x.need);
     return fetch();
@@ -324,10 +326,12 @@ static int serve_all(bool quiet) {
         code = serve(i, &last);
         if (code != TOOL_OK || quiet) continue;
         if (x.sent[i])
-            tool_message("rank %d hasn't %s: %s of it came from rank 0, and are kept there in %s",
+            tool_message("rank %d doesn't have %s: it received %s of it from rank 0 and stored "
+                         "them in %s on its machine",
                          i, x.path, tool_size(x.sent[i], size), last.path);
         else
-            tool_message("rank %d hasn't %s: its part was kept there in %s", i, x.path, last.path);
+            tool_message("rank %d doesn't have %s: it uses its part stored in %s on its machine", i,
+                         x.path, last.path);
     }
     return code;
 }

@@ -300,10 +300,9 @@ int tool_ranks_check(const tool_args *args) {
     for (size_t i = 0; i < sizeof run_so / sizeof run_so[0]; i++)
         if (strcmp(verb, run_so[i]) == 0) return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
-        return tool_usage(verb, "ranks are planned without mpirun: mnem plan --ranks N");
-    return tool_usage(
-        verb,
-        "%s doesn't run on several ranks yet; run, serve, perplexity, bench, train and "
-        "embed do",
-        verb);
+        return tool_usage(verb, "mnem plan runs without mpirun: use mnem plan --ranks N");
+    return tool_usage(verb,
+                      "mnem %s is not supported across ranks yet; run, serve, perplexity, bench, "
+                      "train and embed are",
+                      verb);
 }

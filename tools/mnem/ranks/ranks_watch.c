@@ -140,7 +140,7 @@ static void check_stopped(double now) {
     for (int i = 0; i < MNEM_COMM_RANKS_MAX; i++) {
         if (!(watch.stopped_since[i] > 0) || now - watch.stopped_since[i] < STOPPED_SECONDS)
             continue;
-        snprintf(text, sizeof text, "rank %d (process %d) is stopped while MPI %s", i,
+        snprintf(text, sizeof text, "rank %d (process %d) is stopped (SIGSTOP) while MPI %s", i,
                  watch.stopped_pid[i], phase_text());
         end_all(text);
     }
@@ -173,7 +173,7 @@ static void *look(void *context) {
         if (now - before > 2) /* who was stopped itself has seen nothing meanwhile */
             memset(watch.stopped_since, 0, sizeof watch.stopped_since);
         before = now;
-        if (getppid() != watch.parent) end_all("the launcher of the ranks is gone");
+        if (getppid() != watch.parent) end_all("the launcher of the ranks has ended");
         if (watch.phase == WATCH_RUNS)
             check_told(now);
         else if (watch.phase != WATCH_OVER && now - watch.since > 1)

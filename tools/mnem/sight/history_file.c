@@ -16,7 +16,7 @@
 
 const tool_option tool_history_options[] = {
     {"no-history", 0, NULL, TOOL_VALUE_FLAG, 0,
-     .help = "keep no line about this run in the history (mnem advise, mnem plan)"},
+     .help = "don't add this run to the history (mnem advise, mnem plan)"},
     {0},
 };
 
@@ -150,8 +150,8 @@ void tool_history_add(const tool_args *args, mnem_history_run *run) {
     const mnem_status status = mnem_history_append(path, run);
     if (!args->verbose || args->quiet || args->json) return;
     if (status == MNEM_OK)
-        fprintf(stderr, "history\n  run %llu of this user's history: mnem advise %llu\n",
+        fprintf(stderr, "history\n  run %llu of your history: mnem advise %llu\n",
                 (unsigned long long)run->run, (unsigned long long)run->run);
     else
-        tool_message("the run isn't in the history: %s", mnem_last_error());
+        tool_message("the run was not added to the history: %s", mnem_last_error());
 }

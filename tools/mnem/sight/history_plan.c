@@ -149,14 +149,13 @@ static int say_rates(const past *p, int phase, const char *unit, char *text, int
 static void tell_did(FILE *file, const past *p) {
     char text[400], peak[TOOL_TEXT];
     if (!p->runs) return;
-    int n = snprintf(text, sizeof text, "this machine did %llu run%s of this model",
+    int n = snprintf(text, sizeof text, "this machine has %llu run%s of this model in its history",
                      (unsigned long long)p->runs, tool_s(p->runs));
     n += say_rates(p, MNEM_PHASE_TOKENS, "", text + n, 100);
     n += say_rates(p, MNEM_PHASE_PROMPT, "prompt ", text + n, 100);
     if (p->peak_bytes)
-        snprintf(text + n, sizeof text - (size_t)n,
-                 "; peak at most %s, %.1f %% of what was planned", tool_size(p->peak_bytes, peak),
-                 100 * (1 + p->error_peak));
+        snprintf(text + n, sizeof text - (size_t)n, "; highest peak RSS %s, %.1f %% of the plan",
+                 tool_size(p->peak_bytes, peak), 100 * (1 + p->error_peak));
     tool_wrap(file, "  did      ", text);
 }
 

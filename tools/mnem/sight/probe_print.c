@@ -34,7 +34,7 @@ static char *size_or_dash(uint64_t bytes, char text[TOOL_TEXT]) {
 
 static void print_levels(const mnem_probe *p) {
     char said[TOOL_TEXT], seen[TOOL_TEXT], fast[TOOL_TEXT], slow[TOOL_TEXT];
-    tool_outf("level     capacity   measured  latency   4K pages   what of mnem is there\n");
+    tool_outf("level     capacity   measured  latency   4K pages   what mnem keeps there\n");
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
         tool_outf("%-8s %9s %10s %5s ns %7s ns   %s\n", l->name, tool_size(l->said_bytes, said),
@@ -89,17 +89,20 @@ static void print_peaks(const mnem_probe *p) {
                   p->threads > 1 ? figure(&k->rate[1], 1e9, all) : "",
                   k->used ? "  the peak of its type" : "");
     }
-    if (*p->unused) tool_outf("%s: the processor has it, no kernel of mnem uses it\n", p->unused);
+    if (*p->unused)
+        tool_outf("%s: supported by the processor, not used by any kernel of mnem\n", p->unused);
 }
 
 static void print_disk(const mnem_probe *p, const char *file) {
     char rate[TOOL_TEXT], wait[TOOL_TEXT];
     if (p->disk.passes)
-        tool_outf("\ndisk     %s GB/s in order, %s us for 4 KiB from anywhere, past the page "
-                  "cache\n",
-                  figure(&p->disk, 1e9, rate), figure(&p->disk_wait, 1e3, wait));
+        tool_outf(
+            "\n"
+            "disk     %s GB/s sequential, %s us for a random 4 KiB read, without the page cache\n",
+            figure(&p->disk, 1e9, rate), figure(&p->disk_wait, 1e3, wait));
     else if (file)
-        tool_outf("\ndisk     %s can't be read past the page cache here\n", tool_file_name(file));
+        tool_outf("\ndisk     %s can't be read without the page cache here\n",
+                  tool_file_name(file));
 }
 
 /* ---- what is doubtful ---- */
@@ -122,20 +125,20 @@ void probe_doubts(const mnem_probe *p) {
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
         if (mnem_probe_level_lies(l))
-            tool_message("%s: the system says %s, latency says %s (a virtual machine, or others "
-                         "who use it)",
+            tool_message("%s: the system reports %s, the latency suggests %s (a virtual machine, "
+                         "or shared with other programs)",
                          l->name, tool_size(l->said_bytes, said),
                          tool_size(l->measured_bytes, seen));
         if (l->partly)
-            tool_message("memory is measured through a block of %s, which %s of %s holds in part; "
-                         "a larger --memory helps",
+            tool_message("memory is measured with a block of %s, part of which fits in %s of %s; "
+                         "use a larger --memory",
                          tool_size(l->latency_bytes, seen), p->level[i - 1].name,
                          tool_size(p->level[i - 1].said_bytes, said));
     }
     const int count = noisy(p);
     if (count)
-        tool_message("noisy: %d figure%s (with ~) come from passes that differ by more than 3 %%; "
-                     "others may have used the machine",
+        tool_message("noisy: %d value%s (marked ~) come from passes that differ by more than 3 %%; "
+                     "other programs may have used the machine",
                      count, tool_s((uint64_t)count));
 }
 

@@ -11,8 +11,9 @@
 
 const tool_option tool_trace_options[] = {
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
-     .help = "record bytes, operators, steps, requests and reads, to open in ui.perfetto.dev or "
-             "chrome://tracing; .pftrace, .perfetto or .json (of all ranks under mpirun)"},
+     .help =
+         "write a trace of bytes, operators, steps, requests and reads to FILE (.pftrace, "
+         ".perfetto or .json), for ui.perfetto.dev or chrome://tracing; under mpirun of all ranks"},
     {0},
 };
 
@@ -93,7 +94,7 @@ int tool_recording_end(tool_recording *recording, int code) {
         return code == TOOL_OK ? failed : code;
     }
     if (info.dropped)
-        tool_message("%s: %llu events are missing, of %llu: there was no room for them",
+        tool_message("%s: %llu of %llu events are missing because the trace's buffer was full",
                      recording->path, (unsigned long long)info.dropped,
                      (unsigned long long)(info.dropped + info.events));
     return code;

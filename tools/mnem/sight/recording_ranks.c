@@ -119,12 +119,12 @@ static void say(const char *path, int32_t size, bool merged) {
     }
     if (merged)
         fprintf(stderr,
-                "%s: %d ranks on one timeline; clocks at most %.3f ms from rank 0's, known to "
-                "%.3f ms\n",
+                "%s: %d ranks on one timeline; their clocks differ from rank 0's by at most %.3f "
+                "ms, measured to %.3f ms\n",
                 path, size, 1e-6 * (double)apart, 1e-6 * (double)error);
     else
         fprintf(stderr,
-                "%s: of one process; each of the %d ranks has a file of its own beside it\n", path,
+                "%s: trace of one process; each of the %d ranks has its own file beside it\n", path,
                 size);
 }
 

@@ -153,7 +153,7 @@ static void print_ops(const roofline *r) {
 
 void roofline_print(const roofline *r) {
     char bytes[TOOL_TEXT], adds[TOOL_TEXT];
-    tool_outf("\n%s: %d token%s behind %d others: what limits each operator, its least time\n",
+    tool_outf("\n%s: %d token%s after %d others: what limits each operator, and its minimum time\n",
               r->phase, r->tokens, tool_s((uint64_t)r->tokens), r->past);
     tool_outf("  operator            nodes     bytes mul-adds FLOP/B  by       least   share\n");
     print_ops(r);

@@ -103,9 +103,8 @@ int roofline_draw(const mnem_probe *p, const roofline *list, int count, const ch
     const double slow = memory->rate[p->teams - 1][MNEM_PROBE_LOAD].best;
     char subtitle[160];
     snprintf(subtitle, sizeof subtitle,
-             "%.80s, %d thread%s: the most that bytes and arithmetic "
-             "allow",
-             p->processor, p->threads, tool_s((uint64_t)p->threads));
+             "%.80s, %d thread%s: the limits set by bandwidth and arithmetic", p->processor,
+             p->threads, tool_s((uint64_t)p->threads));
     tool_svg svg = {.left = LOW_X,
                     .right = HIGH_X,
                     .low = floor(log10(fmax(slow, 1e9) / 1e9) + LOW_X + 0.5),
@@ -119,7 +118,7 @@ int roofline_draw(const mnem_probe *p, const roofline *list, int count, const ch
         for (int k = 0; k < list[i].count; k++)
             draw_op(&svg, &list[i], &list[i].op[k], phase_colours[i % 2]);
     draw_legend(&svg, list, count);
-    tool_svg_axis_x(&svg, "operations a byte (a multiply-add is two)", false, power_text);
+    tool_svg_axis_x(&svg, "operations per byte (a multiply-add counts as two)", false, power_text);
     tool_svg_axis_y(&svg, "GFLOP/s", false, power_text);
     return tool_svg_end(&svg);
 }

@@ -28,7 +28,7 @@ static int open_status(size_t n, size_t block, size_t *used) {
     const bool fine = api_json_open(&json, body, n, block, &error);
     assert_true(fine ? error.status == 0 && json_is_object(json.root) : error.status != 0);
     assert_true(json.used <= json.bytes && json.bytes == block);
-    if (error.status == 413) assert_non_null(strstr(error.message, "bytes as JSON"));
+    if (error.status == 413) assert_non_null(strstr(error.message, "bytes of memory"));
     *used = json.used;
     api_json_close(&json);
     return error.status;

@@ -81,7 +81,7 @@ static void nesting_is_bounded(void **state) {
     (void)state;
     char *body = filled(100000, "{\"x\":", "[", "");
     assert_true(is_refused(chat, body, 400, NULL));
-    assert_true(has("nests more than"));
+    assert_true(has("nested more than"));
     free(body);
     body = filled(100000, "{\"x\":", "{\"a\":", "");
     assert_true(is_refused(chat, body, 400, NULL));
@@ -245,7 +245,7 @@ static void what_no_budget_has_room_for_says_so(void **state) {
     char *body = schema_of(12000);
     open_within(512 << 20);
     assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
-    assert_true(has("more than the 8388608 bytes"));
+    assert_true(has("more than 8388608 bytes"));
     assert_null(strstr(fake.answer.body, "\"least\""));
     free(body);
 }

@@ -91,7 +91,7 @@ static const struct {
     {chat, "{\"messages\":[]}", "messages", "is empty"},
     {messages, "{\"max_tokens\":1,\"messages\":[]}", "messages", "is empty"},
     {responses, "{\"input\":[]}", "input", "is empty"},
-    {chat, "{\"messages\":{}}", "messages", "is no list"},
+    {chat, "{\"messages\":{}}", "messages", "must be a list of messages"},
     {chat, "{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content",
      "missing"},
     {chat, "{\"messages\":[{\"role\":\"system\"}]}", "messages[0].content", "missing"},
@@ -114,9 +114,11 @@ static const struct {
      "input[0][0]", "images are not supported"},
     {chat, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]}",
      "messages[0].content[0]", "'input_audio'"},
-    {chat, "{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content", "neither"},
-    {chat, "{\"messages\":[{\"role\":\"judge\",\"content\":\"\"}]}", "messages[0].role", "none of"},
-    {chat, "{\"messages\":[\"a\"]}", "messages[0]", "no object"},
+    {chat, "{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content",
+     "must be a string or a list of content parts"},
+    {chat, "{\"messages\":[{\"role\":\"judge\",\"content\":\"\"}]}", "messages[0].role",
+     "must be one of"},
+    {chat, "{\"messages\":[\"a\"]}", "messages[0]", "must be an object"},
 };
 
 static void what_is_wrong_is_said_of_its_field(void **state) {

@@ -14,7 +14,8 @@ static int read_file(serve_keys *keys, const char *path) {
     ssize_t got = 1;
     struct stat info;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
-        tool_message("warning: others on this machine may read %s (chmod 600 changes that)", path);
+        tool_message("warning: other users of this machine can read %s; chmod 600 prevents that",
+                     path);
     while (got > 0 && n < sizeof keys->text - 1) {
         got = read(fd, keys->text + n, sizeof keys->text - 1 - n);
         if (got > 0) n += (size_t)got;
@@ -23,7 +24,7 @@ static int read_file(serve_keys *keys, const char *path) {
     keys->text[n] = 0;
     if (got < 0) return tool_failed("can't read %s: %s", path, strerror(errno));
     if (n == sizeof keys->text - 1 || strlen(keys->text) != n)
-        return tool_failed("%s isn't a short file of keys, one a line", path);
+        return tool_failed("%s is too large for a file of keys (one key per line)", path);
     return TOOL_OK;
 }
 
@@ -41,5 +42,5 @@ int serve_keys_read(serve_keys *keys, const char *path) {
             return tool_failed("%s has more than %d keys", path, SERVE_KEYS);
         keys->key[keys->count++] = line;
     }
-    return keys->count ? TOOL_OK : tool_failed("%s has no key", path);
+    return keys->count ? TOOL_OK : tool_failed("%s contains no key", path);
 }

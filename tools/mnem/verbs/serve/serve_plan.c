@@ -116,19 +116,18 @@ void serve_plan_say(const serve *s) {
     char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
     if (s->stage.args->quiet || s->stage.args->json || !p->page_tokens) return;
     if (s->stage.transformer.encoder) {
-        tool_message("embeddings of texts of up to %d tokens, one after another", p->context);
+        tool_message("embeddings: texts of up to %d tokens, one at a time", p->context);
         return;
     }
     const int64_t tokens = (int64_t)p->pages * p->page_tokens,
                   whole = (int64_t)s->parallel * p->context;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
-    tool_message("up to %d conversation%s at a time, of up to %d tokens; pages for %s tokens "
-                 "together (%s a token)",
+    tool_message("up to %d conversation%s at a time, of up to %d tokens each; the KV cache has "
+                 "room for %s tokens in total (%s per token)",
                  s->parallel, tool_s((uint64_t)s->parallel), p->context,
                  tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
     if (tokens >= whole || !p->budget_bytes) return;
-    tool_message("those of %d whole conversations would take --memory %s; until then long ones "
-                 "wait, or are set aside",
-                 s->parallel,
-                 tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
+    tool_message(
+        "%d full conversations would need --memory %s; with less, long ones wait or are preempted",
+        s->parallel, tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
 }

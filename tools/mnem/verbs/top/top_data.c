@@ -74,7 +74,8 @@ static void real(open_metrics *m, const char *name, const char *help, double val
 
 static void put_accounts(open_metrics *m, const mnem_monitor_view *v, bool peak) {
     open_metrics_family(m, "mnem_", peak ? "ledger_peak_bytes" : "ledger_bytes", OPEN_METRICS_GAUGE,
-                        peak ? "The most of an account so far" : "An account of the ledger");
+                        peak ? "Peak bytes of each account of the ledger"
+                             : "Live bytes of each account of the ledger");
     for (uint32_t i = 0; i < v->accounts; i++) {
         const mnem_monitor_account *a = &v->account[i];
         const open_metrics_label labels[] = {{"kind", a->kind}, {"tag", a->tag}, {0}};
@@ -83,12 +84,13 @@ static void put_accounts(open_metrics *m, const mnem_monitor_view *v, bool peak)
 }
 
 static void put_requests(open_metrics *m, const mnem_monitor_numbers *n) {
-    family(m, "num_requests_running", OPEN_METRICS_GAUGE, "Requests that run", n->requests_running);
-    family(m, "num_requests_waiting", OPEN_METRICS_GAUGE, "Requests that wait",
+    family(m, "num_requests_running", OPEN_METRICS_GAUGE, "Requests that are running",
+           n->requests_running);
+    family(m, "num_requests_waiting", OPEN_METRICS_GAUGE, "Requests that are waiting in the queue",
            n->requests_waiting);
-    family(m, "num_requests_preempted", OPEN_METRICS_GAUGE, "Requests that were set aside",
+    family(m, "num_requests_preempted", OPEN_METRICS_GAUGE, "Requests that are preempted now",
            n->requests_preempted);
-    family(m, "requests_ended", OPEN_METRICS_COUNTER, "Requests that have ended", n->requests_done);
+    family(m, "requests_ended", OPEN_METRICS_COUNTER, "Finished requests", n->requests_done);
     family(m, "requests_refused", OPEN_METRICS_COUNTER, "Requests that were refused",
            n->requests_refused);
 }
@@ -96,21 +98,22 @@ static void put_requests(open_metrics *m, const mnem_monitor_numbers *n) {
 void top_open_metrics(const mnem_monitor_view *v) {
     open_metrics m = {.put = put};
     const mnem_monitor_numbers *n = &v->numbers;
-    family(&m, "budget_bytes", OPEN_METRICS_GAUGE, "What the process may take", v->budget_bytes);
-    family(&m, "refusals", OPEN_METRICS_COUNTER, "Charges that the budget refused", v->refusals);
+    family(&m, "budget_bytes", OPEN_METRICS_GAUGE, "Memory budget of the process in bytes",
+           v->budget_bytes);
+    family(&m, "refusals", OPEN_METRICS_COUNTER, "Allocations that the budget refused",
+           v->refusals);
     put_accounts(&m, v, false);
     put_accounts(&m, v, true);
     family(&m, "steps", OPEN_METRICS_COUNTER, "Steps", n->steps);
     family(&m, "tokens", OPEN_METRICS_COUNTER, "Tokens", n->tokens);
-    real(&m, "tokens_per_second", "Tokens a second, lately", n->tokens_per_s);
-    real(&m, "last_step_seconds", "A step, lately", n->step_seconds);
-    if (n->loss != 0) real(&m, "loss", "Of the last step", n->loss);
-    family(&m, "kv_pages_used", OPEN_METRICS_GAUGE, "Pages of keys and values that are taken",
-           n->pages_used);
-    family(&m, "kv_pages_all", OPEN_METRICS_GAUGE, "Pages that there are", n->pages_total);
+    real(&m, "tokens_per_second", "Tokens per second, recent average", n->tokens_per_s);
+    real(&m, "last_step_seconds", "Duration of a recent step in seconds", n->step_seconds);
+    if (n->loss != 0) real(&m, "loss", "Loss of the last step", n->loss);
+    family(&m, "kv_pages_used", OPEN_METRICS_GAUGE, "KV cache pages in use", n->pages_used);
+    family(&m, "kv_pages_all", OPEN_METRICS_GAUGE, "KV cache pages in total", n->pages_total);
     put_requests(&m, n);
     open_metrics_family(&m, "process_", "resident_memory_bytes", OPEN_METRICS_GAUGE,
-                        "As the kernel counts it");
+                        "Resident memory of the process in bytes, as reported by the kernel");
     open_metrics_count(&m, NULL, v->bytes_resident);
     open_metrics_end(&m);
 }

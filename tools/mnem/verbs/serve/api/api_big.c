@@ -188,8 +188,8 @@ static bool check(const json_t *value, const place *at, api_error *error) {
     if (big && passes_on(at)) return true;
     put_place(at, param, sizeof param);
     return api_refuse(error, 400, param,
-                      big ? "'%s' is a whole number of more than 64 bits"
-                          : "'%s' has the character U+0000",
+                      big ? "'%s' is an integer that doesn't fit in 64 bits"
+                          : "'%s' contains the character U+0000, which is not supported",
                       param);
 }
 

@@ -40,7 +40,8 @@ struct api_embed {
 static bool refuse_memory(const api *a, api_error *error) {
     error->retry_seconds = 1;
     return api_refuse(error, a->jobs || (a->embeds && a->embeds->next) ? 429 : 413, NULL,
-                      "there is no memory for so many texts (%" PRIu64 " bytes for all requests)",
+                      "these texts need more memory than is free (all requests share %" PRIu64
+                      " bytes): send fewer",
                       a->memory.bytes);
 }
 
@@ -55,16 +56,15 @@ static bool read_fields(const api *a, const json_t *root, api_embed *e, api_erro
     e->base64 = strcmp(encoding, "base64") == 0;
     e->dimensions = (int32_t)dimensions;
     if (e->base64 || strcmp(encoding, "float") == 0) return true;
-    return api_refuse(error, 400, "encoding_format",
-                      "'encoding_format' is neither float nor base64");
+    return api_refuse(error, 400, "encoding_format", "'encoding_format' must be float or base64");
 }
 
 static bool check_pooling(const api *a, api_error *error) {
     if (a->options.pooling || a->transformer.pooling) return true;
     error->code = "unsupported";
     return api_refuse(error, 400, "model",
-                      "the file of '%.100s' doesn't say how a text's rows become one vector: "
-                      "start the server with --pooling mean, or last",
+                      "the file of '%.100s' doesn't say how embeddings are pooled: start the "
+                      "server with --pooling mean or --pooling last",
                       a->model.name);
 }
 
@@ -73,10 +73,11 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     const int32_t used = e->begin[e->texts];
     char param[32];
     snprintf(param, sizeof param, "input[%d]", e->texts);
-    if (n == 0) return api_refuse(error, 400, param, "a text has no tokens");
+    if (n == 0) return api_refuse(error, 400, param, "a text is empty: it has no tokens");
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
-        return api_refuse(error, 400, param, "the text has %zu tokens, and the context holds %d", n,
+        return api_refuse(error, 400, param,
+                          "the text has %zu tokens, and the context has room for %d", n,
                           a->model.context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
@@ -98,8 +99,9 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
         const json_t *id = json_array_get(list, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= vocab)
-            fine = api_refuse(error, 400, "input",
-                              "element %zu of a list is no token's id, from 0 to %d", i, vocab - 1);
+            fine =
+                api_refuse(error, 400, "input",
+                           "element %zu of a list must be a token id from 0 to %d", i, vocab - 1);
         else
             ids[i] = (int32_t)value;
     }
@@ -114,9 +116,11 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
     size_t n;
     if (json_is_array(text)) return add_list(e, text, error);
     if (!json_is_string(text))
-        return api_refuse(error, 400, "input", "'input' is no text, ids, or list of one of them");
+        return api_refuse(
+            error, 400, "input",
+            "'input' must be a string, a list of token ids, or a list of strings or of such lists");
     if (json_string_length(text) == 0)
-        return api_refuse(error, 400, "input", "a text of 'input' is empty");
+        return api_refuse(error, 400, "input", "a string in 'input' is empty");
     if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);
@@ -130,7 +134,7 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     if (!input) return api_refuse(error, 400, "input", "'input' is missing");
     if (json_is_array(input) && !first) return api_refuse(error, 400, "input", "'input' is empty");
     if (n > TEXTS_MOST)
-        return api_refuse(error, 400, "input", "'input' has %zu texts, and %d are the most", n,
+        return api_refuse(error, 400, "input", "'input' has %zu texts; at most %d are supported", n,
                           TEXTS_MOST);
     e->begin = api_alloc(&e->api->memory, (n + 1) * sizeof *e->begin);
     e->vector = api_alloc(&e->api->memory, (size_t)e->api->transformer.embd * sizeof *e->vector);
@@ -199,7 +203,7 @@ static void call_next(api *a) {
     if (mnem_scheduler_call(a->scheduler, 1, compute, e) == MNEM_OK) return;
     api_error error = {.retry_seconds = 5};
     e->called = false;
-    api_refuse(&error, 503, NULL, "the server stops");
+    api_refuse(&error, 503, NULL, "the server is shutting down");
     fail(e, &error);
     call_next(a);
 }
@@ -283,7 +287,7 @@ static void take_vector(api_embed *e) {
     if (!error.status && ++e->at == e->texts) put_usage(e);
     if (!error.status && e->out.failed)
         api_refuse(&error, 413, "input",
-                   "these vectors take more memory than there is for answers: ask for fewer");
+                   "the response needs more memory than is free for responses: send fewer texts");
     if (error.status)
         fail(e, &error);
     else if (e->at == e->texts)

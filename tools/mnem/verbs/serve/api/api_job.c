@@ -155,9 +155,10 @@ static bool refuse_end(const api_answer *answer, api_error *error) {
     if (answer->end == MNEM_END_ERROR)
         return api_refuse(error, answer->status == MNEM_OVER_BUDGET ? 400 : 500, NULL, "%s",
                           answer->why);
-    if (answer->slow) return api_refuse(error, 408, NULL, "the client reads too slowly");
+    if (answer->slow)
+        return api_refuse(error, 408, NULL, "the client reads the response too slowly");
     error->retry_seconds = 5;
-    return api_refuse(error, 503, NULL, "the server stops");
+    return api_refuse(error, 503, NULL, "the server is shutting down");
 }
 
 static bool refuse_cut(const api_answer *answer, api_error *error) {
@@ -167,8 +168,8 @@ static bool refuse_cut(const api_answer *answer, api_error *error) {
     const tell *t = &answer->job->tell;
     error->code = "tool_call_cut";
     return api_refuse(error, 400, params[t->protocol],
-                      "a call of a tool doesn't fit: the answer has its %d tokens, or the context "
-                      "is full",
+                      "the tool call is incomplete: the answer reached its limit of %d tokens, or "
+                      "the context is full",
                       t->choice[answer->index].tokens);
 }
 
@@ -261,7 +262,7 @@ static void refuse_answer(const api *a, api_error *error) {
     const bool shared = a->jobs && a->jobs->next;
     if (shared) error->retry_seconds = 1;
     api_refuse(error, shared ? 429 : 413, NULL,
-               "this answer takes more memory than there is for answers");
+               "the response needs more memory than is free for responses");
 }
 
 /* Where a job is over its tokens are taken out all the same: its answers end then. */

@@ -93,7 +93,8 @@ static bool take_block(api_json *json, size_t bytes) {
 }
 
 static bool refuse_full(size_t bytes, api_error *error) {
-    return api_refuse(error, 413, NULL, "the body takes more than %zu bytes as JSON", bytes);
+    return api_refuse(error, 413, NULL, "the parsed JSON body needs more than %zu bytes of memory",
+                      bytes);
 }
 
 bool api_json_open(api_json *json, const char *body, size_t n, size_t block_bytes,
@@ -101,17 +102,18 @@ bool api_json_open(api_json *json, const char *body, size_t n, size_t block_byte
     json_error_t why;
     *json = (api_json){0};
     if (depth_of(body, n) > API_JSON_DEPTH)
-        return api_refuse(error, 400, NULL, "the body nests more than %d deep", API_JSON_DEPTH);
+        return api_refuse(error, 400, NULL, "the JSON body is nested more than %d levels deep",
+                          API_JSON_DEPTH);
     if (!take_block(json, block_bytes)) {
         error->retry_seconds = 1;
-        return api_refuse(error, 503, NULL, "the machine has no memory for this body");
+        return api_refuse(error, 503, NULL, "out of memory while parsing the body");
     }
     json->root = parse(json, body, n, 0, &why);
     if (json_is_object(json->root)) return api_big_check(json->root, error);
     if (json->full) return refuse_full(block_bytes, error);
-    if (json->root) return api_refuse(error, 400, NULL, "the body is no JSON object");
-    return api_refuse(error, 400, NULL, "the body is no JSON: line %d, column %d: %s", why.line,
-                      why.column, why.text);
+    if (json->root) return api_refuse(error, 400, NULL, "the body must be a JSON object");
+    return api_refuse(error, 400, NULL, "the body is not valid JSON: line %d, column %d: %s",
+                      why.line, why.column, why.text);
 }
 
 void api_json_close(api_json *json) {
@@ -156,7 +158,7 @@ json_t *api_get(const json_t *object, const char *name) {
 bool api_get_text(const json_t *object, const char *name, const char **value, api_error *error) {
     const json_t *member = api_get(object, name);
     if (!member) return true;
-    if (!json_is_string(member)) return api_refuse(error, 400, name, "'%s' is no string", name);
+    if (!json_is_string(member)) return api_refuse(error, 400, name, "'%s' must be a string", name);
     *value = json_string_value(member);
     return true;
 }
@@ -165,7 +167,7 @@ bool api_get_bool(const json_t *object, const char *name, bool *value, api_error
     const json_t *member = api_get(object, name);
     if (!member) return true;
     if (!json_is_boolean(member))
-        return api_refuse(error, 400, name, "'%s' is neither true nor false", name);
+        return api_refuse(error, 400, name, "'%s' must be true or false", name);
     *value = json_is_true(member);
     return true;
 }
@@ -188,9 +190,9 @@ bool api_get_whole(const json_t *object, const char *name, int64_t least, int64_
     int64_t whole;
     if (!member) return true;
     if (!is_whole(member, &whole))
-        return api_refuse(error, 400, name, "'%s' is no whole number", name);
+        return api_refuse(error, 400, name, "'%s' must be an integer", name);
     if (whole < least || whole > most)
-        return api_refuse(error, 400, name, "'%s' is %lld, not from %lld to %lld", name,
+        return api_refuse(error, 400, name, "'%s' is %lld; it must be from %lld to %lld", name,
                           (long long)whole, (long long)least, (long long)most);
     *value = whole;
     return true;
@@ -200,11 +202,11 @@ bool api_get_real(const json_t *object, const char *name, double least, double m
                   api_error *error) {
     const json_t *member = api_get(object, name);
     if (!member) return true;
-    if (!json_is_number(member)) return api_refuse(error, 400, name, "'%s' is no number", name);
+    if (!json_is_number(member)) return api_refuse(error, 400, name, "'%s' must be a number", name);
     const double real = json_number_value(member);
     if (!(real >= least && real <= most))
-        return api_refuse(error, 400, name, "'%s' is %g, not from %g to %g", name, real, least,
-                          most);
+        return api_refuse(error, 400, name, "'%s' is %g; it must be from %g to %g", name, real,
+                          least, most);
     *value = (float)real;
     return true;
 }

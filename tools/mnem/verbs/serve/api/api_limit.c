@@ -34,7 +34,8 @@ typedef struct loan {
 
 static bool refuse_busy(api_error *error) {
     error->retry_seconds = 1;
-    return api_refuse(error, 429, NULL, "others' grammars take the memory that there is for them");
+    return api_refuse(error, 429, NULL,
+                      "other requests use all of the memory for grammars: try again later");
 }
 
 /* What a grammar is made of. */
@@ -81,8 +82,8 @@ static bool borrow(api *a, loan *lent, api_error *error) {
     }
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
-                          "so many answers, each with a grammar, take more than "
-                          "there is for grammars: ask for fewer");
+                          "so many answers, each with its own grammar, need more than the memory "
+                          "for grammars: ask for fewer");
     return refuse_busy(error);
 }
 
@@ -106,7 +107,7 @@ static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limi
     }
     snprintf(why, TEXT, "%s",
              status == MNEM_OK ? ""
-             : large           ? "grammar: it takes too much until the answer ends"
+             : large           ? "grammar: it needs too much memory while the answer is generated"
                                : mnem_last_error());
     return status;
 }
@@ -167,17 +168,18 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
         error->least_bytes = w.part * API_PARTS;
         mnem_size_budget(error->least_bytes, size, sizeof size);
         api_refuse(error, 400, param,
-                   "%s: it needs %llu bytes for grammars, %llu are there: --memory %s is enough",
+                   "%s: it needs %llu bytes of the memory for grammars, which has %llu: start the "
+                   "server with --memory %s",
                    why, (unsigned long long)w.part, have, size);
     } else if (w.none) {
         api_refuse(error, 400, param,
-                   "%s: it needs more than the %llu bytes for grammars that the largest --memory "
-                   "gives",
+                   "%s: it needs more than %llu bytes, which is the most that any --memory "
+                   "reserves for grammars",
                    why, most);
     } else {
         api_refuse(error, 400, param,
-                   "%s: it needs more than the %llu bytes that are there for grammars; they are a "
-                   "64th of --memory, up to %llu from 512M on",
+                   "%s: it needs more than the %llu bytes reserved for grammars, which are 1/64 of "
+                   "--memory (at most %llu bytes, reached at --memory 512M)",
                    why, have, most);
     }
 }

@@ -19,34 +19,42 @@ typedef struct metric {
 
 #define AT(field) offsetof(mnem_scheduler_stats, field)
 static const metric metrics[] = {
-    {"num_requests_running", "num_requests_running", GAUGE_INT, AT(running), "Requests that run"},
-    {"num_requests_waiting", "num_requests_waiting", GAUGE_INT, AT(waiting), "Requests that wait"},
-    {"num_requests_preempted", NULL, GAUGE_INT, AT(preempted), "Requests that were set aside"},
-    {"queue_bytes", NULL, GAUGE, AT(queue_bytes), "Bytes of requests that wait"},
-    {"num_preemptions", "num_preemptions", COUNTER, AT(preemptions), "Times one was set aside"},
-    {"prompt_tokens", "prompt_tokens", COUNTER, AT(prompt_tokens), "Tokens of prompts"},
-    {"generation_tokens", "generation_tokens", COUNTER, AT(tokens), "Tokens chosen"},
+    {"num_requests_running", "num_requests_running", GAUGE_INT, AT(running),
+     "Requests that are running"},
+    {"num_requests_waiting", "num_requests_waiting", GAUGE_INT, AT(waiting),
+     "Requests that are waiting in the queue"},
+    {"num_requests_preempted", NULL, GAUGE_INT, AT(preempted), "Requests that are preempted now"},
+    {"queue_bytes", NULL, GAUGE, AT(queue_bytes), "Memory of the requests in the queue, in bytes"},
+    {"num_preemptions", "num_preemptions", COUNTER, AT(preemptions),
+     "Preemptions of running requests"},
+    {"prompt_tokens", "prompt_tokens", COUNTER, AT(prompt_tokens), "Prompt tokens of all requests"},
+    {"generation_tokens", "generation_tokens", COUNTER, AT(tokens), "Tokens generated"},
     {"prefix_cache_queries", "prefix_cache_queries", COUNTER, AT(prefix_queries),
-     "Tokens of prompts that were looked for in the prefix cache"},
+     "Prompt tokens looked up in the prefix cache"},
     {"prefix_cache_hits", "prefix_cache_hits", COUNTER, AT(prefix_hits),
-     "Tokens of prompts that were found there"},
-    {"recomputed_tokens", NULL, COUNTER, AT(tokens_recomputed), "Computed again, set aside before"},
-    {"evicted_pages", NULL, COUNTER, AT(evicted_pages), "Pages that the prefix cache gave up"},
-    {"requests_refused_full", NULL, COUNTER, AT(refused_full), "Refused: the queue was full"},
-    {"requests_refused_budget", NULL, COUNTER, AT(refused_budget), "Refused: can never fit"},
-    {"steps", NULL, COUNTER, AT(steps), "Steps of the engine"},
-    {"step_seconds", NULL, HISTOGRAM, AT(step), "A step"},
+     "Prompt tokens found in the prefix cache"},
+    {"recomputed_tokens", NULL, COUNTER, AT(tokens_recomputed),
+     "Tokens computed again after a preemption"},
+    {"evicted_pages", NULL, COUNTER, AT(evicted_pages),
+     "KV cache pages evicted from the prefix cache"},
+    {"requests_refused_full", NULL, COUNTER, AT(refused_full),
+     "Requests refused because the queue was full"},
+    {"requests_refused_budget", NULL, COUNTER, AT(refused_budget),
+     "Requests refused because they need more memory than the budget has"},
+    {"steps", NULL, COUNTER, AT(steps), "Engine steps"},
+    {"step_seconds", NULL, HISTOGRAM, AT(step), "Duration of one engine step in seconds"},
     {"time_to_first_token_seconds", "time_to_first_token_seconds", HISTOGRAM, AT(first_token),
-     "From a request to its first token"},
+     "Time from the arrival of a request to its first token in seconds"},
     {"inter_token_latency_seconds", "inter_token_latency_seconds", HISTOGRAM, AT(between_tokens),
-     "Between two tokens of a request"},
+     "Time between two tokens of a request in seconds"},
     {"e2e_request_latency_seconds", "e2e_request_latency_seconds", HISTOGRAM, AT(whole),
-     "From a request to its end"},
-    {"request_queue_time_seconds", "request_queue_time_seconds", HISTOGRAM, AT(queued), "Waiting"},
+     "Time from the arrival of a request to its end in seconds"},
+    {"request_queue_time_seconds", "request_queue_time_seconds", HISTOGRAM, AT(queued),
+     "Time that a request waited in the queue in seconds"},
     {"request_prefill_time_seconds", "request_prefill_time_seconds", HISTOGRAM, AT(prompt),
-     "The prompt"},
+     "Time that a request spent in prefill in seconds"},
     {"request_decode_time_seconds", "request_decode_time_seconds", HISTOGRAM, AT(generating),
-     "Generating"},
+     "Time that a request spent in decode in seconds"},
 };
 #undef AT
 
@@ -74,16 +82,18 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
                 {"shared", s->pages_shared},
                 {"cached", s->pages_cached},
                 {"free", s->pages_free}};
-    open_metrics_family(out, "mnem_", "kv_pages", OPEN_METRICS_GAUGE, "Pages of keys and values");
+    open_metrics_family(out, "mnem_", "kv_pages", OPEN_METRICS_GAUGE, "KV cache pages by state");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         open_metrics_count(out, (open_metrics_label[]){{"state", rows[i].state}, {0}},
                            rows[i].pages);
-    open_metrics_family(out, "mnem_", "swap_bytes", OPEN_METRICS_COUNTER,
-                        "Bytes of pages to and from the swap file");
+    open_metrics_family(
+        out, "mnem_", "swap_bytes", OPEN_METRICS_COUNTER,
+        "Bytes of KV cache pages written to (out) and read from (in) the swap file");
     open_metrics_count(out, (open_metrics_label[]){{"direction", "out"}, {0}}, s->swap_bytes_out);
     open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
-    open_metrics_family(out, "mnem_", "swap_failures", OPEN_METRICS_COUNTER,
-                        "Times that pages couldn't be written or read, and are computed again");
+    open_metrics_family(
+        out, "mnem_", "swap_failures", OPEN_METRICS_COUNTER,
+        "Failed writes and reads of the swap file, after which pages are computed again");
     open_metrics_count(out, NULL, s->swap_failures);
 }
 
@@ -97,32 +107,34 @@ static void put_aside(const mnem_scheduler_stats *s, open_metrics *out) {
                                 [MNEM_ASIDE_NO_FILE] = {recompute, "no_swap_file"},
                                 [MNEM_ASIDE_NO_ROOM] = {recompute, "no_room"}};
     open_metrics_family(out, "mnem_", "set_aside", OPEN_METRICS_COUNTER,
-                        "Requests that were set aside, by where their pages went, and why");
+                        "Preemptions by what became of the pages (way) and the reason (why)");
     for (size_t i = 0; i < MNEM_ASIDE_COUNT; i++)
         open_metrics_count(out,
                            (open_metrics_label[]){{"way", rows[i].way}, {"why", rows[i].why}, {0}},
                            s->aside[i]);
-    open_metrics_family(out, "mnem_", "set_aside_expected_seconds", OPEN_METRICS_COUNTER,
-                        "What each way was expected to take, where both were to be had");
+    open_metrics_family(
+        out, "mnem_", "set_aside_expected_seconds", OPEN_METRICS_COUNTER,
+        "Expected seconds of each way for preemptions where both ways were possible");
     open_metrics_real(out, (open_metrics_label[]){{"way", swap}, {0}}, s->aside_swap_seconds);
     open_metrics_real(out, (open_metrics_label[]){{"way", recompute}, {0}},
                       s->aside_recompute_seconds);
-    open_metrics_family(out, "mnem_", "swap_bytes_per_second", OPEN_METRICS_GAUGE,
-                        "Of late, to and from the swap file; a guess until it is measured");
+    open_metrics_family(
+        out, "mnem_", "swap_bytes_per_second", OPEN_METRICS_GAUGE,
+        "Recent bandwidth of the swap file in bytes per second, an estimate until it is measured");
     open_metrics_real(out, NULL, s->swap_bytes_per_s);
 }
 
 static void put_usage(const mnem_scheduler_stats *s, const char *prefix, open_metrics *out) {
     const uint64_t used = s->pages_private + s->pages_shared;
     open_metrics_family(out, prefix, "kv_cache_usage_perc", OPEN_METRICS_GAUGE,
-                        "Of 1: pages that requests use");
+                        "Fraction (0 to 1) of the KV cache pages that running requests use");
     open_metrics_real(out, NULL, s->pages ? (double)used / (double)s->pages : 0.0);
 }
 
 static void put_ends(const mnem_scheduler_stats *s, const char *prefix, const char *label,
                      open_metrics *out) {
     open_metrics_family(out, prefix, "request_success", OPEN_METRICS_COUNTER,
-                        "Requests that have ended");
+                        "Finished requests by reason");
     for (int i = 0; i < MNEM_END_COUNT; i++) {
         const char *end = mnem_request_end_text((mnem_request_end)i);
         open_metrics_count(out, (open_metrics_label[]){{label, end}, {0}}, s->ended[i]);
@@ -133,7 +145,8 @@ static void put_accounts(const mnem_ledger *ledger, bool peak, open_metrics *out
     mnem_account_info info;
     open_metrics_family(out, "mnem_", peak ? "ledger_peak_bytes" : "ledger_bytes",
                         OPEN_METRICS_GAUGE,
-                        peak ? "The most of an account so far" : "An account of the ledger");
+                        peak ? "Peak bytes of each account of the ledger"
+                             : "Live bytes of each account of the ledger");
     for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &info); i++)
         open_metrics_count(
             out,
@@ -151,13 +164,17 @@ static void put_process(const api *a, open_metrics *out) {
     mnem_ledger_info ledger;
     mnem_process_usage process;
     mnem_ledger_info_get(a->options.ledger, &ledger);
-    put_gauge("mnem_", "budget_bytes", "What the process may take", ledger.budget_bytes, out);
-    put_gauge("mnem_", "requests_bytes", "Of requests and answers", a->memory.bytes_live, out);
+    put_gauge("mnem_", "budget_bytes", "Memory budget of the process in bytes", ledger.budget_bytes,
+              out);
+    put_gauge("mnem_", "requests_bytes", "Memory of requests and responses in bytes",
+              a->memory.bytes_live, out);
     if (mnem_process_usage_get(&process) != MNEM_OK) return;
-    put_gauge("process_", "resident_memory_bytes", "As the kernel counts it",
+    put_gauge("process_", "resident_memory_bytes",
+              "Resident memory of the process in bytes, as reported by the kernel",
               process.bytes_resident, out);
     const uint64_t seen = process.bytes_peak, peak = ledger.bytes_peak;
-    put_gauge("mnem_", "unaccounted_bytes", "Of the process's peak beyond the ledger's",
+    put_gauge("mnem_", "unaccounted_bytes",
+              "Peak RSS of the process beyond the peak of the ledger in bytes",
               seen > peak ? seen - peak : 0, out);
 }
 

@@ -30,7 +30,7 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
         return;
     }
     error.retry_seconds = 5;
-    api_refuse(&error, 503, NULL, "the server stops");
+    api_refuse(&error, 503, NULL, "the server is shutting down");
     api_answer_error(a, exchange, &error, false);
 }
 
@@ -57,7 +57,7 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
     if (!is_loaded(a, exchange)) return;
     if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
         api_error error = {.code = "model_not_found"};
-        api_refuse(&error, 404, "model", "there is no model '%.100s'", name);
+        api_refuse(&error, 404, "model", "the model '%.100s' does not exist", name);
         api_answer_error(a, exchange, &error, false);
         return;
     }

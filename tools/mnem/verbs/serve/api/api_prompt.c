@@ -35,7 +35,8 @@ static void texts_fini(chat_texts *texts) {
 
 static bool refuse_busy(api_error *error) {
     error->retry_seconds = 1;
-    return api_refuse(error, 429, NULL, "others' requests take the memory that there is for them");
+    return api_refuse(error, 429, NULL,
+                      "other requests use all of the memory for requests: try again later");
 }
 
 static bool shows_tools(const api_model *m, const ask_request *ask) {
@@ -60,11 +61,11 @@ static bool refuse_chat(const api_model *m, mnem_status status, api_error *error
     if (status == MNEM_NO_MEMORY) return refuse_busy(error);
     if (failure.raised)
         return api_refuse(error, 400, "messages",
-                          "the model's template refuses these messages: "
-                          "%.*s",
+                          "the model's chat template rejects these messages: %.*s",
                           (int)(failure.message.length < 300 ? failure.message.length : 300),
                           failure.message.bytes);
-    return api_refuse(error, 400, "messages", "the model's template makes nothing of this: %.300s",
+    return api_refuse(error, 400, "messages",
+                      "the model's chat template can't render this request: %.300s",
                       mnem_last_error());
 }
 
@@ -137,7 +138,7 @@ bool api_model_encode(api_model *m, const char *text, size_t n, unsigned flags, 
 }
 
 static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *error) {
-    if (count == 0) return api_refuse(error, 400, "prompt", "a prompt has no tokens");
+    if (count == 0) return api_refuse(error, 400, "prompt", "a prompt is empty: it has no tokens");
     const size_t total = (size_t)p->total + count;
     int32_t *more = api_alloc(p->memory, total * sizeof *more);
     if (!more) return refuse_busy(error);
@@ -152,9 +153,10 @@ static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *err
 
 static bool refuse_long(const api_model *m, size_t tokens, const char *param, api_error *error) {
     error->code = "context_length_exceeded";
-    return api_refuse(error, 400, param,
-                      "the prompt has %zu tokens, and a conversation holds %d with its answer",
-                      tokens, m->context);
+    return api_refuse(
+        error, 400, param,
+        "the prompt has %zu tokens, and the context has room for %d, the answer included", tokens,
+        m->context);
 }
 
 /* A prompt leaves room for its answer: a quarter of the context at the most. */
@@ -185,7 +187,7 @@ static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, 
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= m->info.vocab)
             fine = api_refuse(error, 400, "prompt",
-                              "element %zu of a list is no token's id, from 0 to %d", from + i,
+                              "element %zu of a list must be a token id from 0 to %d", from + i,
                               m->info.vocab - 1);
         else
             ids[i] = (int32_t)value;
@@ -201,7 +203,7 @@ static bool add_prompt(api_model *m, const ask_request *ask, api_prompts *p, con
     size_t count;
     if (json_is_array(prompt)) return add_ids(m, ask, p, prompt, error);
     if (!json_is_string(prompt))
-        return api_refuse(error, 400, "prompt", "'prompt' is neither a text nor a list of ids");
+        return api_refuse(error, 400, "prompt", "'prompt' must be a string or a list of token ids");
     if (!api_model_encode(m, json_string_value(prompt), json_string_length(prompt), 0, &ids, &count,
                           error))
         return false;

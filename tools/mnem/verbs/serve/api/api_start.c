@@ -96,7 +96,8 @@ static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_
 static bool refuse_memory(api *a, api_error *error) {
     error->retry_seconds = 1;
     return api_refuse(error, a->jobs && a->jobs->next ? 429 : 413, NULL,
-                      "there is no memory for so many answers (%" PRIu64 " bytes for all requests)",
+                      "these answers need more memory than is free (all requests share %" PRIu64
+                      " bytes): ask for fewer",
                       a->memory.bytes);
 }
 
@@ -115,15 +116,16 @@ static bool check_logs(const api *a, const ask_request *ask, const api_prompts *
     }
     if (bytes <= a->memory.bytes) return true;
     return api_refuse(error, 413, "logprobs",
-                      "so many logprobs take at least %" PRIu64 " bytes, and answers have %" PRIu64
-                      ": ask for fewer tokens, or for a stream",
+                      "logprobs of so many tokens need at least %" PRIu64
+                      " bytes, and responses have %" PRIu64
+                      ": ask for fewer tokens, or stream the response",
                       bytes, a->memory.bytes);
 }
 
 static void note_unsupported(const api *a, tell *t) {
     if (!t->unsupported.length || !a->options.on_note) return;
     api_text text = {.memory = t->memory};
-    api_format(&text, "%s: not held to, of the schemas of tools: ", t->id);
+    api_format(&text, "%s: these parts of the tools' schemas are not enforced: ", t->id);
     api_put(&text, t->unsupported.bytes, t->unsupported.length);
     api_put(&text, "", 1);
     if (!text.failed) a->options.on_note(text.bytes);
@@ -171,14 +173,14 @@ static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, a
     switch (status) {
     case MNEM_BUSY:
         error->retry_seconds = why->retry_after_seconds > 0 ? why->retry_after_seconds : 1;
-        return api_refuse(error, 429, NULL, "the queue is full: try again in %d s",
+        return api_refuse(error, 429, NULL, "the request queue is full: try again in %d s",
                           error->retry_seconds);
     case MNEM_CANCELLED:
         error->retry_seconds = 5;
-        return api_refuse(error, 503, NULL, "the server stops");
+        return api_refuse(error, 503, NULL, "the server is shutting down");
     case MNEM_NO_MEMORY:
         error->retry_seconds = 1;
-        return api_refuse(error, 503, NULL, "the machine has no memory for this request");
+        return api_refuse(error, 503, NULL, "out of memory for this request");
     case MNEM_OVER_BUDGET:
         error->needed_bytes = why->needed_bytes;
         error->budget_bytes = why->budget_bytes;
@@ -261,7 +263,8 @@ static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_pro
 bool api_check_model(const api *a, const char *name, api_error *error) {
     if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
     error->code = "model_not_found";
-    return api_refuse(error, 404, "model", "there is no model '%.100s', but '%.100s'", name,
+    return api_refuse(error, 404, "model",
+                      "the model '%.100s' does not exist; this server has '%.100s'", name,
                       a->model.name);
 }
 
@@ -274,13 +277,14 @@ bool api_check_loaded(const api *a, api_error *error) {
 bool api_check_ready(const api *a, api_error *error) {
     if (!a->draining) return api_check_loaded(a, error);
     error->retry_seconds = 5;
-    return api_refuse(error, 503, NULL, "the server stops");
+    return api_refuse(error, 503, NULL, "the server is shutting down");
 }
 
 static bool check_text(const api *a, api_error *error) {
     if (!a->transformer.encoder) return true;
     return api_refuse(error, 400, "model",
-                      "'%.100s' is for embeddings, not for text: /v1/embeddings", a->model.name);
+                      "'%.100s' is an embedding model and generates no text: use /v1/embeddings",
+                      a->model.name);
 }
 
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {

@@ -83,13 +83,13 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 
 static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
     if (!json_is_array(tokens))
-        return api_refuse(error, 400, "tokens", "'tokens' is no list of ids");
+        return api_refuse(error, 400, "tokens", "'tokens' must be a list of token ids");
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *id = json_array_get(tokens, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= a->model.info.vocab)
-            return api_refuse(error, 400, "tokens", "element %zu is no token's id, from 0 to %d", i,
-                              a->model.info.vocab - 1);
+            return api_refuse(error, 400, "tokens", "element %zu must be a token id from 0 to %d",
+                              i, a->model.info.vocab - 1);
     }
     return true;
 }
@@ -130,7 +130,9 @@ static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error
     const ask_defaults defaults = {.sampler = a->options.sampler, .vocab = a->model.info.vocab};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     mnem_text prompt;
-    if (!ask) return api_refuse(error, 429, NULL, "others' requests take the memory");
+    if (!ask)
+        return api_refuse(error, 429, NULL,
+                          "other requests use all of the memory for requests: try again later");
     const bool fine = ask_read(ASK_CHAT, json, &defaults, ask, error) &&
                       api_model_render(&a->model, &a->memory, ask, &prompt, error);
     if (fine) {

@@ -87,8 +87,8 @@ typedef struct http_server_options {
 /* Bytes that create charges. */
 uint64_t http_server_bytes(const http_server_options *options);
 /* Binds and listens: clients may connect, and wait until run. MNEM_INVALID for options,
- * MNEM_OVER_BUDGET, MNEM_NO_MEMORY, MNEM_IO where the address can't be had; *text is why (static
- * storage). */
+ * MNEM_OVER_BUDGET, MNEM_NO_MEMORY, MNEM_IO where it can't listen at the address; *text is why
+ * (static storage). */
 mnem_status http_server_create(const http_server_options *options, http_server **server,
                                const char **text);
 /* NULL is fine. */

@@ -74,10 +74,15 @@ static void refuse(http_exchange *e, int status, bool has_body, const char *head
 
 void http__exchange_expire(http_exchange *e) {
     switch (e->phase) {
-    case HTTP_PHASE_HEAD: refuse(e, 408, true, NULL, "the headers took too long"); break;
-    case HTTP_PHASE_BODY: refuse(e, 408, true, NULL, "the body took too long"); break;
+    case HTTP_PHASE_HEAD:
+        refuse(e, 408, true, NULL, "the request's headers did not arrive in time");
+        break;
+    case HTTP_PHASE_BODY:
+        refuse(e, 408, true, NULL, "the request's body did not arrive in time");
+        break;
     case HTTP_PHASE_WAITING:
-        refuse(e, 503, true, "Retry-After: 1\r\n", "other large requests are being read");
+        refuse(e, 503, true, "Retry-After: 1\r\n",
+               "the buffers for request bodies are in use by other requests: try again later");
         break;
     default: http__exchange_leave(e);
     }
@@ -122,7 +127,9 @@ static int refuse_route(http_exchange *e, bool has_body) {
     }
     if (status)
         refuse(e, status, has_body, status == 405 ? allow : NULL,
-               status == 404 ? "there is nothing at this path" : "this path has other methods");
+               status == 404 ? "unknown path"
+                             : "this path does not support this method (the Allow header lists "
+                               "those that it does)");
     return status;
 }
 
@@ -139,11 +146,12 @@ static int refuse_head(http_exchange *e) {
     if ((status = refuse_route(e, has_body))) return status;
     e->key = http__guard_key(e->server, &e->head);
     if (o->key_count && e->key < 0 && !e->route->open) {
-        refuse(e, 401, has_body, "WWW-Authenticate: Bearer\r\n", "an API key is needed");
+        refuse(e, 401, has_body, "WWW-Authenticate: Bearer\r\n",
+               "the API key is missing or wrong (Authorization: Bearer KEY)");
         return 401;
     }
     if (e->head.length > o->body_bytes) {
-        refuse(e, 413, has_body, NULL, "the body is larger than this server takes");
+        refuse(e, 413, has_body, NULL, "the body is larger than this server accepts");
         return 413;
     }
     return 0;
@@ -245,8 +253,8 @@ static void read_body(http_exchange *e) {
     const int got = e->head.chunked ? read_chunks(e) : read_length(e);
     if (got > 1) {
         refuse(e, got, true, NULL,
-               got == 413 ? "the body is larger than this server takes"
-                          : "a chunk of the body isn't well-formed");
+               got == 413 ? "the body is larger than this server accepts"
+                          : "a chunk of the body is malformed");
         return;
     }
     if (got)
@@ -268,7 +276,7 @@ static void skip_lines(http_exchange *e) {
 
 static void read_head(http_exchange *e) {
     const size_t most = e->server->options.header_bytes;
-    const char *why = "the bytes are no request of HTTP/1.1";
+    const char *why = "this is not an HTTP/1.1 request";
     skip_lines(e);
     const size_t to = e->in_used < most ? e->in_used : most;
     const int64_t end = http__head_scan(e->in, e->scanned, to);
@@ -276,7 +284,7 @@ static void read_head(http_exchange *e) {
     if (end == 0 && to < most) return;
     e->head = (http_head){.method = NULL};
     int status = end < 0 ? 400 : 431;
-    if (end == 0) why = "the headers are longer than this server takes";
+    if (end == 0) why = "the headers are longer than this server accepts";
     if (end > 0) status = http__head_read(e->in, (size_t)end, &e->head, &why);
     if (status) {
         refuse(e, status, true, NULL, why);

@@ -28,9 +28,9 @@ static bool is_loopback(const char *value) {
 
 int http__guard_host(const http_server *server, const http_head *head, const char **why) {
     const char *host = http__head_value(head, "host");
-    *why = "a request of HTTP/1.1 needs a Host";
+    *why = "an HTTP/1.1 request needs a Host header";
     if (!host) return head->old ? 0 : 400;
-    *why = "this server answers to localhost only";
+    *why = "the Host header must name this machine (localhost or a loopback address)";
     if (!server->loopback || is_host(host, "localhost") || is_host(host, "[::1]") ||
         is_loopback(host))
         return 0;
@@ -47,7 +47,8 @@ int http__guard_origin(const http_server *server, const http_head *head, char *o
     const char *value = http__head_value(head, "origin"), *allowed = server->options.cors;
     *origin = 0;
     if (!value || same_origin(head, value)) return 0;
-    *why = "pages of another origin may ask where --cors names it";
+    *why =
+        "requests from pages of this origin are not allowed: start the server with --cors ORIGIN";
     if (!allowed || strlen(value) >= HTTP_KEY_MAX) return 403;
     if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, value) != 0) return 403;
     strcpy(origin, value);

@@ -75,9 +75,9 @@ static int split(char *text, size_t bytes, http_head *head, const char **why) {
     char *line = text, *last = text + bytes - 2; /* the empty line */
     for (int i = 0; line < last; i++) {
         char *end = memchr(line, '\r', (size_t)(last - line));
-        *why = i ? "a header isn't well-formed" : "the request line isn't well-formed";
+        *why = i ? "a header is malformed" : "the request line is malformed";
         if (head->count == HTTP_HEADERS_MAX) {
-            *why = "there are too many headers";
+            *why = "the request has too many headers";
             return 431;
         }
         if (!(i ? split_header : split_request)(line, end, head)) return 400;
@@ -120,12 +120,13 @@ static int parse(const char *text, size_t bytes, meaning *m, const char **why) {
     parser.data = m;
     const size_t taken = http_parser_execute(&parser, &settings, text, bytes);
     const enum http_errno error = HTTP_PARSER_ERRNO(&parser);
-    *why = error == HPE_OK ? "the head isn't well-formed" : http_errno_description(error);
+    *why = error == HPE_OK ? "the request line or a header is malformed"
+                           : http_errno_description(error);
     if (error != HPE_OK) return status_of(error, *text);
     if (!m->complete || taken != bytes) return 400;
-    *why = "HTTP/1.1 is spoken here";
+    *why = "only HTTP/1.1 and HTTP/1.0 are supported";
     if (m->parser.http_major != 1) return 505;
-    *why = "there is no tunnel here";
+    *why = "CONNECT is not supported";
     return m->parser.method == HTTP_CONNECT ? 501 : 0;
 }
 
@@ -161,20 +162,20 @@ static bool given_once(const http_head *head, const char *name) {
 static int check(http_head *head, const char **why) {
     const char *coding = http__head_value(head, "transfer-encoding");
     const char *expect = http__head_value(head, "expect");
-    *why = "a header that may be there once is there twice";
+    *why = "a header that may appear only once appears twice";
     if (!given_once(head, "host") || !given_once(head, "transfer-encoding") ||
         !given_once(head, "content-length") || !given_once(head, "authorization"))
         return 400;
-    *why = "the target is neither a path nor an address";
+    *why = "the request target must be a path or an absolute URL";
     if (!split_target(head)) return 400;
-    *why = "HTTP/1.0 has no chunks";
+    *why = "HTTP/1.0 has no chunked bodies";
     if (coding && head->old) return 400;
-    *why = "the only transfer coding is chunked";
+    *why = "chunked is the only supported transfer coding";
     if (coding && strcasecmp(coding, "chunked") != 0) return 501;
-    *why = "the only expectation is 100-continue";
+    *why = "100-continue is the only supported Expect value";
     if (expect && strcasecmp(expect, "100-continue") != 0) return 417;
     coding = http__head_value(head, "content-encoding");
-    *why = "bodies are taken as they are, without a content coding";
+    *why = "compressed bodies (Content-Encoding) are not supported";
     if (coding && *coding && strcasecmp(coding, "identity") != 0) return 415;
     head->expects = expect && !head->old;
     return 0;

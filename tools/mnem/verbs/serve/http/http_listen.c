@@ -52,16 +52,16 @@ static mnem_status open_socket(http_server *s, const char **text) {
     address a;
     socklen_t n;
     const int on = 1;
-    *text = "the address is neither of IPv4 nor of IPv6";
+    *text = "the address is not a valid IPv4 or IPv6 address";
     if (!read_address(s->options.host, s->options.port, &a, &n)) return MNEM_INVALID;
     s->listen_fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listen_fd < 0) {
-        *text = why("no socket");
+        *text = why("can't create a socket");
         return MNEM_IO;
     }
     setsockopt(s->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(s->listen_fd, &a.any, n) == 0 && listen(s->listen_fd, BACKLOG) == 0) return MNEM_OK;
-    *text = why("the address can't be had");
+    *text = why("can't listen at this address");
     return MNEM_IO;
 }
 
@@ -69,7 +69,7 @@ static mnem_status inherit_socket(http_server *s, const char **text) {
     int listens = 0;
     socklen_t n = sizeof listens;
     const int fd = s->options.inherited;
-    *text = "what came with the process is no socket that listens";
+    *text = "the file descriptor passed by the service manager is not a listening socket";
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || !listens)
         return MNEM_INVALID;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -115,6 +115,6 @@ mnem_status http__listen(http_server *s, const char **text) {
         epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &listening) == 0 &&
         epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->wake_fd, &waking) == 0)
         return MNEM_OK;
-    *text = why("nothing can be waited for");
+    *text = why("can't create the event queue");
     return MNEM_IO;
 }

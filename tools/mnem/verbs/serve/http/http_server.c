@@ -36,22 +36,23 @@ static void fill(http_server_options *o) {
 }
 
 static const char *check(const http_server_options *o) {
-    if (o->port < 0 || o->port > 65535) return "a port is a number up to 65535";
-    if (!o->handler.routes) return "there are no routes";
+    if (o->port < 0 || o->port > 65535) return "the port must be from 0 to 65535";
+    if (!o->handler.routes) return "the server has no routes";
     if (o->connections < 1 || o->connections > 4096 || o->connections_per_address < 1)
-        return "connections are 1 to 4096";
+        return "the number of connections must be from 1 to 4096";
     if (o->header_bytes < 256 || o->header_bytes > 64 << 10)
-        return "headers take 256 bytes to 64 KiB";
+        return "the limit of the headers must be from 256 bytes to 64 KiB";
     if (o->body_bytes > 1 << 30 || o->answer_bytes < 1024 || o->answer_bytes > 1 << 30)
-        return "a body takes up to 1 GiB, an answer 1 KiB to 1 GiB";
-    if (o->bodies < 1 || o->bodies > 64) return "buffers for bodies are 1 to 64";
+        return "the limit of a body must be at most 1 GiB, that of a response from 1 KiB to 1 GiB";
+    if (o->bodies < 1 || o->bodies > 64) return "the number of body buffers must be from 1 to 64";
     if (o->header_seconds < 1 || o->body_seconds < 1 || o->idle_seconds < 1 ||
         o->write_seconds < 1 || o->silent_seconds < 1)
-        return "times are at least a second";
-    if (o->key_count < 0 || o->key_count > HTTP_KEYS_MAX) return "there are at most 64 API keys";
+        return "timeouts must be at least one second";
+    if (o->key_count < 0 || o->key_count > HTTP_KEYS_MAX)
+        return "at most 64 API keys are supported";
     for (int32_t i = 0; i < o->key_count; i++)
         if (!*o->keys[i] || strlen(o->keys[i]) >= HTTP_KEY_MAX)
-            return "an API key has 1 to 255 bytes";
+            return "an API key must have 1 to 255 bytes";
     return NULL;
 }
 
@@ -114,7 +115,7 @@ mnem_status http__server_make(const http_server_options *options, http_server **
     carving c = {malloc(bytes), 0};
     if (!c.at) {
         if (o.ledger) mnem_ledger_release(o.ledger, MNEM_KIND_IO, TAG, bytes);
-        *text = "the machine has no memory for the connections";
+        *text = "out of memory for the connections";
         return MNEM_NO_MEMORY;
     }
     memset(c.at, 0, bytes);

@@ -7,7 +7,8 @@ static bool read_logprobs(ask_reader *r) {
         !api_get_whole(r->root, "top_logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error))
         return false;
     if (top && !r->ask->logprobs)
-        return api_refuse(r->error, 400, "top_logprobs", "'top_logprobs' needs 'logprobs': true");
+        return api_refuse(r->error, 400, "top_logprobs",
+                          "'top_logprobs' requires 'logprobs': true");
     r->ask->top = (int32_t)top;
     return true;
 }
@@ -16,7 +17,7 @@ static bool read_arguments(ask_reader *r) {
     json_t *arguments = api_get(r->root, "chat_template_kwargs");
     if (arguments && !json_is_object(arguments))
         return api_refuse(r->error, 400, "chat_template_kwargs",
-                          "'chat_template_kwargs' is no object");
+                          "'chat_template_kwargs' must be an object");
     r->ask->arguments = arguments;
     return true;
 }

@@ -51,17 +51,19 @@ static bool add_bias(ask_reader *r, const char *id_text, const json_t *value, in
     char *end;
     const long id = strtol(id_text, &end, 10);
     if (end == id_text || *end || id < 0 || id >= vocab)
-        return api_refuse(r->error, 400, "logit_bias", "'%.40s' is no token's id, from 0 to %d",
+        return api_refuse(r->error, 400, "logit_bias", "'%.40s' must be a token id from 0 to %d",
                           id_text, vocab - 1);
     if (!json_is_number(value) ||
         !(json_number_value(value) >= -100 && json_number_value(value) <= 100))
         return api_refuse(r->error, 400, "logit_bias",
-                          "the bias of %ld is no number from -100 to 100", id);
+                          "the bias of token %ld must be a number from -100 to 100", id);
     for (int32_t i = 0; i < ask->sampler.bias_count; i++)
         if (ask->bias[i].id == (int32_t)id)
-            return api_refuse(r->error, 400, "logit_bias", "token %ld has two biases", id);
+            return api_refuse(r->error, 400, "logit_bias",
+                              "token %ld has two entries in 'logit_bias'", id);
     if (ask->sampler.bias_count == ASK_BIASES)
-        return api_refuse(r->error, 400, "logit_bias", "more than %d biases", ASK_BIASES);
+        return api_refuse(r->error, 400, "logit_bias", "'logit_bias' has more than %d entries",
+                          ASK_BIASES);
     ask->bias[ask->sampler.bias_count++] =
         (mnem_logit_bias){(int32_t)id, (float)json_number_value(value)};
     return true;
@@ -72,7 +74,8 @@ static bool read_biases(ask_reader *r, int32_t vocab) {
     const char *id;
     if (!biases) return true;
     if (!json_is_object(biases))
-        return api_refuse(r->error, 400, "logit_bias", "'logit_bias' is no object of ids");
+        return api_refuse(r->error, 400, "logit_bias",
+                          "'logit_bias' must be an object with token ids as keys");
     json_object_foreach(biases, id, value) {
         if (!add_bias(r, id, value, vocab)) return false;
     }
@@ -84,13 +87,14 @@ static bool read_biases(ask_reader *r, int32_t vocab) {
 
 static bool add_stop(ask_reader *r, const char *name, const json_t *stop) {
     ask_request *ask = r->ask;
-    if (!json_is_string(stop)) return api_refuse(r->error, 400, name, "'%s' has no texts", name);
+    if (!json_is_string(stop))
+        return api_refuse(r->error, 400, name, "'%s' must not be empty", name);
     const size_t n = json_string_length(stop);
     if (n > ASK_STOP_BYTES)
-        return api_refuse(r->error, 400, name, "a text of '%s' has more than %d bytes", name,
+        return api_refuse(r->error, 400, name, "a string in '%s' has more than %d bytes", name,
                           ASK_STOP_BYTES);
     if (ask->stops == ASK_STOPS)
-        return api_refuse(r->error, 400, name, "'%s' has more than %d texts", name, ASK_STOPS);
+        return api_refuse(r->error, 400, name, "'%s' has more than %d strings", name, ASK_STOPS);
     if (n) ask->stop[ask->stops++] = json_string_value(stop);
     return true;
 }
@@ -100,7 +104,7 @@ bool ask_read_stop(ask_reader *r, const char *name) {
     size_t i;
     if (!stop || json_is_string(stop)) return !stop || add_stop(r, name, stop);
     if (!json_is_array(stop))
-        return api_refuse(r->error, 400, name, "'%s' is neither a text nor a list", name);
+        return api_refuse(r->error, 400, name, "'%s' must be a string or a list of strings", name);
     json_array_foreach(stop, i, one) {
         if (!add_stop(r, name, one)) return false;
     }
@@ -112,7 +116,8 @@ bool ask_read_tokens(ask_reader *r, const char *name) {
     int64_t tokens = r->ask->no_answer ? 0 : r->ask->tokens ? r->ask->tokens : -1;
     if (!api_get_whole(r->root, name, -1, INT32_MAX, &tokens, r->error)) return false;
     if (tokens == 0 && !text)
-        return api_refuse(r->error, 400, name, "'%s' is 0, which only texts may have", name);
+        return api_refuse(r->error, 400, name,
+                          "'%s' must be at least 1 (0 is supported by /v1/completions only)", name);
     r->ask->no_answer = tokens == 0;
     r->ask->tokens = tokens > 0 ? (int32_t)tokens : tokens == 0 ? 1 : 0;
     return true;
@@ -123,7 +128,7 @@ static bool read_stream(ask_reader *r) {
     if (!api_get_bool(r->root, "stream", &r->ask->stream, r->error)) return false;
     if (!options) return true;
     if (!json_is_object(options))
-        return api_refuse(r->error, 400, "stream_options", "'stream_options' is no object");
+        return api_refuse(r->error, 400, "stream_options", "'stream_options' must be an object");
     return api_get_bool(options, "include_usage", &r->ask->usage, r->error);
 }
 
@@ -152,7 +157,8 @@ bool ask_read_fields(ask_reader *r, int32_t vocab) {
 
 static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
     if (r->ask->limit != ASK_FREE)
-        return api_refuse(r->error, 400, param, "'%s': another field says what an answer is",
+        return api_refuse(r->error, 400, param,
+                          "'%s' can't be combined with another field that constrains the answer",
                           param);
     r->ask->limit = limit;
     r->ask->limit_field = param;
@@ -161,7 +167,7 @@ static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
 
 static bool set_schema(ask_reader *r, const json_t *schema, const char *param) {
     if (!json_is_object(schema))
-        return api_refuse(r->error, 400, param, "'%s' has no schema that is an object", param);
+        return api_refuse(r->error, 400, param, "'%s' has no \"schema\" that is an object", param);
     r->ask->schema = schema;
     return set_limit(r, ASK_SCHEMA, param);
 }
@@ -169,7 +175,7 @@ static bool set_schema(ask_reader *r, const json_t *schema, const char *param) {
 bool ask_read_format(ask_reader *r, const json_t *format, const char *param) {
     const char *type = "";
     if (!json_is_object(format))
-        return api_refuse(r->error, 400, param, "'%s' is no object", param);
+        return api_refuse(r->error, 400, param, "'%s' must be an object", param);
     const json_t *strict = api_get(format, "json_schema"), *flat = api_get(format, "schema");
     if (!api_get_text(format, "type", &type, r->error)) return false;
     if (strcmp(type, "text") == 0) return true;
@@ -178,8 +184,8 @@ bool ask_read_format(ask_reader *r, const json_t *format, const char *param) {
     if (strcmp(type, "json_schema") == 0)
         return set_schema(r, json_is_object(strict) ? api_get(strict, "schema") : flat, param);
     return api_refuse(r->error, 400, param,
-                      "'%s' has the type '%.40s', not text, json_object or json_schema", param,
-                      type);
+                      "'%s' has the type '%.40s'; it must be text, json_object or json_schema",
+                      param, type);
 }
 
 bool ask_read_limit(ask_reader *r) {

@@ -77,7 +77,7 @@ static bool add_turn(ask_reader *r, const json_t *message, size_t index) {
     snprintf(t.param, sizeof t.param, "messages[%zu]", index);
     const bool known = t.role && (!strcmp(t.role, "user") || !strcmp(t.role, "assistant"));
     if (!known)
-        return api_refuse(r->error, 400, t.param, "'%s' has no role that is user or assistant",
+        return api_refuse(r->error, 400, t.param, "the role of '%s' must be user or assistant",
                           t.param);
     if (!content && strcmp(t.role, "assistant") == 0) content = json_string("");
     if (json_is_string(content)) {
@@ -88,7 +88,7 @@ static bool add_turn(ask_reader *r, const json_t *message, size_t index) {
     t.texts = json_array();
     t.calls = json_array();
     if (!json_is_array(content))
-        return api_refuse(r->error, 400, t.param, "'%s' has no content that is a text or a list",
+        return api_refuse(r->error, 400, t.param, "the content of '%s' must be a string or a list",
                           t.param);
     json_array_foreach(content, i, block) {
         snprintf(t.param, sizeof t.param, "messages[%zu].content[%zu]", index, i);
@@ -109,7 +109,7 @@ static bool read_turns(ask_reader *r) {
                               json_pack("{s:s, s:o}", "role", "system", "content", text));
     }
     if (!json_is_array(messages))
-        return api_refuse(r->error, 400, "messages", "'messages' is no list of messages");
+        return api_refuse(r->error, 400, "messages", "'messages' must be a list of messages");
     if (json_array_size(messages) == 0)
         return api_refuse(r->error, 400, "messages", "'messages' is empty");
     json_array_foreach(messages, i, message) {
@@ -122,7 +122,7 @@ static bool read_tools(ask_reader *r) {
     json_t *tools = api_get(r->root, "tools"), *tool;
     size_t i;
     if (!tools) return true;
-    if (!json_is_array(tools)) return api_refuse(r->error, 400, "tools", "'tools' is no list");
+    if (!json_is_array(tools)) return api_refuse(r->error, 400, "tools", "'tools' must be a list");
     json_array_foreach(tools, i, tool) {
         const char *type = type_of(tool);
         if (*type && strcmp(type, "custom") != 0)
@@ -155,7 +155,7 @@ static bool read_choice(ask_reader *r) {
     r->ask->tool_name = json_string_value(api_get(choice, "name"));
     if (strcmp(type, "tool") != 0 || !r->ask->tool_name)
         return api_refuse(r->error, 400, "tool_choice",
-                          "'tool_choice' is none of auto, any, none, or tool with a name");
+                          "'tool_choice' must have the type auto, any, none, or tool with a name");
     r->ask->tool_choice = ASK_TOOL_REQUIRED;
     return ask_check_choice(r);
 }

@@ -51,7 +51,8 @@ static bool add_output(ask_reader *r, const json_t *item, const char *param) {
 static bool add_item(ask_reader *r, const json_t *item, size_t index) {
     char param[96];
     snprintf(param, sizeof param, "input[%zu]", index);
-    if (!json_is_object(item)) return api_refuse(r->error, 400, param, "'%s' is no object", param);
+    if (!json_is_object(item))
+        return api_refuse(r->error, 400, param, "'%s' must be an object", param);
     const char *type = json_string_value(api_get(item, "type"));
     const char *role = json_string_value(api_get(item, "role"));
     if (!type) type = "message";
@@ -63,7 +64,7 @@ static bool add_item(ask_reader *r, const json_t *item, size_t index) {
                           param, type);
     if (role && strcmp(role, "developer") == 0) role = "system";
     if (!role || (strcmp(role, "system") && strcmp(role, "user") && strcmp(role, "assistant")))
-        return api_refuse(r->error, 400, param, "'%s' has no role that is known", param);
+        return api_refuse(r->error, 400, param, "'%s' has an unknown role", param);
     const json_t *content = api_get(item, "content");
     if (!content && strcmp(role, "assistant") == 0) return add_message(r, role, json_string(""));
     return add_message(r, role, ask_make_content(r, content, param));
@@ -81,7 +82,7 @@ static bool read_input(ask_reader *r) {
     if (json_is_array(input) && json_array_size(input) == 0)
         return api_refuse(r->error, 400, "input", "'input' is empty");
     if (!json_is_array(input))
-        return api_refuse(r->error, 400, "input", "'input' is neither a text nor a list of items");
+        return api_refuse(r->error, 400, "input", "'input' must be a string or a list of items");
     json_array_foreach(input, i, item) {
         if (!add_item(r, item, i)) return false;
     }

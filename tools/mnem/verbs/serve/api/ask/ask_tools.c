@@ -27,16 +27,17 @@ bool ask_add_tool(ask_reader *r, size_t index, const char *name, const json_t *d
     char param[96];
     snprintf(param, sizeof param, "tools[%zu]", index);
     if (!name || !is_name(name))
-        return api_refuse(r->error, 400, param,
-                          "the name of '%s' is not 1 to %d letters, digits, '_', '-' and '.'",
-                          param, ASK_NAME_BYTES);
+        return api_refuse(
+            r->error, 400, param,
+            "the name of '%s' must consist of 1 to %d letters, digits, '_', '-' and '.'", param,
+            ASK_NAME_BYTES);
     if (!r->ask->tools) r->ask->tools = json_array();
     if (find_tool(r->ask, name))
-        return api_refuse(r->error, 400, param, "there are two tools '%s'", name);
+        return api_refuse(r->error, 400, param, "two tools have the name '%s'", name);
     if (json_array_size(r->ask->tools) == ASK_TOOLS)
-        return api_refuse(r->error, 400, "tools", "more than %d tools", ASK_TOOLS);
+        return api_refuse(r->error, 400, "tools", "at most %d tools are supported", ASK_TOOLS);
     if (schema && !json_is_object(schema))
-        return api_refuse(r->error, 400, param, "the parameters of '%s' are no object", name);
+        return api_refuse(r->error, 400, param, "the parameters of '%s' must be an object", name);
     json_t *parameters =
         schema ? json_incref(schema) : json_pack("{s:s, s:{}}", "type", "object", "properties");
     json_t *function = json_pack("{s:s, s:O?, s:o}", "name", name, "description", description,
@@ -50,12 +51,12 @@ bool ask_read_tools(ask_reader *r, bool flat) {
     json_t *tools = api_get(r->root, "tools"), *tool;
     size_t i;
     if (!tools) return true;
-    if (!json_is_array(tools)) return api_refuse(r->error, 400, "tools", "'tools' is no list");
+    if (!json_is_array(tools)) return api_refuse(r->error, 400, "tools", "'tools' must be a list");
     json_array_foreach(tools, i, tool) {
         const char *type = json_string_value(api_get(tool, "type"));
         const json_t *function = flat ? tool : api_get(tool, "function");
         if (!type || strcmp(type, "function") != 0)
-            return api_refuse(r->error, 400, "tools", "tools[%zu] is not of type function", i);
+            return api_refuse(r->error, 400, "tools", "tools[%zu] must have the type function", i);
         if (!ask_add_tool(r, i, json_string_value(api_get(function, "name")),
                           api_get(function, "description"), api_get(function, "parameters")))
             return false;
@@ -70,8 +71,9 @@ static bool set_choice(ask_reader *r, const char *word) {
             r->ask->tool_choice = (ask_choice)i;
             return true;
         }
-    return api_refuse(r->error, 400, "tool_choice",
-                      "'tool_choice' is none of auto, none, required, or a function's name");
+    return api_refuse(
+        r->error, 400, "tool_choice",
+        "'tool_choice' must be auto, none, required, or an object with a function's name");
 }
 
 /* ---- some of the tools ---- */
@@ -99,14 +101,15 @@ static bool set_allowed(ask_reader *r, const json_t *allowed) {
     size_t i;
     if (mode && strcmp(mode, "auto") != 0 && strcmp(mode, "required") != 0)
         return api_refuse(r->error, 400, "tool_choice.mode",
-                          "'tool_choice.mode' is neither auto nor required");
+                          "'tool_choice.mode' must be auto or required");
     if (!json_is_array(list) || json_array_size(list) == 0)
         return api_refuse(r->error, 400, "tool_choice.tools",
-                          "'tool_choice.tools' is no list of tools, or empty");
+                          "'tool_choice.tools' must be a list of at least one tool");
     json_array_foreach(list, i, tool) {
         const char *name = allowed_name(tool);
         if (!name || !r->ask->tools || !find_tool(r->ask, name))
-            return api_refuse(r->error, 400, "tool_choice.tools", "there is no tool '%.64s'",
+            return api_refuse(r->error, 400, "tool_choice.tools",
+                              "'tool_choice' names '%.64s', which is not in 'tools'",
                               name ? name : "");
     }
     r->ask->allowed = list;
@@ -145,10 +148,12 @@ static bool read_choice(ask_reader *r) {
 bool ask_check_choice(ask_reader *r) {
     const ask_request *ask = r->ask;
     if (ask->tool_choice == ASK_TOOL_REQUIRED && !ask->tools)
-        return api_refuse(r->error, 400, "tool_choice", "a tool is required, and there are none");
+        return api_refuse(r->error, 400, "tool_choice",
+                          "'tool_choice' requires a tool call, but 'tools' is missing or empty");
     if (ask->tools && ask->limit == ASK_GRAMMAR && ask->tool_choice != ASK_TOOL_NONE)
-        return api_refuse(r->error, 400, "grammar", "'grammar' leaves no room for calls of tools");
+        return api_refuse(r->error, 400, "grammar", "'grammar' can't be combined with tools");
     if (ask->tool_name && !find_tool(ask, ask->tool_name))
-        return api_refuse(r->error, 400, "tool_choice", "there is no tool '%.64s'", ask->tool_name);
+        return api_refuse(r->error, 400, "tool_choice",
+                          "'tool_choice' names '%.64s', which is not in 'tools'", ask->tool_name);
     return true;
 }
