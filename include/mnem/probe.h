@@ -118,6 +118,8 @@ typedef struct mnem_probe_options {
     mnem_progress progress;
 } mnem_probe_options;
 
+/* The least memory_bytes of a probe with so many threads (0: the processors of this process). */
+uint64_t mnem_probe_bytes(int32_t threads);
 /* MNEM_OVER_BUDGET: memory_bytes, or the ledger, has no room for the least block; MNEM_NO_MEMORY;
  * MNEM_INVALID; MNEM_CANCELLED. Nothing stays taken. A file that can't be read is no error: the
  * disk has no passes then. */

@@ -6,6 +6,7 @@
 
 #include "options.h"
 #include "ranks/ranks.h"
+#include "stage.h"
 
 enum { DEVICES_NAMED = 8, WORDS = 256 };
 
@@ -75,6 +76,15 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
                    mnem_knob knob) {
     if (status != MNEM_OVER_BUDGET || !needed_bytes) return tool_fail_asked(status);
     return tool_fail_rank(mnem_last_error(), 0, needed_bytes, budget_bytes, knob, "");
+}
+
+int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob) {
+    char text[WORDS], needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT];
+    snprintf(text, sizeof text, "plan: needs %llu bytes (%s), budget is %llu (%s), %s over",
+             (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+             (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
+             tool_size(needed_bytes - budget_bytes, over));
+    return tool_fail_rank(text, 0, needed_bytes, budget_bytes, knob, "");
 }
 
 int tool_fail_rank(const char *text, int32_t rank, uint64_t needed_bytes, uint64_t budget_bytes,

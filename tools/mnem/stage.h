@@ -43,6 +43,8 @@ int tool_stage_needs_text(const tool_stage *stage);
 int tool_stage_plan(tool_stage *stage);
 /* The same for looking only: another plan follows, on all ranks where there are. */
 mnem_status tool_stage_try(tool_stage *stage);
+/* As tool_fail_plan, where the verb added up what it needs (refusal.c). */
+int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob);
 /* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
 int tool_stage_follow(tool_stage *stage);
 /* The same with a function that follows in place of mnem_engine_follow. */

@@ -80,10 +80,13 @@ static void choose_cycles(mnem__probe_run *run) {
     memory->partly = run->huge.size < 2 * p->level[p->levels - 2].said_bytes;
 }
 
+static int32_t threads_of(int32_t asked) {
+    return mnem__min_i32(asked ? asked : mnem__processors(), MNEM_TEAM_MAX);
+}
+
 static void choose_teams(mnem__probe_run *run) {
     mnem_probe *p = run->probe;
-    p->threads = run->options->threads ? run->options->threads : mnem__processors();
-    p->threads = mnem__min_i32(p->threads, MNEM_TEAM_MAX);
+    p->threads = threads_of(run->options->threads);
     const bool every = p->threads <= 8;
     for (int32_t n = 1; n < p->threads; n = every ? n + 1 : 2 * n) p->team[p->teams++] = n;
     p->team[p->teams++] = p->threads;
@@ -122,15 +125,20 @@ static uint64_t bytes_wanted(const mnem__probe_run *run) {
     return huge + huge / 8 + mnem_team_bytes(p->threads);
 }
 
+uint64_t mnem_probe_bytes(int32_t threads) {
+    return mnem_team_bytes(threads_of(threads)) + 4 * mib;
+}
+
 /* A ninth of the room is for small pages. */
 static mnem_status take(mnem__probe_run *run) {
-    const uint64_t team = mnem_team_bytes(run->probe->threads), least = 4 * mib;
+    const uint64_t team = mnem_team_bytes(run->probe->threads);
+    const uint64_t least = mnem_probe_bytes(run->probe->threads);
     const uint64_t room =
         run->options->memory_bytes ? run->options->memory_bytes : bytes_wanted(run);
-    if (room < team + least)
+    if (room < least)
         return mnem__fail(MNEM_OVER_BUDGET,
                           "probe: needs %llu bytes (%d thread%s and a block), and may take %llu",
-                          (unsigned long long)(team + least), run->probe->threads,
+                          (unsigned long long)least, run->probe->threads,
                           run->probe->threads == 1 ? "" : "s", (unsigned long long)room);
     const uint64_t blocks = mnem__min_u64(room, bytes_wanted(run)) - team;
     const uint64_t small = blocks / 9 & ~(mib / 4 - 1), huge = (blocks - small) & ~(mib / 4 - 1);

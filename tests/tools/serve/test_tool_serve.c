@@ -173,6 +173,27 @@ static void what_does_not_fit_is_refused_before(void **state) {
     assert_string_equal(r.out, "");
 }
 
+/* With 200 conversations the budget has parts for requests beyond their least, which grow with it:
+ * the one that is named includes its own. */
+static void the_least_that_a_refusal_names_is_enough(void **state) {
+    (void)state;
+    static const char *const queues[] = {"32", "700"};
+    if (!MNEM_RELEASE) skip();
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+        tool_result r = RUN("serve", "--port", "0", "-t", "2", "--parallel", "200", "--queue",
+                            queues[i], "--memory", "8M");
+        const uint64_t least = tool_least(&r);
+        assert_int_equal(least % 4096, 0);
+        r = RUN("serve", "--port", "0", "-t", "2", "--parallel", "200", "--queue", queues[i],
+                "--memory", tool_bytes(least - 8192));
+        assert_int_equal(tool_least(&r), least);
+        const tool_server s = SERVE("-q", "-t", "2", "--parallel", "200", "--queue", queues[i],
+                                    "--memory", tool_bytes(least));
+        assert_int_equal(tool_serve_end(&s), 0);
+        if (i) assert_true(least > 64 * MIB);
+    }
+}
+
 /* ---- the end ---- */
 
 static void a_signal_lets_it_finish_what_it_has_begun(void **state) {
@@ -396,6 +417,7 @@ int main(void) {
         cmocka_unit_test(eight_clients_fit_where_one_conversation_does),
         cmocka_unit_test(a_string_of_1_mib_is_told_its_bytes),
         cmocka_unit_test(what_does_not_fit_is_refused_before),
+        cmocka_unit_test(the_least_that_a_refusal_names_is_enough),
         cmocka_unit_test(a_signal_lets_it_finish_what_it_has_begun),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(keys_of_a_file_are_needed),

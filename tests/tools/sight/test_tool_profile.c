@@ -108,6 +108,29 @@ static void bench_shows_when_and_beside_what_it_was_measured(void **state) {
     json_decref(o);
 }
 
+/* Of a bandwidth that is too low no part or multiple means anything. */
+static void beside_a_profile_of_a_loaded_machine_there_is_no_percentage(void **state) {
+    (void)state;
+    static const struct {
+        double rate;
+        const char *more;
+        bool loaded;
+    } cases[] = {{1, ", \"cache_bytes\": 1e15, \"load\": 0.43", true},
+                 {1e18, ", \"load\": 0.11", true},
+                 {1, ", \"cache_bytes\": 1e15, \"load\": 0.1", false},
+                 {1, ", \"cache_bytes\": 1e15", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_profile(cases[i].rate, cases[i].more);
+        const tool_result r = RUN("bench", tool_model, "-p", "0", "-n", "4", "-r", "1");
+        assert_true(!strstr(r.out, "% of read bandwidth") == cases[i].loaded);
+        assert_true(!strstr(r.out, "(caches help)") == cases[i].loaded);
+        assert_true(!strstr(r.out, "bandwidth was measured under load") == !cases[i].loaded);
+        json_t *o = bench();
+        assert_true(json_is_null(json_object_get(o, "read_fraction")) == cases[i].loaded);
+        json_decref(o);
+    }
+}
+
 static void values_that_are_no_numbers_count_as_unknown(void **state) {
     (void)state;
     write_profile(1e18, ", \"measured_at\": \"today\", \"load\": [], \"again_at\": -3");
@@ -122,6 +145,7 @@ int main(void) {
         cmocka_unit_test(a_profile_that_a_run_beats_is_measured_again),
         cmocka_unit_test(it_is_measured_again_once_a_day),
         cmocka_unit_test(caches_and_fast_machines_leave_it),
+        cmocka_unit_test(beside_a_profile_of_a_loaded_machine_there_is_no_percentage),
         cmocka_unit_test(bench_shows_when_and_beside_what_it_was_measured),
         cmocka_unit_test(values_that_are_no_numbers_count_as_unknown),
     };

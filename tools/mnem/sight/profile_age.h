@@ -26,6 +26,8 @@ double tool_profile_cache(const tool_profile_age *age);
 /* Does a run that read `bytes` again and again, at `reached` a second, show that `known` is too
  * low? More bytes than four times the cache were not read from it. */
 bool tool_profile_is_beaten(double known, double reached, double bytes, double cache_bytes);
+/* Others took so much meanwhile that what it has is no part or multiple of the machine's. */
+bool tool_profile_is_loaded(const tool_profile_age *age);
 /* May it be measured again now? At most once in 24 hours; a clock that was set back since does not
  * forbid it. */
 bool tool_profile_is_due(const tool_profile_age *age, double now);

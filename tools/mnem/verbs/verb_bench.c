@@ -144,7 +144,7 @@ static int measure_model(bench *b) {
 /* The part of the read bandwidth that generation at this rate reaches; 0: not known. */
 static double fraction(const bench *b, double rate) {
     double read = b->stage->profile.read_bytes_per_s;
-    return read > 0 ? b->bytes_per_token * rate / read : 0;
+    return read > 0 && !tool_profile_is_loaded(&b->age) ? b->bytes_per_token * rate / read : 0;
 }
 
 static void print_generation(const bench *b, int32_t tokens, double rate) {
@@ -153,8 +153,11 @@ static void print_generation(const bench *b, int32_t tokens, double rate) {
     tool_outf("%-16s %10.1f tokens/s   %s a token: %.1f GB/s", name, rate,
               tool_size((uint64_t)b->bytes_per_token, size), b->bytes_per_token * rate / 1e9);
     if (fraction(b, rate) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b, rate));
-    const bool above = fraction(b, rate) > 1;
-    tool_outf("%s\n", !above ? "" : is_beaten(b) ? " (the profile is too low)" : " (caches help)");
+    if (tool_profile_is_loaded(&b->age) && !is_beaten(b))
+        tool_outf("; read bandwidth was measured under load: --refresh measures it again");
+    tool_outf("%s\n", is_beaten(b)            ? " (the profile is too low)"
+                      : fraction(b, rate) > 1 ? " (caches help)"
+                                              : "");
 }
 
 static void print_together(const bench *b) {

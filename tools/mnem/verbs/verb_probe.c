@@ -16,6 +16,7 @@ typedef struct probe_options {
 } probe_options;
 
 enum { SECONDS = 6, LEAST_KEPT = 3, PHASES = 2 };
+enum { HEAP = 512 << 10 }; /* what the heap may still take beside the blocks */
 
 static volatile int stopped;
 
@@ -26,13 +27,19 @@ static void stop(void *context) {
 
 /* ---- measuring ---- */
 
-/* What the budget leaves, less what the heap may still take. */
 static uint64_t room(const mnem_ledger *ledger) {
-    enum { HEAP = 512 << 10 };
     mnem_ledger_info info;
     mnem_ledger_info_get(ledger, &info);
     const uint64_t used = info.bytes_live + HEAP;
     return info.budget_bytes > used ? info.budget_bytes - used : 1;
+}
+
+/* The least budget to measure in. */
+static uint64_t measuring_bytes(const probe_options *o, const mnem_ledger *ledger) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    const uint64_t needed = info.bytes_live + HEAP + mnem_probe_bytes(o->session.threads);
+    return needed > info.bytes_peak ? needed : info.bytes_peak;
 }
 
 /* Of fewer threads or in less time it is shown, and not kept. */
@@ -87,13 +94,23 @@ static int tell(const probe_options *o, const mnem_probe *probe, const char *fil
     return tool_out_end();
 }
 
+/* Refuses what the budget has no room for; else holds the ledger to it. */
+static int hold(const probe_options *o, mnem_ledger *ledger) {
+    const uint64_t needed = measuring_bytes(o, ledger), budget = tool_budget_bytes(ledger);
+    if (needed > budget)
+        return tool_fail_needs(needed, budget, (mnem_knob){.kind = MNEM_KNOB_NONE});
+    const mnem_status status = mnem_ledger_hold(ledger);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 static int probe_machine(const probe_options *o, mnem_probe *probe) {
     const char *file = tool_model_default();
     mnem_ledger *ledger = NULL;
-    const mnem_ledger_options options = {.budget_bytes = o->session.memory};
+    const mnem_ledger_options options = {.budget_bytes = o->session.memory, .preparing = true};
     const mnem_status status = mnem_ledger_create_process(&options, &ledger);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = measure(o, ledger, file, probe);
+    int code = hold(o, ledger);
+    if (code == TOOL_OK) code = measure(o, ledger, file, probe);
     if (code == TOOL_OK) code = tell(o, probe, file, NULL, 0);
     mnem_ledger_destroy(ledger);
     return code;
@@ -113,10 +130,26 @@ static bool find_kept(const probe_options *o, mnem_probe *probe) {
     return true;
 }
 
+/* Both must fit, the probe and the plan behind it: what is refused names the larger one. */
+static int check_both(tool_stage *stage, const probe_options *o) {
+    const uint64_t budget = tool_budget_bytes(stage->ledger);
+    uint64_t needed = measuring_bytes(o, stage->ledger);
+    mnem_knob knob = {.kind = MNEM_KNOB_NONE};
+    const mnem_status status = tool_stage_try(stage);
+    if (status != MNEM_OK && status != MNEM_OVER_BUDGET) return tool_fail_asked(status);
+    if (status == MNEM_OVER_BUDGET && stage->plan.needed_bytes > needed) {
+        needed = stage->plan.needed_bytes;
+        knob = stage->plan.knob;
+    }
+    return needed > budget ? tool_fail_needs(needed, budget, knob) : TOOL_OK;
+}
+
 static int place_model(tool_stage *stage, const probe_options *o, mnem_probe *probe) {
     static roofline list[PHASES];
     const char *file = mnem_model_file_path(stage->model, 0);
-    int code = find_kept(o, probe) ? TOOL_OK : measure(o, stage->ledger, file, probe);
+    const bool kept = find_kept(o, probe);
+    int code = kept ? TOOL_OK : check_both(stage, o);
+    if (code == TOOL_OK && !kept) code = measure(o, stage->ledger, file, probe);
     if (code == TOOL_OK) code = tool_stage_plan(stage);
     if (code != TOOL_OK) return code;
     int count = 0;

@@ -150,26 +150,19 @@ static void on_note(const char *text) {
 }
 
 static int make_api(serve *s) {
-    const uint64_t part = tool_budget_bytes(s->stage.ledger) / API_PARTS;
-    const uint64_t unit = part < API_PART_LEAST  ? API_PART_LEAST
-                          : part < API_PART_MOST ? part
-                                                 : API_PART_MOST;
-    const api_options options = {.ledger = s->stage.ledger,
-                                 .model = s->stage.model,
-                                 .tokenizer = s->stage.tokenizer,
-                                 .name = s->name,
-                                 .template = {s->stage.prompt.text, s->stage.prompt.bytes},
-                                 .template_args = s->o->template.arguments,
-                                 .pooling = (mnem_pooling)s->o->pooling,
-                                 .sampler = s->o->sampling,
-                                 .truncate = s->o->truncate,
-                                 .metrics_vllm = s->o->metrics == 1,
-                                 .on_note = s->stage.args->quiet ? NULL : on_note,
-                                 .memory_bytes = unit,
-                                 .json_bytes = 2 * unit,
-                                 .template_bytes = unit,
-                                 .grammar_bytes = unit,
-                                 .body_bytes = BODY_BYTES};
+    api_options options = {.ledger = s->stage.ledger,
+                           .model = s->stage.model,
+                           .tokenizer = s->stage.tokenizer,
+                           .name = s->name,
+                           .template = {s->stage.prompt.text, s->stage.prompt.bytes},
+                           .template_args = s->o->template.arguments,
+                           .pooling = (mnem_pooling)s->o->pooling,
+                           .sampler = s->o->sampling,
+                           .truncate = s->o->truncate,
+                           .metrics_vllm = s->o->metrics == 1,
+                           .on_note = s->stage.args->quiet ? NULL : on_note,
+                           .body_bytes = BODY_BYTES};
+    serve_parts(tool_budget_bytes(s->stage.ledger), &options);
     const mnem_status status = api_create(&options, &s->api);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

@@ -86,12 +86,45 @@ int32_t serve_parallel_most(const serve_options *o) {
     return *o->parallel && !*end && n >= 1 && n <= SERVE_PARALLEL_MOST ? (int32_t)n : 0;
 }
 
+uint64_t serve_parts(uint64_t budget_bytes, api_options *options) {
+    uint64_t part = budget_bytes / API_PARTS;
+    if (part < API_PART_LEAST) part = API_PART_LEAST;
+    if (part > API_PART_MOST) part = API_PART_MOST;
+    options->memory_bytes = options->template_bytes = options->grammar_bytes = part;
+    options->json_bytes = 2 * part;
+    return options->memory_bytes + options->template_bytes + options->grammar_bytes +
+           options->json_bytes;
+}
+
+/* The least budget, of 4 KiB, where `needed` includes the parts of `budget`: those of a larger one
+ * are larger, by less than a twelfth of what it has more. */
+static uint64_t least_of(uint64_t needed, uint64_t budget) {
+    enum { PAGE = 4 << 10 };
+    api_options parts;
+    const uint64_t fixed = needed - serve_parts(budget, &parts);
+    uint64_t least = needed, last;
+    do {
+        last = least;
+        least = (fixed + serve_parts(last, &parts) + PAGE - 1) / PAGE * PAGE;
+    } while (least > last);
+    return least;
+}
+
+static int plan(serve *s) {
+    tool_stage *stage = &s->stage;
+    if (stage->options.comm || stage->device) return tool_stage_plan(stage);
+    const mnem_status status = tool_stage_try(stage);
+    const uint64_t budget = tool_budget_bytes(stage->ledger), needed = stage->plan.needed_bytes;
+    if (status != MNEM_OVER_BUDGET || !needed) return tool_stage_plan(stage);
+    return tool_fail_needs(least_of(needed, budget), budget, stage->plan.knob);
+}
+
 int serve_plan(serve *s) {
     int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
     if (is_auto(s->o))
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
     const mnem_status status = charge_books(s, parallel);
-    return status == MNEM_OK ? tool_stage_plan(&s->stage) : tool_fail(status);
+    return status == MNEM_OK ? plan(s) : tool_fail(status);
 }
 
 static mnem_status follow_scheduler(void *context, mnem_engine *engine) {

@@ -71,6 +71,8 @@ int serve_keys_read(serve_keys *keys, const char *path);
 
 /* The most that may run together: --parallel's number, or what auto begins with; 0: neither. */
 int32_t serve_parallel_most(const serve_options *o);
+/* The parts of a budget that requests, their JSON, renderings and grammars have; their sum. */
+uint64_t serve_parts(uint64_t budget_bytes, api_options *options);
 /* How many do, and the plan for them; what is charged for the scheduler's
  * books. Exit code, with the message printed. */
 int serve_plan(serve *s);

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""least.py MNEM MODEL [STARTS [VERB...]]: the budget that a refusal names (`least`) is enough and exact, for every verb.
+Each verb is asked within 1 MiB; `least` must be needed_bytes rounded up to 4 KiB. It is then started STARTS (5) times
+with that, each time ending well, and STARTS times with 8 KiB less, each time refused before it wrote anything (but a
+trace of the refusal). MODEL is a small one, such as the one that ships. Verbs and forms of them without --memory
+(merge, a quantize or prune without a text) have no least. Run by hand."""
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+PAGE, LESS = 4096, 8192
+
+
+class Place:
+    """What the verbs read, made once, and the folder that they write into."""
+
+    def __init__(self, mnem, model, root):
+        self.mnem, self.model, self.root = mnem, model, pathlib.Path(root)
+        self.out = self.root / "out"
+        self.env = {"HOME": str(self.root), "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(self.root / "state")}
+        (self.root / "few.txt").write_text("and the lord said unto him, let there be light.\n" * 60)
+        (self.root / "prompts.txt").write_text("In the beginning\nAnd it came to pass\nThe lord said\n")
+        done = self.run("train", ["--init", model, "--lora", "4", "--data", self.root / "few.txt", "--any-bytes",
+                                  "--out", self.root / "adapter", "--steps", "2", "--context", "64", "--batch", "2"])
+        if done[0]:
+            sys.exit(f"no adapter: {done[2]}")
+
+    def verbs(self):
+        model, root, out = self.model, self.root, self.out
+        folder = HERE.parent / "data" / "folders" / "llama_3"
+        text, adapter = root / "few.txt", root / "adapter" / "adapter.gguf"
+        return {
+            "run": ["run", model, "-p", "In the beginning", "-n", 8],
+            "run-long": ["run", model, "-p", text.read_text()[:400], "-n", 8, "--ctx", 256],
+            "run-adapter": ["run", model, "-p", "In the beginning", "-n", 8, "--lora", adapter],
+            "run-trace": ["run", model, "-p", "In the beginning", "-n", 8, "--trace", out / "t.pftrace"],
+            "bench": ["bench", model, "-p", 16, "-n", 8, "-r", 1],
+            "perplexity": ["perplexity", model, text, "--ctx", 64],
+            "embed": ["embed", model, "-p", "In the beginning", "--pooling", "mean"],
+            "train": ["train", "--init", model, "--data", text, "--any-bytes", "--out", out / "m", "--steps", 1],
+            "train-lora": ["train", "--init", model, "--lora", 4, "--data", text, "--any-bytes", "--out", out / "m",
+                           "--steps", 2, "--context", 64, "--batch", 2],
+            "quantize-test": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--test", text],
+            "calibrate": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--calibrate", text, "--no-table"],
+            "calibrate-test": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--calibrate", text, "--test",
+                               text],
+            "convert": ["convert", folder, "-o", out / "m.gguf"],
+            "prune-test": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "-c", 64, "--test", text],
+            "prune-calibrate": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "--calibrate", text, "-c",
+                                64],
+            "probe": ["probe", "--seconds", 0.2],
+            "probe-model": ["probe", model, "--seconds", 0.2],
+            "serve": ["serve", model, "--port", 0],
+        }
+
+    def run(self, verb, args):
+        """Exit code, standard output and error. A server is ended as soon as it is ready."""
+        command = [self.mnem, verb, *map(str, args)]
+        with subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            first = process.stdout.readline() if verb == "serve" else ""
+            if '"serving"' in first:
+                process.send_signal(signal.SIGTERM)
+            out, error = process.communicate(timeout=600)
+        return process.returncode, first + out, error
+
+    def within(self, words, budget):
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.out.mkdir()
+        return self.run(words[0], [*words[1:], "-t", 2, "--json", "--memory", budget])
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def bytes_of(text):
+    return round(float(text[:-1]) * UNITS[text[-1]])
+
+
+def named(done):
+    """needed_bytes, and `least` as text and in bytes."""
+    code, out, error = done
+    refusals = [o for o in objects(out) if "least" in o]
+    if code != 3 or not refusals:
+        return None, f"exit {code}, no least: {(out + error).strip()[-300:]}"
+    last = refusals[-1]
+    least = bytes_of(last["least"])
+    if least != (last["needed_bytes"] + PAGE - 1) // PAGE * PAGE:
+        return None, f"least {last['least']} isn't needed_bytes {last['needed_bytes']} rounded up"
+    return least, last["least"]
+
+
+def try_verb(place, words, starts):
+    least, text = named(place.within(words, "1M"))
+    if least is None:
+        return text
+    for _ in range(starts):
+        code, out, error = place.within(words, text)
+        if code:
+            return f"with --memory {text}: exit {code}: {(out + error).strip()[-300:]}"
+        code, out, error = place.within(words, f"{least - LESS}")
+        left = [p.name for p in place.out.rglob("*") if p.suffix != ".pftrace"]
+        if code != 3:
+            return f"with 8 KiB less than {text}: exit {code}: {error.strip()[-200:]}"
+        if left:
+            return f"with 8 KiB less than {text}: refused, but wrote {', '.join(left)}"
+    return None, text
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    starts, failed = int(sys.argv[3]) if len(sys.argv) > 3 else 5, 0
+    with tempfile.TemporaryDirectory() as root:
+        place = Place(*map(str, map(pathlib.Path.absolute, map(pathlib.Path, sys.argv[1:3]))), root)
+        verbs = place.verbs()
+        for name in sys.argv[4:] or verbs:
+            result = try_verb(place, verbs[name], starts)
+            failed += isinstance(result, str)
+            said = result if isinstance(result, str) else f"{starts} of {starts} with {result[1]}, none with less"
+            print(f"{'FAILED' if isinstance(result, str) else 'ok':6} {name}: {said}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
