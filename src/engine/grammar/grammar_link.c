@@ -137,12 +137,31 @@ static uint32_t edge_place(const mnem__draft *d, uint32_t at, int32_t edge) {
     return (uint32_t)((int32_t)at + d->edge[edge].to);
 }
 
+static void put_joined(linker *l, uint32_t first, mnem__edge edge, uint32_t to) {
+    mnem__edge *last = l->p->edges > first ? &l->p->edge[l->p->edges - 1] : NULL;
+    if (last && last->to == (int32_t)to && last->high + 1 == edge.low)
+        last->high = edge.high;
+    else
+        put_edge(l, edge.low, edge.high, to);
+}
+
+static bool is_in_order(const mnem__draft *d, uint32_t at) {
+    const mnem__draft_node *n = &d->node[at];
+    for (int32_t e = n->x + 1; e < n->x + n->y; e++)
+        if (d->edge[e].low <= d->edge[e - 1].high) return false;
+    return true;
+}
+
 /* Appends the edges of some places, which have no byte twice; in the order of the bytes. */
 static mnem__program_node bytes_node(linker *l, const uint32_t *place, uint32_t n) {
     const mnem__draft *d = l->d;
+    const uint32_t first = l->p->edges;
     uint32_t to[256];
     bool has[256] = {false};
-    for (uint32_t i = 0; i < n; i++) {
+    const mnem__draft_node *only = n == 1 && is_in_order(d, *place) ? &d->node[*place] : NULL;
+    for (int32_t e = only ? only->x : 0; only && e < only->x + only->y; e++)
+        put_joined(l, first, d->edge[e], node_for(l, edge_place(d, *place, e)));
+    for (uint32_t i = 0; i < n && !only; i++) {
         const mnem__draft_node *b = &d->node[place[i]];
         for (int32_t e = b->x; e < b->x + b->y; e++) {
             const uint32_t node = node_for(l, edge_place(d, place[i], e));
@@ -152,13 +171,9 @@ static mnem__program_node bytes_node(linker *l, const uint32_t *place, uint32_t 
             }
         }
     }
-    const uint32_t first = l->p->edges;
-    for (int byte = 0; byte < 256; byte++) {
-        int end = byte;
-        if (!has[byte]) continue;
-        while (end < 255 && has[end + 1] && to[end + 1] == to[byte]) end++;
-        put_edge(l, (uint8_t)byte, (uint8_t)end, to[byte]);
-        byte = end;
+    for (int byte = 0; byte < 256 && !only; byte++) {
+        const mnem__edge edge = {(uint8_t)byte, (uint8_t)byte, 0};
+        if (has[byte]) put_joined(l, first, edge, to[byte]);
     }
     return (mnem__program_node){MNEM__NODE_BYTES, first, l->p->edges - first};
 }
@@ -182,9 +197,14 @@ static mnem__program_node leaf_node(linker *l, uint32_t at) {
 static bool takes(const mnem__draft *d, uint32_t at, uint64_t bytes[4]) {
     const mnem__draft_node *n = &d->node[at];
     uint64_t own[4] = {0};
-    for (int32_t e = n->x; e < n->x + n->y; e++)
-        for (int byte = d->edge[e].low; byte <= d->edge[e].high; byte++)
-            own[byte / 64] |= UINT64_C(1) << byte % 64;
+    for (int32_t e = n->x; e < n->x + n->y; e++) {
+        const int low = d->edge[e].low, high = d->edge[e].high;
+        for (int word = low / 64; word <= high / 64; word++) {
+            const int from = low > word * 64 ? low % 64 : 0,
+                      end = high / 64 > word ? 63 : high % 64;
+            own[word] |= ~UINT64_C(0) << from & ~UINT64_C(0) >> (63 - end);
+        }
+    }
     for (int i = 0; i < 4; i++)
         if (own[i] & bytes[i]) return false;
     for (int i = 0; i < 4; i++) bytes[i] |= own[i];

@@ -266,8 +266,7 @@ static mnem__kept_class *place_of(mnem__draft *d, const mnem__range *range, uint
 }
 
 void mnem__draft_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
-    if (!d->kept)
-        d->kept = mnem__calloc(MNEM__GRAMMAR_TAG, MNEM__KEPT_CLASSES, sizeof *d->kept);
+    if (!d->kept) d->kept = mnem__calloc(MNEM__GRAMMAR_TAG, MNEM__KEPT_CLASSES, sizeof *d->kept);
     if (n > MNEM__KEPT_RANGES || !d->kept) { /* without room each is written anew */
         write_class(d, range, n);
         return;

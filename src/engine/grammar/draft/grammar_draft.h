@@ -58,7 +58,7 @@ typedef struct mnem__draft {
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
     mnem__kept_class *kept; /* [MNEM__KEPT_CLASSES] by their ranges; NULL: none yet */
-    bool flat; /* no repetition becomes a rule: all nodes are reached without calls */
+    bool flat;              /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;
 
