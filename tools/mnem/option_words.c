@@ -66,7 +66,7 @@ static const struct {
     {"color co", MAYBE_A_SWITCH, "NO_COLOR=1 in the environment turns colours off"},
     {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "it is so anyway"},
     {"log-disable no-perf", NO_VALUE, "--quiet leaves the text alone"},
-    {"verbose-prompt nowordwrap no-context-shift context-shift", NO_VALUE,
+    {"verbose-prompt no-context-shift context-shift", NO_VALUE,
      "text and context are as they are: mnem tokenize shows a prompt's tokens"},
     {"numa prio prio-batch poll poll-batch keepalive", A_VALUE,
      "memory and threads are the plan's"},

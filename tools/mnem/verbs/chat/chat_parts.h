@@ -4,6 +4,7 @@
 
 #include "verbs/chat/chat.h"
 #include "verbs/chat/line_editor.h"
+#include "verbs/chat/markdown.h"
 #include "verbs/run/rendering.h"
 #include "verbs/run/wider.h"
 
@@ -17,6 +18,8 @@ typedef struct chat {
     int32_t fixed_tokens; /* of a rendering before anything is said */
     int32_t answer_at;    /* where the answer begins in the sequence */
     bool has_system, told_full;
+    bool draws; /* standard output is a terminal: answers are drawn */
+    markdown drawn;
     char line[TOOL_CHAT_BYTES]; /* the message */
     char system[TOOL_CHAT_BYTES];
     int interrupts; /* Ctrl-C at the prompt, one after another */
