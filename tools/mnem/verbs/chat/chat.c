@@ -162,9 +162,38 @@ static void end_answer(chat *c, tool_end end, uint64_t before) {
         tool_message("stopped after %d token%s (-n)", c->tokens, tool_s((uint64_t)c->tokens));
 }
 
+/* What was done until then. */
+typedef struct work {
+    uint64_t tokens, decoded, prompt_tokens;
+    double seconds_prompt, seconds_decode;
+} work;
+
+static work work_of(const tool_generator *g) {
+    return (work){g->tokens, g->decoded, g->prompt_tokens, g->seconds_prompt, g->seconds_decode};
+}
+
+/* "20 tokens at 41.4/s · prompt 2 at 69.8/s", of one answer. */
+static void tell_speed(const tool_generator *g, const work *before) {
+    char text[160];
+    const uint64_t tokens = g->tokens - before->tokens;
+    const uint64_t read = g->prompt_tokens - before->prompt_tokens;
+    const double decode = g->seconds_decode - before->seconds_decode;
+    const double prompt = g->seconds_prompt - before->seconds_prompt;
+    size_t n = (size_t)snprintf(text, sizeof text, "%llu token%s", (unsigned long long)tokens,
+                                tool_s(tokens));
+    if (decode > 0)
+        n += (size_t)snprintf(text + n, sizeof text - n, " at %.1f/s",
+                              (double)(g->decoded - before->decoded) / decode);
+    if (prompt > 0)
+        snprintf(text + n, sizeof text - n, " · prompt %llu at %.1f/s", (unsigned long long)read,
+                 (double)read / prompt);
+    tool_wrap_dim(stderr, "", text);
+}
+
 /* What the user stopped before it had an answer is as if it hadn't been said. */
 static int generate(chat *c) {
-    const uint64_t before = c->g->text_bytes, tokens = c->g->tokens;
+    const uint64_t before = c->g->text_bytes;
+    const work done = work_of(c->g);
     tool_interrupt_watch(c->stage->session);
     tool_end end = tool_generate(c->g, c->tokens > 0 ? c->tokens : INT32_MAX);
     tool_interrupt_watch(NULL);
@@ -174,9 +203,10 @@ static int generate(chat *c) {
     if (end == TOOL_END_FAILED) return tool_fail(c->g->status);
     if (end == TOOL_END_CLOSED) return tool_out_end();
     tool_conversation_end(&c->said);
-    if (end == TOOL_END_INTERRUPTED && c->g->tokens == tokens)
+    if (end == TOOL_END_INTERRUPTED && c->g->tokens == done.tokens)
         tool_conversation_take_back(&c->said);
     end_answer(c, end, before);
+    if (c->verbose) tell_speed(c->g, &done);
     return TOOL_OK;
 }
 
