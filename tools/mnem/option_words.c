@@ -69,9 +69,8 @@ static const struct {
     {"color co", MAYBE_A_SWITCH, "set NO_COLOR=1 in the environment to turn colours off"},
     {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "this is always the case"},
     {"log-disable no-perf", NO_VALUE, "--quiet prints the text only"},
-    {"verbose-prompt nowordwrap no-context-shift context-shift", NO_VALUE,
-     "output is not wrapped and the context is not shifted; mnem tokenize shows the tokens of a "
-     "prompt"},
+    {"verbose-prompt no-context-shift context-shift", NO_VALUE,
+     "the context is not shifted; mnem tokenize shows the tokens of a prompt"},
     {"numa prio prio-batch poll poll-batch keepalive", A_VALUE,
      "the plan sets memory and threads (--memory, --threads)"},
     {"gpu-memory-utilization", A_VALUE,

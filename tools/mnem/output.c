@@ -293,14 +293,14 @@ void tool_wrap(FILE *file, const char *lead, const char *text) {
     fputc('\n', file);
 }
 
-static bool has_colours(FILE *file) {
+bool tool_has_colours(FILE *file) {
     const char *terminal = tool_env("TERM");
     return isatty(fileno(file)) && !tool_env("NO_COLOR") && terminal &&
            strcmp(terminal, "dumb") != 0;
 }
 
 void tool_wrap_dim(FILE *file, const char *lead, const char *text) {
-    const bool colours = has_colours(file);
+    const bool colours = tool_has_colours(file);
     if (colours) fputs("\033[2m", file);
     tool_wrap(file, lead, text);
     if (colours) fputs("\033[0m", file);

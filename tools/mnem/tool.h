@@ -204,7 +204,9 @@ int tool_columns(FILE *file);
 /* Prints text wrapped at 80 columns, or at those of the terminal up to 100: `lead` before the
  * first line, later lines indented by its width. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
-/* The same in the colour of what is only there to be glanced at, on a terminal that has colours. */
+/* Is it a terminal that has colours, and does the user want them? */
+bool tool_has_colours(FILE *file);
+/* tool_wrap in the colour of what is only there to be glanced at, where there are colours. */
 void tool_wrap_dim(FILE *file, const char *lead, const char *text);
 
 /* ---- bytes as tables (bytes_table.c) ---- */

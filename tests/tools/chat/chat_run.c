@@ -19,6 +19,8 @@ static int terminal;
 bool chat_left_plain;
 const char *chat_kind = "xterm";
 int chat_out;
+enum { COLUMNS = 100 };
+int chat_columns = COLUMNS;
 
 void chat_start(const char *const *args) {
     const char *argv[32] = {"mnem"};
@@ -26,7 +28,7 @@ void chat_start(const char *const *args) {
     tool_scratch();
     setenv("TERM", chat_kind, 1);
     screen_bytes = 0;
-    struct winsize size = {.ws_row = 40, .ws_col = 100};
+    struct winsize size = {.ws_row = 40, .ws_col = (unsigned short)chat_columns};
     chat_child = forkpty(&terminal, NULL, NULL, &size);
     assert_true(chat_child >= 0);
     if (chat_child == 0) {
@@ -36,6 +38,7 @@ void chat_start(const char *const *args) {
     }
     chat_kind = "xterm";
     chat_out = 0;
+    chat_columns = COLUMNS;
 }
 
 void chat_resize(int columns) {

@@ -11,10 +11,10 @@
 
 extern char screen[TOOL_RUN_BYTES]; /* all that the terminal got, ended by a zero */
 extern pid_t chat_child;
-/* Of the next chat, and as xterm and NULL again after its start: what the terminal is called, and
- * where standard output goes (0: to the terminal). */
+/* Of the next chat, and as xterm, 0 and 100 again after its start: what the terminal is called,
+ * where standard output goes (0: to the terminal), and the terminal's columns. */
 extern const char *chat_kind;
-extern int chat_out;
+extern int chat_out, chat_columns;
 
 void chat_start(const char *const *args);
 #define CHAT(...) chat_start((const char *const[]){__VA_ARGS__, NULL})

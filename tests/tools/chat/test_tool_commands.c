@@ -287,10 +287,34 @@ static void set_is_as_on_the_command_line(void **state) {
     leave("/quit", at);
 }
 
+/* Words of another tool. */
+static void set_and_show_know_other_words(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    at = say("/set parameter num_predict 3", "\r\n", at);
+    at = say("/set verbose", "\r\n", at);
+    at = say("Hello", "stopped after 3 tokens", at);
+    assert_non_null(strstr(screen, "\r\n\033[2m3 tokens at "));
+    at = say("/show parameters", "tokens          3\r\n  verbose         yes", at);
+    at = say("/set quiet", "\r\n", at);
+    const size_t quiet = at;
+    at = say("Hello", "stopped after 3 tokens", at);
+    assert_null(strstr(screen + quiet, "3 tokens at "));
+    at = say("/set num_ctx 512", "of 256 tokens is fixed when the model is loaded", at);
+    at = say("/set parameter num_ctx 512", "mnem run --ctx 512", at);
+    at = say("/set ctx much", "--ctx N", at);
+    at = say("/show info", "256 tokens here, 256 at most", at);
+    at = say("/show", "quantization    Q8_0", at);
+    at = say("/show system", "none", at);
+    at = say("/show license", "/show takes info, parameters or system.", at);
+    at = say("/?", "/show [info]", at);
+    leave("/quit", at);
+}
+
 static void what_set_does_not_take_is_said(void **state) {
     (void)state;
     size_t at = start_chat();
-    at = say("/set dots 3", "frequency-penalty, seed, tokens and", at);
+    at = say("/set dots 3", "frequency-penalty, seed, tokens, system", at);
     at = say("/set temp hot", "/set temp takes a number from 0 to 100, not \"hot\"", at);
     at = say("/set temp", "/set temp takes a number", at);
     at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
@@ -376,6 +400,7 @@ int main(void) {
         cmocka_unit_test(a_long_conversation_keeps_its_newest_turns),
         cmocka_unit_test(regen_answers_anew_in_place),
         cmocka_unit_test(set_is_as_on_the_command_line),
+        cmocka_unit_test(set_and_show_know_other_words),
         cmocka_unit_test(what_set_does_not_take_is_said),
         cmocka_unit_test(each_answer_has_penalties_of_its_own),
         cmocka_unit_test(an_answer_may_use_what_is_left),

@@ -264,6 +264,9 @@ const tool_option tool_run_options[] = {
      .help = "only read the file of --prompt-cache"},
     {"no-history", 0, NULL, TOOL_VALUE_FLAG, AT(no_history),
      .help = "neither read nor keep what was typed in chats, and no line about this run"},
+    {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), .also = "nowordwrap no-wordwrap",
+     .help = "show the answers of a chat as the model wrote them: neither draw Markdown nor break "
+             "lines at words"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),

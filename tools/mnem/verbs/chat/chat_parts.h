@@ -4,6 +4,7 @@
 
 #include "verbs/chat/chat.h"
 #include "verbs/chat/line_editor.h"
+#include "verbs/chat/markdown.h"
 #include "verbs/run/rendering.h"
 #include "verbs/run/wider.h"
 
@@ -17,6 +18,9 @@ typedef struct chat {
     int32_t fixed_tokens; /* of a rendering before anything is said */
     int32_t answer_at;    /* where the answer begins in the sequence */
     bool has_system, told_full;
+    bool verbose; /* the speed is told behind each answer */
+    bool draws;   /* standard output is a terminal: answers are drawn */
+    markdown drawn;
     char line[TOOL_CHAT_BYTES]; /* the message */
     char system[TOOL_CHAT_BYTES];
     int interrupts; /* Ctrl-C at the prompt, one after another */
@@ -40,9 +44,11 @@ int chat_command(chat *c, bool *quit);
 /* Of the text before the cursor. */
 void chat_complete(const char *before, tool_words *words);
 
-/* ---- /set (chat_set.c) ---- */
+/* ---- /set and /show (chat_set.c) ---- */
 /* The words behind it; none shows the values. */
 int chat_set(chat *c, const char *words);
+/* /show: the model, the parameters or the system text. */
+int chat_show(chat *c, const char *what);
 void chat_set_complete(const char *begun, size_t n, tool_words *words);
 
 /* ---- /save and /load (chat_file.c) ---- */

@@ -10,12 +10,13 @@
 
 #include "verbs/chat/chat_parts.h"
 
-static const char tokens_name[] = "tokens", system_name[] = "system";
+static const char tokens_name[] = "tokens", system_name[] = "system", verbose_name[] = "verbose",
+                  quiet_name[] = "quiet";
 
-/* The row of a sampling option; NULL: there is none of that name. */
-static const tool_option *find_row(const char *name, size_t n) {
-    const tool_option *row = tool_sampling_options;
-    while (row->name && !tool_option_named(row, name, n)) row++;
+/* The row of an option, of those of a table that aren't in its groups; NULL: there is none of that
+ * name. */
+static const tool_option *find_row(const tool_option *row, const char *name, size_t n) {
+    while ((row->name || row->group) && !(row->name && tool_option_named(row, name, n))) row++;
     return row->name ? row : NULL;
 }
 
@@ -45,6 +46,7 @@ static void show(const chat *c) {
         fprintf(stderr, "  %-17s %d\n", tokens_name, c->tokens);
     else
         fprintf(stderr, "  %-17s to the end\n", tokens_name);
+    fprintf(stderr, "  %-17s %s\n", verbose_name, c->verbose ? "yes" : "no");
     if (c->has_system)
         tool_wrap(stderr, "  system            ", c->system);
     else
@@ -113,8 +115,18 @@ static void refuse(const char *name, size_t n) {
                                    (int)(n < 40 ? n : 40), name);
     for (const tool_option *row = tool_sampling_options; row->name; row++)
         used += (size_t)snprintf(text + used, sizeof text - used, " %s,", row->name);
-    snprintf(text + used, sizeof text - used, " %s and %s.", tokens_name, system_name);
+    snprintf(text + used, sizeof text - used, " %s, %s, %s and %s.", tokens_name, system_name,
+             verbose_name, quiet_name);
     tool_wrap(stderr, "", text);
+}
+
+/* The memory for a context is planned before the model is loaded. */
+static void refuse_context(const chat *c, const char *value) {
+    const bool number = *value && strspn(value, "0123456789") == strlen(value);
+    tool_message(
+        "the context of %d tokens is fixed when the model is loaded; another one: mnem run "
+        "--ctx %s",
+        c->stage->plan.context, number ? value : "N");
 }
 
 int chat_set(chat *c, const char *words) {
@@ -124,15 +136,43 @@ int chat_set(chat *c, const char *words) {
     const size_t n = strcspn(words, " =");
     const char *value = words + n;
     value += strspn(value, " =");
-    const tool_option *row = find_row(words, n);
+    const tool_option *row = find_row(tool_sampling_options, words, n);
+    const tool_option *other = find_row(tool_run_options, words, n);
     if (n == 0) {
         show(c);
         return TOOL_OK;
     }
     if (is_word(words, n, system_name)) return chat_begin_with(c, value);
     if (row) return set_sampling(c, row, value);
-    if (is_word(words, n, tokens_name)) return set_tokens(c, value);
-    refuse(words, n);
+    if (other && strcmp(other->name, tokens_name) == 0) return set_tokens(c, value);
+    const bool verbose = is_word(words, n, verbose_name);
+    if (verbose || is_word(words, n, quiet_name))
+        c->verbose = verbose;
+    else if (find_row(tool_shape_options, words, n) == tool_shape_options)
+        refuse_context(c, value);
+    else
+        refuse(words, n);
+    return TOOL_OK;
+}
+
+int chat_show(chat *c, const char *what) {
+    const tool_stage *stage = c->stage;
+    if (strcmp(what, "parameters") == 0)
+        show(c);
+    else if (strcmp(what, system_name) == 0)
+        tool_wrap(stderr, "  ", c->has_system ? c->system : "none");
+    else if (*what && strcmp(what, "info") != 0)
+        fputs("/show takes info, parameters or system.\n", stderr);
+    else {
+        tool_report_model(stderr, stage);
+        fprintf(stderr,
+                "  %-15s %s\n  %-15s %d layers, %d heads of %d, embeddings of %d\n"
+                "  %-15s %d tokens here, %d at most\n  %-15s %s\n",
+                "quantization", tool_main_type(stage->model), "transformer",
+                stage->transformer.layers, stage->transformer.heads, stage->transformer.head_dim,
+                stage->transformer.embd, "context", stage->plan.context, stage->transformer.context,
+                "template", c->g->answers ? c->rendering.source : "none");
+    }
     return TOOL_OK;
 }
 
@@ -141,4 +181,6 @@ void chat_set_complete(const char *begun, size_t n, tool_words *words) {
         tool_words_add(words, begun, n, row->name);
     tool_words_add(words, begun, n, tokens_name);
     tool_words_add(words, begun, n, system_name);
+    tool_words_add(words, begun, n, verbose_name);
+    tool_words_add(words, begun, n, quiet_name);
 }

@@ -17,9 +17,10 @@
 
 #define PASTES_ON  "\033[?2004h"
 #define PASTES_OFF "\033[?2004l"
+#define STYLE_OFF  "\033[0m"
 
 static struct termios modes; /* before the chat */
-static bool is_open, pastes; /* pastes: the terminal marks them */
+static bool is_open, obeys;  /* obeys: the terminal knows escape sequences */
 static volatile sig_atomic_t resized, resumed;
 static volatile sig_atomic_t quiet; /* no echo: no message is read */
 
@@ -30,8 +31,8 @@ static struct sigaction before_death[DEATHS], before_stop;
 
 /* ---- modes: also called by signal handlers ---- */
 
-static void tell_pastes(const char *text) {
-    if (pastes && write(STDERR_FILENO, text, strlen(text)) < 0) pastes = false;
+static void tell_terminal(const char *text) {
+    if (obeys && write(STDERR_FILENO, text, strlen(text)) < 0) obeys = false;
 }
 
 /* In the background, setting the modes would stop the process. */
@@ -43,7 +44,8 @@ static void set_quiet(void) {
 }
 
 static void leave(void) {
-    tell_pastes(PASTES_OFF);
+    if (quiet) tell_terminal(STYLE_OFF); /* an answer may be drawn */
+    tell_terminal(PASTES_OFF);
     tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
@@ -108,12 +110,12 @@ static void handle_signals(void) {
 void terminal_modes_open(void) {
     const char *kind = getenv("TERM");
     if (tcgetattr(STDIN_FILENO, &modes) != 0) return;
-    pastes = kind && *kind && strcmp(kind, "dumb") != 0 && isatty(STDERR_FILENO);
+    obeys = kind && *kind && strcmp(kind, "dumb") != 0 && isatty(STDERR_FILENO);
     is_open = true;
     handle_signals();
     quiet = 1;
     set_quiet();
-    tell_pastes(PASTES_ON);
+    tell_terminal(PASTES_ON);
 }
 
 void terminal_modes_close(void) {
@@ -134,14 +136,14 @@ void terminal_modes_read(bool reads) {
         return;
     }
     tcsetattr(STDIN_FILENO, TCSANOW, &modes);
-    if (resumed) tell_pastes(PASTES_ON); /* the stop was during an answer */
+    if (resumed) tell_terminal(PASTES_ON); /* the stop was during an answer */
     resumed = 0;
 }
 
 bool terminal_modes_changed(bool *again) {
     const bool changed = resized;
     *again = resumed;
-    if (resumed) tell_pastes(PASTES_ON);
+    if (resumed) tell_terminal(PASTES_ON);
     resized = resumed = 0;
     return changed;
 }

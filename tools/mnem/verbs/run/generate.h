@@ -20,7 +20,7 @@ typedef struct run_options {
     const char *file, *prompts, *system; /* prompts: a file of them */
     const char *prompt_cache;
     bool prompt_cache_ro;
-    bool no_history;
+    bool no_history, plain;
     tool_template_asked template;
     bool raw;
     int32_t tokens; /* 0: not given */
