@@ -26,7 +26,7 @@ def show(browser, address, width=1280, height=800, scheme="light"):
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
-    page.wait_for_selector(".tile:nth-child(6)")
+    page.wait_for_selector(".tile:nth-child(6)", state="attached")  # a phone hides it
     return page, said, asked
 
 
@@ -41,10 +41,10 @@ def test_a_chat_streams_and_asks_only_this_server(browser, address):
     page.focus("#text")
     page.keyboard.type("In the beginning")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".note", timeout=60000)
-    assert page.inner_text(".turn.user") == "In the beginning"
-    assert page.inner_text(".turn.assistant")
-    assert "tokens in" in page.inner_text(".note")
+    page.wait_for_selector(".turn .note", timeout=60000)
+    assert page.inner_text(".turn.user .body") == "In the beginning"
+    assert page.inner_text(".turn.assistant .body")
+    assert "tokens in" in page.inner_text(".turn .note")
     assert all(url.startswith((address, "data:")) for url in asked)
     assert said == []
     keep(page, "light.png")
@@ -56,7 +56,7 @@ def test_escape_stops_and_new_forgets(browser, address):
     page.focus("#text")
     page.keyboard.type("And it came to pass")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".turn.assistant:not(:empty)", timeout=60000)
+    page.wait_for_selector(".turn.assistant .body:not(:empty)", timeout=60000)
     page.keyboard.press("Escape")
     page.locator("#send", has_text="Send").wait_for()
     page.click("#fresh")
@@ -77,8 +77,8 @@ def test_the_map_and_the_memory_are_drawn(browser, address):
     page, _, _ = show(browser, address)
     page.wait_for_selector("#map .row")
     assert "weights" in page.inner_text("#kinds")
-    # In the middle of the newest column there is memory, however far away the budget is.
-    drawn = "[...memory.getContext('2d').getImageData(memory.width - 2, memory.height / 2, 1, 1).data].some(x => x)"
+    # Near the floor of the newest column there is memory: the scale is that of a budget of up to four times as much.
+    drawn = "[...memory.getContext('2d').getImageData(memory.width - 2, memory.height * 0.9, 1, 1).data].some(x => x)"
     for _ in range(100):  # two numbers make an area
         if page.evaluate(drawn):
             break
