@@ -11,23 +11,22 @@ function say(wrong) { setText($("wrong"), wrong); }
 function addTurn(turn) {
   const view = new TurnView(turn);
   chat.turns.push(turn);
-  turnsBox.append(view.node);
+  showTurn(view);
   $("first").hidden = true;
   return view;
 }
 /* Forgets turn `index` and what follows. */
 function cutTurns(index) {
   chat.turns.length = index;
-  while (turnsBox.children.length > index) turnsBox.lastChild.remove();
+  hideTurnsFrom(index);
 }
 function openChat(c) {
   if (asking) asking.abort();
   chat = c;
   session.set("chat", c.id);
   say("");
-  const nodes = c.turns.map(turn => new TurnView(turn).node);
-  turnsBox.replaceChildren(...nodes);
-  $("first").hidden = nodes.length > 0;
+  showTurns(c.turns);
+  $("first").hidden = c.turns.length > 0;
   $("spoken").replaceChildren();
   toEnd();
   drawList();

@@ -1,19 +1,60 @@
 /* ---- turns on the screen ----
  *
- * A turn is an <article> whose text is there from the start; its Markdown and its buttons are made
- * when it comes near to what is seen, and the browser lays out only that (content-visibility): a
- * conversation of thousands of turns costs what a screen of it costs. */
+ * A turn is an <article> whose text is there from the start. Turns stand in groups: the Markdown and
+ * the buttons of one are made when it comes near to what is seen, and the browser looks at no other
+ * (content-visibility), so that a conversation of thousands of turns costs what a screen of it costs. */
 const turnsBox = $("turns"), scroller = $("said");
-let stuck = true; /* to the end, while nobody has scrolled up */
-scroller.onscroll = () => { stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60; };
+let stuck = true, lastTop = 0; /* to the end, while nobody has scrolled up */
+/* While it is, the browser does not scroll of itself: a position that falls is somebody's wish. */
+function stick(on) {
+  if (on !== stuck) scroller.style.overflowAnchor = on ? "none" : "auto";
+  stuck = on;
+}
+scroller.onscroll = () => {
+  const top = scroller.scrollTop;
+  if (scroller.scrollHeight - top - scroller.clientHeight < 60) stick(true);
+  else if (top < lastTop) stick(false);
+  lastTop = top;
+};
 new ResizeObserver(() => { if (stuck) scroller.scrollTop = scroller.scrollHeight; }).observe(turnsBox);
-const toEnd = () => { stuck = true; scroller.scrollTop = scroller.scrollHeight; };
+function toEnd() {
+  stick(true);
+  scroller.scrollTop = scroller.scrollHeight;
+}
 
+const GROUP = 16;
 const views = new WeakMap(); /* an article's view */
 const near = new IntersectionObserver(seen => {
-  for (const { target, isIntersecting } of seen)
-    if (isIntersecting) { near.unobserve(target); views.get(target)?.fill(); }
+  for (const { target, isIntersecting } of seen) {
+    if (!isIntersecting) continue;
+    near.unobserve(target);
+    for (const node of target.children) views.get(node).fill();
+  }
 }, { root: scroller, rootMargin: "600px" });
+
+function newGroup(nodes) {
+  const group = make("div", "group");
+  group.append(...nodes);
+  near.observe(group);
+  return group;
+}
+function showTurn(view) {
+  const last = turnsBox.lastElementChild;
+  if (last && last.children.length < GROUP) last.append(view.node);
+  else turnsBox.append(newGroup([view.node]));
+  if (view.turn.role === "user") view.fill(); /* an answer is filled as it arrives */
+}
+function showTurns(turns) {
+  const groups = [];
+  for (let i = 0; i < turns.length; i += GROUP)
+    groups.push(newGroup(turns.slice(i, i + GROUP).map(turn => new TurnView(turn).node)));
+  turnsBox.replaceChildren(...groups);
+}
+function hideTurnsFrom(index) {
+  while (turnsBox.children.length > Math.ceil(index / GROUP)) turnsBox.lastElementChild.remove();
+  const last = turnsBox.lastElementChild;
+  while (last && last.children.length > index - (turnsBox.children.length - 1) * GROUP) last.lastElementChild.remove();
+}
 
 class TurnView {
   constructor(turn) {
@@ -25,7 +66,6 @@ class TurnView {
     this.node.append(this.body);
     this.filled = false;
     views.set(this.node, this);
-    near.observe(this.node);
   }
   fill() {
     if (this.filled) return;
@@ -77,7 +117,6 @@ class Arriving {
     this.next = 0;
     this.asked = false;
     view.filled = true;
-    near.unobserve(view.node);
     view.node.classList.add("open");
     view.rendered();
   }
