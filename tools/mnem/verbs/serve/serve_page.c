@@ -1,15 +1,18 @@
 /* serve_page.c: the page at `/`, and the numbers that it shows.
  *
- * The page is one file in the command, which asks for nothing from elsewhere; its policy lets it
- * talk to this server only. Its numbers are made by hand: jansson's memory is the requests'. */
+ * The page is one file in the command, which asks for nothing from elsewhere. Its policy lets it
+ * talk to this server only, and lets no script run but its own, whose sum it names: what a model
+ * writes can't become one. Its numbers are made by hand: jansson's memory is the requests'. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "verbs/serve/serve_tool.h"
 
-extern const char serve_page_html[]; /* made by the build from serve_page.html */
+extern const char serve_page_html[]; /* made by the build from serve_page.html and page/ */
 extern const size_t serve_page_html_bytes;
+extern const char serve_page_policy[]; /* "script-src 'sha256-...'; style-src 'sha256-...'; " */
+extern const size_t serve_page_policy_bytes;
 
 enum { NUMBERS = 15 << 10, SLOTS = 64 };
 
@@ -120,19 +123,23 @@ static void on_numbers(void *context, http_exchange *exchange, const http_reques
 
 /* ---- the page ---- */
 
+static char page_headers[600];
+
 static void on_page(void *context, http_exchange *exchange, const http_request *request) {
-    static const char headers[] =
-        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
-        "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n";
     (void)context;
     (void)request;
-    http_respond_borrowed(exchange, 200, "text/html; charset=utf-8", headers, serve_page_html,
+    http_respond_borrowed(exchange, 200, "text/html; charset=utf-8", page_headers, serve_page_html,
                           serve_page_html_bytes);
 }
 
 size_t serve_page_routes(serve *s, size_t count) {
     shown = s;
+    snprintf(page_headers, sizeof page_headers,
+             "Content-Security-Policy: default-src 'none'; %sconnect-src 'self'; img-src data:; "
+             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+             "require-trusted-types-for 'script'; trusted-types 'none'\r\n"
+             "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
+             serve_page_policy);
     s->routes[count++] = (http_route){"GET", "/", on_page, true};
     s->routes[count++] = (http_route){"GET", "/page.json", on_numbers, false};
     s->routes[count] = (http_route){NULL, NULL, NULL, false};

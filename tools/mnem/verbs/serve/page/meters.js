@@ -1,0 +1,122 @@
+/* ---- numbers ---- */
+const KINDS = ["weights", "kv", "activation", "workspace", "gradient", "optimizer", "io", "host", "runtime"];
+const COLOR = Object.fromEntries(KINDS.map((kind, i) => [kind, `--k${i}`]));
+const KIND_NAMES = { kv: "KV cache", activation: "activations", gradient: "gradients", optimizer: "optimizer state",
+  io: "reading buffers", host: "host data" };
+const history = [];
+function tile(value, what) {
+  const e = make("div", "tile");
+  e.append(make("b", "", value), make("span", "", what));
+  return e;
+}
+function drawMemory() {
+  const canvas = $("memory"), scale = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
+  if (!w || !history.length) return;
+  canvas.width = w * scale;
+  canvas.height = h * scale;
+  const g = canvas.getContext("2d"), last = history[history.length - 1];
+  g.scale(scale, scale);
+  /* Of a budget that is far above what is used the scale would show nothing else. */
+  const most = Math.max(...history.map(m => m.live)), far = last.budget > 4 * most;
+  const top = far ? 1.3 * most : 1.08 * Math.max(last.budget, most), y = n => h - n / top * h;
+  const step = w / Math.max(60, history.length - 1), x = i => w - (history.length - 1 - i) * step;
+  const floor = history.map(() => 0);
+  for (const kind of KINDS) {
+    if (!history.some(m => m.kinds[kind])) continue;
+    g.fillStyle = css(COLOR[kind]);
+    g.beginPath();
+    history.forEach((m, i) => g.lineTo(x(i), y(floor[i])));
+    history.forEach((m, i) => floor[i] += m.kinds[kind] || 0);
+    for (let i = history.length - 1; i >= 0; i--) g.lineTo(x(i), y(floor[i]));
+    g.fill();
+  }
+  if (last.budget) {
+    g.strokeStyle = g.fillStyle = css("--bad");
+    g.setLineDash([5, 4]);
+    const line = far ? 2 : y(last.budget);
+    g.beginPath(); g.moveTo(0, line); g.lineTo(w, line); g.stroke();
+    g.font = "12px system-ui, sans-serif";
+    g.fillText("budget " + bytes(last.budget) + (far ? ", above this scale" : ""), 4, line + 14);
+  }
+}
+function drawKinds(m) {
+  $("kinds").replaceChildren(...KINDS.filter(kind => m.kinds[kind]).map(kind => {
+    const e = make("span"), dot = make("i");
+    dot.style.background = `var(${COLOR[kind]})`;
+    e.append(dot, `${KIND_NAMES[kind] || kind} ${bytes(m.kinds[kind])}`);
+    return e;
+  }));
+}
+const STATES = { prompt: "--k1", generating: "--k2", cached: "--k4", swapping: "--k3", shared: "--k0", free: "--free" };
+function cells(n, color, most) {
+  const all = [];
+  for (let i = 0; i < Math.min(n, most); i++) {
+    const c = make("span", "cell");
+    c.style.background = `var(${color})`;
+    all.push(c);
+  }
+  return all;
+}
+function drawMap(m) {
+  const rows = [], each = Math.max(1, Math.ceil(m.pages.all / 400));
+  for (const [state, length, pages, own] of m.slots) {
+    if (state === "free") continue;
+    const row = make("div", "row"), map = make("div", "cells");
+    map.append(...cells(Math.ceil((pages - own) / each), STATES.shared, 400), ...cells(Math.ceil(own / each), STATES[state], 400));
+    row.append(make("span", "", state), map, make("span", "n", number(length)));
+    rows.push(row);
+  }
+  const row = make("div", "row"), map = make("div", "cells");
+  map.append(...cells(Math.ceil(m.pages.free / each), STATES.free, 400));
+  row.append(make("span", "", "free"), map, make("span", "n", number(m.pages.free * m.page_tokens)));
+  rows.push(row);
+  $("map").replaceChildren(...rows);
+  $("mapkey").replaceChildren(...Object.keys(STATES).map(state => {
+    const e = make("span"), dot = make("i");
+    dot.style.background = `var(${STATES[state]})`;
+    e.append(dot, state);
+    return e;
+  }), make("span", "", `a square is ${number(each * m.page_tokens)} tokens (${bytes(each * m.pages.bytes)})`));
+}
+function drawTiles(m) {
+  const found = m.looked_for ? (100 * m.found / m.looked_for).toFixed(0) + " %" : "–";
+  $("tiles").replaceChildren(
+    tile(bytes(m.live), "memory in use"), tile(bytes(m.budget), "memory budget"), tile(bytes(m.resident_peak), "peak RSS"),
+    tile(m.rate.toFixed(1), "tokens per second"), tile(number(m.tokens), "tokens generated"),
+    tile(number(m.prompt_tokens), "prompt tokens"), tile(found, "prefix cache hits"),
+    tile(`${m.running} of ${m.parallel}`, "requests running"), tile(number(m.waiting), "requests waiting"),
+    tile(number(m.preemptions), "preempted"), tile(m.step_ms.toFixed(0) + " ms", "last step"),
+    tile(m.step_most_ms.toFixed(0) + " ms", "longest step"));
+}
+/* What the first view says of the server. */
+function drawFacts(m) {
+  setText($("first_model"), m.model);
+  const facts = [["Model", m.model], ["Memory", `${bytes(m.live)} in use` + (m.budget ? ` of a budget of ${bytes(m.budget)}` : "")],
+    ["Context", `${number(m.context)} tokens for a conversation`], ["Requests", `up to ${m.parallel} at a time`]];
+  const text = facts.map(fact => fact.join("")).join("");
+  if ($("first_facts").textContent === text) return;
+  $("first_facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]));
+}
+async function look() {
+  try {
+    const response = await fetch("/page.json", { headers: headers() });
+    if (response.status === 401) throw new Error("this server needs an API key: see Settings");
+    if (!response.ok) throw new Error("the server says " + response.status);
+    const m = await response.json();
+    setText($("about"), `${m.model} · ${number(m.context)} tokens of context · ` + (m.ready ? m.draining ? "stopping"
+      : "ready" : "loading …") + ` · ${m.version}`);
+    drawFacts(m);
+    history.push(m);
+    if (history.length > 300) history.shift();
+    drawMemory();
+    drawKinds(m);
+    if (m.ready) { drawTiles(m); drawMap(m); }
+  } catch (e) {
+    setText($("about"), e instanceof TypeError ? "the server does not answer" : e.message);
+  }
+  setTimeout(look, document.hidden ? 5000 : 1000);
+}
+drawTheme();
+openChat(store.load(session.get("chat")) || newChat());
+look();
+onresize = () => history.length && drawMemory();
