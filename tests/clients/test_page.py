@@ -198,6 +198,26 @@ def test_conversations_are_kept_named_and_exported(browser, address, tmp_path):
     assert said == []
 
 
+def test_what_is_stopped_or_deleted_before_its_answer_is_not_kept(browser, address):
+    page, said, _ = show(browser, address)
+    page.route("**/v1/chat/completions", lambda route: None)  # no answer comes
+    for forget in ["stop", "delete"]:
+        page.fill("#text", "a question")
+        page.press("#text", "Enter")
+        page.locator("#send", has_text="Stop").wait_for()
+        playwright.expect(page.locator("#kept li")).to_have_count(1)
+        if forget == "stop":
+            page.click("#send")
+            playwright.expect(page.locator("#text")).to_have_value("a question")
+        else:
+            page.click("#kept [data-act=delete]")
+            page.click("#kept .sure")
+        page.locator("#send", has_text="Send").wait_for()
+        playwright.expect(page.locator(".turn")).to_have_count(0)
+        playwright.expect(page.locator("#kept li")).to_have_count(0)
+    assert said == []
+
+
 BLOCKED = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
 FULL = """Storage.prototype.setItem = function (key) {
   if (key.startsWith("mnem.chat.")) throw new DOMException("full", "QuotaExceededError"); }"""

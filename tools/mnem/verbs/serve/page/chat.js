@@ -32,7 +32,11 @@ function openChat(c) {
   drawList();
 }
 function keepChat(c) {
-  if (!c.turns.length) return;
+  if (c.deleted) return;
+  if (!c.turns.length) {
+    if (c.at) { store.remove(c.id); drawList(); }
+    return;
+  }
   if (!c.name) c.name = c.turns[0].content.replace(/\s+/g, " ").slice(0, 48);
   store.save(c);
   drawList();
@@ -81,6 +85,7 @@ async function answer(turns, turn, arriving) {
     if (delta.content) turn.content += delta.content;
     arriving.more();
   }
+  if (!first) first = performance.now();
   if (usage) turn.note = noteOf(usage, why, (first - start) / 1000, (performance.now() - first) / 1000);
 }
 function noteOf(usage, why, wait, seconds) {
@@ -109,7 +114,7 @@ async function generate(before, draft) {
   if (!turn.content && !turn.thought) {
     if (failed || turn.note === "stopped") c.turns = before;
     if (chat === c) openChat(c);
-    if (failed && draft && !$("text").value) $("text").value = draft;
+    if (chat === c && draft && !$("text").value) $("text").value = draft;
   }
   if (chat === c) say(failed);
   keepChat(c);

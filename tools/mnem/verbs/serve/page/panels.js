@@ -51,8 +51,10 @@ function remove(row, button) {
   }
   button.onblur = null;
   store.remove(row.dataset.id);
-  if (row.dataset.id === chat.id) openChat(newChat());
-  else drawList();
+  if (row.dataset.id === chat.id) {
+    chat.deleted = true; /* the answer that may be arriving does not bring it back */
+    openChat(newChat());
+  } else drawList();
 }
 $("kept").onclick = e => {
   const button = e.target.closest("button[data-act]"), row = button && button.closest("li");
