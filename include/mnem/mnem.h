@@ -4,6 +4,7 @@
 
 #include "mnem/advice.h"
 #include "mnem/base.h"
+#include "mnem/chat.h"
 #include "mnem/comm.h"
 #include "mnem/compress.h"
 #include "mnem/corpus.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ranks/ranks.h"
-#include "verbs/chat/chat.h"
+#include "verbs/chat/chat_verb.h"
 #include "verbs/chat/line_editor.h"
 #include "verbs/run/generate.h"
 #include "verbs/run/prompt.h"

@@ -2,7 +2,7 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_PARTS_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_PARTS_H
 
-#include "verbs/chat/chat.h"
+#include "verbs/chat/chat_verb.h"
 #include "verbs/chat/line_editor.h"
 #include "verbs/chat/markdown.h"
 #include "verbs/run/rendering.h"

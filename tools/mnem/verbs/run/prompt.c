@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/chat/chat.h"
+#include "verbs/chat/chat_verb.h"
 
 enum { TOOL_PROMPT_TRIED = 256 }; /* what tool_rendering_try says */
 

@@ -1,6 +1,6 @@
-/* chat.h: a conversation on the terminal. */
-#ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_H
-#define MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_H
+/* chat_verb.h: a conversation on the terminal. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_VERB_H
+#define MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_VERB_H
 
 #include "verbs/chat/line_editor.h"
 #include "verbs/run/generate.h"
