@@ -86,7 +86,7 @@ static const match_case negations[] = {
 static void what_a_schema_does_not_admit_is_said_word_by_word(void **state) {
     (void)state;
     match_cases_check(negations + 1, sizeof negations / sizeof *negations - 1, true);
-    assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no text that ends");
+    assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no value fits");
 }
 
 static const match_case arrays[] = {
