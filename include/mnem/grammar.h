@@ -93,8 +93,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     properties is absent;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
- *   - whole numbers have no point where integers are asked for; those of enum and const only where
- *     the schema writes one;
+ *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
+ *     of enum and const only where the schema writes one;
  *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
  *     point, 27 behind it and exponents of two digits; multiples have no exponent;
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of

@@ -46,31 +46,55 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
                           MNEM_GRAMMAR_PARTS_MAX);
     for (uint32_t i = 0; i < from->part_count; i++) {
         const mnem_grammar_part *part = &from->parts[i];
+        const uint32_t found = draft->way ? draft->way->found : 0;
         given[i].name = part->name;
         mnem_status status =
             mnem__schema_write((mnem_text){part->json, part->length}, true, draft, &given[i].rule);
         if (status == MNEM_OK && part->raw_end)
             status = mnem__raw_write(draft, given[i].rule, part->raw_end, &given[i].rule);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", part->name);
+        if (draft->way && draft->way->found > found) draft->way->part = part->name;
     }
     return mnem__gbnf_write(from->text, draft, given, &name, 1, root);
 }
 
+static mnem_status write_source(const source *from, mnem__draft *draft, uint32_t *root) {
+    return from->schema ? mnem__schema_write(from->text, false, draft, root)
+                        : write_gbnf(from, draft, root);
+}
+
+/* Why there is no text: the same is written again to find the schema that no value fits. */
+static mnem_status explain(const mnem_grammar *g, const source *from, mnem__draft_way *way) {
+    mnem__draft draft = {.bytes_max = g->options.bytes, .way = way};
+    uint32_t root;
+    way->found = 0;
+    way->part = NULL;
+    const mnem_status status = write_source(from, &draft, &root);
+    mnem__draft_fini(&draft);
+    if (status != MNEM_OK) return status;
+    if (!way->found)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "grammar: it has no text that ends: every rule calls another one");
+    mnem__fail(MNEM_BAD_FILE, "schema: %s: no value fits, so no document fits the schema",
+               way->place);
+    return way->part ? mnem__fail_in(MNEM_BAD_FILE, "%s", way->part) : MNEM_BAD_FILE;
+}
+
 static mnem_status compile(mnem_grammar *g, const source *from) {
     mnem__draft draft = {.bytes_max = g->options.bytes};
+    mnem__draft_way way;
     uint32_t root = 0;
-    mnem_status status = from->schema ? mnem__schema_write(from->text, false, &draft, &root)
-                                      : write_gbnf(from, &draft, &root);
+    mnem_status status = write_source(from, &draft, &root);
+    bool linked = false;
     if (status == MNEM_OK) {
-        status = mnem__program_link(&draft, root, g->options.bytes, &g->program);
-        if (status == MNEM_OVER_BUDGET)
-            mnem__fail(status, "grammar: compiling it takes more than %llu bytes",
-                       (unsigned long long)g->options.bytes);
-        if (status == MNEM_BAD_FILE)
-            mnem__fail(status, "grammar: it has no text that ends: every rule calls another one");
+        status = mnem__program_link(&draft, root, g->options.bytes, &g->program, &way);
+        linked = true;
     }
     mnem__draft_fini(&draft);
-    return status;
+    if (linked && status == MNEM_OVER_BUDGET)
+        mnem__fail(status, "grammar: compiling it takes more than %llu bytes",
+                   (unsigned long long)g->options.bytes);
+    return linked && status == MNEM_BAD_FILE ? explain(g, from, &way) : status;
 }
 
 static mnem_status take_masks(mnem_grammar *g) {

@@ -299,11 +299,42 @@ static void prune_node(mnem__program *p, const bool *good, uint32_t node) {
     n->b = kept - n->a;
 }
 
-static mnem_status prune(mnem__program *p) {
+static bool add_rule(mnem__draft_way *way, uint32_t rule) {
+    for (uint32_t i = 0; i < way->count; i++)
+        if (way->rule[i] == rule) return false;
+    if (way->count == MNEM__WAY_RULES) return false;
+    way->rule[way->count++] = rule;
+    return true;
+}
+
+/* Follows the only ways on from the root, to where there is none or are several. */
+static void find_way(const mnem__program *p, const bool *good, mnem__draft_way *way) {
+    uint32_t node = p->start[p->root];
+    way->count = 0;
+    add_rule(way, p->root);
+    for (uint32_t steps = 0; steps < p->nodes; steps++) {
+        const mnem__program_node *n = &p->node[node];
+        if (n->op == MNEM__NODE_CALL && good[p->start[n->a]])
+            node = n->b;
+        else if (n->op == MNEM__NODE_CALL && add_rule(way, n->a))
+            node = p->start[n->a];
+        else if (n->op == MNEM__NODE_BYTES && n->b == 1)
+            node = (uint32_t)p->edge[n->a].to;
+        else if (n->op == MNEM__NODE_FORK && n->b == 1)
+            node = p->target[n->a];
+        else
+            return;
+    }
+}
+
+static mnem_status prune(mnem__program *p, mnem__draft_way *way) {
     bool *good = mnem__calloc(MNEM__GRAMMAR_TAG, p->nodes ? p->nodes : 1, sizeof *good);
     if (!good) return mnem__heap_status();
     mnem_status status = find_good(p, good);
-    if (status == MNEM_OK && !good[p->start[p->root]]) status = MNEM_BAD_FILE;
+    if (status == MNEM_OK && !good[p->start[p->root]]) {
+        find_way(p, good, way);
+        status = MNEM_BAD_FILE;
+    }
     for (uint32_t i = 0; i < p->nodes && status == MNEM_OK; i++) prune_node(p, good, i);
     mnem__free(good);
     return status;
@@ -317,7 +348,7 @@ static void link_rules(linker *l) {
 }
 
 mnem_status mnem__program_link(const mnem__draft *d, uint32_t root, uint64_t bytes_max,
-                               mnem__program *p) {
+                               mnem__program *p, mnem__draft_way *way) {
     const uint64_t tables = mnem__draft_bytes_used(d) + (uint64_t)d->nodes * 3 * sizeof(uint32_t);
     *p = (mnem__program){.rules = d->rules, .root = root};
     if (tables > bytes_max) return MNEM_OVER_BUDGET;
@@ -338,7 +369,7 @@ mnem_status mnem__program_link(const mnem__draft *d, uint32_t root, uint64_t byt
     }
     mnem__free(table);
     mnem__free(l);
-    if (status == MNEM_OK) status = prune(p);
+    if (status == MNEM_OK) status = prune(p, way);
     if (status != MNEM_OK) mnem__program_fini(p);
     return status;
 }

@@ -395,7 +395,7 @@ def check(program, seed, tally):
     defs = {"p": r.choice([strings, numbers])(r)}
     s = {**s, "$defs": defs} if isinstance(s, dict) else s
     said = ask(program, "s", json.dumps(s))
-    never = "no text that ends" in said
+    never = "no value fits" in said
     if said != "ok":
         tally.count["schemas refused"] += 1
         tally.reasons[said.split(": ", 2)[-1][:70]] += 1

@@ -172,8 +172,17 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"maximum\":1e400}", "a bound is no number", MNEM_BAD_FILE},
         {"{\"enum\":[18446744073709551616],\"minimum\":1e400}", "a bound is no number",
          MNEM_BAD_FILE},
-        {"{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "no text that ends", MNEM_BAD_FILE},
-        {"{\"enum\":[1],\"type\":\"string\"}", "no text that ends", MNEM_BAD_FILE},
+        {"{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "no value fits", MNEM_BAD_FILE},
+        {"{\"enum\":[1],\"type\":\"string\"}", "schema: #: no value fits", MNEM_BAD_FILE},
+        {"{\"properties\":{\"a\":{\"items\":{\"enum\":[]},\"minItems\":1,\"type\":\"array\"}},"
+         "\"required\":[\"a\"],\"type\":\"object\"}",
+         "schema: #/properties/a/items: no value fits, so no document fits the schema",
+         MNEM_BAD_FILE},
+        {"{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"required\":[\"n\"],"
+         "\"properties\":{\"n\":{\"$ref\":\"#/$defs/n\"}}}}}",
+         "schema: #/$defs/n/properties/n: no value fits", MNEM_BAD_FILE},
+        {"{\"anyOf\":[{\"const\":1},{\"const\":\"a\"}],\"type\":\"null\"}",
+         "schema: #: no value fits", MNEM_BAD_FILE},
         {"{\"required\":[\"\\u0000\"]}", "U+0000", MNEM_UNSUPPORTED},
         {"{\n  \"type\": }", "line 2, column 10", MNEM_BAD_FILE},
         {"[]", "a schema is an object, true or false", MNEM_BAD_FILE},
@@ -295,6 +304,13 @@ static void a_schema_that_fails_is_named(void **state) {
         MNEM_BAD_FILE);
     assert_null(grammar);
     assert_non_null(strstr(mnem_last_error(), "size: schema"));
+    static const char empty[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[2],\"minimum\":3}},"
+        "\"required\":[\"a\"]}";
+    const mnem_grammar_part none = {.name = "size", .json = empty, .length = strlen(empty)};
+    assert_int_equal(mnem_grammar_create_with(NULL, "root ::= size", 13, &none, 1, NULL, &grammar),
+                     MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "size: schema: #/properties/a: no value fits"));
     assert_int_equal(
         mnem_grammar_create_with(NULL, framed, strlen(framed), NULL, 0, NULL, &grammar),
         MNEM_BAD_FILE);

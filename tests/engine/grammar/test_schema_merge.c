@@ -30,6 +30,17 @@ static const match_case conjunctions[] = {
      "\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
      {"{\"a\":1}", "{\"b\":1}"},
      {"{}", "{\"a\":1,\"b\":2}"}},
+    {"{\"type\":\"object\",\"oneOf\":[{\"additionalProperties\":false,\"properties\":{\"n\":{}},"
+     "\"required\":[\"n\"]},{\"additionalProperties\":false,\"properties\":{\"i\":{},\"n\":{},"
+     "\"t\":{}},"
+     "\"required\":[\"n\",\"t\"]}]}",
+     {"{\"n\":1}", "{\"i\":1,\"n\":1,\"t\":1}", "{\"n\":1,\"t\":1}"},
+     {"{}", "{\"t\":1}", "{\"i\":1,\"n\":1}", "1"}},
+    {"{\"type\":\"object\",\"oneOf\":[{\"properties\":{\"k\":{\"const\":1},\"v\":{\"type\":"
+     "\"null\"}},"
+     "\"required\":[\"k\"]},{\"properties\":{\"k\":{\"const\":2}},\"required\":[\"k\"]}]}",
+     {"{\"k\":1,\"v\":null}", "{\"k\":2}"},
+     {"{\"k\":1,\"v\":1}", "{\"k\":3}", "{}"}},
     {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"integer\",\"minimum\":5},{\"const\":\"x\"}]}",
      {"4", "\"x\""},
      {"5", "\"y\""}},
@@ -86,7 +97,7 @@ static const match_case negations[] = {
 static void what_a_schema_does_not_admit_is_said_word_by_word(void **state) {
     (void)state;
     match_cases_check(negations + 1, sizeof negations / sizeof *negations - 1, true);
-    assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no text that ends");
+    assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no value fits");
 }
 
 static const match_case arrays[] = {

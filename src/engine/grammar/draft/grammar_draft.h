@@ -48,6 +48,16 @@ typedef struct mnem__kept_class {
     uint32_t ranges, first, size; /* size 0: none here */
 } mnem__kept_class;
 
+/* The rules that call one another from the root to where no text goes on, for a message. found: how
+ * far along them a schema was met while the same is written again; place: where that stands in its
+ * text; part: the name that it has in a grammar, or NULL. */
+enum { MNEM__WAY_RULES = 32, MNEM__WAY_PLACE = 160 };
+typedef struct mnem__draft_way {
+    uint32_t rule[MNEM__WAY_RULES], count, found;
+    char place[MNEM__WAY_PLACE];
+    const char *part;
+} mnem__draft_way;
+
 typedef struct mnem__draft {
     mnem__draft_node *node;
     mnem__edge *edge;
@@ -58,6 +68,7 @@ typedef struct mnem__draft {
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
     mnem__kept_class *kept; /* [MNEM__KEPT_CLASSES] by their ranges; NULL: none yet */
+    mnem__draft_way *way;   /* NULL: nobody asks */
     bool flat;              /* no repetition becomes a rule: all nodes are reached without calls */
     mnem_status status;
 } mnem__draft;

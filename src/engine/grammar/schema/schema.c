@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "engine/grammar/schema/schema_private.h"
 
-enum { PATH_BYTES = 160, STEPS_MAX = 40000000 };
+enum { PATH_BYTES = MNEM__WAY_PLACE, STEPS_MAX = 40000000 };
 
 /* ---- what is wrong ---- */
 
@@ -44,6 +44,22 @@ bool mnem__schema_fail(mnem__schema *s, mnem_status status, const char *format, 
     if (s->node) find_path(s->top, s->node, path, 1);
     s->status = mnem__fail(status, "schema: %s: %s", path, text);
     return false;
+}
+
+/* Notes where the schema of a rule stands that a message asks for; the last of the way counts. Of
+ * what stands nowhere in the text, cases and opposites, the schema before is named. */
+static void note_place(mnem__schema *s, const mnem__schema_all *all) {
+    mnem__draft_way *way = s->d->way;
+    uint32_t at = way->found;
+    char path[PATH_BYTES] = "#";
+    while (at < way->count && way->rule[at] != all->rule) at++;
+    if (at == way->count) return;
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (!find_path(s->top, all->part[i].node, path, 1)) continue;
+        memcpy(way->place, path, sizeof path);
+        way->found = at + 1;
+        return;
+    }
 }
 
 bool mnem__schema_spend(mnem__schema *s, uint64_t steps) {
@@ -232,11 +248,12 @@ static bool write_root(mnem__schema *s, uint32_t *root) {
     if (!mnem__schema_write_common(s)) return false;
     s->never = write_never(s);
     if (!mnem__schema_gather(s, &parts, s->top, MNEM__SCHEMA_NO_PARENT)) return false;
-    if (parts.never) return mnem__schema_bad(s, "no value fits");
+    if (parts.never) return mnem__schema_bad(s, "no value fits, so no document fits the schema");
     *root = mnem__schema_rule_of(s, &parts);
     while (s->todo && mnem__schema_is_fine(s)) {
         const mnem__schema_all *all = s->todo;
         s->todo = all->todo;
+        if (s->d->way) note_place(s, all);
         mnem__draft_begin(s->d, all->rule);
         if (!write_all(s, all)) return false;
         mnem__draft_end(s->d);

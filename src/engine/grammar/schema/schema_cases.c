@@ -40,12 +40,12 @@ static bool add_not(mnem__schema *s, mnem__node *list, const mnem__node *node) {
 
 /* ---- oneOf ---- */
 
-/* A case, and the negations of those that it doesn't exclude. */
+/* A case, and the negations of those that it doesn't exclude. objects: all values are. */
 static bool add_case(mnem__schema *s, mnem__node *out, const mnem__node *list,
-                     const mnem__node *node) {
+                     const mnem__node *node, bool objects) {
     mnem__node *parts = NULL, *object = NULL;
     for (const mnem__node *other = list->first; other; other = other->next) {
-        if (other == node || mnem__schema_differ(s, node, other)) continue;
+        if (other == node || mnem__schema_differ(s, node, other, objects)) continue;
         if (!object) {
             object = wrap(s, "allOf", &parts);
             if (!object || !mnem__schema_add(s, parts, NULL, node)) return false;
@@ -55,10 +55,11 @@ static bool add_case(mnem__schema *s, mnem__node *out, const mnem__node *list,
     return mnem__schema_add(s, out, NULL, object ? object : node) != NULL && s->status == MNEM_OK;
 }
 
-static const mnem__node *one_of(mnem__schema *s, const mnem__node *list) {
+static const mnem__node *one_of(mnem__schema *s, const mnem__node *schema, const mnem__node *list) {
+    const bool objects = mnem__node_is(mnem__schema_says(s, schema, MNEM__WORD_TYPE), "object");
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
     for (const mnem__node *n = list->first; n && out; n = n->next)
-        if (!add_case(s, out, list, n)) return NULL;
+        if (!add_case(s, out, list, n, objects)) return NULL;
     return out;
 }
 
@@ -185,7 +186,7 @@ static const mnem__node *make_cases(mnem__schema *s, const mnem__node *node,
     }
     switch (word) {
     case MNEM__WORD_ANY_OF: return any_of(s, value);
-    case MNEM__WORD_ONE_OF: return one_of(s, value);
+    case MNEM__WORD_ONE_OF: return one_of(s, node, value);
     case MNEM__WORD_IF: return if_of(s, node, value);
     case MNEM__WORD_NOT: return mnem__schema_negation(s, value);
     default: return dependencies_of(s, mnem__schema_get(node, MNEM__WORD_PROPERTIES), value);

@@ -252,8 +252,9 @@ bool mnem__schema_admits(mnem__schema *schema, const mnem__node *node, const mne
 bool mnem__schema_same(const mnem__node *a, const mnem__node *b);
 /* Below, at or above 0 as a is below, equal to or above b, both numbers: exact for whole ones. */
 int mnem__schema_compare(const mnem__node *a, const mnem__node *b);
-/* Whether no value fits both, as far as that is easy to see. */
-bool mnem__schema_differ(mnem__schema *schema, const mnem__node *a, const mnem__node *b);
+/* Whether no value fits both, as far as that is easy to see; objects: whether no object does. */
+bool mnem__schema_differ(mnem__schema *schema, const mnem__node *a, const mnem__node *b,
+                         bool objects);
 /* Whether a pattern is found in a text. */
 bool mnem__schema_matches(mnem__schema *schema, const mnem__node *pattern, const char *text);
 /* Whether a text has a format; formats that no draft defines constrain nothing. */

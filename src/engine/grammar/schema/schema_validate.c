@@ -301,7 +301,8 @@ bool mnem__schema_admits(mnem__schema *s, const mnem__node *schema, const mnem__
 
 /* ---- schemas that exclude one another ---- */
 
-static bool differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth);
+static bool differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth,
+                   bool objects);
 
 /* Whether a names its values, and the other admits none of them. */
 static bool values_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
@@ -355,15 +356,14 @@ static bool is_object(const mnem__node *node) {
     return mnem__node_is(mnem__schema_get(node, MNEM__WORD_TYPE), "object");
 }
 
-/* Whether a member that both must have differs. */
+/* Whether a member that both must have differs. Both, and the next one, are of objects. */
 static bool members_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth) {
     const mnem__node *own = mnem__schema_get(a, MNEM__WORD_PROPERTIES);
     const mnem__node *others = mnem__schema_get(b, MNEM__WORD_PROPERTIES);
-    if (!is_object(a) && !is_object(b)) return false;
     for (const mnem__node *n = own ? own->first : NULL; n; n = n->next) {
         const mnem__node *other = mnem__schema_member(others, n->key);
         if (!other || !requires(a, n->key) || !requires(b, n->key)) continue;
-        if (differ(s, n, other, depth + 1)) return true;
+        if (differ(s, n, other, depth + 1, false)) return true;
     }
     return false;
 }
@@ -373,7 +373,6 @@ static bool names_differ(const mnem__node *a, const mnem__node *b) {
     const mnem__node *required = mnem__schema_get(a, MNEM__WORD_REQUIRED);
     const mnem__node *more = mnem__schema_get(b, MNEM__WORD_ADDITIONAL);
     const mnem__node *own = mnem__schema_get(b, MNEM__WORD_PROPERTIES);
-    if (!is_object(a) && !is_object(b)) return false;
     for (const mnem__node *n = required ? required->first : NULL; n; n = n->next) {
         const mnem__node *member = mnem__schema_member(own, mnem__node_text(n, ""));
         if (member && member->kind == MNEM__JSON_FALSE) return true;
@@ -384,17 +383,19 @@ static bool names_differ(const mnem__node *a, const mnem__node *b) {
     return false;
 }
 
-static bool differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth) {
+static bool differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth,
+                   bool objects) {
     a = mnem__schema_resolved(s, a);
     b = mnem__schema_resolved(s, b);
     if (!a || !b || depth > 4) return false;
     if (a->kind == MNEM__JSON_FALSE || b->kind == MNEM__JSON_FALSE) return true;
-    return types_differ(s, a, b) || values_differ(s, a, b) || values_differ(s, b, a) ||
-           names_differ(a, b) || names_differ(b, a) || members_differ(s, a, b, depth);
+    if (types_differ(s, a, b) || values_differ(s, a, b) || values_differ(s, b, a)) return true;
+    if (!objects && !is_object(a) && !is_object(b)) return false;
+    return names_differ(a, b) || names_differ(b, a) || members_differ(s, a, b, depth);
 }
 
-bool mnem__schema_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b) {
-    const bool yes = differ(s, a, b, 0);
+bool mnem__schema_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, bool objects) {
+    const bool yes = differ(s, a, b, 0, objects);
     if (s->status != MNEM_UNSUPPORTED) return yes && s->status == MNEM_OK;
     s->status = MNEM_OK; /* a word that can't be checked says nothing here */
     return false;
