@@ -46,7 +46,7 @@ mnem_status mnem_size_parse(const char *text, uint64_t *bytes) {
     bool fraction = scale > 1 && unit == 1;
     if (!count || p[-1] == '.' || !unit || fraction || !value || value > INT64_MAX)
         return mnem__fail(MNEM_INVALID,
-                          "size: \"%.40s\" isn't one; write 4096, 64M, 64MiB, 64MB or 1.5G", text);
+                          "\"%.40s\" is not a size; write 4096, 64M, 64MiB, 64MB or 1.5G", text);
     *bytes = (uint64_t)value;
     return MNEM_OK;
 }

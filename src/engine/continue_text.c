@@ -33,7 +33,7 @@ static mnem_status tell(continuation *c, const char *bytes, size_t n) {
         const size_t part = n < PIECE_MOST ? n : PIECE_MOST;
         const size_t length = mnem_utf8_join(&c->joiner, bytes, part, text);
         if (length && !c->on_text(c->context, text, length))
-            return mnem__fail(MNEM_CANCELLED, "session: stopped by the caller");
+            return mnem__fail(MNEM_CANCELLED, "engine: stopped by the caller");
         bytes += part;
         n -= part;
     } while (n);
@@ -46,7 +46,7 @@ static mnem_status run_prompt(continuation *c, const char *prompt) {
     MNEM__TRY(mnem_tokenizer_encode(c->o->tokenizer, prompt, strlen(prompt), 0, &ids, &n));
     if (n == 0)
         return mnem__fail(MNEM_INVALID,
-                          "session: the prompt is empty, and the model has no BOS token");
+                          "engine: the prompt is empty, and the model has no BOS token");
     for (size_t i = 0; i < n; i++) mnem_sampler_accept(c->sampler, ids[i]);
     return mnem_session_eval(c->o->session, ids, (int32_t)n, (int32_t)n - 1, choose, c);
 }

@@ -22,7 +22,8 @@ mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_
     mnem__graph_pair pair = {0};
     *graph = NULL;
     if (tokens < 0 || tokens > plan->context)
-        return mnem__fail(MNEM_INVALID, "session: a graph of %d tokens, the context is %d", tokens,
+        return mnem__fail(MNEM_INVALID,
+                          "engine: a graph of %d tokens doesn't fit the context of %d", tokens,
                           plan->context);
     MNEM__TRY(mnem__setup_init(&setup, model, options));
     if (head && setup.map->shape.encoder) {

@@ -1,6 +1,6 @@
 /* engine_knob.h: the option of an engine, chunk, KV type or context, that would make it fit. */
-#ifndef MNEM_SRC_ENGINE_SESSION_KNOB_H
-#define MNEM_SRC_ENGINE_SESSION_KNOB_H
+#ifndef MNEM_SRC_ENGINE_ENGINE_KNOB_H
+#define MNEM_SRC_ENGINE_ENGINE_KNOB_H
 
 #include "mnem/session.h"
 #include "plan/plan_knob.h"

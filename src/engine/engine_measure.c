@@ -25,26 +25,30 @@ static int32_t context_most(const mnem_engine_options *o) {
 
 static mnem_status check_options(const mnem_engine_options *o) {
     const int32_t context = context_most(o);
-    if (!o->ledger) return mnem__fail(MNEM_INVALID, "session: no ledger");
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "engine: the options have no ledger");
     if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
-        return mnem__fail(MNEM_INVALID, "session: context %d, chunk %d, logits rows %d: below 0",
+        return mnem__fail(MNEM_INVALID,
+                          "engine: context %d, chunk %d and logits rows %d must be at least 0",
                           o->context, o->chunk, o->logits_rows);
     if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
-        return mnem__fail(MNEM_INVALID, "session: %d sequences, at most %d", o->sequences,
-                          SEQUENCES_MAX);
+        return mnem__fail(MNEM_INVALID, "engine: %d sequences; at most %d are supported",
+                          o->sequences, SEQUENCES_MAX);
     if (o->context_needed < 0 || o->context_needed > o->context_wanted)
-        return mnem__fail(MNEM_INVALID, "session: a context of %d is needed, one of %d wanted",
-                          o->context_needed, o->context_wanted);
+        return mnem__fail(
+            MNEM_INVALID,
+            "engine: a context of at least %d tokens is needed, but %d were requested",
+            o->context_needed, o->context_wanted);
     if ((int64_t)o->sequences * context > INT32_MAX)
-        return mnem__fail(MNEM_INVALID, "session: %d sequences of %d tokens are too many",
+        return mnem__fail(MNEM_INVALID, "engine: %d sequences of %d tokens are too many",
                           o->sequences, context);
     if (o->pages_tokens < 0)
-        return mnem__fail(MNEM_INVALID, "session: pages of %d tokens: below 0", o->pages_tokens);
+        return mnem__fail(MNEM_INVALID, "engine: pages of %d tokens; the number must be at least 0",
+                          o->pages_tokens);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
-        return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
+        return mnem__fail(MNEM_INVALID, "engine: %d threads; at most %d are supported", o->threads,
                           MNEM_TEAM_MAX);
     if ((unsigned)o->kv > MNEM_KV_F32)
-        return mnem__fail(MNEM_INVALID, "session: no such KV type (%d)", (int)o->kv);
+        return mnem__fail(MNEM_INVALID, "engine: the KV cache can't have type %d", (int)o->kv);
     return MNEM_OK;
 }
 
@@ -61,7 +65,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     const mnem__transformer_map *map = setup->map;
     if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
         status = mnem__fail(MNEM_INVALID,
-                            "session: a context of %d; the model has positions for %d tokens",
+                            "engine: a context of %d tokens; the model has positions for %d",
                             context_most(options), map->shape.context);
         mnem__setup_fini(setup);
         return status;

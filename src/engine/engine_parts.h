@@ -2,8 +2,8 @@
  *
  * One code measures and takes: mnem__engine_measure fills the bytes of every part for a choice;
  * plan_make adds them up, create takes the same numbers from the ledger. */
-#ifndef MNEM_SRC_ENGINE_SESSION_PARTS_H
-#define MNEM_SRC_ENGINE_SESSION_PARTS_H
+#ifndef MNEM_SRC_ENGINE_ENGINE_PARTS_H
+#define MNEM_SRC_ENGINE_ENGINE_PARTS_H
 
 #include "base/minmax.h"
 #include "engine/pages/kv_pages.h"

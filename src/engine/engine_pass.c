@@ -167,7 +167,7 @@ static mnem_status give_logits(const mnem__step *x, reader *r, const float *logi
     }
     const int32_t index = g->at + g->n - r->left--;
     if (x->on_logits(x->context, g->part, index, logits)) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "session: stopped by the caller at token %d", index);
+    return mnem__fail(MNEM_CANCELLED, "engine: stopped by the caller at token %d", index);
 }
 
 /* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
@@ -180,7 +180,7 @@ mnem_status mnem__step_not_finite(const mnem_engine *e) {
             MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
     }
     mnem_model_info_get(e->model, &info);
-    return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
+    return mnem__fail(MNEM_BAD_FILE, "%s: the logits are not finite, although the weights are",
                       info.path);
 }
 

@@ -1,6 +1,6 @@
 /* engine_pool.h: the blocks of an engine, from a pool over its device. */
-#ifndef MNEM_SRC_ENGINE_SESSION_POOL_H
-#define MNEM_SRC_ENGINE_SESSION_POOL_H
+#ifndef MNEM_SRC_ENGINE_ENGINE_POOL_H
+#define MNEM_SRC_ENGINE_ENGINE_POOL_H
 
 #include "engine/engine_private.h"
 

@@ -1,7 +1,7 @@
 /* engine_search.h: every way to run a model that is worth a thought, with its bytes and its time.
  * How one is chosen among them: plan_ways.h. */
-#ifndef MNEM_SRC_ENGINE_SESSION_SEARCH_H
-#define MNEM_SRC_ENGINE_SESSION_SEARCH_H
+#ifndef MNEM_SRC_ENGINE_ENGINE_SEARCH_H
+#define MNEM_SRC_ENGINE_ENGINE_SEARCH_H
 
 #include "engine/engine_parts.h"
 #include "plan/plan_ways.h"

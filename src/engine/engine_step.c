@@ -141,15 +141,16 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
         return mnem__fail(MNEM_INVALID, "engine: a sequence %s",
                           s->engine == e && s->open ? "twice in one step"
                                                     : "that isn't the engine's");
-    if (s->load.on) return mnem__fail(MNEM_INVALID, "engine: a sequence that is being loaded");
-    if (part->n < 0) return mnem__fail(MNEM_INVALID, "session: %d tokens", part->n);
+    if (s->load.on) return mnem__fail(MNEM_INVALID, "engine: the sequence is still being loaded");
+    if (part->n < 0) return mnem__fail(MNEM_INVALID, "engine: a step of %d tokens", part->n);
     for (int32_t i = 0; i < part->n; i++)
         if (part->ids[i] < 0 || part->ids[i] >= e->map->shape.vocab)
-            return mnem__fail(MNEM_INVALID, "session: token %d is %d, the vocabulary has %d", i,
+            return mnem__fail(MNEM_INVALID,
+                              "engine: token %d is %d, but the vocabulary has %d tokens", i,
                               part->ids[i], e->map->shape.vocab);
     if (part->n > e->choice.context - s->length)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "session: %d tokens after %d don't fit the context of %d", part->n,
+                          "engine: %d tokens after %d don't fit the context of %d", part->n,
                           s->length, e->choice.context);
     return MNEM_OK;
 }
@@ -158,8 +159,9 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
     mnem_status status = MNEM_OK;
     int32_t checked = 0;
     if (!e->can_run)
-        return mnem__fail(MNEM_UNSUPPORTED, "session: the host can't see this device's memory: it "
-                                            "is for planning, not for running");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "engine: this device is for planning only: the host can't access its memory");
     for (; checked < count && status == MNEM_OK; checked++) {
         status = check_part(e, &parts[checked]);
         if (status == MNEM_OK) parts[checked].sequence->in_step = true;
@@ -179,7 +181,8 @@ static void trim(const mnem__step *x) {
 }
 
 mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
-    return mnem__fail(MNEM_UNSUPPORTED, "session: %s is for embeddings, not for text: mnem embed",
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "engine: %s is an embedding model and generates no text: use mnem embed",
                       t->architecture);
 }
 
@@ -237,7 +240,7 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
     if (e->map->shape.encoder) return mnem__engine_refuse_encoder(&e->map->shape);
-    if (e->awaited) return mnem__fail(MNEM_BUSY, "engine: a step is under way");
+    if (e->awaited) return mnem__fail(MNEM_BUSY, "engine: another step is running");
     return mnem__step_run(&x);
 }
 

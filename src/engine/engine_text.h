@@ -1,6 +1,6 @@
 /* engine_text.h: the sentences of a plan. */
-#ifndef MNEM_SRC_ENGINE_SESSION_TEXT_H
-#define MNEM_SRC_ENGINE_SESSION_TEXT_H
+#ifndef MNEM_SRC_ENGINE_ENGINE_TEXT_H
+#define MNEM_SRC_ENGINE_ENGINE_TEXT_H
 
 #include "engine/engine_search.h"
 

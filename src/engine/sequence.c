@@ -22,8 +22,7 @@ static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
     for (int32_t i = 0; i < e->sequences && !*sequence; i++)
         if (!e->tables.sequences[i].open) *sequence = &e->tables.sequences[i];
     if (!*sequence)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "engine: all of the %d sequences that were planned are open",
+        return mnem__fail(MNEM_OVER_BUDGET, "engine: all %d planned sequences are open",
                           e->sequences);
     (*sequence)->open = true;
     return MNEM_OK;
@@ -55,8 +54,8 @@ bool mnem__sequence_holds(const mnem_sequence *s, int32_t n) {
 static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
     if (mnem__sequence_holds(s, n)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "engine: the first %d tokens of %d can't be kept: windows of %d tokens have "
-                      "gone by, and hold what begins at %d; keep 0 and run them again",
+                      "engine: the first %d tokens of %d can't be kept: the sliding window of %d "
+                      "tokens has dropped those before %d; keep 0 and run them again",
                       n, s->length, s->engine->map->shape.window, held_from(s));
 }
 
@@ -94,7 +93,7 @@ int32_t mnem_sequence_length(const mnem_sequence *s) {
 
 mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     if (n < 0 || n > s->length)
-        return mnem__fail(MNEM_INVALID, "session: %d tokens of %d can't be kept", n, s->length);
+        return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be kept", n, s->length);
     MNEM__TRY(check_windows(s, n));
     s->ready = mnem__sequence_ready(s, n);
     s->length = n;

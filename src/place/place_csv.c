@@ -222,8 +222,8 @@ static char *next_cell(char **line) {
 }
 
 static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
-    return mnem__fail(MNEM_INVALID, "line %zu, column %s: \"%.40s\" can't be right", line, name,
-                      text);
+    return mnem__fail(MNEM_INVALID, "line %zu, column %s: \"%.40s\" is not a valid value", line,
+                      name, text);
 }
 
 static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
@@ -246,7 +246,7 @@ static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
         return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
     const mnem_place_buffer *b = &csv->buffers[csv->n];
     if (b->lower >= b->upper)
-        return mnem__fail(MNEM_INVALID, "line %zu lives from %lld to %lld", line,
+        return mnem__fail(MNEM_INVALID, "line %zu: the lifetime from %lld to %lld is empty", line,
                           (long long)b->lower, (long long)b->upper);
     csv->n++;
     return MNEM_OK;
@@ -264,9 +264,9 @@ static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text));) {
         const int found = find_column(cell);
         if (found < 0)
-            return mnem__fail(MNEM_INVALID, "line %zu: \"%.40s\" is no column", line, cell);
+            return mnem__fail(MNEM_INVALID, "line %zu: unknown column \"%.40s\"", line, cell);
         if (csv->has[found])
-            return mnem__fail(MNEM_INVALID, "line %zu: column %s is there twice", line,
+            return mnem__fail(MNEM_INVALID, "line %zu: column %s appears twice", line,
                               column_names[found]);
         if (strcmp(cell, "end") == 0) csv->last = 1;
         csv->has[found] = true;
@@ -296,7 +296,7 @@ static mnem_status read_lines(mnem_place_csv *csv) {
         if (status != MNEM_OK) return status;
         text = next;
     }
-    if (!csv->cells) return mnem__fail(MNEM_INVALID, "place: there is no line of columns");
+    if (!csv->cells) return mnem__fail(MNEM_INVALID, "place: the line of column names is missing");
     size_t at = 0;
     for (size_t i = 0; i < csv->n; i++) {
         if (csv->constraints[i].gap_count) csv->constraints[i].gaps = csv->gaps + at;
@@ -307,7 +307,8 @@ static mnem_status read_lines(mnem_place_csv *csv) {
 
 mnem_status mnem_place_csv_read(const char *text, size_t length, mnem_place_csv **out) {
     *out = NULL;
-    if (memchr(text, 0, length)) return mnem__fail(MNEM_INVALID, "place: the text has a zero byte");
+    if (memchr(text, 0, length))
+        return mnem__fail(MNEM_INVALID, "place: the table contains a zero byte");
     mnem_place_csv *csv = mnem__calloc("plan", 1, sizeof *csv);
     if (!csv) return mnem__heap_status();
     csv->text = mnem__strndup("plan", text, length);

@@ -201,7 +201,8 @@ static mnem_status read_any(mnem__input *in, mnem_workload *w) {
     MNEM__TRY(mnem__input_need(in, 8, &have));
     const char *with = compressor(in, have);
     if (with)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: compressed; give what %s writes", in->name, with);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: compressed; unpack it with %s first", in->name,
+                          with);
     const bool pickle = begins(in, have, "\x80", 1);
     return pickle ? mnem__workload_read_snapshot(in, w) : mnem__workload_read_text(in, w);
 }
@@ -227,7 +228,7 @@ static mnem_status open_input(mnem__input *in, mnem_workload **out) {
     }
     if (status == MNEM_OK) status = read_any(in, w);
     if (status == MNEM_OK && !w->info.allocations)
-        status = mnem__fail(MNEM_BAD_FILE, "%s: no allocation in it", in->name);
+        status = mnem__fail(MNEM_BAD_FILE, "%s: the trace has no allocation", in->name);
     mnem__free(in->buffer);
     settle(w);
     if (status == MNEM_OK)

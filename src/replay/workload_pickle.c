@@ -304,11 +304,10 @@ static mnem_status with_operand(mnem__pickle *p, size_t bytes,
 /* ---- opcodes ---- */
 
 static mnem_status refuse_code(const mnem__pickle *p, const char *name) {
-    return mnem__fail(
-        MNEM_UNSUPPORTED,
-        "%s: byte %llu: this pickle wants code to be run (%s); a memory snapshot holds "
-        "plain values only, so it is refused",
-        p->in->name, (unsigned long long)p->op_at, name);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: byte %llu: refused, because this pickle would run code (%s); a memory "
+                      "snapshot has plain values only",
+                      p->in->name, (unsigned long long)p->op_at, name);
 }
 
 /* The first line at hand, what isn't ASCII text as '?'. */
@@ -452,8 +451,9 @@ static mnem_status read_protocol(mnem__pickle *p) {
     const unsigned protocol = (unsigned)(head >> 8);
     if ((head & 255) != OP_PROTO) return bad(p, "not a pickle");
     if (protocol < 2 || protocol > 5)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: a pickle of protocol %u; 2 to 5 can be read",
-                          p->in->name, protocol);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: a pickle of protocol %u; only 2 to 5 are supported", p->in->name,
+                          protocol);
     return MNEM_OK;
 }
 

@@ -186,7 +186,8 @@ static mnem_status choose_among(snapshot *s, const device_count counts[DEVICES_M
     if (o && o->device_given) {
         best = o->device;
         if (best >= DEVICES_MAX || (!counts[best].events && !counts[best].blocks))
-            return mnem__fail(MNEM_NOT_FOUND, "nothing of device %u in it (%u device%s)", best,
+            return mnem__fail(MNEM_NOT_FOUND,
+                              "the snapshot has nothing of device %u (it has %u device%s)", best,
                               s->w->info.devices, s->w->info.devices == 1 ? "" : "s");
     }
     s->w->info.device = best;
@@ -435,7 +436,8 @@ static mnem_status find_parts(snapshot *s) {
     }
     if (!mnem__pickle_fields(s->pickle, v, &top) ||
         mnem__value_tag_of(top.of[MNEM__WORD_SEGMENTS]) != MNEM__VALUE_LIST)
-        return mnem__fail(MNEM_BAD_FILE, "a pickle, but no memory snapshot: no list of segments");
+        return mnem__fail(MNEM_BAD_FILE,
+                          "a pickle, but not a memory snapshot: it has no list of segments");
     s->segments = top.of[MNEM__WORD_SEGMENTS];
     s->traces = top.of[MNEM__WORD_DEVICE_TRACES];
     s->settings = top.of[MNEM__WORD_ALLOCATOR_SETTINGS];

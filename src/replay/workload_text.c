@@ -188,11 +188,11 @@ static const char *shown(const uint8_t *p, size_t n, char out[SHOWN + 4]) {
 static const char *other_kind(const uint8_t *p, size_t n) {
     size_t digits = 0;
     if (n >= 4 && memcmp(p, "GGUF", 4) == 0)
-        return "a model, and no trace; --trace FILE of a run of it records one";
+        return "a model, not a trace; mnem run with --trace FILE records one";
     while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9') digits++;
     if (digits && digits < n && p[n - 1 - digits] == ' ' && memchr(p, ';', n))
-        return "folded stacks, which are for flame graphs; what is recorded as .pftrace, .json or "
-               ".pickle can be read here";
+        return "folded stacks for flame graphs, which can't be read here; traces in .pftrace, "
+               ".json or .pickle can";
     return NULL;
 }
 
@@ -220,8 +220,8 @@ static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map 
         const char *other = at == 1 ? other_kind(in->at, length) : NULL;
         if (other) return mnem__fail(MNEM_BAD_FILE, "%s: %s", in->name, other);
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s:%llu: \"%s\" is neither \"a ID BYTES STREAM\" nor \"f ID\"", in->name,
-                          at, shown(in->at, length, text));
+                          "%s:%llu: \"%s\" must be \"a ID BYTES STREAM\" or \"f ID\"", in->name, at,
+                          shown(in->at, length, text));
     }
     if (!line.what) return MNEM_OK;
     if (line.what == 's') return add_site(sites, &line);

@@ -100,21 +100,22 @@ mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
 /* ---- in ---- */
 
 static mnem_status bad(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "serve: the file of cached beginnings %s", what);
+    return mnem__fail(MNEM_BAD_FILE, "serve: the file of the prefix cache %s", what);
 }
 
 static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     mnem__checksum sum;
     row r;
     MNEM__TRY(mnem__saved_read(fd, 0, h, sizeof *h));
-    if (h->magic != MAGIC || h->count > INT32_MAX) return bad("is none, or wasn't finished");
+    if (h->magic != MAGIC || h->count > INT32_MAX)
+        return bad("is not such a file, or was not finished");
     mnem__checksum_init(&sum);
     for (uint64_t i = 0; i < h->count; i++) {
         MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));
         mnem__checksum_add(&sum, &r, sizeof r);
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
-            return bad("has a row that can't be");
+            return bad("has an invalid row");
     }
     return mnem__checksum_get(&sum) == h->checksum ? MNEM_OK : bad("is damaged");
 }
@@ -126,7 +127,8 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
         mnem__saved_read(saved->fd, saved->offset + sizeof(mnem__saved_header), lane->ids, bytes));
     if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum) return bad("is damaged");
     for (int32_t i = 0; i < saved->length; i++)
-        if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab) return bad("has ids of another model");
+        if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab)
+            return bad("has token ids of another model");
     return MNEM_OK;
 }
 
@@ -135,12 +137,12 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
     if (saved->from != r->from || saved->length != r->length || saved->length > s->context)
-        return bad("has a save of other tokens");
+        return bad("has a saved sequence of other tokens");
     MNEM__TRY(read_ids(s, saved, lane));
-    if (!parent && r->from > 0) return bad("lacks what a beginning begins with");
+    if (!parent && r->from > 0) return bad("lacks the start of a cached prefix");
     if (parent && (mnem__lane_length(parent) < r->from ||
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
-        return bad("has a beginning that doesn't fit");
+        return bad("has a cached prefix that doesn't fit");
     MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
                      : mnem_sequence_create(s->engine, &lane->sequence));
     return mnem_sequence_load(lane->sequence, saved, r->length);

@@ -78,14 +78,17 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
     const mnem_transformer *t = &s->engine->map->shape;
     if (t->encoder) return mnem__engine_refuse_encoder(t);
     if (q->prompt_tokens < 1 || !q->prompt || q->tokens < 0 || !q->on_token || !q->on_end)
-        return mnem__fail(MNEM_INVALID, "serve: %d tokens of a prompt, %d to choose",
+        return mnem__fail(MNEM_INVALID,
+                          "serve: invalid request: %d prompt tokens, %d tokens to generate",
                           q->prompt_tokens, q->tokens);
     if (q->top < 0 || q->top > MNEM_TOP_LOGPROBS)
-        return mnem__fail(MNEM_INVALID, "serve: %d likeliest tokens, at most %d are told", q->top,
-                          MNEM_TOP_LOGPROBS);
+        return mnem__fail(MNEM_INVALID,
+                          "serve: %d likeliest tokens were requested; at most %d are supported",
+                          q->top, MNEM_TOP_LOGPROBS);
     for (int32_t i = 0; i < q->prompt_tokens; i++)
         if (q->prompt[i] < 0 || q->prompt[i] >= s->vocab)
-            return mnem__fail(MNEM_INVALID, "serve: token %d is %d, the vocabulary has %d", i,
+            return mnem__fail(MNEM_INVALID,
+                              "serve: token %d is %d, but the vocabulary has %d tokens", i,
                               q->prompt[i], s->vocab);
     return mnem__sampler_check(&q->sampler, s->vocab);
 }
@@ -111,13 +114,14 @@ static mnem_status check_fits(const mnem_scheduler *s, const mnem_request *q,
     refusal->needed_tokens = tokens;
     refusal->context_tokens = s->pool_tokens;
     if (tokens > s->engine->map->shape.context)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "serve: a prompt of %d tokens and one more, the model's context has %d",
-                          q->prompt_tokens, s->engine->map->shape.context);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "serve: a prompt of %d tokens and one generated token don't fit the context of %d",
+            q->prompt_tokens, s->engine->map->shape.context);
     say_bytes(s, tokens, refusal);
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "serve: a prompt of %d tokens and one more needs %llu bytes of pages, there "
-                      "are %llu",
+                      "serve: a prompt of %d tokens and one generated token need %llu bytes of KV "
+                      "cache pages, but there are only %llu",
                       q->prompt_tokens, (unsigned long long)refusal->needed_bytes,
                       (unsigned long long)refusal->budget_bytes);
 }
@@ -157,14 +161,15 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
         mnem__align_up((uint64_t)q->sampler.bias_count * sizeof(mnem_logit_bias) +
                            (uint64_t)q->prompt_tokens * sizeof *q->prompt,
                        ALIGNMENT);
-    if (s->stopping) return mnem__fail(MNEM_CANCELLED, "serve: no more requests are taken");
+    if (s->stopping)
+        return mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further requests are accepted");
     mnem__request *r = find_room(s, bytes);
     if (!r) {
         s->stats.refused_full++;
         refusal->retry_after_seconds = retry_after(s);
         return mnem__fail(MNEM_BUSY,
-                          "serve: the queue is full: %d requests wait, of %d; %llu bytes of %llu; "
-                          "again in about %d s",
+                          "serve: the queue is full: %d requests of at most %d are waiting, with "
+                          "%llu of %llu bytes; try again in about %d s",
                           s->waiting, s->options.queue_requests, (unsigned long long)s->queue_used,
                           (unsigned long long)s->options.queue_bytes, refusal->retry_after_seconds);
     }

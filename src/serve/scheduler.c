@@ -41,16 +41,17 @@ static mnem_scheduler_options with_defaults(const mnem_scheduler_options *option
 }
 
 static mnem_status check_options(const mnem_scheduler_options *o) {
-    if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: no engine");
+    if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: the options have no engine");
     if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)
         return mnem__fail(MNEM_INVALID,
-                          "serve: %d requests together, %d in the queue, steps of %d ms, age %d ms",
+                          "serve: invalid options: %d requests at once, %d in the queue, steps of "
+                          "%d ms, age %d ms",
                           o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
     if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)
-        return mnem__fail(MNEM_INVALID, "serve: %d tokens end a turn, at most %d", o->end_count,
-                          MNEM__SERVE_ENDS);
+        return mnem__fail(MNEM_INVALID, "serve: %d end-of-turn tokens; at most %d are supported",
+                          o->end_count, MNEM__SERVE_ENDS);
     return MNEM_OK;
 }
 
@@ -143,7 +144,7 @@ static mnem_status open_swap(mnem_scheduler *s) {
     MNEM__TRY(mnem__swap_ranks_open(&s->swap, o->swap, s->engine, o->swap_bytes));
     if (o->swap_bytes_per_s > 0) mnem__swap_fix_rate(&s->swap, o->swap_bytes_per_s);
     if (o->keep_cache && !s->swap.named)
-        return mnem__fail(MNEM_INVALID, "serve: the cache is kept in a swap file with a name");
+        return mnem__fail(MNEM_INVALID, "serve: keeping the prefix cache needs a named swap file");
     if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
     return mnem__swap_begin(&s->swap);
 }
@@ -223,9 +224,9 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&s->lock);
     if (s->stopping)
-        status = mnem__fail(MNEM_CANCELLED, "serve: no more calls are taken");
+        status = mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further calls are accepted");
     else if (s->calls == MNEM__SERVE_CALLS)
-        status = mnem__fail(MNEM_BUSY, "serve: %d calls wait already", s->calls);
+        status = mnem__fail(MNEM_BUSY, "serve: %d calls are waiting already", s->calls);
     else
         s->call[s->calls++] = (mnem__serve_call){sequences, function, context};
     pthread_cond_signal(&s->changed);

@@ -419,7 +419,7 @@ static void land(mnem_scheduler *s) {
 
 /* Nothing can run, nothing comes back: others hold the engine's pages. It is said, not waited. */
 static void end_hopeless(mnem_scheduler *s) {
-    static const char text[] = "serve: others hold the pages that the request needs";
+    static const char text[] = "serve: other requests hold the KV cache pages that this one needs";
     pthread_mutex_lock(&s->lock);
     mnem__request *r = mnem__queue_next(s, NULL);
     pthread_mutex_unlock(&s->lock);

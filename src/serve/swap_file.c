@@ -36,7 +36,7 @@ static mnem_status read_back(const mnem__swap_job *job) {
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.first_window != wrote->first_window)
-        return mnem__fail(MNEM_BAD_FILE, "swap file: it has another text");
+        return mnem__fail(MNEM_BAD_FILE, "swap file: its contents have changed");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 
@@ -106,7 +106,7 @@ static void swap_main(void *context) {
 /* ---- the file ---- */
 
 static mnem_status fail_open(const char *path) {
-    return mnem__fail(MNEM_IO, "swap file: none can be made in %s (%s)", path,
+    return mnem__fail(MNEM_IO, "swap file: can't create one in %s (%s)", path,
                       strerrordesc_np(errno));
 }
 
@@ -137,7 +137,9 @@ static mnem_status check_named(int fd, const char *path) {
     if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
         (magic == SWAP_MAGIC || magic == CACHE_MAGIC))
         return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "swap file: %s is something else's, and is left alone", path);
+    return mnem__fail(MNEM_INVALID,
+                      "swap file: %s exists and is not a swap file of mnem; it was left unchanged",
+                      path);
 }
 
 /* Nobody but its owner reads it, whatever mode it had. */
@@ -147,7 +149,7 @@ static mnem_status open_named(mnem__swap_file *f, const char *path) {
     f->named = true;
     MNEM__TRY(check_named(f->fd, path));
     if (flock(f->fd, LOCK_EX | LOCK_NB) != 0)
-        return mnem__fail(MNEM_BUSY, "swap file: another process has %s", path);
+        return mnem__fail(MNEM_BUSY, "swap file: another process is using %s", path);
     return fchmod(f->fd, 0600) == 0 ? MNEM_OK : fail_open(path);
 }
 

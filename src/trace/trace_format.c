@@ -37,8 +37,9 @@ mnem_status mnem_trace_format_of(const char *path, mnem_trace_format *out) {
 #define ROW(name, endings, text) "; " endings " (" text ")"
     static const char list[] = MNEM_TRACE_FORMAT_LIST(ROW);
 #undef ROW
-    return mnem__fail(MNEM_INVALID, "trace: %s: its name says no format; end it in %s", path,
-                      list + 2);
+    return mnem__fail(MNEM_INVALID,
+                      "trace: %s: the format is chosen by the end of the name, which must be %s",
+                      path, list + 2);
 }
 
 mnem_status mnem__trace_write_as(mnem_trace_format format, mnem_trace_reader *reader,

@@ -194,7 +194,8 @@ static void what_cannot_be_embedded_is_refused_by_its_number(void **state) {
     const int32_t unknown[] = {VOCAB};
     engine_case_open(&c, path_of("bert"), 0, &(mnem_engine_options){.context = 128});
     assert_int_equal(mnem_engine_embed(c.engine, long_one, 2, NULL, out), MNEM_OVER_BUDGET);
-    assert_string_equal(mnem_last_error(), "embed: text 2 has 129 tokens, the context is of 128");
+    assert_string_equal(mnem_last_error(),
+                        "embed: text 2 has 129 tokens, which don't fit the context of 128");
     assert_int_equal(mnem_engine_embed(c.engine, empty, 1, NULL, out), MNEM_INVALID);
     assert_string_equal(mnem_last_error(), "embed: text 1 has no tokens");
     assert_int_equal(mnem_engine_embed(c.engine, &(mnem_embed_text){unknown, 1}, 1, NULL, out),
@@ -203,8 +204,9 @@ static void what_cannot_be_embedded_is_refused_by_its_number(void **state) {
     engine_case_close(&c);
     engine_case_open(&c, path_of("lfm2"), 0, &(mnem_engine_options){.context = 128});
     assert_int_equal(mnem_engine_embed(c.engine, &texts[0], 1, NULL, out), MNEM_INVALID);
-    assert_string_equal(mnem_last_error(),
-                        "embed: lfm2 doesn't say how a text's rows are pooled: mean, cls or last");
+    assert_string_equal(
+        mnem_last_error(),
+        "embed: lfm2 doesn't say how embeddings are pooled: choose mean, cls or last");
     engine_case_close(&c);
 }
 
@@ -222,8 +224,9 @@ static void an_encoder_writes_no_text(void **state) {
     must(mnem_sequence_create(c.engine, &s));
     const mnem_step_part part = {s, text, 3, 2};
     assert_int_equal(mnem_engine_step(c.engine, &part, 1, take, NULL), MNEM_UNSUPPORTED);
-    assert_string_equal(mnem_last_error(),
-                        "session: nomic-bert is for embeddings, not for text: mnem embed");
+    assert_string_equal(
+        mnem_last_error(),
+        "engine: nomic-bert is an embedding model and generates no text: use mnem embed");
     assert_int_equal(mnem_session_create(c.model, &c.options, &c.plan, &session), MNEM_UNSUPPORTED);
     engine_case_close(&c);
 }

@@ -124,7 +124,7 @@ static void what_has_no_such_form_is_refused(void **state) {
     assert_non_null(strstr(mnem_last_error(), "Q4_0, Q8_0 or F16"));
     o = (mnem_prune_options){.heads = 0.5, .compact = true};
     assert_int_equal(mnem_prune_file(in, out, &o), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "a form of 2:4"));
+    assert_non_null(strstr(mnem_last_error(), "compact needs 2:4"));
 }
 
 static void without_memory_pruning_and_reading_fail(void **state) {

@@ -17,7 +17,7 @@ static const struct {
     {"<!doctype html>", 15, "a web page"},
     {"<html lang=en>", 14, "a web page"},
     {"PK\3\4\0\0\10\10", 8, "a zip archive"},
-    {"tjgg\1\0\0\0", 8, "before GGUF"},
+    {"tjgg\1\0\0\0", 8, "older than GGUF"},
     {"\110\0\0\0\0\0\0\0{\"__metadata__\":", 24, "safetensors"},
     {"\110\0\0\0\0\0\0\0[12]", 12, "begins with 0x00000048"},
     {"\110\0\0\0", 4, "begins with 0x00000048"},

@@ -98,7 +98,7 @@ static void lengths_of_a_convolution_are_checked(void **state) {
 static void heads_that_are_not_split_are_refused_with_a_way_out(void **state) {
     (void)state;
     refused(describe(DEEPSEEK, "attention.key_length_ml", 0, "x", 1), MNEM_UNSUPPORTED,
-            "(attn_kv_b): convert its folder once more");
+            "convert its folder again");
 }
 
 static void encoders_say_how_they_pool(void **state) {

@@ -297,7 +297,7 @@ static void what_inputs_use_stays(void **state) {
     mnem_model_close(b);
     imatrix = uses(a, "blk.1.ffn_down.weight");
     assert_int_equal(PRUNE(in, out, .ffn = 0.5, .imatrix = imatrix), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "has nothing of blk.1.ffn_down.weight"));
+    assert_non_null(strstr(mnem_last_error(), "doesn't contain blk.1.ffn_down.weight"));
     mnem_imatrix_destroy(imatrix);
     mnem_model_close(a);
     OK(mnem_model_open(MODEL("f16"), &b)); /* another shape */
@@ -360,11 +360,11 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
 static void nothing_and_too_much_are_refused_with_the_numbers(void **state) {
     (void)state;
     REFUSED(MODEL("f16"), MNEM_INVALID, "nothing to remove", .threads = 1);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "5 % of 8 heads is none: they go by 2", .heads = 0.05);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "4 % of 6 layers is none", .layers = 0.04);
+    REFUSED(MODEL("f16"), MNEM_INVALID,
+            "5 % of 8 heads removes none: they are removed in groups of 2", .heads = 0.05);
+    REFUSED(MODEL("f16"), MNEM_INVALID, "4 % of 6 layers removes none", .layers = 0.04);
     REFUSED(MODEL("f16"), MNEM_INVALID, "parts are from 0 to below 1", .ffn = 1);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "prune one after the other", .ffn = 0.5,
-            .pattern = MNEM_PRUNE_2_4);
+    REFUSED(MODEL("f16"), MNEM_INVALID, "prune in two runs", .ffn = 0.5, .pattern = MNEM_PRUNE_2_4);
     REFUSED(MODEL("f16"), MNEM_INVALID, "no type \"Q9\"", .ffn = 0.5, .type = "Q9");
 }
 
@@ -384,7 +384,7 @@ static void the_source_is_never_overwritten(void **state) {
     unlink(link_to);
     assert_int_equal(symlink(in, link_to), 0);
     assert_int_equal(PRUNE(in, link_to, .ffn = 0.5), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "is the model that is read"));
+    assert_non_null(strstr(mnem_last_error(), "would overwrite the model that is read"));
 }
 
 /* ---- running ---- */

@@ -56,8 +56,8 @@ static void refused(const char *text, mnem_status status, const char *why) {
 
 static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
     (void)state;
-    refused("", MNEM_BAD_FILE, "t: no allocation");
-    refused("# nothing\n\n", MNEM_BAD_FILE, "t: no allocation");
+    refused("", MNEM_BAD_FILE, "t: the trace has no allocation");
+    refused("# nothing\n\n", MNEM_BAD_FILE, "t: the trace has no allocation");
     refused("a 1 1 0\nb 1\n", MNEM_BAD_FILE, "t:2: \"b 1\"");
     refused("a 1", MNEM_BAD_FILE, "t:1: \"a 1\"");
     refused("a 1 2 3 4\n", MNEM_BAD_FILE, "t:1: ");

@@ -110,7 +110,7 @@ static void a_device_that_is_not_there_is_refused(void **state) {
     const mnem_workload_options options = {.device_given = true, .device = 7};
     const char *path = MNEM_TEST_DATA "/snapshots/devices.pickle";
     assert_int_equal(mnem_workload_open(path, &options, &w), MNEM_NOT_FOUND);
-    assert_non_null(strstr(mnem_last_error(), "nothing of device 7 in it (3 devices)"));
+    assert_non_null(strstr(mnem_last_error(), "nothing of device 7 (it has 3 devices)"));
 }
 
 static void a_list_of_segments_is_the_live_blocks(void **state) {
@@ -147,7 +147,7 @@ static void code_is_refused_by_name_and_byte(void **state) {
     (void)state;
     REFUSED("\x80\x02"
             "cos\nsystem\n(U\x02lstR.",
-            MNEM_UNSUPPORTED, "p: byte 2: this pickle wants code to be run (os.system)");
+            MNEM_UNSUPPORTED, "p: byte 2: refused, because this pickle would run code (os.system)");
     REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93)R.", MNEM_UNSUPPORTED, "byte 14: ");
     REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93)R.", MNEM_UNSUPPORTED, "(os.system)");
     REFUSED("\x80\x04\x93.", MNEM_UNSUPPORTED, "a name on the stack");
@@ -161,8 +161,8 @@ static void code_is_refused_by_name_and_byte(void **state) {
 
 static void broken_pickles_are_refused_with_their_byte(void **state) {
     (void)state;
-    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; 2 to 5");
-    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; 2 to 5");
+    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; only 2 to 5");
+    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; only 2 to 5");
     REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02X\xff\xff\xff\xff"
@@ -201,9 +201,9 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
 
 static void pickles_of_other_things_are_refused(void **state) {
     (void)state;
-    REFUSED("\x80\x02N.", MNEM_BAD_FILE, "p: a pickle, but no memory snapshot");
+    REFUSED("\x80\x02N.", MNEM_BAD_FILE, "p: a pickle, but not a memory snapshot");
     REFUSED("\x80\x02}.", MNEM_BAD_FILE, "no list of segments");
-    REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "no allocation in it");
+    REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "the trace has no allocation");
     REFUSED("\x80\x02]Na.", MNEM_BAD_FILE, "p: segment 0 isn't as in a memory snapshot");
     REFUSED("\x80\x02]}X\x06\0\0\0deviceJ\xff\xff\xff\xffsa.", MNEM_BAD_FILE, "segment 0");
     REFUSED("\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]](Na.", MNEM_BAD_FILE, "");

@@ -232,8 +232,9 @@ static void a_rank_that_has_no_folder_is_named(void **state) {
     const mnem_engine_options options = options_of(0, MNEM_CUT_LAYERS);
     serve_ranks_open(c.rank, 3, models[0].path, &options);
     assert_int_equal(make_scheduler(&c, file[0]), MNEM_IO);
-    assert_string_equal(mnem_last_error(), "rank 2: swap file: none can be made in nowhere (No "
-                                           "such file or directory)");
+    assert_string_equal(
+        mnem_last_error(),
+        "rank 2: swap file: can't create one in nowhere (No such file or directory)");
     serve_ranks_close(c.rank, 3, MNEM_OK);
 }
 

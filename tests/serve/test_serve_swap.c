@@ -110,7 +110,7 @@ static void nobody_elses_file_is_taken(void **state) {
     put_file("letter.txt", "Dear all, eight");
     o.swap = "letter.txt";
     assert_int_equal(mnem_scheduler_create(&o, &second), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "letter.txt is something else's"));
+    assert_non_null(strstr(mnem_last_error(), "letter.txt exists and is not a swap file"));
     FILE *f = fopen("letter.txt", "r");
     assert_true(f && fgets(bytes, sizeof bytes, f) && fclose(f) == 0);
     assert_string_equal(bytes, "Dear all, eight");

@@ -243,7 +243,7 @@ static void an_empty_answer_is_told(void **state) {
     assert_non_null(strstr(r.err, "the answer is empty: the model ended its turn at once"));
     r = RUN("run", "-p", before, "--temp", "0", "-q", "--stop", text);
     assert_int_equal(r.out_bytes, 0);
-    assert_non_null(strstr(r.err, "nothing came before the --stop text"));
+    assert_non_null(strstr(r.err, "the answer is empty: it began with the --stop text"));
 }
 
 /* Before anything is loaded: no plan is shown. */
@@ -266,7 +266,7 @@ static void what_a_template_refuses_is_said_with_a_way_out(void **state) {
     const tool_result r =
         RUN("run", tool_model, "-p", "x", "--template", tool_file("bad.jinja", "{{ '' }}"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "makes nothing of a message"));
+    assert_non_null(strstr(r.err, "renders a message to an empty text"));
 }
 
 static void wrong(const words *w, const char *why) {

@@ -70,9 +70,9 @@ static void wrong(tool_result r, int code, const char *words) {
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
     wrong(RUN("convert", llama), 2, "--out is missing");
-    wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "config.json: isn't there");
+    wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "config.json: file not found");
     static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
-    wrong(RUN("convert", file, "-o", at("x.gguf")), 1, "llama.gguf a folder of a model?");
+    wrong(RUN("convert", file, "-o", at("x.gguf")), 1, "llama.gguf the folder of a model?");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3, "the least is --memory ");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);

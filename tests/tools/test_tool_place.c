@@ -97,7 +97,7 @@ static void bad_tables_are_plain_errors(void **state) {
     assert_non_null(strstr(r.err, "line 2, column size: \"many\""));
     r = RUN("place", tool_file("bad.csv", "id,lower,upper,size\nx,2,2,1\n"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "lives from 2 to 2"));
+    assert_non_null(strstr(r.err, "the lifetime from 2 to 2"));
     assert_int_equal(RUN("place", tool_scratch()).code, 1);
     r = RUN("place", tool_file("empty.csv", "id,lower,upper,size\n"));
     assert_int_equal(r.code, 0);

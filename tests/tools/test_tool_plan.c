@@ -88,7 +88,7 @@ static void devices_share_the_layers(void **state) {
     json_decref(split);
     r = RUN("plan", tool_model, "--devices", "8M,8M,6M");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "no other cut of the layers leaves it more"));
+    assert_non_null(strstr(r.out, "no other split of the layers leaves more"));
 }
 
 static void devices_too_small_are_refused_with_a_knob_that_works(void **state) {
@@ -213,7 +213,7 @@ static void a_graph_is_a_table_and_a_drawing(void **state) {
     tool_result r = RUN("graph", tool_model, "--svg", svg);
     if (r.code != 0) fail_msg("%s", r.err);
     assert_non_null(strstr(r.out, "body, 1 token through 6 layers"));
-    assert_non_null(strstr(r.out, "the block is at it: least possible"));
+    assert_non_null(strstr(r.out, "the block reaches it: the minimum"));
     for (const char *line = r.out; *line; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 80);
     const char *text = file_text(svg);

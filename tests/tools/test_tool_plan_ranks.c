@@ -91,7 +91,7 @@ static void ranks_on_paper_share_the_rows(void **state) {
     const tool_result r =
         RUN("plan", tool_model, "--ranks", "9", "--memory", "60M", "--cut", "rows");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "8 ranks at most"));
+    assert_non_null(strstr(r.err, "at most 8 ranks are possible"));
 }
 
 /* Every expert is one rank's. */
@@ -164,7 +164,8 @@ static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     tool_result r = RUN("plan", latent, "--ranks", "2", "--memory", "60M", "--json");
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
-                           "layers: --cut rows can't be: ranks: attention through a latent"));
+                           "layers: --cut rows is not possible: ranks: splitting by "
+                           "rows is not supported for attention"));
     json_decref(plan);
     r = RUN("plan", tool_model, "--ranks", "8", "--memory", "60M", "--json"); /* of 6 layers */
     plan = json_of(&r);

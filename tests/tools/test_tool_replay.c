@@ -158,7 +158,7 @@ static void a_missing_xz_is_named(void **state) {
     setenv("PATH", before, 1);
     free(before);
     assert_int_equal(r.code, 1);
-    has(r.err, "needs the command xz (package xz-utils)");
+    has(r.err, "needs the command xz, which is not installed");
 }
 
 static void bad_traces_are_refused_with_line_or_byte(void **state) {
@@ -171,11 +171,11 @@ static void bad_traces_are_refused_with_line_or_byte(void **state) {
     has(r.err, "can't open it");
     r = RUN("replay", tool_file("bad.trace", "a 1 5 0\nx\n"));
     assert_int_equal(r.code, 1);
-    has(r.err, "bad.trace:2: \"x\" is neither");
+    has(r.err, "bad.trace:2: \"x\" must be");
     r = RUN("replay", tool_file("evil.pickle", "\x80\x02"
                                                "cos\nsystem\n."));
     assert_int_equal(r.code, 1);
-    has(r.err, "byte 2: this pickle wants code to be run (os.system)");
+    has(r.err, "byte 2: refused, because this pickle would run code (os.system)");
     assert_int_equal(r.out_bytes, 0);
     r = RUN("replay", tool_scratch());
     assert_int_equal(r.code, 1);

@@ -126,7 +126,7 @@ static void holes_are_named_and_who_keeps_them(void **state) {
     has(r.out, "the request that failed: 64 MiB after operation 20 of 24\n"
                "  by /home/me/work/project/train.py:41 step\n"
                "  live 200 MiB (200 MiB with rounding), reserved 400 MiB, free outside 0 B\n");
-    has(r.out, "  in its way: enough was free, but in pieces:\n"
+    has(r.out, "  cause: fragmentation. Enough was free, but in pieces:\n"
                "    200 MiB inside of reserved memory, in 4 holes, the largest 50 MiB\n");
     has(r.out, "    100 MiB     50 MiB     50 MiB       1  feed_forward");
     has(r.out, "    200 MiB    200 MiB          4       4  feed_forward");
@@ -135,10 +135,9 @@ static void holes_are_named_and_who_keeps_them(void **state) {
 static void too_much_live_is_told_apart(void **state) {
     (void)state;
     tool_result r = replayed(SNAPSHOT("oom-full.pickle"), NULL, NULL);
-    has(r.out, "  in its way: too much was live:\n"
-               "    with the request 80 MiB of 64 MiB; without one byte lost, 16 MiB missing\n");
-    has_words(r.out,
-              " set nothing helps: 80 MiB is the least that any setting tried needs, of 64 MiB;");
+    has(r.out, "  cause: too much was live:\n"
+               "    with the request 80 MiB of 64 MiB; without fragmentation, 16 MiB missing\n");
+    has_words(r.out, " set no setting helps: every setting tried needs at least 80 MiB of 64 MiB;");
     r = replayed(SNAPSHOT("oom-full.pickle"), "--json", NULL);
     json_t *root = parsed(r.out), *failure = json_object_get(root, "failure");
     assert_int_equal(number(failure, "bytes"), 30 << 20);
@@ -184,7 +183,7 @@ static void what_is_set_stays_and_is_not_proposed(void **state) {
     has(r.out, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is already set\n");
     has_not(r.out, "\n  expandable_segments:True");
     r = replayed(SNAPSHOT("segments.pickle"), NULL, NULL);
-    has(r.out, "the snapshot doesn't say: PyTorch's defaults are assumed\n");
+    has(r.out, "the snapshot has no settings: PyTorch's defaults are assumed\n");
 }
 
 static void a_capacity_is_tried_under_each_setting(void **state) {
@@ -220,7 +219,7 @@ static void a_capacity_bounds_the_advice_for_a_pool(void **state) {
     has(replayed(path, NULL, NULL).out, "  maximum    102 MiB (");
     has(replayed(path, "--capacity", "100M").out, "  maximum    100 MiB (");
     has_words(replayed(path, "--capacity", "90M").out,
-              "the smallest that completes is 99.1 MiB; more than the capacity that was given");
+              "the smallest capacity that completes is 99.1 MiB; more than the given capacity");
 }
 
 int main(void) {

@@ -114,15 +114,16 @@ static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *
 static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int32_t count,
                          mnem_pooling pooling) {
     if (pooling <= MNEM_POOLING_NONE || pooling > MNEM_POOLING_LAST)
-        return mnem__fail(MNEM_INVALID,
-                          "embed: %s doesn't say how a text's rows are pooled: mean, cls or last",
-                          e->map->shape.architecture);
+        return mnem__fail(
+            MNEM_INVALID,
+            "embed: %s doesn't say how embeddings are pooled: choose mean, cls or last",
+            e->map->shape.architecture);
     for (int32_t i = 0; i < count; i++) {
         if (texts[i].n < 1) return mnem__fail(MNEM_INVALID, "embed: text %d has no tokens", i + 1);
         if (texts[i].n > (e->map->shape.encoder ? e->choice.chunk : e->choice.context))
             return mnem__fail(MNEM_OVER_BUDGET,
-                              "embed: text %d has %d tokens, the context is of %d", i + 1,
-                              texts[i].n, e->choice.context);
+                              "embed: text %d has %d tokens, which don't fit the context of %d",
+                              i + 1, texts[i].n, e->choice.context);
     }
     return MNEM_OK;
 }

@@ -13,7 +13,7 @@ static bool pass_by(void *context, int32_t part, int32_t index, const float *log
 }
 
 static mnem_status bad_order(const int32_t *order) {
-    return mnem__fail(MNEM_IO, "engine: an order that makes no sense: %d %d %d", order[0], order[1],
+    return mnem__fail(MNEM_IO, "engine: rank 0 sent an invalid order: %d %d %d", order[0], order[1],
                       order[2]);
 }
 
@@ -71,7 +71,7 @@ mnem_status mnem_engine_follow(mnem_engine *e) {
     mnem_status status = MNEM_OK;
     bool end = false;
     if (!comm || e->relay.rank == 0)
-        return mnem__fail(MNEM_INVALID, "engine: rank 0 leads, it doesn't follow");
+        return mnem__fail(MNEM_INVALID, "engine: rank 0 can't follow another rank");
     while (status == MNEM_OK && !end) {
         status = mnem__relay_next(&e->relay, &order);
         if (status == MNEM_OK) status = do_order(e, order, &end);

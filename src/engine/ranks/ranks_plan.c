@@ -96,11 +96,12 @@ static mnem_status refuse_model(const ranks *x) {
                       : t.conv_length > 0        ? "a model that convolves"
                       : x->options.adapter_count ? "a model with adapters"
                                                  : NULL;
-    if (why) return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s doesn't run on several yet", why);
+    if (why)
+        return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s is not supported across ranks yet", why);
     if (x->options.cut == MNEM_CUT_ROWS) return mnem__ranks_rows_check(x->model, x->size);
     if (t.layers >= x->size) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "ranks: %d of them, and %d layers; %d ranks at most", x->size,
-                      t.layers, t.layers);
+    return mnem__fail(MNEM_INVALID, "ranks: %d ranks for %d layers; at most %d ranks are possible",
+                      x->size, t.layers, t.layers);
 }
 
 static mnem_status agree(ranks *x) {
@@ -116,7 +117,7 @@ static mnem_status agree(ranks *x) {
     snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
     MNEM__TRY(mnem_comm_agree(x->comm, "the model's file", text));
     const bool pairs = bf16 && mnem__cpu_level_get() == MNEM__CPU_AVX512_BF16;
-    MNEM__TRY(mnem_comm_agree(x->comm, "how the processor multiplies BF16",
+    MNEM__TRY(mnem_comm_agree(x->comm, "the way that the processor multiplies BF16",
                               pairs  ? "pairs"
                               : bf16 ? "f32"
                                      : "not at all"));

@@ -86,20 +86,21 @@ mnem_status mnem__ranks_rows_check(const mnem_model *model, int32_t size) {
     MNEM__TRY(shape_of(model, &s));
     const mnem_transformer *t = &s.t;
     const char *why = mnem__transformer_uncut(t);
-    if (why) return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s isn't cut by rows yet", why);
+    if (why)
+        return mnem__fail(MNEM_UNSUPPORTED, "ranks: splitting by rows is not supported for %s yet",
+                          why);
     const int32_t most = heads_of(&s).most;
     if (size > most)
-        return mnem__fail(
-            MNEM_INVALID,
-            "ranks: %d of them, and %d heads of %d numbers in %d groups, cut at whole "
-            "blocks of %d; %d ranks at most",
-            size, t->heads, t->head_dim, t->kv_heads, s.block, most);
+        return mnem__fail(MNEM_INVALID,
+                          "ranks: %d ranks for %d heads of %d numbers in %d groups, split at whole "
+                          "blocks of %d; at most %d ranks are possible",
+                          size, t->heads, t->head_dim, t->kv_heads, s.block, most);
     const int32_t between = t->experts > 0 ? t->experts : units_of(t->ff, ff_unit(&s));
     const int32_t units = mnem__min_i32(mnem__min_i32(between, units_of(t->embd, MNEM_PACK_ROWS)),
                                         units_of(t->vocab, MNEM_PACK_ROWS));
     if (size > units)
-        return mnem__fail(MNEM_INVALID, "ranks: %d of them, and rows%s for %d at most", size,
-                          t->experts > 0 ? ", or experts," : "", units);
+        return mnem__fail(MNEM_INVALID, "ranks: %d ranks, but there are rows%s for at most %d",
+                          size, t->experts > 0 ? ", or experts," : "", units);
     return MNEM_OK;
 }
 

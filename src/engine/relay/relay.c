@@ -254,6 +254,6 @@ mnem_status mnem__relay_end(mnem__relay *r) {
 void mnem__relay_let_go(mnem__relay *r) {
     if (!r->comm) return;
     const char *text = mnem_comm_failure(r->comm);
-    mnem_comm_abort(r->comm, text ? text : "its engine has gone");
+    mnem_comm_abort(r->comm, text ? text : "its engine was destroyed");
     r->comm = NULL;
 }

@@ -35,9 +35,9 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID, "saved sequence: it is of another model or adapter");
+        return mnem__fail(MNEM_INVALID, "saved sequence: it was made by another model or adapter");
     if (h->kv_type != own.kv_type)
-        return mnem__fail(MNEM_INVALID, "saved sequence: its keys and values aren't %s",
+        return mnem__fail(MNEM_INVALID, "saved sequence: its KV cache is not %s",
                           mnem_type_get(e->choice.kv_type)->name);
     if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
         h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
@@ -68,10 +68,10 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     if (!e->can_run || e->map->shape.encoder)
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: this engine runs no text");
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: this engine generates no text");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
-        return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file isn't one");
+        return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
     if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
         return damaged("the header");
     MNEM__TRY(check_engine(e, &h));
@@ -148,12 +148,14 @@ static bool goes_on(const mnem_sequence *s, const mnem_saved *saved) {
 static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
     if (s->load.on || s->in_step || !goes_on(s, saved))
-        return mnem__fail(MNEM_INVALID,
-                          "saved sequence: it goes on at token %d, not behind a sequence of %d",
-                          saved->from, s->length);
+        return mnem__fail(
+            MNEM_INVALID,
+            "saved sequence: it continues at token %d and can't follow a sequence of %d",
+            saved->from, s->length);
     if (n <= s->length || n > saved->length)
-        return mnem__fail(MNEM_INVALID, "saved sequence: %d tokens of %d to %d", n, s->length,
-                          saved->length);
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: can't load %d tokens; it has tokens %d to %d", n,
+                          s->length, saved->length);
     if (n > e->choice.context)
         return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d tokens don't fit the context of %d",
                           n, e->choice.context);
@@ -165,7 +167,8 @@ static mnem_status check_pages(const mnem_sequence *s) {
         const mnem__kv_pages *pages = &s->engine->pages[k];
         const int32_t needed = s->load.end[k] - s->load.begin[k];
         if (needed > pages->free_count)
-            return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d pages, %d of %d are free",
+            return mnem__fail(MNEM_OVER_BUDGET,
+                              "saved sequence: it needs %d pages, but only %d of %d are free",
                               needed, pages->free_count, pages->count);
     }
     return MNEM_OK;
@@ -177,8 +180,8 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     for (int k = 0; k < MNEM__KV_KINDS; k++) plan_kind(s, saved, k, n);
     if (!windows_hold(e, ready_of(e, saved->ready, n), held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: its first %d tokens of %d can't be kept: windows of %d "
-                          "tokens have gone by",
+                          "saved sequence: its first %d of %d tokens can't be used: the sliding "
+                          "window of %d tokens has dropped them",
                           n, saved->length, e->map->shape.window);
     MNEM__TRY(check_pages(s));
     for (int k = 0; k < MNEM__KV_KINDS; k++)

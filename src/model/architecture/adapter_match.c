@@ -33,8 +33,8 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
                           path_of(adapter));
     if (mnem_model_key_find(adapter, "adapter.alora.invocation_tokens", &value))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key adapter.alora.invocation_tokens: an adapter that some tokens "
-                          "switch on isn't supported",
+                          "%s: key adapter.alora.invocation_tokens: adapters that tokens activate "
+                          "(aLoRA) are not supported",
                           path_of(adapter));
     if (strcmp(ours.architecture, theirs.architecture) != 0) {
         char is[40], wanted[40];
@@ -89,7 +89,7 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)
-        return wrong_name(adapter, info.name, "isn't a matrix of a type that can be read");
+        return wrong_name(adapter, info.name, "isn't a matrix of a supported type");
     const int32_t to = mnem_model_tensor_find(model, name);
     if (to < 0)
         return mnem__fail(

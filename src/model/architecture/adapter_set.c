@@ -19,11 +19,12 @@
 /* ---- which ---- */
 
 static mnem_status check_adapters(const mnem_adapter *adapters, int32_t count) {
-    if (count < 0) return mnem__fail(MNEM_INVALID, "session: %d adapters", count);
+    if (count < 0) return mnem__fail(MNEM_INVALID, "adapters: the number of adapters is %d", count);
     for (int32_t i = 0; i < count; i++) {
-        if (!adapters[i].model) return mnem__fail(MNEM_INVALID, "session: adapter %d: no file", i);
+        if (!adapters[i].model)
+            return mnem__fail(MNEM_INVALID, "adapters: adapter %d has no file", i);
         if (!isfinite(adapters[i].scale))
-            return mnem__fail(MNEM_INVALID, "%s: a scale that isn't finite",
+            return mnem__fail(MNEM_INVALID, "%s: the adapter's scale is not finite",
                               mnem_model_file_path(adapters[i].model, 0));
     }
     return MNEM_OK;
@@ -56,7 +57,7 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
     *p = (mnem__adapter_product){file, find_handle(map, tensor), pair->scale, .a = {0}};
     if (p->matrix < 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: no product of a run reads %s",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: adapters of %s are not supported",
                           mnem_model_file_path(file, 0), info.name, info.name);
     p->a = take_half(set, file, pair->a);
     p->b = take_half(set, file, pair->b);

@@ -47,8 +47,8 @@ static mnem_status check_split(mnem__key_reader *r) {
     mnem_value value;
     if (mnem__key_find(r, "attention.key_length_mla", &value)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: an older file with keys and values of heads in one matrix (attn_kv_b): "
-                      "convert its folder once more, or take a newer file",
+                      "%s: an older file, with keys and values in one matrix (attn_kv_b), is not "
+                      "supported: convert its folder again, or use a newer file",
                       r->model->path);
 }
 

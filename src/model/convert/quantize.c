@@ -330,7 +330,8 @@ mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,
                                   const mnem__recipe **recipe) {
     const bool target = mnem__quantize_has_target(options);
     if (target && (options->type || (options->target_bytes && options->target_bits > 0)))
-        return mnem__fail(MNEM_INVALID, "quantize: a type, a size or bits: one of them");
+        return mnem__fail(MNEM_INVALID,
+                          "quantize: give exactly one of a type, a size and bits per weight");
     const char *type = target ? "Q4_K" : options->type ? options->type : "";
     return mnem__recipe_find("quantize", type, recipe);
 }

@@ -100,7 +100,8 @@ mnem_status mnem__tensor_rules_find(mnem__tensor_rules *rules, const char *name,
                                       rules->match, NULL);
         if (match == PCRE2_ERROR_NOMEMORY) return mnem__heap_status();
         if (match < 0 && match != PCRE2_ERROR_NOMATCH)
-            return mnem__fail(MNEM_INVALID, "tensor type: pattern \"%.64s\" takes too many steps",
+            return mnem__fail(MNEM_INVALID,
+                              "tensor type: pattern \"%.64s\" takes too many steps to match",
                               rule->pattern);
         if (match < 0) continue;
         *found = rule->used = true;
@@ -113,8 +114,8 @@ mnem_status mnem__tensor_rules_check(const mnem__tensor_rules *rules) {
     for (int32_t i = 0; i < rules->count; i++)
         if (!rules->rule[i].used)
             return mnem__fail(MNEM_INVALID,
-                              "tensor type: pattern \"%.64s\" fits no matrix that an earlier one "
-                              "doesn't",
+                              "tensor type: pattern \"%.64s\" matches no matrix, or only those "
+                              "that an earlier pattern matches",
                               rules->rule[i].pattern);
     return MNEM_OK;
 }

@@ -287,14 +287,14 @@ static const char *mistaken_for_a_model(uint32_t magic) {
         char begin[5];
         const char *text;
     } files[] = {
-        {"vers", "a Git LFS pointer, which stands for the file: git lfs pull fetches that"},
+        {"vers", "a Git LFS pointer instead of the file: run git lfs pull to download it"},
         {"<htm", "a web page, saved in place of the file"},
         {"<!do", "a web page, saved in place of the file"},
         {"<!DO", "a web page, saved in place of the file"},
         {"PK\3\4", "a zip archive, as PyTorch writes; its folder as safetensors can be read"},
-        {"lmgg", "in a format before GGUF, of 2023; fetch the model as GGUF"},
-        {"fmgg", "in a format before GGUF, of 2023; fetch the model as GGUF"},
-        {"tjgg", "in a format before GGUF, of 2023; fetch the model as GGUF"},
+        {"lmgg", "in a format older than GGUF (2023); download the model as GGUF"},
+        {"fmgg", "in a format older than GGUF (2023); download the model as GGUF"},
+        {"tjgg", "in a format older than GGUF (2023); download the model as GGUF"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (memcmp(files[i].begin, &magic, sizeof magic) == 0) return files[i].text;
@@ -310,7 +310,7 @@ static bool is_safetensors(mnem__gguf_parse *p, uint32_t low) {
 
 static mnem_status refuse_magic(mnem__gguf_parse *p, uint32_t magic) {
     const char *text = mistaken_for_a_model(magic);
-    if (!text && is_safetensors(p, magic)) text = "safetensors: name the folder that it is in";
+    if (!text && is_safetensors(p, magic)) text = "safetensors: give the folder that contains it";
     if (text) return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file: it is %s", text);
     return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file (begins with 0x%08x)", magic);
 }

@@ -115,7 +115,7 @@ static mnem_status read_gguf(const char *path, mnem_imatrix *m) {
     if (!mnem_model_key_find(file, "general.type", &type) || type.type != MNEM_VALUE_STRING ||
         strcmp(type.text.bytes, "imatrix") != 0)
         status = mnem__fail(MNEM_BAD_FILE,
-                            "%s: is no importance matrix: general.type isn't \"imatrix\"", path);
+                            "%s: not an importance matrix: general.type isn't \"imatrix\"", path);
     for (uint32_t i = 0; status == MNEM_OK && i < file->tensors; i++) {
         status = read_tensor(m, file, i);
         if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);

@@ -71,7 +71,7 @@ mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double mo
         return MNEM_OK;
     }
     if (isnan(number))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is missing, or no number", c->path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is missing or not a number", c->path,
                           (int)strcspn(names, " "), names);
     return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
                       (int)strcspn(names, " "), names, number, most);
@@ -109,8 +109,8 @@ static mnem_status check_quantized(const mnem__hf_config *c) {
     const char *method = mnem__node_text(mnem__node_get(q, "quant_method"), "unknown");
     if (c->family->traits & MNEM__HF_MXFP4 && strcmp(method, "mxfp4") == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: quantization_config: weights quantized by \"%s\" aren't supported; take "
-                      "the folder that they were made of, and --type here",
+                      "%s: quantization_config: weights quantized by \"%s\" aren't supported; use "
+                      "the original folder, and --type to quantize it",
                       c->path,
                       mnem__gguf_printable(method, strlen(method), printable, sizeof printable));
 }
@@ -175,7 +175,7 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     if (!c->path) return mnem__fail(MNEM_NO_MEMORY, "%s", path);
     MNEM__TRY(mnem__tree_open(arena, path, &root));
     if (!root)
-        return mnem__fail(MNEM_BAD_FILE, "%s: isn't there: is %s a folder of a model?", path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: file not found: is %s the folder of a model?", path,
                           folder);
     c->root = root;
     c->text = mnem__node_get(root, "text_config");

@@ -156,7 +156,8 @@ static mnem_status put_pooling(mnem__folder *f, const char *path, mnem__arena *a
     const char *inside = pooling_folder(modules);
     if (!inside) return MNEM_OK;
     if (strstr(inside, "..") || *inside == '/' || strlen(inside) > 255)
-        return mnem__fail(MNEM_BAD_FILE, "%s: the path of its Pooling leads elsewhere", file);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the path of its Pooling module leads out of the folder", file);
     snprintf(name, sizeof name, "%s/config.json", inside);
     MNEM__TRY(mnem__folder_path(path, name, file));
     MNEM__TRY(mnem__tree_open(arena, file, &config));

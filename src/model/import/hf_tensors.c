@@ -214,7 +214,7 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     if (p->layer < 0 || p->layer >= w->layers || p->expert < 0 || p->expert >= w->experts)
         return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                               "config.json doesn't say so many layers or experts");
+                               "config.json has fewer layers or experts");
     MNEM__TRY(mnem__hf_check_type(w->folder, t));
     stacks *s = &w->stacks[p->layer];
     for (int i = 0; i < STACKS && !s->source[i]; i++) {
@@ -225,7 +225,7 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
     }
     uint32_t *source = &s->source[stack_of(w, row)][p->expert];
     if (*source != UINT32_MAX)
-        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, "another one is the same");
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, "another tensor has the same name");
     *source = index;
     return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
 }
@@ -268,7 +268,7 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) 
     if (is_behind(w, &p)) return MNEM_OK;
     if (!row)
         return mnem__hf_refuse(w->folder, t, MNEM_UNSUPPORTED,
-                               "this kind of model has no place for it in mnem");
+                               "mnem doesn't support this tensor in this kind of model");
     for (const char *from = row->from; row->from && strcmp(row->from, from) == 0; row++) {
         if (is_blocks(row->how) != blocks || row->how == MNEM__HF_DROP) continue;
         MNEM__TRY(row->how == MNEM__HF_STACK ? put_expert(w, index, row, &p)
@@ -312,7 +312,7 @@ static mnem_status check_llama3(const tensor_writer *w) {
     if (factor >= 1e-6f && factor <= 1e6f && low > 0 && low <= high) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: rope_type \"llama3\": factor %g, low_freq_factor %g and "
-                      "high_freq_factor %g can't be",
+                      "high_freq_factor %g are not valid",
                       w->c->path, (double)factor, (double)low, (double)high);
 }
 

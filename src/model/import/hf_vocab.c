@@ -188,8 +188,8 @@ static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
                           "supported, and SentencePiece's tokenizer.model",
                           path, v->model_type);
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: has neither tokenizer.json nor tokenizer.model; saving the tokenizer "
-                      "once more with transformers writes the first",
+                      "%s: has neither tokenizer.json nor tokenizer.model; save the tokenizer "
+                      "again with transformers, which writes tokenizer.json",
                       path);
 }
 
@@ -348,8 +348,9 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
     if (v->most > MNEM__HF_TOKENS_MAX) v->most = MNEM__HF_TOKENS_MAX;
     if (isnan(said)) return MNEM_OK;
     if (!(said >= 1 && said <= (double)v->most))
-        return mnem__fail(MNEM_BAD_FILE, "%s: vocab_size: is %.0f, but no matrix has so many rows",
-                          c->path, said);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: vocab_size: is %.0f, more than the rows of any matrix", c->path,
+                          said);
     v->most = v->vocab_size = (int64_t)said;
     return MNEM_OK;
 }

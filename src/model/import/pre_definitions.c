@@ -168,8 +168,8 @@ static void choose(const char *names, const mnem__hf_family *family, char name[M
 static mnem_status refuse(const char *folder, const char *what, const char *which) {
     char text[96];
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s/tokenizer.json: %s: \"%s\" isn't one that mnem knows; --pretokenizer "
-                      "NAME says which one cuts alike",
+                      "%s/tokenizer.json: %s: \"%s\" is unknown to mnem; name an equivalent "
+                      "pre-tokenizer with --pretokenizer NAME",
                       folder, what, mnem__gguf_printable(which, strlen(which), text, sizeof text));
 }
 

@@ -69,7 +69,7 @@ static mnem_status check_bytes(const mnem__json *j, mnem__st_tensor *t) {
         for (int d = 0; d < t->dims; d++)
             fits = fits && mnem__mul_u64(bytes, (uint64_t)t->shape[d], &bytes);
         if (!fits || bytes != t->bytes)
-            return bad(j, t->name, "data_offsets aren't as far apart as shape and dtype say");
+            return bad(j, t->name, "data_offsets don't match shape and dtype");
     }
     return MNEM_OK;
 }
@@ -281,8 +281,8 @@ static mnem_status open_parts(mnem__safetensors *st, const char *folder, const n
 static mnem_status refuse_empty(const char *folder, bool pickled) {
     if (pickled)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: has pickled weights (.bin, .pt) and no safetensors: what is pickled "
-                          "can run code, so mnem doesn't open it; save the model once more with "
+                          "%s: has pickled weights (.bin, .pt) and no safetensors: pickle files "
+                          "can run code, so mnem doesn't open them; save the model again with "
                           "transformers, which writes safetensors",
                           folder);
     return mnem__fail(MNEM_BAD_FILE, "%s: has no model*.safetensors", folder);
@@ -314,8 +314,9 @@ static const mnem__st_tensor *find(const name_table *x, const char *name) {
 static mnem_status check_map(const name_table *x, const char *folder, const mnem__node *map) {
     for (const mnem__node *n = map ? map->first : NULL; n; n = n->next)
         if (!find(x, n->key))
-            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s: the index names it, %.64s lacks it",
-                              folder, n->key, mnem__node_text(n, "the folder"));
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: tensor %.96s: it is in the index, but not in %.64s", folder,
+                              n->key, mnem__node_text(n, "the folder"));
     return MNEM_OK;
 }
 

@@ -45,7 +45,8 @@ static mnem_status take_tag(proto *p, uint64_t *field, int *wire, uint64_t *leng
     *length = *wire == WIRE_8 ? 8 : 4;
     if (*wire == WIRE_VARINT) *length = 0;
     if (*wire == WIRE_LENGTH) MNEM__TRY(take_varint(p, length));
-    if (*wire > WIRE_4 || *wire == 3 || *wire == 4) return bad(p, "no protobuf of SentencePiece");
+    if (*wire > WIRE_4 || *wire == 3 || *wire == 4)
+        return bad(p, "not a protobuf of SentencePiece");
     return *length <= mnem__cursor_left(&p->file) ? MNEM_OK : bad(p, "the file is cut off");
 }
 

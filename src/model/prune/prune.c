@@ -374,9 +374,8 @@ static mnem_status measure(const mnem__prune_choice *c, mnem_prune_plan *plan) {
         plan->requantized += was_rounded && is_rounded(c, &cut);
     }
     if (c->options->compact && !compact)
-        return mnem__fail(MNEM_INVALID,
-                          "prune: compact is for 2:4 in Q4_0, Q8_0 or F16, 16 rows at a time: no "
-                          "matrix of the result is so");
+        return mnem__fail(MNEM_INVALID, "prune: compact needs 2:4 matrices in Q4_0, Q8_0 or F16 "
+                                        "with a multiple of 16 rows, and the result has none");
     for (int32_t i = 0, to; i < c->from.layers; i++)
         if (!mnem__prune_layer(c, i, &to)) plan->layers_removed[i / 8] |= (uint8_t)(1 << i % 8);
     return MNEM_OK;

@@ -109,7 +109,7 @@ mnem_status mnem__prune_squares(const mnem__prune_choice *c, const mnem_tensor_i
     *squares = NULL;
     if (!imatrix) return MNEM_OK;
     if (!mnem_imatrix_find(imatrix, t->name, &entry))
-        return mnem__fail(MNEM_INVALID, "prune: the imatrix has nothing of %s", t->name);
+        return mnem__fail(MNEM_INVALID, "prune: the imatrix doesn't contain %s", t->name);
     if (entry.columns != k || entry.matrices != matrices)
         return mnem__fail(
             MNEM_INVALID,

@@ -27,10 +27,10 @@ static int32_t left(int32_t n, double part, int32_t step) {
 static mnem_status check_left(int32_t n, int32_t stay, double part, const char *what,
                               int32_t step) {
     if (stay < n) return MNEM_OK;
-    return mnem__fail(
-        MNEM_INVALID,
-        "prune: %g %% of %d %s is none: they go by %d, so more than %.3g %% is needed", 100 * part,
-        n, what, step, 50 * (double)step / n);
+    return mnem__fail(MNEM_INVALID,
+                      "prune: %g %% of %d %s removes none: they are removed in groups of %d, so "
+                      "give more than %.3g %%",
+                      100 * part, n, what, step, 50 * (double)step / n);
 }
 
 /* ---- heads ---- */
@@ -103,11 +103,11 @@ static mnem_status check_options(const mnem_prune_options *o) {
     if (o->pattern != MNEM_PRUNE_DENSE && o->pattern != MNEM_PRUNE_2_4)
         return mnem__fail(MNEM_INVALID, "prune: no pattern %d", (int)o->pattern);
     if (less && o->pattern == MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID,
-                          "prune: 2:4 goes with all heads, channels and layers: prune "
-                          "one after the other");
+        return mnem__fail(
+            MNEM_INVALID,
+            "prune: 2:4 can't be combined with heads, channels or layers: prune in two runs");
     if (o->compact && o->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: compact is a form of 2:4");
+        return mnem__fail(MNEM_INVALID, "prune: compact needs 2:4");
     if (!less && o->pattern == MNEM_PRUNE_DENSE)
         return mnem__fail(MNEM_INVALID, "prune: nothing to remove: heads, channels, layers or 2:4");
     return MNEM_OK;

@@ -345,7 +345,7 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
     if (w->mode != MNEM__WEIGHTS_STREAMING)
         return mnem__fail(MNEM_NOT_READY, "weights: not loaded");
     if (e->want.at == e->want.count)
-        return mnem__fail(MNEM_INVALID, "weights: no more experts are wanted");
+        return mnem__fail(MNEM_INVALID, "weights: no further experts were requested");
     MNEM__TRY(wait_ready(w, &index));
     const mnem__matrix *gates = &w->matrices[e->gates[e->want.mixture]];
     const int32_t slot = find(e, e->want.mixture, e->want.number[index]);

@@ -46,7 +46,7 @@ static bool others_run(const mnem__checking *c) {
     c->out->severe = lost > 0.4;
     mnem__say_evidence(c, "%.0f %% of the time of %.0f threads went to others on this machine",
                        100 * lost, V(THREADS));
-    mnem__say_command(c, "stop what else runs, or leave it a processor: --threads %.0f",
+    mnem__say_command(c, "stop other programs, or leave a processor to them: --threads %.0f",
                       fmax(1, V(THREADS) - 1));
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), V(CPU_SECONDS) / V(THREADS), "seconds",
                           "history");
@@ -159,7 +159,7 @@ static bool prediction_off(const mnem__checking *c) {
     const double off = V(PREDICTED) - V(COUNTED);
     if (fabs(off) <= 0.03 * V(COUNTED) || fabs(off) < 4 << 20) return false;
     c->out->severe = off < 0;
-    mnem__say_evidence(c, "%s were planned, the kernel counted %s", mnem__size(V(PREDICTED), a),
+    mnem__say_evidence(c, "%s were planned, but the peak RSS was %s", mnem__size(V(PREDICTED), a),
                        mnem__size(V(COUNTED), b));
     if (off < 0)
         mnem__say_command(c,
@@ -217,7 +217,7 @@ static bool requests_refused(const mnem__checking *c) {
 static bool work_repeated(const mnem__checking *c) {
     if (V(PREEMPTIONS) <= 0 || V(RECOMPUTED_TOKENS) <= 0 || (KNOWN(SWAP) && V(SWAP))) return false;
     c->out->severe = V(RECOMPUTED_TOKENS) > 0.1 * V(TOKENS);
-    mnem__say_evidence(c, "%.0f conversations were set aside: %.0f tokens were computed again",
+    mnem__say_evidence(c, "%.0f conversations were preempted: %.0f tokens were computed again",
                        V(PREEMPTIONS), V(RECOMPUTED_TOKENS));
     mnem__say_options(c, "--swap /var/tmp");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(RECOMPUTED_TOKENS), 0, "tokens again", "history");

@@ -131,7 +131,7 @@ mnem_status mnem_monitor_init(mnem_monitor *m, const char *path, const char *pro
     snprintf(v->program, sizeof v->program, "%s", program ? program : "");
     snprintf(v->model, sizeof v->model, "%s", model ? model : "");
     if (strlen(path) >= sizeof m->path)
-        return mnem__fail(MNEM_INVALID, "%s: a path of at most %zu bytes, please", path,
+        return mnem__fail(MNEM_INVALID, "%s: the path is longer than %zu bytes", path,
                           sizeof m->path - 1);
     memcpy(m->path, path, strlen(path) + 1);
     if (unlink(path) != 0 && errno != ENOENT)

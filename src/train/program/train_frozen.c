@@ -35,7 +35,6 @@ mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_f
     if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", f->name);
     mnem_model_tensor_get(model, (uint32_t)index, &info);
     if (info.type != f->type || info.bytes != f->bytes)
-        return mnem__fail(MNEM_INVALID, "train: %s isn't what it was in the model of the plan",
-                          f->name);
+        return mnem__fail(MNEM_INVALID, "train: %s differs from the model of the plan", f->name);
     return mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
 }

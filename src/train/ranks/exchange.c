@@ -348,7 +348,7 @@ void mnem__exchange_let_go(mnem__exchange *x) {
         const lane *l = &x->lanes[k];
         open = open || l->sent_done < l->sent || l->arrived < l->posted;
     }
-    if (open) mnem_comm_abort(x->comm, text ? text : "its trainer has gone");
+    if (open) mnem_comm_abort(x->comm, text ? text : "its trainer was destroyed");
 }
 
 double mnem__exchange_waited(const mnem__exchange *x) {

@@ -115,9 +115,10 @@ static mnem_status find_zeros(mnem_trainer *t) {
     mnem__train_mask_find(t->setup.shape, t->weights, t->masks);
     mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
     if (t->masked.zeros) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "train: no weight of the model's %d matrices is zero: nothing to keep",
-                      t->masked.matrices);
+    return mnem__fail(
+        MNEM_INVALID,
+        "train: masked training needs zeros, but no weight of the model's %d matrices is zero",
+        t->masked.matrices);
 }
 
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
@@ -126,7 +127,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     if (s->frozen_count) return mnem__trainer_frozen_load(s, model, t->frozen, &t->frozen_sum);
     if (mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) >= 0)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: the model has an output matrix of its own, %s; "
+                          "train: a model with a separate output matrix (%s) is not supported: "
                           "training ties it to the embedding",
                           mnem__role_get(MNEM__ROLE_OUTPUT)->name);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)

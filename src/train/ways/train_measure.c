@@ -152,8 +152,8 @@ static mnem_status share_batch(mnem__train_setup *setup) {
         return mnem__fail(MNEM_INVALID, "train: sharding of kind %d", (int)o->shard);
     if (!o->shard) o->shard = ranks > 1 ? MNEM_SHARD_OPTIMIZER : MNEM_SHARD_NONE;
     if (o->shard == MNEM_SHARD_GRADIENTS && (ranks == 1 || o->masked))
-        return mnem__fail(MNEM_INVALID, "train: gradients are cut over several ranks, of weights "
-                                        "that may all move (not masked)");
+        return mnem__fail(MNEM_INVALID, "train: sharding gradients needs several ranks, and is not "
+                                        "supported with masked training");
     if (ranks > o->batch)
         return mnem__fail(MNEM_INVALID,
                           "train: a batch of %d sequence%s for %d ranks: each runs at least one",
@@ -207,8 +207,8 @@ mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_op
     *setup = (mnem__train_setup){.o = *options};
     mnem_train_options *o = &setup->o;
     if (o->lora.rank && o->masked)
-        return mnem__fail(MNEM_INVALID, "train: adapters leave the model's zeros alone: masked is "
-                                        "for training all of it");
+        return mnem__fail(MNEM_INVALID, "train: adapters (lora) and masked can't be combined: "
+                                        "adapters don't change the model's zeros");
     MNEM__TRY(o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
                            : mnem__train_shape_create(&o->shape, &setup->shape));
     o->shape = setup->shape->t;

@@ -238,12 +238,13 @@ static void wrong(int code, const char *why, const char *const *args) {
 static void wrong_prompts_are_named(void **state) {
     (void)state;
     const char *file = tool_file("wrong.jsonl", "\"one\"\n\ntwo\n");
-    WRONG(1, "line 3 isn't a JSON string or object", "--prompts", file);
-    WRONG(1, "line 1 has no \"prompt\"", "--prompts", tool_file("wrong.jsonl", "{\"p\": 1}\n"));
-    WRONG(1, "has no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
+    WRONG(1, "line 3 is not a JSON string or object", "--prompts", file);
+    WRONG(1, "line 1 has no string \"prompt\"", "--prompts",
+          tool_file("wrong.jsonl", "{\"p\": 1}\n"));
+    WRONG(1, "contains no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
     WRONG(1, "can't open /nowhere", "--prompts", "/nowhere");
     WRONG(2, "that was prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
-    WRONG(2, "-p - is one prompt", "-p", "-", "-p", "a");
+    WRONG(2, "-p - reads one prompt", "-p", "-", "-p", "a");
     WRONG(2, "are two prompts", "--prompts", file, "-f", file);
     WRONG(2, "--system needs a chat template", "-p", "a", "-p", "b", "--system", "c");
 }

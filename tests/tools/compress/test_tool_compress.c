@@ -170,8 +170,8 @@ static void a_loss_above_the_limit_leaves_nothing(void **state) {
     const tool_result r = refused();
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.out, "\n*Q2_K "));
-    assert_non_null(strstr(r.err, "--max-loss is 0.5 %: "));
-    assert_non_null(strstr(r.err, "isn't written"));
+    assert_non_null(strstr(r.err, "--max-loss allows 0.5 %: "));
+    assert_non_null(strstr(r.err, "was not written"));
     assert_null(strstr(r.out, " changed"));
     assert_int_equal(files_there(), 0);
 }
@@ -298,7 +298,7 @@ static void the_bytes_that_a_test_needs_are_enough_at_its_end(void **state) {
     r = quantize_within(needed - 8192);
     assert_int_equal(r.code, 3);
     assert_int_equal(files_there(), 0);
-    assert_non_null(strstr(r.err, "nothing was done yet"));
+    assert_non_null(strstr(r.err, "nothing has been written yet"));
     r = quantize_within(needed);
     if (r.code != 0) fail_msg("within %s: %s", tool_bytes(needed), r.err);
     assert_int_equal(files_there(), 1);

@@ -55,13 +55,13 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "Q6_K"), 2, "PATTERN=TYPE");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "a=Q4_K_M"), 1, "is a mix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "nothing=Q6_K"), 1,
-          "fits no matrix");
-    wrong(RUN("quantize", MODEL, out, "Q4_0", "--imatrix", MODEL), 1, "is no importance matrix");
+          "matches no matrix");
+    wrong(RUN("quantize", MODEL, out, "Q4_0", "--imatrix", MODEL), 1, "not an importance matrix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--imatrix", at("none")), 1, "can't be opened");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "imatrix"), 2, "needs --imatrix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "nearest", "--imatrix", IMATRIX), 2,
           "one of them");
-    wrong(RUN("quantize", tool_model, out, "Q4_0", "--imatrix", IMATRIX), 1, "of another model");
+    wrong(RUN("quantize", tool_model, out, "Q4_0", "--imatrix", IMATRIX), 1, "for another model");
     struct stat st;
     assert_int_not_equal(stat(out, &st), 0);
 }

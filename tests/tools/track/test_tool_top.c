@@ -62,7 +62,7 @@ static void the_view_has_the_numbers_and_fits_80_columns(void **state) {
     has(r.out, "memory       50 MiB of 100 MiB    [##########..........]  50.0 %, peak 50 MiB\n");
     has(r.out, "work     4,321 tokens, 99.5 a second; 12 of 50 steps of 250 ms\n");
     has(r.out, "pages             3 of 4          [###############.....]  75.0 %\n");
-    has(r.out, "requests 0 running, 0 waiting (0 set aside), 7 done, 0 refused\n");
+    has(r.out, "requests 0 running, 0 waiting (0 preempted), 7 done, 0 refused\n");
     const char *weights = strstr(r.out, "weights    matrices"),
                *kv = strstr(r.out, "kv         pages");
     assert_true(weights && kv && weights < kv); /* most first */
@@ -138,8 +138,7 @@ static void without_an_operand_there_has_to_be_one(void **state) {
     setenv("XDG_RUNTIME_DIR", at("empty"), 1);
     tool_result r = RUN("top");
     assert_int_equal(r.code, 1);
-    has(r.err,
-        "mnem: no mnem runs here that has a status file (run, train and serve have one, in ");
+    has(r.err, "mnem: no running mnem with a status file was found in ");
 }
 
 /* ---- a mnem that runs ---- */

@@ -207,7 +207,7 @@ static void what_can_not_be_shared_out_is_refused(void **state) {
     run_ranks(ranks, 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ranks[i].status, MNEM_INVALID);
-        assert_non_null(strstr(ranks[i].text, "gradients are cut over several ranks"));
+        assert_non_null(strstr(ranks[i].text, "sharding gradients needs several ranks"));
     }
     forget_ranks(ranks, 2);
 }

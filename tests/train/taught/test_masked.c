@@ -237,7 +237,7 @@ static void a_model_without_zeros_is_refused(void **state) {
             "aren't loaded");
     const char *path = write_case("llama");
     mnem_model *model = open_model(path);
-    refused(mnem_trainer_load(m.trainer, model), MNEM_INVALID, "nothing to keep");
+    refused(mnem_trainer_load(m.trainer, model), MNEM_INVALID, "masked training needs zeros");
     mnem_model_close(model);
     unlink(path);
     unmake(&m);
@@ -250,7 +250,7 @@ static void adapters_are_refused(void **state) {
     mnem_model *model = open_model(pruned);
     o.ledger = ledger_new(0);
     o.lora = (mnem_lora){.rank = 4, .base = model};
-    refused(mnem_train_plan_make(&o, &plan), MNEM_INVALID, "adapters leave");
+    refused(mnem_train_plan_make(&o, &plan), MNEM_INVALID, "adapters (lora) and masked");
     mnem_model_close(model);
     assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
 }

@@ -87,20 +87,22 @@ int tool_compress_begin(tool_compress *c, tool_compress_asked *asked, const tool
     if (strcmp(calibrated, "-") != 0)
         asked->test = calibrated;
     else if (wanted)
-        return tool_usage(args->verb->name, "standard input can't be read again: add --test FILE");
+        return tool_usage(
+            args->verb->name,
+            "standard input can't be read a second time for the test: add --test FILE");
     return TOOL_OK;
 }
 
 int tool_compress_check(const tool_compress *c) {
     const char *verb = c->args->verb->name, *table = c->asked->table;
-    if (c->asked->no_table && table) return tool_usage(verb, "--table and --no-table: one of them");
+    if (c->asked->no_table && table)
+        return tool_usage(verb, "give either --table or --no-table, not both");
     if (!c->asked->test && table)
-        return tool_usage(verb, "--table is of a text that the models are tested on: add --test "
-                                "FILE");
+        return tool_usage(verb, "--table needs a text to test the models on: add --test FILE");
     if (!c->asked->test && tool_given(c->args, "max-loss"))
         return tool_usage(verb, "--max-loss is measured on a text: add --test FILE");
     if (table && !ends_with(table, ".json") && !ends_with(table, ".svg"))
-        return tool_usage(verb, "--table %s: the name ends in .json or .svg", table);
+        return tool_usage(verb, "--table %s: the file name must end in .json or .svg", table);
     if (strlen(c->out) + 16 > PATH_MAX) return tool_failed("%s: the name is too long", c->out);
     return TOOL_OK;
 }
@@ -188,10 +190,11 @@ static int measure_quality(tool_compress *c, tool_compress_row *row, const char 
 /* What was wrong is said already. A test that nobody asked for isn't worth a refusal. */
 static int call_off(tool_compress *c, int code) {
     if (!c->implied) {
-        tool_message("that is what the test at the end wants; nothing was done yet");
+        tool_message("the test at the end needs that much; nothing has been written yet");
         return code;
     }
-    tool_message("so there is no table at the end (--no-table leaves it out, too)");
+    tool_message(
+        "therefore no table is made at the end (--no-table turns it off without this message)");
     c->asked->test = NULL;
     return TOOL_OK;
 }
@@ -365,8 +368,8 @@ static int show(const tool_compress *c) {
 static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
-    return tool_failed("the perplexity is %.2f %% worse than that of %s, --max-loss is %g %%: %s "
-                       "isn't written",
+    return tool_failed("the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g "
+                       "%%: %s was not written",
                        percent, tool_file_name(c->source), c->asked->max_loss, c->out);
 }
 
@@ -391,14 +394,15 @@ int tool_compress_end(tool_compress *c) {
 #define AT(field) offsetof(tool_compress_asked, field)
 const tool_option tool_compress_options[] = {
     {"test", 0, "FILE", TOOL_VALUE_TEXT, AT(test), .path = TOOL_PATH_READ,
-     .help = "a text that shows what was lost: a table of size, perplexity, divergence and speed "
-             "for the model as it was, plain types and OUT"},
+     .help = "test text: print a table of size, perplexity, divergence and speed of the original "
+             "model, of plain types and of OUT"},
     {"table", 0, "FILE", TOOL_VALUE_TEXT, AT(table), .path = TOOL_PATH_WRITE,
-     .help = "write the table as a file, too: .json, or .svg, which draws bytes against loss"},
+     .help = "write the table to FILE as well: .json, or .svg (a drawing of bytes against loss)"},
     {"no-table", 0, NULL, TOOL_VALUE_FLAG, AT(no_table),
-     .help = "no table at the end, which a text of --calibrate gives by itself; of a test only IN "
-             "and OUT, without speeds"},
+     .help = "make no table at the end (--calibrate makes one by default); with --test compare "
+             "only IN and OUT, without speeds"},
     {"max-loss", 0, "PERCENT", TOOL_VALUE_REAL, AT(max_loss), .least = 0, .most = 1e6,
-     .help = "refuse a result whose perplexity on the test is worse by more than this"},
+     .help =
+         "write no OUT if its perplexity on the test text is worse by more than this percentage"},
     {0},
 };

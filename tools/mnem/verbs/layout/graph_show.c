@@ -39,7 +39,7 @@ static void print_sizes(const graph_program *p) {
     char size[TOOL_TEXT], exact[TOOL_TEXT];
     print_saving("constants", &s->folded, "of constants only run once");
     print_saving("merged", &s->merged, "repeated an earlier one");
-    print_saving("dropped", &s->dropped, "wrote what nobody reads");
+    print_saving("dropped", &s->dropped, "wrote unread values");
     print_saving("in place", &s->in_place, "write over an input");
     tool_outf("  no reuse     %11s %14s\n", tool_size(s->total_bytes, size),
               tool_exact(s->total_bytes, exact));
@@ -50,7 +50,7 @@ static void print_sizes(const graph_program *p) {
     tool_outf("  lower bound  %11s %14s  ", tool_size(s->lower_bound_bytes, size),
               tool_exact(s->lower_bound_bytes, exact));
     if (s->block_bytes == s->lower_bound_bytes)
-        tool_outf("the block is at it: least possible\n");
+        tool_outf("the block reaches it: the minimum\n");
     else
         tool_outf("the block is %.2f %% above it\n",
                   100.0 * (double)(s->block_bytes - s->lower_bound_bytes) /

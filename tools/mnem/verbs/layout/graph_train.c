@@ -61,13 +61,13 @@ static int print_text(const tool_stage *stage, const training *t) {
               t->plan.micro_batch, sequence_of(t), tool_s((uint64_t)sequence_of(t)), t->plan.layers,
               tool_s((uint64_t)t->plan.layers), precision_of(t), t->step.sizes.nodes,
               t->step.sizes.barriers, tool_s((uint64_t)t->step.sizes.barriers));
-    tool_outf("  nodes after %d are the backward pass: gradients, named after their value, and "
-              "values made again\n",
+    tool_outf("  nodes after %d are the backward pass: gradients, named after their values, and "
+              "recomputed values\n",
               loss_node(t->step.graph));
     if (t->plan.accumulation > 1)
         tool_outf("  %d such micro-batches make a step\n", t->plan.accumulation);
     if (t->plan.layers_recomputed)
-        tool_outf("  parts of %d layer%s are computed again, so that the peak fits the budget\n",
+        tool_outf("  parts of %d layer%s are recomputed so that the peak fits the budget\n",
                   t->plan.layers_recomputed, tool_s((uint64_t)t->plan.layers_recomputed));
     graph_print(&t->step);
     return tool_out_end();

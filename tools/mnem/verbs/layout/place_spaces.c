@@ -26,9 +26,9 @@ static int parse_space(placing *p, const char *text) {
     const char *rest = text + length;
     *s = (mnem_place_space){.cost = at};
     if (length == 0 || length >= PLACE_NAME || strcspn(text, " ,") < length)
-        return tool_usage("place",
-                          "--space %s: a name has 1 to %d characters, no comma and no space", text,
-                          PLACE_NAME - 1);
+        return tool_usage(
+            "place", "--space %s: the name must have 1 to %d characters, without commas and spaces",
+            text, PLACE_NAME - 1);
     memcpy(name, text, length);
     for (uint32_t i = 0; i < at; i++)
         if (strcmp(p->space_text[i], name) == 0)
@@ -37,11 +37,12 @@ static int parse_space(placing *p, const char *text) {
         const size_t digits = strcspn(rest + 1, ":");
         snprintf(size, sizeof size, "%.*s", (int)(digits < sizeof size ? digits : 0), rest + 1);
         if (mnem_size_parse(size, &s->capacity_bytes) != MNEM_OK)
-            return tool_usage("place", "--space %s: a size such as 512K or 2G follows the =", text);
+            return tool_usage(
+                "place", "--space %s: the = must be followed by a size such as 512K or 2G", text);
         rest += 1 + digits;
     }
     if (*rest == ':' && !take_cost(rest + 1, &s->cost))
-        return tool_usage("place", "--space %s: a whole number follows the :", text);
+        return tool_usage("place", "--space %s: the : must be followed by a whole number", text);
     p->space_names[p->space_count++] = name;
     return TOOL_OK;
 }
@@ -99,7 +100,7 @@ static void print_verdict(const placing *p) {
     if (p->spread.verdict == MNEM_PLACE_INFEASIBLE)
         tool_outf(": nothing fits these capacities");
     else if (!place_fits(p))
-        tool_outf(": no room found for %s bytes in %g s (--time), which is no proof",
+        tool_outf(": no placement found for %s bytes in %g s (--time); one may exist",
                   tool_exact(p->spread.over_bytes, a), p->asked->seconds);
     else if (p->spread.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement costs less");

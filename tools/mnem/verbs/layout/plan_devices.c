@@ -18,7 +18,7 @@ static int parse_devices(const char *text, mnem_engine_device *devices, int32_t 
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word), text);
         if (mnem_size_parse(word, &devices[*count].capacity_bytes) != MNEM_OK)
             return tool_usage("plan",
-                              "--devices takes sizes with commas between, such as 24G,24G,16G; "
+                              "--devices takes sizes separated by commas, such as 24G,24G,16G; "
                               "\"%s\" is not a size",
                               word);
         ++*count;
@@ -60,7 +60,7 @@ static int print_split(const tool_stage *stage, const mnem_engine_device *device
     tool_outf("  device       layers    weights         kv activations       used         of"
               "       room\n");
     for (int32_t i = 0; i < count; i++) print_device(i, &devices[i]);
-    tool_outf("  the fullest has %s left; no other cut of the layers leaves it more\n",
+    tool_outf("  the fullest device has %s left; no other split of the layers leaves more\n",
               tool_size(split->room_bytes, room));
     return tool_out_end();
 }

@@ -86,21 +86,21 @@ static void print_cut(const paper *p) {
     const int32_t n = count_streaming(p);
     if (n > 0)
         snprintf(text, sizeof text,
-                 "by what each has room for: %d of %d read weights from their disks for every "
-                 "token; more --memory, or more --ranks, would hold them",
+                 "split by the room of each rank: %d of %d stream weights from their disks for "
+                 "every token; more --memory or more --ranks would keep them resident",
                  n, p->count);
     else if (is_rows(p))
         snprintf(text, sizeof text,
-                 "the same part of every matrix for each, as far as its budget has the room, since "
-                 "all wait for the slowest; keys and values of a rank's own heads");
+                 "each rank holds the same share of every matrix, as far as its budget allows, "
+                 "since all wait for the slowest; its KV cache is that of its own heads");
     else if (q->part_by_work)
         snprintf(text, sizeof text,
-                 "so that the slowest rank is as fast as it can be: all weights "
-                 "stay in memory, and the whole context fits so");
+                 "split so that the slowest rank is as fast as possible: all weights stay "
+                 "resident, and the whole context fits");
     else
         snprintf(text, sizeof text,
-                 "so that the fullest rank has the most room left: a cut by "
-                 "speed would cost context or weights from disk");
+                 "split so that the fullest rank has the most room left: a split by speed would "
+                 "reduce the context or stream weights from disk");
     tool_wrap(stdout, "  cut      ", text);
 }
 
@@ -109,14 +109,13 @@ static void print_speed(const paper *p) {
     const mnem_engine_plan *q = &p->ranks[0].plan;
     if (q->predicted_generate > 0)
         snprintf(text, sizeof text,
-                 "about %.*f tokens/s, prompt %.*f tokens/s, %d sequences together %.*f tokens/s, "
-                 "with links of %s, and this machine's speed for every rank",
+                 "about %.*f tokens/s, prompt %.*f tokens/s, %d sequences in total %.*f tokens/s, "
+                 "with links of %s, assuming this machine's speed for every rank",
                  q->predicted_generate < 100, q->predicted_generate, q->predicted_prompt < 100,
                  q->predicted_prompt, q->together, q->predicted_together < 100,
                  q->predicted_together, tool_link_text(&p->link, link));
     else
-        snprintf(text, sizeof text,
-                 "not known: how fast this machine's kernels are, `mnem bench` measures once");
+        snprintf(text, sizeof text, "unknown until `mnem bench` has measured this machine once");
     tool_wrap(stdout, "  speed    ", text);
 }
 
@@ -126,7 +125,7 @@ static void print_why(const paper *p) {
     snprintf(text, sizeof text, "%s of each for code, libraries and MPI: %s",
              tool_size(p->rank_bytes, size),
              p->measured ? "as mnem bench measured it under mpirun"
-                         : "an estimate; mnem bench under mpirun measures and keeps it");
+                         : "an estimate; mnem bench under mpirun measures and stores it");
     tool_wrap(stdout, "  MPI      ", text);
     print_speed(p);
 }
@@ -178,11 +177,12 @@ static const char *refusal_text(const paper *p) {
 static void choice_text(const paper *p, const paper *other, char *text, size_t n) {
     char why[600];
     if (other->status != MNEM_OK)
-        snprintf(why, sizeof why, "--cut %s can't be: %s", cut_text(other), refusal_text(other));
+        snprintf(why, sizeof why, "--cut %s is not possible: %s", cut_text(other),
+                 refusal_text(other));
     else if (p->ranks[0].plan.predicted_generate > 0)
         compare_speeds(p, other, why, sizeof why);
     else
-        snprintf(why, sizeof why, "how fast %s would be isn't known before `mnem bench`",
+        snprintf(why, sizeof why, "the speed of %s is unknown until `mnem bench` has run",
                  cut_text(other));
     snprintf(text, n, "%s%s: %s", cut_text(p), is_rows(p) ? " (say --cut rows)" : "", why);
 }

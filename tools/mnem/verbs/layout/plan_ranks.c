@@ -82,7 +82,7 @@ static mnem_status run_threads(paper *p) {
     for (; started < p->count; started++)
         if (pthread_create(&p->ranks[started].thread, NULL, plan_one, &p->ranks[started])) break;
     if (started < p->count)
-        mnem_comm_abort(p->ranks[0].comm, "plan: the machine has no thread for each rank");
+        mnem_comm_abort(p->ranks[0].comm, "plan: can't create a thread for each rank");
     for (int32_t i = 0; i < started; i++) pthread_join(p->ranks[i].thread, NULL);
     return started < p->count ? MNEM_NO_MEMORY : p->ranks[0].status;
 }

@@ -57,12 +57,12 @@ static int check_vocabulary(const tool_stage *model, const tool_stage *reference
     }
     if (!mnem_model_key_find(model->model, "tokenizer.ggml.tokens", &ours) ||
         !mnem_model_key_find(reference->model, "tokenizer.ggml.tokens", &theirs))
-        return refuse_vocabulary(model, reference, "one of them has none");
+        return refuse_vocabulary(model, reference, "one of them has no vocabulary");
     for (uint64_t i = 0; i < ours.count || i < theirs.count; i++) {
         const mnem_text a = mnem_value_text(&ours, i), b = mnem_value_text(&theirs, i);
         if (a.length == b.length && (a.length == 0 || !memcmp(a.bytes, b.bytes, a.length)))
             continue;
-        snprintf(what, sizeof what, "token %llu is another", (unsigned long long)i);
+        snprintf(what, sizeof what, "token %llu differs", (unsigned long long)i);
         return refuse_vocabulary(model, reference, what);
     }
     return TOOL_OK;
@@ -188,7 +188,7 @@ static int take_logits(tool_reference *reference, int32_t rows) {
     reference->logits = malloc(bytes);
     if (!reference->logits) {
         mnem_ledger_release(ledger, MNEM_KIND_HOST, LOGITS_TAG, bytes);
-        return tool_failed("the machine has no memory for %d rows of logits", rows);
+        return tool_failed("out of memory for %d rows of logits", rows);
     }
     reference->rows = rows;
     reference->logits_bytes = bytes;

@@ -43,10 +43,10 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     if (context < 4) return tool_usage(tool_verb_name(), "--ctx must be at least 4");
     w->windows = (int32_t)(count / (size_t)context);
     if (w->windows > 0) return TOOL_OK;
-    char less[48] = "take more text";
-    if (count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", count);
+    char less[48] = "use a longer text";
+    if (count >= 4) snprintf(less, sizeof less, "use --ctx %zu", count);
     return tool_failed("%s has %zu token%s%s; one window needs %d: %s", text->path, count,
-                       tool_s(count), skip ? " that are kept apart" : "", context, less);
+                       tool_s(count), skip ? " in its held-out part" : "", context, less);
 }
 
 /* ---- opening ---- */
@@ -65,7 +65,7 @@ static int take_each(tool_windows *w) {
     w->each_bytes = bytes;
     w->result.each = malloc(bytes);
     if (w->result.each) return TOOL_OK;
-    return tool_failed("the machine has no memory for %llu divergences", (unsigned long long)count);
+    return tool_failed("out of memory for %llu divergences", (unsigned long long)count);
 }
 
 static int plan_both(tool_windows *w) {

@@ -29,7 +29,7 @@ static int copy_ids(const tool_stage *stage, const int32_t *ids, cut *c) {
     c->ids = malloc(c->bytes);
     if (!c->ids) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "text", c->bytes);
-        return tool_failed("the machine has no memory for %lld tokens", (long long)n);
+        return tool_failed("out of memory for %lld tokens", (long long)n);
     }
     memcpy(c->ids, ids, c->bytes);
     mnem_tokenizer_info_get(stage->tokenizer, &info);
@@ -87,9 +87,9 @@ static int make_cut(tool_stage *stage, const calibration_asked *asked, cut *c) {
     if (status != MNEM_OK) return tool_fail(status);
     cut_sizes(asked, (int64_t)count, c);
     if (c->sequences == 0)
-        return tool_failed("%s has %zu token%s; one sequence needs %d: take more text, or a "
-                           "smaller --ctx",
-                           asked->text, count, tool_s(count), c->context);
+        return tool_failed(
+            "%s has %zu token%s, but one sequence needs %d: use a longer text or a smaller --ctx",
+            asked->text, count, tool_s(count), c->context);
     code = copy_ids(stage, ids, c);
     if (code == TOOL_OK) forget_text(stage);
     return code;
@@ -111,8 +111,8 @@ static void say(const calibration *c, const mnem_walk_report *r, const cut *text
     if (args->quiet) return;
     if (r->bytes_spilled)
         snprintf(more, sizeof more, ", %s of them in a file", tool_size(r->bytes_spilled, spilled));
-    tool_message("calibrated on %lld sequence%s of %d tokens (the last %lld kept apart); hidden "
-                 "states %s%s",
+    tool_message("calibrated on %lld sequence%s of %d tokens (the last %lld held out for the "
+                 "test); hidden states %s%s",
                  (long long)r->sequences, tool_s((uint64_t)r->sequences), text->context,
                  (long long)text->apart, tool_size(r->bytes_states, states), more);
 }
@@ -264,16 +264,18 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
     options->imatrix = c->imatrix;
     if (!c->asked || method_is(c, "imatrix")) return mnem_quantize_file(in, out, options);
     if (c->zeros && method_is(c, "auto")) {
-        tool_message("%s is 2:4: rounded by imatrix, since gptq would fill its zeros", in);
+        tool_message("%s is 2:4 sparse: rounded by imatrix, because gptq would overwrite its zeros",
+                     in);
         return mnem_quantize_file(in, out, options);
     }
     const mnem_status status = solve(c, in, out, options);
     if (status != MNEM_OVER_BUDGET) return status;
     if (!method_is(c, "auto")) {
-        tool_message("--method imatrix needs less: it keeps no Hessians");
+        tool_message("--method imatrix needs less memory: it keeps no Hessians");
         return status;
     }
-    tool_message("no room for Hessians (%s): rounded by imatrix", mnem_last_error());
+    tool_message("the budget has no room for Hessians (%s): rounded by imatrix instead",
+                 mnem_last_error());
     return mnem_quantize_file(in, out, options);
 }
 
@@ -284,7 +286,8 @@ mnem_status calibration_prune(calibration *c, const char *in, const char *out,
     const mnem_status status = mnem_prune_solved(in, out, options, &o);
     c->needed_bytes = report.needed_bytes;
     if (status == MNEM_OK) say(c, &report, &c->cut);
-    if (status == MNEM_OVER_BUDGET) tool_message("--method wanda needs less: it keeps no Hessians");
+    if (status == MNEM_OVER_BUDGET)
+        tool_message("--method wanda needs less memory: it keeps no Hessians");
     return status;
 }
 
@@ -300,27 +303,27 @@ void calibration_close(calibration *c) {
 #define AT(field) offsetof(calibration_asked, field)
 const tool_option calibration_options[] = {
     {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(text), .path = TOOL_PATH_READ,
-     .help = "run the model over this text first (- is standard input), so that columns which it "
-             "uses more are rounded with more care; the last fifth is kept apart"},
+     .help = "run the model over this text first (- is standard input) to round the columns that "
+             "matter most more precisely; the last fifth is held out for the test"},
     {"method", 0, "METHOD", TOOL_VALUE_NAME, AT(method), .choices = "auto nearest imatrix awq gptq",
-     .help = "how weights are rounded: imatrix weighs columns (--imatrix, --calibrate); awq scales "
-             "columns before they are rounded and folds the scales into what comes before; gptq "
-             "has each column make up for the errors of those before it; both take a Hessian for "
-             "each input of a layer (--calibrate); auto (default): gptq, with scales where that "
-             "loses less, or the best that there is room and a text for"},
+     .help = "rounding method: imatrix weights columns by importance (--imatrix, --calibrate); awq "
+             "scales columns before rounding and folds the scales into the preceding operator; "
+             "gptq makes each column compensate the errors of those before it; both need "
+             "--calibrate and keep a Hessian per layer input; auto (default): gptq, with scales "
+             "where they lose less, or the best method that the budget and the given text allow"},
     {"imatrix-out", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix_out), .path = TOOL_PATH_WRITE,
-     .help = "with --calibrate: keep what it counted, as llama.cpp's imatrix file"},
+     .help =
+         "with --calibrate: write the importance matrix to FILE, in llama.cpp's imatrix format"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(session.context), .least = 16, .most = 1 << 20,
      .also = "ctx-size context n-ctx num-ctx",
-     .help = "tokens of a sequence (--calibrate; default: the model's context, at most 512) and of "
-             "a window (--test; default: the "
-             "model's context, at most 4096)"},
+     .help = "tokens per sequence (--calibrate; default: the model's context, at most 512) and per "
+             "window (--test; default: the model's context, at most 4096)"},
     {"chunks", 0, "N", TOOL_VALUE_COUNT, AT(chunks), .least = 1, .most = INT32_MAX,
-     .help = "with --calibrate: sequences at the most (default: all of the text but what is kept "
-             "apart)"},
+     .help = "with --calibrate: maximum number of sequences (default: the whole text except its "
+             "held-out part)"},
     {"spill", 0, "FILE", TOOL_VALUE_TEXT, AT(spill), .path = TOOL_PATH_WRITE,
-     .help = "with --calibrate: where hidden states go that don't fit in memory; a new file, gone "
-             "when it ends (default: OUT.states)"},
+     .help = "with --calibrate: temporary file for hidden states that don't fit in memory; removed "
+             "at the end (default: OUT.states)"},
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     {0},

@@ -76,7 +76,7 @@ static void compare(const replay_case *c, replay_advice *a) {
     for (int i = 0; i < c->policies && !a->bytes_other; i++)
         if (strcmp(c->results[i].name, "pytorch") == 0) {
             a->bytes_other = c->results[i].bytes_reserved_peak;
-            a->other = "PyTorch's logic reserves";
+            a->other = "PyTorch's allocator reserves";
         }
     if (a->bytes_other > a->bytes_reserved) a->bytes_saved = a->bytes_other - a->bytes_reserved;
 }
@@ -115,17 +115,18 @@ static void print_policy(const replay_advice *a) {
         snprintf(text + n, sizeof text - (size_t)n, "; %s needs the least, %.3f, at %.0f ns",
                  a->least->name, a->least->capacity_over_live, a->least->ns_mean);
     else
-        snprintf(text + n, sizeof text - (size_t)n, "; none of those tried needs less");
+        snprintf(text + n, sizeof text - (size_t)n, "; no other policy tried needs less");
     line("policy", text);
 }
 
 static void print_maximum(const replay_advice *a, uint64_t given) {
     char text[300], one[TOOL_TEXT], two[TOOL_TEXT];
     const uint64_t needed = a->choice->bytes_capacity_needed;
-    const char *why = "2 % more for a day that isn't like this one";
-    if (given && a->bytes_max == given) why = "the rest is for a day that isn't like this one";
-    if (given && given < needed) why = "more than the capacity that was given";
-    snprintf(text, sizeof text, "%s (%llu bytes): the smallest that completes is %s; %s",
+    const char *why = "2 % reserve for runs that differ from this one";
+    if (given && a->bytes_max == given)
+        why = "the rest is a reserve for runs that differ from this one";
+    if (given && given < needed) why = "more than the given capacity";
+    snprintf(text, sizeof text, "%s (%llu bytes): the smallest capacity that completes is %s; %s",
              tool_size(a->bytes_max, one), (unsigned long long)a->bytes_max, tool_size(needed, two),
              why);
     line("maximum", text);

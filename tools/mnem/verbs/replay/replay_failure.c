@@ -24,13 +24,13 @@ static void print_reason(const mnem_snapshot_failure *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], d[TOOL_TEXT];
     const uint64_t capacity = f->bytes_reserved + f->bytes_device_free;
     if (f->bytes_free + f->bytes_device_free >= f->bytes)
-        tool_outf("  in its way: enough was free, but in pieces:\n"
+        tool_outf("  cause: fragmentation. Enough was free, but in pieces:\n"
                   "    %s inside of reserved memory, in %s hole%s, the largest %s\n",
                   tool_size(f->bytes_free, a), tool_exact(f->holes, b), tool_s(f->holes),
                   tool_size(f->bytes_free_largest, d));
     else
-        tool_outf("  in its way: too much was live:\n"
-                  "    with the request %s of %s; without one byte lost, %s missing\n",
+        tool_outf("  cause: too much was live:\n"
+                  "    with the request %s of %s; without fragmentation, %s missing\n",
                   tool_size(f->bytes_granted + f->bytes, a), tool_size(capacity, b),
                   tool_size(f->bytes - f->bytes_free - f->bytes_device_free, d));
 }

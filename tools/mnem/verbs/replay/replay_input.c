@@ -70,10 +70,9 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     int fd = -1, how = 0;
     const int error = xz_start(path, &pid, &fd);
     if (error == ENOENT)
-        return tool_failed(
-            "%s: reading it needs the command xz (package xz-utils), which isn't here; or "
-            "unpack it and give the result",
-            path);
+        return tool_failed("%s: reading it needs the command xz, which is not installed (package "
+                           "xz-utils); or unpack the file first",
+                           path);
     if (error) return tool_failed("%s: can't start xz: %s", path, strerror(error));
     const mnem_status status = read_fd(asked, path, fd, 0, workload);
     close(fd);

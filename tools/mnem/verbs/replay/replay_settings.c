@@ -152,7 +152,7 @@ static void print_recorded(const replay_snapshot *s, const replay_case *c) {
     char text[REPLAY_CONF + 200], a[TOOL_TEXT], b[TOOL_TEXT];
     const uint64_t recorded = c->info.bytes_reserved_peak, model = model_reserved(s);
     if (!s->settings_known)
-        snprintf(text, sizeof text, "the snapshot doesn't say: PyTorch's defaults are assumed");
+        snprintf(text, sizeof text, "the snapshot has no settings: PyTorch's defaults are assumed");
     else if (s->trial[0].conf[0])
         snprintf(text, sizeof text, "PYTORCH_CUDA_ALLOC_CONF=%s is already set", s->trial[0].conf);
     else
@@ -207,12 +207,13 @@ static void print_nothing(const replay_snapshot *s) {
     for (int i = 1; i < s->trials; i++)
         if (s->trial[i].result.bytes_needed < least) least = s->trial[i].result.bytes_needed;
     if (now->fits)
-        snprintf(text, sizeof text, "nothing: no setting tried reserves a hundredth less than %s",
+        snprintf(text, sizeof text,
+                 "no change: none of the settings tried reserves at least 1 %% less than %s",
                  tool_size(now->bytes_reserved_peak, a));
     else
         snprintf(text, sizeof text,
-                 "nothing helps: %s is the least that any setting tried needs, of %s; less must be "
-                 "live at once",
+                 "no setting helps: every setting tried needs at least %s of %s; reduce the bytes "
+                 "that are live at once",
                  tool_size(least, a), tool_size(s->capacity, b));
     tool_wrap(stdout, "  set        ", text);
 }

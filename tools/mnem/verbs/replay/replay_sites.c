@@ -99,8 +99,9 @@ static void print_no_stacks(const mnem_snapshot_holders *all) {
     if (all->count != 1 || *all->of[0].site) return;
     tool_out_flush();
     tool_wrap(stdout, "  ",
-              "no stacks in it: torch.cuda.memory._record_memory_history(stacks=\"python\") before "
-              "the steps records who asks");
+              "the snapshot has no stacks: call "
+              "torch.cuda.memory._record_memory_history(stacks=\"python\") before the steps to "
+              "record them");
 }
 
 void replay_sites_print(const replay_snapshot *s, const replay_case *c) {

@@ -20,8 +20,8 @@ static int wrong_name(const char *word, int length) {
         snprintf(names + n, sizeof names - n, " %s",
                  mnem_report_metric_get((mnem_report_metric)i).key);
     }
-    return tool_usage("report", "--fail-on: \"%.*s\" is none of%s", length < 40 ? length : 40, word,
-                      names);
+    return tool_usage("report", "--fail-on: \"%.*s\" is unknown; it must be one of%s",
+                      length < 40 ? length : 40, word, names);
 }
 
 static bool find_metric(const char *word, size_t length, mnem_report_metric *metric) {
@@ -82,9 +82,9 @@ static int parse_one(const char *word, int length, report_condition *c) {
     if (strcmp(c->sign, "=") == 0) strcpy(c->sign, "==");
     if (signs == 0 || signs > 2 || !strstr(" < <= > >= == != ", c->sign) ||
         strcmp(c->sign, "!") == 0)
-        return wrong(word, length, "needs one of < <= > >= = != and a number behind the name");
+        return wrong(word, length, "needs one of < <= > >= = != and a number after the name");
     if (left <= 0 || left >= (int)sizeof number)
-        return wrong(word, length, "needs a number behind the sign");
+        return wrong(word, length, "needs a number after the comparison sign");
     snprintf(number, sizeof number, "%.*s", left, word + name + signs);
     const char *unit = mnem_report_metric_get(c->metric).unit;
     if (!read_limit(number, unit, &c->limit))
@@ -136,10 +136,10 @@ int report_conditions_check(const report_conditions *all, const mnem_report_fact
         double value;
         bool is = false;
         if (!holds(c, f, &value, &is))
-            tool_message("%s: %s isn't in the record (%s), so %.*s can't be checked", f->path, key,
-                         f->format, c->length, c->text);
+            tool_message("%s: the trace doesn't contain %s (%s), so %.*s can't be checked", f->path,
+                         key, f->format, c->length, c->text);
         else if (is)
-            tool_message("%s: %s is %s, which --fail-on %.*s doesn't allow", f->path, key,
+            tool_message("%s: %s is %s, so --fail-on %.*s fails", f->path, key,
                          report_value(f, c->metric, text), c->length, c->text);
         else
             continue;

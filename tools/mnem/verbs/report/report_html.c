@@ -109,7 +109,7 @@ static void metrics_table(const page *p) {
 
 static void levels_table(const page *p) {
     static const char *const columns[] = {"bytes", "at the peak", "mean", "most", NULL};
-    static const char *const name[] = {"live, as asked for (L)", "granted (G)", "reserved (R)"};
+    static const char *const name[] = {"live, as requested (L)", "granted (G)", "reserved (R)"};
     const mnem_report_level *level[] = {&p->f->live, &p->f->granted, &p->f->reserved};
     begin_table(p, "Levels", columns);
     for (int i = 0; i < 3; i++) {
@@ -144,11 +144,11 @@ static void owners_table(const page *p, const char *title, const mnem_report_own
 }
 
 static void leaks_table(const page *p) {
-    static const char *const columns[] = {"never given back", "bytes", "blocks", "oldest",
-                                          "median",           "grows", NULL};
+    static const char *const columns[] = {"never freed", "bytes", "blocks", "oldest",
+                                          "median",      "grows", NULL};
     char a[TOOL_TEXT];
     if (!p->f->leaks) return;
-    begin_table(p, "Never given back", columns);
+    begin_table(p, "Never freed", columns);
     for (size_t i = 0; i < p->f->leaks && i < ROWS; i++) {
         const mnem_report_leak *l = &p->f->leak[i];
         fold_table(p, i, p->f->leaks, columns);

@@ -49,11 +49,11 @@ static int find_folder(const char *history, const char *folder, mnem_history_run
     char tables[PATH_MAX + 32];
     snprintf(tables, sizeof tables, "%s/ASCEND_PROFILER_OUTPUT", s.real);
     if (access(tables, F_OK) == 0)
-        return tool_failed("%s: MindStudio Insight's tables, which are for that viewer; what is "
-                           "recorded as .pftrace, .json or .pickle can be read here",
+        return tool_failed("%s: tables for MindStudio Insight can't be read here; traces in "
+                           ".pftrace, .json or .pickle can",
                            folder);
     return tool_failed("%s: the history has no run of this folder; `mnem train` adds one when it "
-                       "ends, and --trace FILE records what this verb reads",
+                       "ends, and its --trace FILE writes a trace for mnem report",
                        folder);
 }
 
@@ -61,7 +61,7 @@ static int find_run(const char *operand, mnem_history_run *run) {
     char history[PATH_MAX];
     struct stat about;
     if (!tool_history_path(history, sizeof history))
-        return tool_failed("%s: there is no history: neither XDG_STATE_HOME nor HOME is set",
+        return tool_failed("%s: no history exists: neither XDG_STATE_HOME nor HOME is set",
                            operand);
     if (stat(operand, &about) == 0) return find_folder(history, operand, run);
     const mnem_status status = mnem_history_get(history, strtoull(operand, NULL, 10), run);

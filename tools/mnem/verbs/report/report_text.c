@@ -131,7 +131,7 @@ static void verdict_room(const mnem_report_facts *f, char *line) {
     } else if (f->budget_bytes > f->bytes_peak) {
         add(line, "%s of the budget never used", tool_size(f->budget_bytes - f->bytes_peak, a));
     } else {
-        add(line, "what was reserved isn't in the record");
+        add(line, "the trace doesn't contain reserved bytes");
     }
     verdict_refusals(f, line);
 }
@@ -142,20 +142,20 @@ static void verdict_leaks(const mnem_report_facts *f, char *line) {
     for (size_t i = 0; i < f->leaks; i++)
         if (f->leak[i].age_oldest > oldest) oldest = f->leak[i].age_oldest;
     if (!f->blocks) {
-        add(line, "single blocks aren't in the record");
+        add(line, "the trace doesn't contain single blocks");
     } else if (!f->leaked_blocks && !f->allocations) {
-        add(line, "nothing was taken within the record");
+        add(line, "nothing was allocated during the trace");
     } else if (!f->leaked_blocks) {
-        add(line, "none: all that was taken within the record was given back");
+        add(line, "none: everything allocated during the trace was freed");
     } else {
-        add(line, "%s block%s of %s never given back", tool_exact(f->leaked_blocks, a),
+        add(line, "%s block%s of %s never freed", tool_exact(f->leaked_blocks, a),
             tool_s(f->leaked_blocks), tool_size(f->leaked_bytes, b));
         add(line, ", the oldest since %s", report_time(f, oldest, a));
         add(line, "; most: %s",
             report_owner_text(f->leak[0].kind, f->leak[0].tag, f->leak[0].site, SITE_ROOM, who));
     }
     if (f->samples_equal < f->samples)
-        add(line, "; of %s samples of the ledger %s don't agree with these sums",
+        add(line, "; %s samples of the ledger were checked, and %s disagree with these sums",
             tool_exact(f->samples, a), tool_exact(f->samples - f->samples_equal, b));
     if (f->dropped)
         add(line, "; %s event%s lost", tool_exact(f->dropped, a),
@@ -178,7 +178,7 @@ static void print_head(const mnem_report_facts *f) {
     if (f->events) tool_outf(", %s event%s", tool_exact(f->events, a), tool_s(f->events));
     tool_outf(" over %s\n", report_time(f, f->duration, b));
     if (f->bytes_before)
-        tool_outf("  %s were live when the record began\n", tool_size(f->bytes_before, a));
+        tool_outf("  %s were live when the trace began\n", tool_size(f->bytes_before, a));
 }
 
 static void print_verdict(const mnem_report_facts *f) {
@@ -204,7 +204,7 @@ static void print_levels(const mnem_report_facts *f) {
     char a[TOOL_TEXT];
     if (!f->events) return;
     tool_outf("\n  %-24s %12s %12s %12s\n", "bytes", "at the peak", "mean", "most");
-    print_level("live, as asked for (L)", &f->live);
+    print_level("live, as requested (L)", &f->live);
     print_level("granted (G)", &f->granted);
     print_level("reserved (R)", &f->reserved);
     if (f->hole_known)
@@ -257,7 +257,7 @@ static void print_owners(const mnem_report_facts *f, const char *title, const mn
 static void print_leaks(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], who[TOOL_TEXT * 8];
     if (!f->leaks) return;
-    tool_outf("\n  %-*s %10s %8s %9s %9s\n", SITE_ROOM - 5, "never given back", "bytes", "blocks",
+    tool_outf("\n  %-*s %10s %8s %9s %9s\n", SITE_ROOM - 5, "never freed", "bytes", "blocks",
               "oldest", "median");
     for (size_t i = 0; i < f->leaks && i < ROWS; i++) {
         const mnem_report_leak *l = &f->leak[i];
@@ -290,15 +290,15 @@ static void print_operators(const mnem_report_facts *f) {
     }
     if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
     if (f->runs_left_out)
-        tool_outf("  %s more runs of programs aren't in these: their operators are brief, and only "
-                  "some are told\n",
+        tool_outf("  %s more executions are not included: their operators are short, and only some "
+                  "are recorded\n",
                   tool_exact(f->runs_left_out, a));
 }
 
 static void print_disk(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
     if (!f->disk_reads) return;
-    tool_outf("\n  disk: %s in %s reads of %s together", tool_size(f->disk_bytes, a),
+    tool_outf("\n  disk: %s in %s reads, %s in total", tool_size(f->disk_bytes, a),
               tool_exact(f->disk_reads, b), report_time(f, f->disk_ns, c));
     if (f->disk_ns) tool_outf(" (%.2f GB/s)", (double)f->disk_bytes / (double)f->disk_ns);
     tool_outf("\n");

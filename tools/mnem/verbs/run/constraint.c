@@ -7,20 +7,20 @@
 const tool_option tool_constraint_options[] = {
     {"grammar", 0, "FILE", TOOL_VALUE_TEXT, offsetof(tool_constraint_asked, grammar),
      .path = TOOL_PATH_READ, .also = "grammar-file",
-     .help = "answer only what this grammar (GBNF; a file, or the text itself) admits"},
+     .help = "constrain the answer to this grammar (GBNF: a file, or the text itself)"},
     {"json-schema", 0, "FILE", TOOL_VALUE_TEXT, offsetof(tool_constraint_asked, schema),
      .path = TOOL_PATH_READ, .also = "json-schema-file",
-     .help = "answer only JSON that this schema (a file, or the text itself) admits"},
+     .help = "constrain the answer to JSON that is valid under this schema (a file, or the text "
+             "itself)"},
     {0},
 };
 
 int tool_constraint_check(const tool_constraint_asked *asked, const char *prompt_source) {
     const char *path = asked->grammar ? asked->grammar : asked->schema;
     if (asked->grammar && asked->schema)
-        return tool_usage("run", "--grammar and --json-schema both say what an answer is; give one "
-                                 "of them");
+        return tool_usage("run", "--grammar and --json-schema can't be combined; give one of them");
     if (path && strcmp(path, "-") == 0 && prompt_source && strcmp(prompt_source, "-") == 0)
-        return tool_usage("run", "standard input can't be the prompt and the grammar, too");
+        return tool_usage("run", "standard input can't be both the prompt and the grammar");
     return TOOL_OK;
 }
 
@@ -115,5 +115,5 @@ bool tool_constraint_ends(tool_constraint *c, int32_t id) {
 
 void tool_constraint_say_cut(const tool_constraint *c, const char *by) {
     if (c->match && !mnem_match_may_end(c->match))
-        tool_message("the answer is incomplete: %s ended it before the grammar did", by);
+        tool_message("the answer is incomplete: %s ended it before the grammar was complete", by);
 }

@@ -63,7 +63,7 @@ int tool_generator_prepare(tool_stage *stage, const run_options *asked, int32_t 
     if (status != MNEM_OK) return tool_fail(status);
     g->room = room;
     g->ids = malloc(bytes ? bytes : 1);
-    if (!g->ids) return tool_failed("the machine has no memory for a sequence of %d tokens", room);
+    if (!g->ids) return tool_failed("out of memory for a sequence of %d tokens", room);
     memset(g->ids, 0, bytes);
     return TOOL_OK;
 }
@@ -115,8 +115,8 @@ void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t be
     if (g->text_bytes > before) return;
     if (end == TOOL_END_TOKEN)
         tool_message(g->answers ? "the answer is empty: the model ended its turn at once"
-                                : "nothing follows: the model ended the text at once");
-    if (end == TOOL_END_STOP) tool_message("nothing came before the --stop text");
+                                : "no text was generated: the model ended the text at once");
+    if (end == TOOL_END_STOP) tool_message("the answer is empty: it began with the --stop text");
 }
 
 double tool_generator_rate(const tool_generator *g) {
@@ -196,8 +196,7 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
     char size[TOOL_TEXT];
     const uint64_t uses = s.expert_hits + s.expert_misses;
     if (uses)
-        fprintf(file,
-                "  experts    %.1f %% of %llu uses found theirs in memory, %.1f %% read ahead\n",
+        fprintf(file, "  experts    %.1f %% of %llu uses were resident, %.1f %% were read ahead\n",
                 100 * (double)(s.expert_hits - s.expert_guessed) / (double)uses,
                 (unsigned long long)uses, 100 * (double)s.expert_guessed / (double)uses);
     if (s.bytes_streamed)

@@ -20,7 +20,7 @@ static void *take(tool_prompt_list *l, void *old, size_t old_bytes, size_t bytes
     if (status != MNEM_OK)
         *code = tool_fail(status);
     else if (!made)
-        *code = tool_failed("the machine has no memory for these prompts");
+        *code = tool_failed("out of memory for these prompts");
     return made;
 }
 
@@ -61,7 +61,7 @@ static int add_json(tool_prompt_list *l, const line *from, json_t *value) {
     const json_t *system = object ? json_object_get(object, "system") : NULL;
     tool_prompt *p = &l->prompt[l->count];
     if (!json_is_string(text) || (system && !json_is_string(system)))
-        return tool_failed("line %d has no %s that is a text", from->number,
+        return tool_failed("line %d has no string %s", from->number,
                            json_is_string(text) ? "\"system\"" : "\"prompt\"");
     const size_t length = json_string_length(text);
     memcpy(from->text, json_string_value(text), length);
@@ -84,7 +84,8 @@ static int add_lines(tool_prompt_list *l) {
         if (first) json = value != NULL;
         first = false;
         if (json && !value)
-            code = tool_failed("line %d isn't a JSON string or object, as the first is", at.number);
+            code = tool_failed("line %d is not a JSON string or object, but the first line is",
+                               at.number);
         else if (value)
             code = add_json(l, &at, value);
         else
@@ -112,11 +113,14 @@ static int read_texts(tool_prompt_list *l, const run_options *asked) {
     for (size_t i = 0; i < all; i++) l->prompt[i] = (tool_prompt){.system = asked->system};
     for (int i = 0; i < words->count; i++) {
         if (strcmp(words->text[i], "-") == 0)
-            return tool_usage("run", "-p - is one prompt; --prompts - reads several");
+            return tool_usage(
+                "run",
+                "-p - reads one prompt from standard input; use --prompts - to read several");
         l->prompt[l->count++].text = (mnem_text){words->text[i], strlen(words->text[i])};
     }
     code = l->stage->prompt.bytes ? add_lines(l) : TOOL_OK;
-    if (code == TOOL_OK && l->count == 0) return tool_failed("%s has no prompt", asked->prompts);
+    if (code == TOOL_OK && l->count == 0)
+        return tool_failed("%s contains no prompt", asked->prompts);
     return code;
 }
 

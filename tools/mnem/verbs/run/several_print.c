@@ -58,7 +58,7 @@ static void end_turn(const tool_several *s, slot *a) {
     else if (!a->g.text_bytes && a->end != TOOL_END_INTERRUPTED)
         snprintf(what, sizeof what, "the %s is empty", a->g.answers ? "answer" : "text");
     else if (a->cut)
-        snprintf(what, sizeof what, "the answer ended before the grammar did");
+        snprintf(what, sizeof what, "the answer ended before the grammar was complete");
     if (*what) tool_message("prompt %d: %s", a->prompt + 1, what);
 }
 

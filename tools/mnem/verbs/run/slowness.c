@@ -63,7 +63,7 @@ static void add_reasons(const tool_generator *g, const tool_pace *pace, char *ou
     mnem_engine_stats s;
     mnem_session_stats_get(g->stage->session, &s);
     if (s.seconds_waiting > WAITING_MATTER * g->seconds_decode)
-        add(out, n, "%.0f %% of the time went by waiting for the disk",
+        add(out, n, "%.0f %% of the time was spent waiting for the disk",
             100 * s.seconds_waiting / (g->seconds_decode + g->seconds_prompt));
     if (have && threads > have)
         add(out, n, "%d threads share %d processor%s (--threads %d)", threads, have,
@@ -84,9 +84,9 @@ bool tool_slowness(const tool_generator *g, const tool_pace *pace, char *out, si
         add(out, n, "slower than planned, %.1f tokens/s where %.1f were expected: %s", rate,
             predicted,
             *why ? why
-                 : "nothing that mnem can see (other work on this memory, a "
-                   "slower clock)");
+                 : "no cause that mnem can measure (perhaps other programs use the memory "
+                   "bandwidth, or the clock is lower)");
     else
-        add(out, n, "what slows it: %s", why);
+        add(out, n, "what slows it down: %s", why);
     return true;
 }

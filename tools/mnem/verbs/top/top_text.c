@@ -65,7 +65,7 @@ static void head(page *p, const mnem_monitor_view *v) {
     const uint64_t now = now_ms(), up = now > v->started_ms ? (now - v->started_ms) / 1000 : 0;
     const double old = now > v->updated_ms ? (double)(now - v->updated_ms) / 1000 : 0;
     char age[40] = "";
-    if (old >= 2) snprintf(age, sizeof age, ", told %.0f s ago", old);
+    if (old >= 2) snprintf(age, sizeof age, ", updated %.0f s ago", old);
     line(p, "\033[1m", "%s (process %u)%s%s  up %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "  %s%s",
          *v->program ? v->program : "a program", v->pid, *v->model ? "  " : "", v->model, up / 3600,
          up / 60 % 60, up % 60,
@@ -86,7 +86,7 @@ static void memory(page *p, const mnem_monitor_view *v) {
     else
         line(p, NULL, "memory   %10s, peak %s, no budget", tool_size(v->bytes_live, live),
              tool_size(v->bytes_peak, peak));
-    line(p, NULL, "process  %10s resident, %s at most; %" PRIu64 " refusal%s of the budget",
+    line(p, NULL, "process  %10s resident, peak RSS %s; %" PRIu64 " refusal%s of the budget",
          tool_size(v->bytes_resident, live), tool_size(v->bytes_resident_peak, peak), v->refusals,
          tool_s(v->refusals));
 }
@@ -114,7 +114,7 @@ static void work(page *p, const mnem_monitor_numbers *n) {
              100 * share(n->pages_used, n->pages_total));
     if (n->requests_running || n->requests_waiting || n->requests_done || n->requests_refused)
         line(p, NULL,
-             "requests %" PRIu64 " running, %" PRIu64 " waiting (%" PRIu64 " set aside), %" PRIu64
+             "requests %" PRIu64 " running, %" PRIu64 " waiting (%" PRIu64 " preempted), %" PRIu64
              " done, %" PRIu64 " refused",
              n->requests_running, n->requests_waiting, n->requests_preempted, n->requests_done,
              n->requests_refused);
