@@ -48,6 +48,22 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
     }
 }
 
+/* ---- a refusal that waits for that of other work ---- */
+
+static struct {
+    bool on, is;
+    uint64_t needed_bytes, budget_bytes;
+    char text[3 * WORDS];
+} held;
+
+void tool_refusal_hold(void) {
+    held.on = true;
+}
+
+bool tool_refusal_held(void) {
+    return held.is;
+}
+
 /* What MPI takes isn't the same at every start: 1.45 MiB between the least and the most of 45. */
 static uint64_t start_bytes(void) {
     enum { STARTS_DIFFER = 2 << 20 };
@@ -72,6 +88,28 @@ static void list_words(int32_t rank, const char *least, char text[WORDS]) {
              entry + strcspn(entry, ","));
 }
 
+/* Now, or when what comes behind is refused too: then the one that needs more. */
+static int refuse(const char *text, uint64_t needed_bytes, uint64_t budget_bytes) {
+    char least[TOOL_TEXT];
+    if (held.on && !held.is) {
+        held.is = true;
+        held.needed_bytes = needed_bytes;
+        held.budget_bytes = budget_bytes;
+        snprintf(held.text, sizeof held.text, "%s", text);
+        return TOOL_OVER_BUDGET;
+    }
+    if (held.is && held.needed_bytes > needed_bytes) return tool_refusal_end();
+    note_plan(needed_bytes, budget_bytes, least);
+    return tool_over("%s", text);
+}
+
+int tool_refusal_end(void) {
+    char least[TOOL_TEXT];
+    held.on = held.is = false;
+    note_plan(held.needed_bytes, held.budget_bytes, least);
+    return tool_over("%s", held.text);
+}
+
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob) {
     if (status != MNEM_OVER_BUDGET || !needed_bytes) return tool_fail_asked(status);
@@ -89,23 +127,26 @@ int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob
 
 int tool_fail_rank(const char *text, int32_t rank, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob, const char *more) {
-    char words[WORDS], list[WORDS], least[TOOL_TEXT];
+    char words[WORDS], list[WORDS], least[TOOL_TEXT], all[3 * WORDS];
     if (!needed_bytes) return tool_over("%s", text);
-    note_plan(needed_bytes, budget_bytes, least);
+    mnem_size_budget(needed_bytes + start_bytes(), least, sizeof least);
     list_words(rank, least, list);
     knob_words(knob, words);
     const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; as it is, " : ", ";
-    return tool_over("%s: %s%s%sthe least is --memory %s", text, words, then, more, list);
+    snprintf(all, sizeof all, "%s: %s%s%sthe least is --memory %s", text, words, then, more, list);
+    return refuse(all, needed_bytes, budget_bytes);
 }
 
 int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes) {
-    char needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT], least[TOOL_TEXT];
-    note_plan(needed_bytes, budget_bytes, least);
-    return tool_over("plan: %s need %llu bytes (%s), budget is %llu (%s), %s over: a shorter --ctx "
-                     "takes less, the least is --memory %s",
-                     who, (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
-                     (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
-                     tool_size(needed_bytes - budget_bytes, over), least);
+    char needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT], least[TOOL_TEXT], all[2 * WORDS];
+    snprintf(all, sizeof all,
+             "plan: %s need %llu bytes (%s), budget is %llu (%s), %s over: a shorter --ctx "
+             "takes less, the least is --memory %s",
+             who, (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+             (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
+             tool_size(needed_bytes - budget_bytes, over),
+             mnem_size_budget(needed_bytes + start_bytes(), least, sizeof least));
+    return refuse(all, needed_bytes, budget_bytes);
 }
 
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {

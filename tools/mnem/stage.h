@@ -45,6 +45,11 @@ int tool_stage_plan(tool_stage *stage);
 mnem_status tool_stage_try(tool_stage *stage);
 /* As tool_fail_plan, where the verb added up what it needs (refusal.c). */
 int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob);
+/* From here on the first refusal waits, unsaid, for that of other work: the one that needs more is
+ * said then. */
+void tool_refusal_hold(void);
+bool tool_refusal_held(void); /* one waits */
+int tool_refusal_end(void);   /* says it */
 /* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
 int tool_stage_follow(tool_stage *stage);
 /* The same with a function that follows in place of mnem_engine_follow. */

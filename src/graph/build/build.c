@@ -5,6 +5,7 @@
  * more is added, and compile returns that error. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -39,8 +40,10 @@ mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **gr
     if (options->tensors < 1 || options->nodes < 1 || options->workers < 1)
         return mnem__fail(MNEM_INVALID, "graph: room for %d tensors, %d nodes, %d workers",
                           options->tensors, options->nodes, options->workers);
-    uint8_t *base = mnem__calloc("graph", 1, lay_out(options, NULL));
+    const uint64_t bytes = lay_out(options, NULL);
+    uint8_t *base = mnem__alloc("graph", bytes);
     if (!base) return mnem__heap_status();
+    memset(base, 0, bytes); /* what is charged is what the process has, also where room stays */
     lay_out(options, base);
     *graph = (void *)base;
     (*graph)->options = *options;

@@ -50,7 +50,7 @@ static bool adds_apart(const mnem_transformer *t) {
     return apart;
 }
 
-/* Of so many layers, and what is around them. */
+/* Of so many layers, and what is around them; 0: of the head. */
 static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t layers) {
     const bool apart = adds_apart(&o->map->shape);
     const bool cut = mnem__transformer_is_cut(&o->map->shape);
@@ -62,7 +62,9 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t
         LAYER_NODES + (apart ? APART_NODES : 0) + (o->keep_inputs ? KEPT_NODES : 0) +
         (cut ? (int32_t)MNEM__GATHER_NODES : 0) + (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
         (latent ? (int32_t)MNEM__LATENT_NODES : 0);
-    const mnem_graph_options more = mnem__adapter_set_room(o->adapters);
+    const int32_t split = o->map->body_count; /* matrices of layers are before the head's */
+    const mnem_graph_options more = layers ? mnem__adapter_set_room(o->adapters, 0, split)
+                                           : mnem__adapter_set_room(o->adapters, split, INT32_MAX);
     const int32_t times = o->guess_experts ? 2 : 1; /* a router's are in the guess too */
     return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + times * more.tensors,
                                 .nodes = layers * nodes + OTHER_NODES + times * more.nodes,

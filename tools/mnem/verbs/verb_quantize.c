@@ -331,11 +331,14 @@ static int verb_quantize(const tool_args *args) {
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
+    if (o->calibration.text && test.test) tool_refusal_hold();
     if (w.out) code = tool_compress_try(&w.compress);
-    if (code != TOOL_OK) return code;
+    c.plan_only = tool_refusal_held(); /* what the calibration needs may be more */
+    if (code != TOOL_OK && !c.plan_only) return code;
     const char *beside = w.out ? w.out : o->calibration.imatrix_out;
     c.writes = w.out != NULL;
     if (o->calibration.text) code = calibration_run(&c, args, &o->calibration, o->threads, beside);
+    if (code == TOOL_OK && c.plan_only) code = tool_refusal_end();
     if (code == TOOL_OK && w.out) code = run(o, &w, &c, &options);
     calibration_close(&c); /* its ledger, too: the test has its own */
     if (code != TOOL_OK) return code;

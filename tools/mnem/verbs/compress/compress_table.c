@@ -189,6 +189,7 @@ static int measure_quality(tool_compress *c, tool_compress_row *row, const char 
 
 /* What was wrong is said already. A test that nobody asked for isn't worth a refusal. */
 static int call_off(tool_compress *c, int code) {
+    if (!c->implied && tool_refusal_held()) return code;
     if (!c->implied) {
         tool_message("the test at the end needs that much; nothing has been written yet");
         return code;

@@ -187,6 +187,7 @@ static int count(calibration *c) {
     mnem_status status = mnem_imatrix_create(&c->imatrix);
     if (status == MNEM_OK) status = plan_walks(c, o);
     if (status != MNEM_OK) return calibration_fail(c, status);
+    if (c->plan_only) return TOOL_OK;
     tool_progress_begin(&progress, "calibrating");
     status = measure_influence(c, &o, &w);
     if (status == MNEM_OK) status = count_inputs(c, &o, &w);

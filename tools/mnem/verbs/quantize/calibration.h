@@ -37,6 +37,7 @@ typedef struct calibration {
     char spill[PATH_MAX];
     mnem_imatrix *imatrix; /* NULL: not counted */
     bool zeros;            /* the model is 2:4 */
+    bool plan_only;        /* the caller's: nothing is run */
     bool writes;           /* the caller's: a model is written behind it */
     uint64_t write_bytes;  /* what that takes at the most */
     uint64_t needed_bytes; /* where a walk was refused: the least budget */
