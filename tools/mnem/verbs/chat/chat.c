@@ -3,7 +3,8 @@
  * What was said is kept as messages (conversation.h). For each answer all of them are rendered
  * anew, since only the template knows how (rendering.h), and of the sequence stays what the new one
  * begins with: usually all but the last turn, so that no more is evaluated than was said. When the
- * context is full the oldest turns are dropped, of the last answer its beginning; the system text stays. */
+ * context is full the oldest turns are dropped, of the last answer its beginning; the system text
+ * stays. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
