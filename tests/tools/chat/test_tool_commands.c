@@ -359,6 +359,44 @@ static void an_answer_may_use_what_is_left(void **state) {
     leave("/quit", at);
 }
 
+/* The text of the first answer in a file of /save, up to the end of the list. */
+static char *first_answer(char *saved) {
+    char *answer = strstr(saved, "\"assistant\",\"content\":\"");
+    assert_non_null(answer);
+    answer += strlen("\"assistant\",\"content\":\"");
+    char *end = strstr(answer, "\"}");
+    assert_non_null(end);
+    *end = 0;
+    return answer;
+}
+
+static void fill_and_go_on(const char *grammar) {
+    CHAT("run", model_copy(tagged, 128), "--temp", "0", "--grammar", grammar);
+    size_t at = say("Hello", "the context of 128 tokens is full", expect_from(0, "> "));
+    char *whole = save("whole.json", &at);
+    at = say("/set tokens 3", "\r\n", at);
+    at = say("Go on", "kept the end of the last answer", at);
+    at = say("/stats", "2 turns", at);
+    assert_null(strstr(screen, "dropped the oldest"));
+    char *cut = save("cut.json", &at);
+    at = say(command_with("/load", kit_path("cut.json")), "2 turns", at);
+    const char *before = first_answer(whole), *after = first_answer(cut);
+    assert_memory_equal(after, "... ", 4);
+    after += 4;
+    assert_in_range(strlen(after), 10, strlen(before) - 10);
+    assert_string_equal(before + strlen(before) - strlen(after), after);
+    free(whole);
+    free(cut);
+    leave("/quit", at);
+}
+
+/* The next turn reads the end of it, from a whole character on. */
+static void an_answer_that_fills_the_context_is_cut(void **state) {
+    (void)state;
+    fill_and_go_on("root ::= [a-z] [a-z ]* \"#\"");
+    fill_and_go_on("root ::= ([\\\"] \"\u00e9\" \"\u4e2d\" \"\\t\"){100} \"#\"");
+}
+
 /* The context and the budget that are named hold what they are said to hold. */
 static void a_full_context_names_a_budget_that_holds_more(void **state) {
     (void)state;
@@ -404,6 +442,7 @@ int main(void) {
         cmocka_unit_test(what_set_does_not_take_is_said),
         cmocka_unit_test(each_answer_has_penalties_of_its_own),
         cmocka_unit_test(an_answer_may_use_what_is_left),
+        cmocka_unit_test(an_answer_that_fills_the_context_is_cut),
         cmocka_unit_test(a_full_context_names_a_budget_that_holds_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

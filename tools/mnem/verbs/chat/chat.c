@@ -3,7 +3,8 @@
  * What was said is kept as messages (conversation.h). For each answer all of them are rendered
  * anew, since only the template knows how (rendering.h), and of the sequence stays what the new one
  * begins with: usually all but the last turn, so that no more is evaluated than was said. When the
- * context is full the oldest turns are dropped; the system text stays. */
+ * context is full the oldest turns are dropped, of the last answer its beginning; the system text
+ * stays. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,13 +60,15 @@ static void end_line(chat *c) {
 /* ---- the sequence ---- */
 
 /* Said once what would help, where something does. */
-static void say_dropped(chat *c, int turns, size_t read_again) {
-    char help[TOOL_WIDER_TEXT];
+static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
+    char help[TOOL_WIDER_TEXT], what[80] = "";
     if (c->draws) end_line(c);
-    tool_message("the context of %d tokens is full: dropped the oldest %d turn%s, reading %zu "
-                 "token%s again%s",
-                 c->stage->plan.context, turns, tool_s((uint64_t)turns), read_again,
-                 tool_s(read_again),
+    if (turns)
+        snprintf(what, sizeof what, "dropped the oldest %d turn%s%s", turns,
+                 tool_s((uint64_t)turns), cut ? " and " : "");
+    tool_message("the context of %d tokens is full: %s%s, reading %zu token%s again%s",
+                 c->stage->plan.context, what, cut ? "kept the end of the last answer" : "",
+                 read_again, tool_s(read_again),
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
     c->told_full = true;
 }
@@ -73,30 +76,46 @@ static void say_dropped(chat *c, int turns, size_t read_again) {
 /* Tokens that must be left to answer in, or else the oldest turns are dropped: any at all; a text
  * that is continued, which ends where the context does, gets more. Where some go anyway, as many as
  * free a quarter, so that it isn't done again soon. */
-static int64_t least_room(const chat *c, int dropped) {
+static int64_t least_room(const chat *c, bool dropped) {
     const int64_t context = c->stage->plan.context;
     return dropped ? context / 4 : c->g->answers ? 1 : context / 16 + 1;
 }
 
+/* Makes what was said shorter: the oldest turn goes. Where only one is left before the message, its
+ * answer is cut to half of it, again and again. *cut: it was. */
+static int shorten(chat *c, bool *cut) {
+    enum { LEAST = 24 }; /* bytes of an answer that are worth reading */
+    if (c->said.turns == 2 && c->g->answers) {
+        const size_t begin = c->said.answer[0], end = c->said.turn[1];
+        if ((end - begin) / 2 > LEAST && tool_conversation_cut(&c->said, (end - begin) / 2)) {
+            *cut = true;
+            return 0;
+        }
+        *cut = false;
+    }
+    tool_conversation_drop(&c->said, 1);
+    return 1;
+}
+
 /* Renders what was said in place of the sequence's first `until` tokens, without the `drop` oldest
- * turns, and without more of them where there is no room to answer. */
+ * turns, and shorter where there is no room to answer. */
 static mnem_status lay(chat *c, int32_t until, int drop, bool *fits) {
     const int32_t *ids;
     size_t n = 0;
     const int64_t tail = c->g->count - until, context = c->stage->plan.context;
+    bool cut = false;
     if (drop) tool_conversation_drop(&c->said, drop);
-    for (;; drop++) {
+    for (;; drop += shorten(c, &cut)) {
         const mnem_status status = tool_rendering_encode(&c->rendering, &c->said, &ids, &n);
         const bool last = c->said.turns == 1, too_large = status == MNEM_OVER_BUDGET;
         if (status != MNEM_OK && (!too_large || last)) return status;
         const int64_t room = too_large ? -1 : context - tail - (int64_t)n;
-        if (room >= least_room(c, drop) || last) {
+        if (room >= least_room(c, drop || cut) || last) {
             *fits = n > 0 && room >= 1 && tool_generator_replace(c->g, until, ids, n);
             break;
         }
-        tool_conversation_drop(&c->said, 1);
     }
-    if (drop && *fits) say_dropped(c, drop, n);
+    if ((drop || cut) && *fits) say_dropped(c, drop, cut, n);
     c->answer_at = (int32_t)n;
     return MNEM_OK;
 }

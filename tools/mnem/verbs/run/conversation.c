@@ -187,6 +187,41 @@ void tool_conversation_drop(tool_conversation *c, int count) {
     }
 }
 
+/* Bytes of the character that begins here, as JSON has it. */
+static size_t unit_bytes(const char *text) {
+    size_t n = 1;
+    if (*text == '\\') return text[1] == 'u' ? 6 : 2;
+    while ((text[n] & 0xc0) == 0x80) n++;
+    return n;
+}
+
+static void remove_bytes(tool_conversation *c, size_t from, size_t gone) {
+    memmove(c->text + from, c->text + from + gone, c->bytes - from - gone);
+    c->bytes -= gone;
+    c->said -= gone;
+    for (int i = 1; i < c->turns; i++) {
+        c->turn[i] -= gone;
+        c->answer[i] -= gone;
+    }
+}
+
+bool tool_conversation_cut(tool_conversation *c, size_t most) {
+    static const char mark[] = "... ";
+    if (c->bare || c->turns == 0) return false;
+    const size_t from = c->answer[0] + strlen(open_answer);
+    const size_t next = c->turns > 1 ? c->turn[1] : c->said, around = strlen(mark);
+    if (next < from + strlen(closing) + most || most < around) return false;
+    const size_t end = next - strlen(closing), length = end - from;
+    if (length <= most) return false;
+    mend_seam(c);
+    size_t at = from;
+    while (at < end - (most - around)) at += unit_bytes(c->text + at);
+    if (at - from < around) return false;
+    memcpy(c->text + from, mark, around);
+    remove_bytes(c, from + around, at - from - around);
+    return true;
+}
+
 /* ---- as a file ---- */
 
 /* A part of bare text as a message; one without bytes is none. */

@@ -44,6 +44,9 @@ void tool_conversation_take_back(tool_conversation *c);
 void tool_conversation_unanswer(tool_conversation *c);
 /* Forgets the oldest turns; all of them only when no answer goes on. */
 void tool_conversation_drop(tool_conversation *c, int count);
+/* Of the answer to the oldest turn, leaves at most so many bytes of its end, behind "... ". false:
+ * it isn't longer, or the text is bare; nothing has changed. */
+bool tool_conversation_cut(tool_conversation *c, size_t most);
 /* All messages that are whole; JSON is ended by a zero, too. Borrowed until the next call. */
 mnem_text tool_conversation_text(tool_conversation *c);
 /* The messages that are whole as a JSON list, a bare one's too. */
