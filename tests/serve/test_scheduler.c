@@ -49,7 +49,7 @@ static void a_full_queue_says_when_to_come_again(void **state) {
     serve_step(b); /* the first has begun */
     a->request.prompt_tokens = 200;
     assert_int_equal(mnem_scheduler_submit(b->scheduler, &a->request, &number, NULL), MNEM_BUSY);
-    assert_non_null(strstr(mnem_last_error(), "bytes of 1600"));
+    assert_non_null(strstr(mnem_last_error(), "of 1600 bytes"));
     a->request.prompt_tokens = 50;
     must(serve_submit(b, a));
     serve_run(b->scheduler, 100);
@@ -61,7 +61,7 @@ static void what_is_out_of_range_is_named(void **state) {
     serve_bench *b = *state;
     serve_open(b, 1, 0, (mnem_scheduler_options){0});
     for (int i = 0; i < 6; i++) {
-        static const char *const said[] = {"vocabulary", "likeliest",   "0 tokens",
+        static const char *const said[] = {"vocabulary", "likeliest",   "0 prompt tokens",
                                            "-1 to",      "temperature", "bias"};
         serve_ask *a = serve_request(b, 0, 1, 10, 1);
         if (i == 0) a->prompt[3] = 100000;

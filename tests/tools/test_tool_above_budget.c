@@ -97,7 +97,7 @@ static void a_run_above_its_budget_exits_with_3_and_its_text_is_kept(void **stat
     r = tool_run(NULL, args);
     if (r.code != CODE_OVER) fail_msg("exit code %d: %s", r.code, r.err);
     assert_string_equal(r.out, text);
-    assert_non_null(strstr(r.err, "the peak of this process was "));
+    assert_non_null(strstr(r.err, "the peak RSS of this process was "));
     assert_non_null(strstr(r.err, tool_bytes(bytes_of(budget()))));
 }
 
@@ -141,7 +141,7 @@ static void a_plan_of_another_run_has_no_budget_of_its_own(void **state) {
     (void)state;
     const tool_result r = RUN("plan", tool_model, "-t", "1", "--memory", budget());
     if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
-    assert_null(strstr(r.err, "the peak of"));
+    assert_null(strstr(r.err, "the peak RSS of"));
 }
 
 static void what_was_refused_is_told_once(void **state) {
@@ -159,7 +159,7 @@ static void a_run_that_failed_keeps_its_code(void **state) {
     const tool_result r = RUN("run", tool_model, "-f", at("none.txt"), "--memory", budget());
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "none.txt"));
-    assert_non_null(strstr(r.err, "the peak of this process was "));
+    assert_non_null(strstr(r.err, "the peak RSS of this process was "));
 }
 
 int main(void) {

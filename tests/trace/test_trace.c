@@ -300,7 +300,7 @@ static void names_and_places_that_cannot_be_are_refused(void **state) {
     (void)state;
     refused(NULL, MNEM_INVALID, "no path");
     refused("x.txt", MNEM_INVALID, ".pftrace or .perfetto (Perfetto); .json (Chrome's JSON)");
-    refused(".json", MNEM_INVALID, "no format");
+    refused(".json", MNEM_INVALID, "the format is chosen by the end of the name");
     refused("/nowhere/x.json", MNEM_IO, "/nowhere/x.json");
 }
 

@@ -295,7 +295,7 @@ static void set_and_show_know_other_words(void **state) {
     at = say("/set verbose", "\r\n", at);
     at = say("Hello", "stopped after 3 tokens", at);
     assert_non_null(strstr(screen, "\r\n\033[2m3 tokens at "));
-    at = say("/show parameters", "tokens          3\r\n  verbose         yes", at);
+    at = say("/show parameters", "tokens            3\r\n  verbose           yes", at);
     at = say("/set quiet", "\r\n", at);
     const size_t quiet = at;
     at = say("Hello", "stopped after 3 tokens", at);

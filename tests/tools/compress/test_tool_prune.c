@@ -260,7 +260,7 @@ static void what_was_quantized_is_warned_of(void **state) {
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
     wrong(RUN("prune", fixture, "-o", fixture, "--ffn", "25%"), 2, "overwrite an input file");
-    wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--heads", "5%"), 2, "they go by 2");
+    wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--heads", "5%"), 2, "removed in groups of 2");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--type", "Q4_1"), 2,
           "no exact zero");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--method", "sparsegpt"), 2,

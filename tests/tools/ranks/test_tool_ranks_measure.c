@@ -175,9 +175,9 @@ static void a_rank_above_its_budget_is_named(void **state) {
     const said *s = shell("export MNEM_TEST_TOUCH=%d; " MPIRUN_OF "sh touch.sh %s %s %s",
                           TOUCHED << 20, 2, TOUCH_FIRST, MNEM_COMMAND, words);
     if (s->code != 3) fail_msg("exit code %d: %s", s->code, s->err);
-    assert_non_null(strstr(s->err, "the peak of rank 1 was "));
+    assert_non_null(strstr(s->err, "the peak RSS of rank 1 was "));
     assert_null(strstr(s->err, "the peak of rank 0 was "));
-    const char *told = strstr(s->out, "{\"error\":\"the peak of rank 1 was ");
+    const char *told = strstr(s->out, "{\"error\":\"the peak RSS of rank 1 was ");
     assert_non_null(told);
     json_t *object = json_loads(told, JSON_DISABLE_EOF_CHECK, NULL);
     assert_int_equal(json_integer_value(json_object_get(object, "rank")), 1);

@@ -331,7 +331,7 @@ static int verb_quantize(const tool_args *args) {
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
-    if (o->calibration.text && test.test) tool_refusal_hold();
+    if (o->calibration.text && test.test && !w.compress.implied) tool_refusal_hold();
     if (w.out) code = tool_compress_try(&w.compress);
     c.plan_only = tool_refusal_held(); /* what the calibration needs may be more */
     if (code != TOOL_OK && !c.plan_only) return code;
