@@ -33,8 +33,7 @@ static void add_memory(const mnem_engine_plan *p, advices *all) {
     char least[TOOL_TEXT];
     if (!p->larger_bytes) return;
     advice *a = add(all, p->larger_speed);
-    snprintf(a->how, sizeof a->how, "--memory %s",
-             mnem_size_budget(p->larger_bytes + (32 << 10), least, sizeof least));
+    snprintf(a->how, sizeof a->how, "--memory %s", tool_budget_of_other(p->larger_bytes, least));
     snprintf(a->why, sizeof a->why, "%.127s", p->larger);
 }
 
@@ -135,7 +134,7 @@ void tool_advice(FILE *file, const tool_stage *stage) {
     if (!p->smaller_bytes) return;
     advice less = {.gain = p->smaller_speed};
     snprintf(less.how, sizeof less.how, "--memory %s",
-             mnem_size_budget(p->smaller_bytes + (32 << 10), least, sizeof least));
+             tool_budget_of_other(p->smaller_bytes, least));
     snprintf(less.why, sizeof less.why, "%.127s", p->smaller);
     print(file, "  less     ", &less);
 }

@@ -76,6 +76,11 @@ static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes, char least[T
     tool_failure_text("least", mnem_size_budget(needed_bytes + start_bytes(), least, TOOL_TEXT));
 }
 
+char *tool_budget_of_other(uint64_t bytes, char text[TOOL_TEXT]) {
+    enum { SPARE = 32 << 10 };
+    return mnem_size_budget(bytes + SPARE, text, TOOL_TEXT);
+}
+
 /* The list of budgets with this one in a rank's place; without a list just this one. */
 static void list_words(int32_t rank, const char *least, char text[WORDS]) {
     const char *list = tool_budget_list(), *entry = list;

@@ -170,7 +170,7 @@ static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room)
     tool_message("the budget has room for a context of %d tokens; the prompt is %zu, and %d more "
                  "may follow: --memory %s would hold them",
                  plan->context, prompt, room - (int32_t)prompt,
-                 mnem_size_budget(plan->wanted_bytes, least, sizeof least));
+                 tool_budget_of_other(plan->wanted_bytes, least));
 }
 
 static int plan(tool_stage *stage, size_t prompt, int32_t room) {

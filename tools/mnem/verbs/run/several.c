@@ -109,15 +109,12 @@ static int32_t choose(tool_several *s, int32_t most, uint64_t *all_bytes) {
     return best;
 }
 
-/* A plan of another width may differ by some pages. */
-enum { SPARE = 32 << 10 };
-
 static void say_groups(const tool_several *s, int32_t most, uint64_t all_bytes) {
     char least[TOOL_TEXT], help[TOOL_TEXT + 32] = "";
     if (s->together == most || s->stage->args->quiet) return;
     if (all_bytes)
         snprintf(help, sizeof help, "; --memory %s would hold %d",
-                 mnem_size_budget(all_bytes + SPARE, least, sizeof least), most);
+                 tool_budget_of_other(all_bytes, least), most);
     tool_message("of %d prompts %d run%s at a time in this budget%s", s->list.count, s->together,
                  s->together == 1 ? "s" : "", help);
 }
@@ -143,7 +140,7 @@ static int plan(tool_several *s, int32_t wanted, int32_t room) {
         tool_message("the budget has room for a context of %d tokens for each; up to %d are "
                      "wanted: --memory %s would hold them",
                      stage->plan.context, wanted,
-                     mnem_size_budget(stage->plan.wanted_bytes, least, sizeof least));
+                     tool_budget_of_other(stage->plan.wanted_bytes, least));
     }
     return code;
 }

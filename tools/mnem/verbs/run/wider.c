@@ -35,6 +35,6 @@ char *tool_wider_text(const tool_stage *stage, const tool_wider *wider, const ch
                  wider->context, tool_size(wider->bytes, size));
     else
         snprintf(text, TOOL_WIDER_TEXT, "%s--ctx %d --memory %s would hold more", before,
-                 wider->context, mnem_size_budget(wider->bytes, size, sizeof size));
+                 wider->context, tool_budget_of_other(wider->bytes, size));
     return text;
 }
