@@ -1,9 +1,10 @@
-/* mnem/advice.h: what to do about a plan, a run or a trace: checks over facts, as one table.
+/* mnem/advice.h: advice on a plan, a run or a trace: a table of checks that are applied to facts.
  *
- * Facts are numbers by name, each known or not; who has a plan, a line of the history or a recorded
- * workload gathers them, and what else was tried (other plans, other policies) is among them. A
- * check looks at facts only: it speaks when all that it needs is known and its condition holds, and
- * says the evidence, the command, the gain and how sure it is. What is set already isn't proposed.
+ * Facts are named numbers, each known or unknown; the owner of a plan, a line of the history or a
+ * recorded workload collects them, including results of alternatives (other plans, other policies).
+ * A check reads facts only: it applies when all facts that it needs are known and its condition
+ * holds, and then states the evidence, the command, the gain and its certainty. Options that are
+ * already set are not proposed.
  * Not here: recording (trace.h), pages of reports.
  * Threads: no state; any thread.
  *
@@ -148,44 +149,45 @@ typedef struct mnem_facts {
     double value[MNEM_FACT_COUNT];
     bool known[MNEM_FACT_COUNT];
     char verb[16];                   /* of commands; "": run */
-    char model[256];                 /* as commands name it; "": none */
-    char policy[16], policy_now[16]; /* the replay's best, and that of the facts */
-    char site[128];                  /* of what grows, or is left */
+    char model[256];                 /* its name in commands; "": none */
+    char policy[16], policy_now[16]; /* the best one in the replay; the one in use */
+    char site[128];                  /* of blocks that grow in number, or aren't freed */
 } mnem_facts;
 void mnem_facts_set(mnem_facts *facts, mnem_fact fact, double value);
 
-/* ---- gathering; each adds to what is there ---- */
+/* ---- collecting facts; each function adds to the facts ---- */
 
-/* Of a plan that was made, or refused (peak_bytes 0), with what some other options would do: makes
- * a few more plans. Statuses of memory, not of plans that don't fit. */
+/* Collects facts of a plan that was made or refused (peak_bytes 0), and of alternative options, for
+ * which it makes a few more plans. Statuses: errors of memory only, not those of plans that don't
+ * fit. */
 mnem_status mnem_facts_plan(const mnem_model *model, const mnem_engine_options *options,
                             const mnem_engine_plan *plan, mnem_facts *facts);
-/* The same of training. */
+/* Collects the same facts for training. */
 mnem_status mnem_facts_training(const mnem_train_options *options, const mnem_train_plan *plan,
                                 mnem_facts *facts);
-/* What the run did, by its own line. */
+/* Collects facts of a finished run from its line of the history. */
 void mnem_facts_history(const mnem_history_run *run, mnem_facts *facts);
-/* Of a recorded workload through a policy that is in use (NULL: the default one), and through
- * others. Statuses of mnem_replay_run. */
+/* Collects facts of a recorded workload, replayed through the policy in use (NULL: the default one)
+ * and through others. Statuses of mnem_replay_run. */
 mnem_status mnem_facts_workload(const mnem_workload *workload, const char *policy,
                                 const mnem_replay_settings *settings, mnem_facts *facts);
-/* Of a trace that a program recorded with the library (trace_read.h): what was refused, what is
- * left, how much of its workspaces operators used, what was handed to a device with and without a
- * copy. MNEM_UNSUPPORTED: another file (mnem_facts_workload). */
+/* Collects facts of a trace that a program recorded with the library (trace_read.h): refusals,
+ * blocks that were not freed, the used part of operators' workspaces, bytes handed to a device with
+ * and without a copy. MNEM_UNSUPPORTED: another kind of file (mnem_facts_workload). */
 mnem_status mnem_facts_trace(const char *path, mnem_facts *facts);
-/* Of this machine: processors, bytes that are available, huge pages; and of its profile. */
+/* Collects facts of this machine: processors, available bytes, huge pages; and of its profile. */
 void mnem_facts_machine(const mnem_machine_profile *profile, mnem_facts *facts);
 
 /* ---- checks ---- */
 
 typedef enum mnem_sure {
-    MNEM_SURE_COMPUTED, /* by the code that plans or replays: to the byte */
-    MNEM_SURE_LIKELY,   /* reckoned from what was measured */
+    MNEM_SURE_COMPUTED, /* by the planner or the replay: exact to the byte */
+    MNEM_SURE_LIKELY,   /* estimated from measurements */
     MNEM_SURE_PERHAPS,  /* worth trying */
 } mnem_sure;
 const char *mnem_sure_text(mnem_sure sure);
 
-/* Better is less, unless it is of "tokens", "hits" or "room". */
+/* A gain: less is better, except for the units "tokens", "hits" and "room". */
 typedef struct mnem_gain {
     double before, after;
     const char *unit; /* "bytes", "seconds", "tokens", "calls", ... NULL: there is no number */
@@ -194,18 +196,18 @@ typedef struct mnem_gain {
 
 enum { MNEM_ADVICE_MOST = 64, MNEM_ADVICE_FACTS = 8 };
 typedef struct mnem_advice {
-    const char *check, *condition; /* its name, and when it speaks */
+    const char *check, *condition; /* its name, and when it applies */
     bool severe;                   /* the second threshold, where there are two */
     char evidence[200], command[240];
     mnem_gain gain;
     mnem_sure sure;
 } mnem_advice;
 
-/* Every check over the facts: what is severe first, then what is surer. How many speak, at most
- * `most`. */
+/* Applies every check to the facts: severe ones come first, then those of higher certainty. Returns
+ * the number of checks that apply, at most `most`. */
 int mnem_advice_make(const mnem_facts *facts, mnem_advice *advice, int most);
 
-/* The table itself; false past the last. */
+/* Gets a row of the table of checks; false past the last. */
 typedef struct mnem_check {
     const char *name, *condition;
     mnem_fact needs[MNEM_ADVICE_FACTS];

@@ -4,12 +4,12 @@
  * sanitizers), a process under MPI (libmnem-mpi, a library of its own). Messages go from one rank
  * to another on a channel, in order, each into memory that the receiver has posted for it: a sender
  * waits until there is some (its credit), so that nothing piles up at a receiver that is slow.
- * Not here: sums. Who adds, adds in the order of the ranks, with code of its own, so that the bits
- * don't depend on who came first.
+ * Not here: sums. Callers add with code of their own, in the order of the ranks, so that the bits
+ * don't depend on the order of arrival.
  * Threads: one handle for each rank; it belongs to one thread at a time, but for mnem_comm_abort.
- * Failures: after the first one (a peer that died or aborted, a message larger than what was posted
- * for it) every call of the handle fails with the same text, MNEM_IO; all that is left to do is to
- * abort it, after which memory of requests may go, and to destroy it.
+ * Failures: after the first one (a peer that died or aborted, a message larger than the memory
+ * posted for it) every call of the handle fails with the same text, MNEM_IO; the handle can then
+ * only be aborted, after which the memory of requests may be freed, and destroyed.
  *
  *     mnem_comm_request in, out;
  *     mnem_comm_post(comm, left, 0, theirs, bytes, &in);

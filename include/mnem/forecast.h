@@ -1,15 +1,15 @@
-/* mnem/forecast.h: the time of a run before it runs: its work at the machine's roofs, times what
- * the history says of such work.
+/* mnem/forecast.h: predicts the time of a run before it starts: a roofline estimate of its work on
+ * this machine, corrected by factors learned from the history.
  *
- * Work is split into classes: what kind of operator, on which type, from which level. A class's
- * time is the larger of its multiply-adds and its bytes at the machine's rates, times a factor that
- * is learned from finished runs of this machine; a class that wasn't seen has the mean factor of
- * those that were. The band holds 95 of 100 runs: by ranks of how far off each run was from what
- * the runs before it said (conformal; Vovk, Gammerman and Shafer, 2005; of the first eight from
- * what all others say) from 19 runs on, by Student's t of the same from 8 on, and below that it is
- * the plan's time and a fifth.
- * Times are the processors' (all threads' over their number) where that is known, so that what else
- * a machine runs isn't learned; runs that wait for a disk count by the wall's clock.
+ * Work is split into classes by kind of operator, type of operand and level of memory. The time of
+ * a class is the larger of the times of its multiply-adds and its bytes at the machine's rates,
+ * times a factor that is learned from finished runs of this machine; a class without any finished
+ * run gets the mean factor of the others. The band covers 95 % of runs. From 19 runs on it uses the
+ * ranks of the errors of each run against the prediction from the runs before it (conformal; Vovk,
+ * Gammerman and Shafer, 2005; the first eight runs are predicted from all others); from 8 runs on
+ * Student's t of the same errors; with fewer runs it is the plan's time plus and minus a fifth.
+ * Times are CPU times (the sum over all threads divided by their number) where known, so that other
+ * load on the machine has no influence; runs that wait for a disk are measured in wall-clock time.
  * Threads: a forecaster belongs to one thread at a time.
  *
  *     mnem_forecaster *f;
@@ -31,12 +31,13 @@
 extern "C" {
 #endif
 
-/* ---- work; each returns how many of MNEM_HISTORY_WORKS are filled ---- */
+/* ---- work; each returns the number of filled entries of MNEM_HISTORY_WORKS ---- */
 
-/* Of so many tokens in a phase (PROMPT, TOKENS), each seeing so many positions in the mean. */
+/* The work of `tokens` tokens in a phase (PROMPT, TOKENS), each attending to `positions` positions
+ * on average. */
 int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *plan, mnem_phase phase,
                             double tokens, double positions, mnem_work *work);
-/* Of so many steps of training. */
+/* The work of `steps` steps of training. */
 int32_t mnem_work_of_steps(const mnem_train_options *options, const mnem_train_plan *plan,
                            double steps, mnem_work *work);
 
@@ -44,7 +45,7 @@ int32_t mnem_work_of_steps(const mnem_train_options *options, const mnem_train_p
 
 typedef enum mnem_forecast_band {
     MNEM_BAND_NONE,      /* nothing is known: seconds is 0 */
-    MNEM_BAND_PLAN,      /* the plan's, a fifth on both sides */
+    MNEM_BAND_PLAN,      /* the plan's time, plus and minus a fifth */
     MNEM_BAND_STUDENT,   /* 8 to 18 runs */
     MNEM_BAND_CONFORMAL, /* 19 runs or more */
 } mnem_forecast_band;
@@ -52,22 +53,23 @@ typedef enum mnem_forecast_band {
 typedef struct mnem_forecast {
     double seconds, low, high;
     mnem_forecast_band band;
-    int32_t runs; /* of this phase that it is learned from */
+    int32_t runs; /* runs of this phase that were learned from */
     double error; /* median of |measured / predicted - 1| over them, each as the band's */
 } mnem_forecast;
 
 enum { MNEM_FORECAST_RUNS = 96, MNEM_FORECAST_CLASSES = 32 }; /* the newest; the first seen */
 
 typedef struct mnem_forecaster mnem_forecaster;
-/* profile: rates of the machine (NULL or zeros: those of a plain one); machine: whose runs count.
- */
+/* profile: rates of the machine (NULL or zeros: those of a reference machine); machine: only runs
+ * of this machine are learned from. */
 mnem_status mnem_forecaster_create(const mnem_machine_profile *profile, const char *machine,
                                    mnem_forecaster **forecaster);
 void mnem_forecaster_destroy(mnem_forecaster *forecaster); /* NULL is fine */
-/* The phases of a run of this machine, oldest run first; true (a mnem_on_history). */
+/* Adds the phases of a run of this machine, oldest run first; always returns true (a
+ * mnem_on_history). */
 bool mnem_forecaster_add(void *forecaster, const mnem_history_run *run);
 void mnem_forecaster_learn(mnem_forecaster *forecaster);
-/* plan_seconds: what a plan says; 0: nothing. */
+/* plan_seconds: the time that a plan predicts; 0: none. */
 mnem_forecast mnem_forecast_make(const mnem_forecaster *forecaster, mnem_phase phase,
                                  const mnem_work *work, int32_t works, int32_t threads,
                                  double plan_seconds);

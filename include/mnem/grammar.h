@@ -1,13 +1,13 @@
-/* mnem/grammar.h: answers that follow a grammar: GBNF or a JSON schema as an automaton over bytes,
+/* mnem/grammar.h: constrained answers: GBNF or a JSON schema as an automaton over bytes, which is
  * walked along the tokens of a vocabulary.
  *
- * A match knows how far a text has come, and so which tokens may come next: a text that is made of
- * allowed ones only is a beginning of a text of the grammar, and a whole one wherever it may end.
- * Grammars come from outside: what they take while compiling and while matching is bounded, and
- * what passes a bound is a status, never a long wait.
- * Not here: what a model likes to say; a grammar takes tokens away, it doesn't make them likely.
- * Threads: a grammar and its matches belong to one thread at a time; a token set, which nothing
- * changes, may be shared by all.
+ * A match holds the state of a text in the grammar, and so the set of tokens that may come next: a
+ * text of allowed tokens only is always a prefix of a text of the grammar, and a complete text
+ * wherever it may end. Grammars are untrusted input: compiling and matching have limits of bytes
+ * and steps, and exceeding a limit returns a status instead of taking a long time.
+ * Not here: prompts. A grammar excludes tokens; it doesn't make the model prefer the format.
+ * Threads: a grammar and its matches belong to one thread at a time; a token set is constant and
+ * may be shared by all threads.
  *
  *     mnem_token_set *tokens;
  *     mnem_grammar *grammar;
@@ -37,10 +37,10 @@ extern "C" {
 /* ---- a vocabulary's tokens, ordered by their bytes ---- */
 
 typedef struct mnem_token_set mnem_token_set;
-/* Made once for a tokenizer, which must outlive it; 19 bytes a token, 36 more while it is made.
- * end: one more token that ends a text beside the tokenizer's own (a template's); -1: none. Tokens
- * that print nothing, and those of more than 255 bytes, are never allowed: what those print others
- * do, too. */
+/* Created once for a tokenizer, which must outlive it; takes 19 bytes a token, and 36 more while it
+ * is created. end: a further token that ends a text, besides those of the tokenizer (that of a
+ * template); -1: none. Tokens that print nothing, and tokens of more than 255 bytes, are never
+ * allowed: other tokens print the same bytes. */
 mnem_status mnem_token_set_create(const mnem_tokenizer *tokenizer, int32_t end,
                                   mnem_token_set **set);
 void mnem_token_set_destroy(mnem_token_set *set); /* NULL is fine */
@@ -51,14 +51,15 @@ typedef struct mnem_grammar mnem_grammar;
 
 /* Zero means default. */
 typedef struct mnem_grammar_options {
-    uint64_t bytes;       /* most that the grammar takes, and compiling it (16 MiB) */
-    uint64_t state_bytes; /* of a text's state, which grows with how deep it stands (32 KiB: about
-                             600 values of JSON inside one another); working takes 12 times that */
-    uint64_t cache_bytes; /* of masks that are kept for states that come again (256 KiB) */
-    uint64_t steps;       /* most of one call, so that a grammar of many meanings can't hold up a
-                             server (100 million, about a second) */
-    /* [mark_count] control tokens that may stand where the grammar has their texts ("[TOOL_CALLS]"
-     * as models write it); all others stand nowhere. Borrowed until the grammar is destroyed. */
+    uint64_t bytes;       /* limit for the grammar, and for compiling it (16 MiB) */
+    uint64_t state_bytes; /* limit for the state of a text, which grows with its nesting depth (32
+                             KiB: about 600 nested JSON values); matching takes 12 times that */
+    uint64_t cache_bytes; /* of the cache of masks, by state (256 KiB) */
+    uint64_t steps;       /* limit of steps of one call, so that a highly ambiguous grammar can't
+                             block a server (100 million, about a second) */
+    /* [mark_count] control tokens that are allowed where the grammar has their texts
+     * ("[TOOL_CALLS]" as models write it); all other control tokens are never allowed. Borrowed
+     * until the grammar is destroyed. */
     const int32_t *marks;
     uint32_t mark_count;
 } mnem_grammar_options;
@@ -119,12 +120,12 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,
                                        mnem_grammar **grammar);
-/* The same of GBNF in which names without a rule stand for schemas: a call of a tool, say, whose
- * frame is a text and whose arguments have a schema. part.name is what a failure of its schema
- * begins with. A schema that names members but no type is an object there. part.raw_end: NULL, or a
- * mark of up to 32 bytes without quotes and backslashes: then the part is the schema's strings as
- * they are, without quotes and escapes, but for those that contain the mark or U+0000; what else
- * the schema admits is left out. */
+/* Compiles GBNF in which names without a rule stand for schemas, such as a call of a tool whose
+ * frame is a text and whose arguments have a schema. An error in a schema begins with part.name. A
+ * schema that names members but no type describes an object here. part.raw_end: NULL, or a mark of
+ * up to 32 bytes without quotes and backslashes: then the part is a string of the schema, written
+ * without quotes and escapes; strings that contain the mark or U+0000, and all other values of the
+ * schema, are excluded. */
 enum { MNEM_GRAMMAR_PARTS_MAX = 1024 };
 typedef struct mnem_grammar_part {
     const char *name, *json;
@@ -134,53 +135,54 @@ typedef struct mnem_grammar_part {
 mnem_status mnem_grammar_create_with(const mnem_token_set *tokens, const char *text, size_t length,
                                      const mnem_grammar_part *parts, uint32_t count,
                                      const mnem_grammar_options *options, mnem_grammar **grammar);
-/* After its matches. NULL is fine. */
+/* Destroys the grammar; destroy its matches before. NULL is fine. */
 void mnem_grammar_destroy(mnem_grammar *grammar);
 
 typedef struct mnem_grammar_info {
     uint32_t rules, states; /* after compiling */
-    uint64_t bytes;         /* of all that the grammar holds, work and cache included */
-    uint64_t masks;         /* that were asked for so far */
-    uint64_t masks_cached;  /* of those: found in the cache */
+    uint64_t bytes;         /* held by the grammar, working memory and cache included */
+    uint64_t masks;         /* requested so far */
+    uint64_t masks_cached;  /* of these, found in the cache */
 } mnem_grammar_info;
 void mnem_grammar_info_get(const mnem_grammar *grammar, mnem_grammar_info *info);
 
-/* ---- how far a text has come ---- */
+/* ---- the state of a text ---- */
 
 typedef struct mnem_match mnem_match;
-/* At the beginning of a text. state_bytes are taken here, nothing later. */
+/* Creates a match at the beginning of a text. state_bytes are allocated here, nothing later. */
 mnem_status mnem_match_create(mnem_grammar *grammar, mnem_match **match);
 void mnem_match_destroy(mnem_match *match); /* NULL is fine */
 void mnem_match_reset(mnem_match *match);   /* to the beginning */
-/* to stands where from does; both are of one grammar. */
+/* Copies the state of from to to; both must be of one grammar. */
 void mnem_match_copy(mnem_match *to, const mnem_match *from);
 
-/* The functions below allocate nothing, and leave the match as it was unless they say otherwise.
- * MNEM_OVER_BUDGET: a bound of options (state_bytes or steps). */
+/* The functions below allocate nothing, and leave the match unchanged unless stated otherwise.
+ * MNEM_OVER_BUDGET: a limit of options (state_bytes or steps). */
 
-/* Whether the token may come next: one that ends a text where the text may end, another where its
- * bytes go on as the grammar wants. */
+/* Whether the token may come next: a token that ends a text, if the text may end here; any other,
+ * if its bytes continue the text as the grammar requires. */
 mnem_status mnem_match_allows(mnem_match *match, int32_t id, bool *allowed);
-/* Goes on by a token that is allowed; MNEM_INVALID otherwise. An end token changes nothing. */
+/* Advances the match by an allowed token; MNEM_INVALID for any other. A token that ends a text
+ * changes nothing. */
 mnem_status mnem_match_accept(mnem_match *match, int32_t id);
-/* Goes on by the longest part of n bytes that fits; *fits says how many did. */
+/* Advances the match by the longest prefix of the n bytes that fits; *fits is its length. */
 mnem_status mnem_match_accept_text(mnem_match *match, const char *bytes, size_t n, size_t *fits);
-/* A bit for every token that is allowed, bit id % 64 of word id / 64; borrowed until the next call
- * with the grammar. Costs a walk along the tokens: mostly 0.01 to 0.3 ms for 150,000. */
+/* Sets *bits to a bit for every allowed token: bit id % 64 of word id / 64; borrowed until the next
+ * call with the grammar. Walks along all tokens: usually 0.01 to 0.3 ms for 150,000. */
 mnem_status mnem_match_mask(mnem_match *match, const uint64_t **bits);
-/* Whether the text so far is a whole one of the grammar. */
+/* Whether the text so far is a complete text of the grammar. */
 bool mnem_match_may_end(const mnem_match *match);
-/* Whether it is, and nothing can follow. */
+/* Whether the text so far is complete, and no token can follow. */
 bool mnem_match_is_done(const mnem_match *match);
 
-/* Chooses a token that is allowed, and doesn't accept it. First the sampler chooses as if there
- * were no grammar; only where that is refused it chooses again, among all tokens that are allowed
- * (its cuts then see only those). So what is refused has probability 0. Where the sampler cuts
- * nothing off (top-k 0, top-p 1, min-p 0), and where it is greedy, the distribution is that of a
- * mask before the softmax, exactly. Otherwise what the cuts leave and the grammar allows keeps its
- * probability of without a grammar, and the rest is shared out by the second choice.
- * *id -1, with MNEM_OK: the text is whole, and no token can follow.
- * MNEM_UNSUPPORTED: the vocabulary has no token that the grammar wants here. */
+/* Chooses an allowed token, without accepting it. First the sampler chooses as if there were no
+ * grammar; only if that token is not allowed, it chooses again among all allowed tokens (its
+ * filters then see only these). So tokens that are not allowed have probability 0. If the sampler
+ * filters nothing (top-k 0, top-p 1, min-p 0), or is greedy, the distribution is exactly that of a
+ * mask before the softmax. Otherwise the tokens that pass the filters and are allowed keep their
+ * probability of sampling without a grammar, and the second choice distributes the rest. *id -1,
+ * with MNEM_OK: the text is complete, and no token can follow. MNEM_UNSUPPORTED: the vocabulary has
+ * no token that the grammar requires here. */
 mnem_status mnem_match_choose(mnem_match *match, mnem_sampler *sampler, const float *logits,
                               int32_t *id);
 

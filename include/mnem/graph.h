@@ -1,9 +1,10 @@
 /* mnem/graph.h: tensors and operators as a program over one block of bytes.
  *
- * Build once for the largest number of tokens, compile (lifetimes become offsets, every operator is
- * prepared), run with any number up to it. Matrices come by handle while it runs, so the program
- * doesn't know whether they are resident or streamed. A run allocates nothing.
- * Not here: which operators make a model, where the bytes come from.
+ * Build it once for the largest number of tokens, compile it (lifetimes become offsets, every
+ * operator is prepared), run it with any number of tokens up to that. Matrices are obtained by
+ * handle during a run, so the program is independent of whether they are resident or streamed. A
+ * run allocates nothing.
+ * Not here: the operators of a model, the source of the bytes.
  * Threads: a compiled graph is constant; runs over different blocks may share it.
  *
  *     mnem_graph *g;
@@ -36,23 +37,23 @@ typedef struct mnem_graph_options {
 
 /* One heap allocation of mnem_graph_host_bytes, tag "graph". */
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph);
-/* Forgets what was added, compiled or not; memory and options stay: as just created. */
+/* Removes all tensors and nodes, compiled or not; memory and options stay, as after creation. */
 void mnem_graph_reset(mnem_graph *graph);
 void mnem_graph_destroy(mnem_graph *graph); /* NULL is fine */
 uint64_t mnem_graph_host_bytes(const mnem_graph_options *options);
 
-/* ---- building: ids from 1, 0 is "none". The first error is kept, and told by compile. ---- */
+/* ---- building: ids from 1, 0 is "none". mnem_graph_compile reports the first error. ---- */
 
 /* A tensor placed by the graph. shape[0] is the largest number of tokens. */
 int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc);
 /* Bytes at external[slot] + offset of the run; the graph never places them. */
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset);
-/* The same bytes as another tensor, under another descriptor; desc->offset counts from where that
- * one begins. */
+/* A view of the bytes of another tensor, under another descriptor; desc->offset is relative to the
+ * start of that tensor. */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 
-/* What a tensor is called when the graph is shown: name (borrowed while the graph lives) and a
+/* The name of a tensor when the graph is printed: name (borrowed while the graph exists) and a
  * number (-1: none). */
 void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number);
 

@@ -1,11 +1,12 @@
-/* mnem/imatrix.h: how much a text uses each column of a model's matrices, and files of that.
+/* mnem/imatrix.h: importance matrices: how strongly a text uses each column of a model's matrices.
  *
- * Rounding a weight moves an output by that much times the input that it meets. So the error of a
- * column weighs as much as the mean square of its input, which is what is counted here: for each
- * matrix the sum of the squares, column by column, and of how many rows. mnem_quantize_options
- * takes one. Files are those of llama.cpp ("importance matrix"), which both write and read.
+ * An error of a weight changes an output by the error times the input of its column. So the error
+ * of a column is weighted by the mean square of its input. An importance matrix holds, for each
+ * matrix, the sum of the squares of each column's inputs, and the number of rows.
+ * mnem_quantize_options accepts one. The file format is that of llama.cpp ("importance matrix");
+ * both programs read and write it.
  * Not here: running the model over the text.
- * Threads: several may read one at a time that nobody adds to.
+ * Threads: several threads may read one while no thread adds to it.
  *
  *     mnem_imatrix *imatrix;
  *     mnem_imatrix_create(&imatrix);
@@ -36,11 +37,12 @@ typedef struct mnem_imatrix_entry {
 
 typedef struct mnem_imatrix_info {
     int64_t entries;
-    uint32_t texts;              /* names of what was run over, see mnem_imatrix_text */
+    uint32_t texts;              /* number of texts that were run, see mnem_imatrix_text */
     uint32_t chunks, chunk_size; /* what the rows came from; 0: not known */
 } mnem_imatrix_info;
 
-/* An empty one. MNEM_NO_MEMORY, MNEM_OVER_BUDGET; those of every function that adds. */
+/* Creates an empty importance matrix. MNEM_NO_MEMORY, MNEM_OVER_BUDGET; also statuses of every
+ * function that adds. */
 mnem_status mnem_imatrix_create(mnem_imatrix **imatrix);
 /* Reads a file: GGUF, or what llama.cpp wrote before that (.dat). MNEM_IO; MNEM_BAD_FILE names the
  * file, the tensor and the number: one that is negative or not finite, sums without counts. */

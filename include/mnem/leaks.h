@@ -1,5 +1,5 @@
-/* mnem/leaks.h: whose memory of the C heap is still live: every malloc of a program, with the calls
- * that asked for it, its age, and marks between which blocks are told apart.
+/* mnem/leaks.h: live memory of the C heap by owner: every malloc of a program, with its call stack
+ * and its age, and marks that distinguish blocks allocated before and after.
  *
  * Behind these functions is libmnem-track.so, not libmnem: link with -Wl,--no-as-needed
  * -lmnem-track, or start the program with LD_PRELOAD=libmnem-track.so; in a program that has

@@ -1,7 +1,8 @@
 /* mnem/ledger.h: the ledger (budgets and accounts), and memory that is charged to it.
  *
- * A ledger is one budget and its accounts; an account is one kind and tag. A charge over a hard
- * limit is refused with MNEM_OVER_BUDGET and a text that says the bytes; nothing is taken then.
+ * A ledger is one budget and its accounts; an account is one kind and tag. A charge that exceeds a
+ * hard limit is refused with MNEM_OVER_BUDGET and a text that states the bytes; nothing is charged
+ * then.
  * Threads: everything here may be called from any thread, except create and destroy.
  *
  *     mnem_ledger *ledger;
@@ -46,17 +47,18 @@ typedef struct mnem_ledger mnem_ledger;
 typedef struct mnem_ledger_options {
     uint64_t budget_bytes; /* the hard limit over all accounts (default: none; see
                               mnem_ledger_create_process for its own) */
-    /* Room beyond the budget, until mnem_ledger_hold, for what comes before a plan: up to 64 MiB,
-     * at most half of what the machine has. So the plan, which keeps to the budget, can say what
-     * would be enough. Where no budget is given none is needed. */
+    /* Allows bytes beyond the budget until mnem_ledger_hold, for what is allocated before a plan:
+     * up to 64 MiB, at most half of the machine's memory. So the plan, which keeps to the budget,
+     * can state what would be enough. Not needed without a given budget. */
     bool preparing;
-    /* Of what a process has when mnem_ledger_create_process charges it, so much is another
-     * library's, measured by the caller: its own line of kind runtime (default: none). */
+    /* Bytes of another library, measured by the caller: of the bytes that
+     * mnem_ledger_create_process charges, they get a line of their own, of kind runtime (default:
+     * none). */
     uint64_t other_bytes;
     const char *other_tag; /* static storage */
     double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
-    /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
-     * release. Not called for bytes placed by a plan (mnem_ledger_alloc,
+    /* Called before a charge that exceeds the soft limit, with the bytes beyond the limit; it may
+     * release bytes. Not called for bytes placed by a plan (mnem_ledger_alloc,
      * mnem_ledger_charge_planned). No lock is held. */
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
@@ -64,19 +66,20 @@ typedef struct mnem_ledger_options {
 
 /* MNEM_INVALID for a soft_fraction below 0 or above 1; MNEM_NO_MEMORY. */
 mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger **ledger);
-/* A ledger for the whole process: settles it (mnem_process_settle), charges what is resident to
- * kind runtime, tag "code and libraries", but for the library's live heap, and watches the heap. A
- * budget of 0 here is 85 % of what the process has and could still take. MNEM_OVER_BUDGET when the
- * process took more than the budget already. Call it first, with no other thread running. */
+/* Creates a ledger for the whole process: settles the process (mnem_process_settle), charges its
+ * resident bytes to kind runtime, tag "code and libraries", without the library's live heap, and
+ * watches the heap. A budget of 0 here means 85 % of the memory that the process has and could
+ * still take. MNEM_OVER_BUDGET when the process already takes more than the budget. Call it first,
+ * with no other thread running. */
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
-/* Ends the preparing: from now on the budget is the limit. MNEM_OVER_BUDGET when more is live.
- * Creating an engine or a trainer calls it. */
+/* Ends the preparation: from now on the budget is the limit. MNEM_OVER_BUDGET when more bytes are
+ * live. Creating an engine or a trainer calls this function. */
 mnem_status mnem_ledger_hold(mnem_ledger *ledger);
-/* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. What
- * the heap and the process were charged for goes with the ledger. NULL is fine. */
+/* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. Charges
+ * for the heap and the process end with the ledger. NULL is fine. */
 mnem_status mnem_ledger_destroy(mnem_ledger *ledger);
 
-/* Raises or lowers the hard limit of all (MNEM_OVER_BUDGET when more is live already). */
+/* Sets the hard limit over all accounts (MNEM_OVER_BUDGET when more bytes are already live). */
 mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes); /* 0: none */
 /* A hard limit for one kind and tag (tag NULL: all of the kind); 0 removes it. */
 mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
@@ -90,15 +93,16 @@ mnem_status mnem_ledger_charge_planned(mnem_ledger *ledger, mnem_kind kind, cons
                                        uint64_t bytes);
 void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes);
 
-/* Charges what mnem_device_alloc_bytes says, then takes the block. Undoes the charge on failure. */
+/* Charges the bytes that mnem_device_alloc_bytes returns, then allocates the block. Reverts the
+ * charge on failure. */
 mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block);
 void mnem_ledger_free(mnem_ledger *ledger, mnem_kind kind, const char *tag, mnem_block *block);
 
-/* Every heap allocation of the library is charged to kind host, by its heap tag, until the ledger
- * is destroyed or another takes over. What is live already is charged at once: no other thread may
- * use the library meanwhile. */
+/* Charges every heap allocation of the library to kind host, by its heap tag, until the ledger is
+ * destroyed or another replaces it. Allocations that are already live are charged at once: no other
+ * thread may use the library meanwhile. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger);
 
 typedef struct mnem_account_info {
@@ -117,7 +121,7 @@ typedef struct mnem_plan_line {
 
 typedef struct mnem_ledger_info {
     uint64_t budget_bytes, soft_bytes; /* 0: none */
-    uint64_t bytes_live, bytes_peak;   /* of the sum, not the sum of the peaks */
+    uint64_t bytes_live, bytes_peak;   /* peak of the sum, not the sum of the peaks */
     uint64_t refusals;
     uint64_t bytes_refused; /* of the last refusal */
     unsigned accounts;

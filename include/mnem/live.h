@@ -1,4 +1,4 @@
-/* mnem/live.h: what is live in a pool, whose it is, since when; and what was done wrong with it.
+/* mnem/live.h: live blocks of a pool by owner and age, and misuse that a pool detected.
  *
  * A group is live blocks that have a tag, or a tag and a call site, in common. These are the rows
  * of the leak list, of the difference to a mark, of the top consumers, and of a refusal's report;

@@ -1,7 +1,7 @@
-/* mnem/op_query.h: what an operator will do, before it runs: what it costs, which inputs it may
- * write over, whether the arguments of a run are right.
+/* mnem/op_query.h: queries about an operator before it runs: its cost, the inputs that it may
+ * overwrite, and whether the arguments of a run are valid.
  *
- * Not here: what is wrong with a descriptor, which prepare says (ops.h).
+ * Not here: checks of descriptors, which mnem_op_prepare makes (ops.h).
  * Threads: no state; any thread.
  *
  *     if (mnem_op_in_place(&d) & 1) y = x;           // out may be in[0]
@@ -24,7 +24,7 @@ extern "C" {
  * outputs and inputs never overlap. 0 for a descriptor that prepare refuses. */
 uint32_t mnem_op_in_place(const mnem_op_desc *desc);
 
-/* What one run does at most. */
+/* The cost of one run, at most. */
 typedef struct mnem_op_cost {
     uint64_t multiply_adds; /* of products, convolutions and attention; of other operators 0 */
     uint64_t bytes_read;    /* each element of the operands once, where strides of 0 repeat it, too;

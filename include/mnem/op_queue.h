@@ -1,5 +1,5 @@
-/* mnem/op_queue.h: operators that run in order behind the caller's back, and prepared ones that are
- * found again.
+/* mnem/op_queue.h: queues that run operators asynchronously and in order, and a cache of prepared
+ * operators.
  *
  * A queue is a stream of the host (device.h) whose runs are a team's: events are those of streams.
  * Threads: a queue and a cache belong to one thread at a time.

@@ -1,10 +1,11 @@
-/* mnem/ops.h: operators in two phases, for inference and training.
+/* mnem/ops.h: operators for inference and training, in two phases: prepare and run.
  *
- * prepare takes descriptors with the largest shapes, finds every error and says the workspace; run
- * takes the actual number of tokens and the pointers, allocates nothing and cannot fail. All memory
- * is the caller's. run is called by every member of a team at once (SPMD, base.h); a lone caller
- * passes {NULL, 0, 1}. Results don't depend on the team's size, on how many tokens run together,
- * nor on how weights are cut into row ranges: the shapes fix each output's order of additions.
+ * mnem_op_prepare takes a descriptor with the largest shapes, reports every error and computes the
+ * size of the workspace; mnem_op_run takes the actual number of tokens and the pointers, allocates
+ * nothing and cannot fail. The caller owns all memory. Every member of a team calls run at once
+ * (SPMD, base.h); a single-threaded caller passes {NULL, 0, 1}. Results don't depend on the team's
+ * size, on how many tokens run together, or on how weights are split into row ranges: the shapes
+ * determine the order of additions of each output.
  * Threads: a prepared operator is constant; any number of runs may share it.
  *
  *     mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .workers = 2, .epsilon = 1e-5f};
@@ -14,8 +15,8 @@
  *     mnem_op_prepare(&d, &op);                       // op.workspace_bytes
  *     mnem_op_run(&op, &(mnem_op_args){.tokens = 3, .in = {x, w}, .out = y}, &worker);
  *
- * What an operator costs, which inputs it may write over, whether arguments are right: op_query.h.
- * Runs in order behind the caller's back, prepared operators that are found again: op_queue.h.
+ * Costs of operators, inputs that may be overwritten, checks of arguments: op_query.h. Asynchronous
+ * queues of operators, a cache of prepared operators: op_queue.h.
  */
 #ifndef MNEM_OPS_H
 #define MNEM_OPS_H
@@ -36,17 +37,17 @@ typedef struct mnem_kv_layout {
     int32_t kv_heads, head_dim;
     int32_t page_tokens; /* a multiple of 16 */
 } mnem_kv_layout;
-/* Bytes of one page of one layer (a multiple of 64); 0 when the layout is wrong. */
+/* Bytes of one page of one layer (a multiple of 64); 0 when the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
 
-/* A page of a layer that convolves keeps its last length - 1 columns of width f32 instead
- * (short_conv.c); their bytes (a multiple of 64), or 0 when the numbers are wrong. */
+/* A page of a layer with a short convolution holds its last length - 1 columns of width f32 instead
+ * (short_conv.c); returns its bytes (a multiple of 64), or 0 when the arguments are invalid. */
 enum { MNEM_CONV_LENGTH_MAX = 16 };
 uint64_t mnem_conv_page_bytes(int64_t width, int32_t length);
 
-/* Where one sequence's pages of one layer are: page i of the sequence is at
- * base + table[i] * page_stride. Its tokens in this run are rows [first_row, first_row + rows) of
- * the inputs, at positions first_position onwards. */
+/* The pages of one sequence for one layer: page i of the sequence is at base + table[i] *
+ * page_stride. Its tokens in this run are rows [first_row, first_row + rows) of the inputs, at
+ * positions from first_position on. */
 typedef struct mnem_kv_sequence {
     uint8_t *base;
     uint64_t page_stride;
@@ -61,15 +62,16 @@ typedef struct mnem_kv_sequence {
  * X(NAME, text):
  * EMBED       in[0] weight [vocab, n] (any weight type, ROW or PACKED), args.ids -> out [T, n] f32
  * RMS_NORM    in[0] [T, n] or [T, heads, n] f32, in[1] weight [n] f32 -> out like in[0] (may be
- *             in[0] itself, or A8 [T, n]: quantized on the way)
+ *             in[0] itself), or A8 [T, n]: then the result is quantized
  * QUANTIZE    in[0] [T, n] f32 -> out [T, n] A8
  * MATMUL      in[0] [T, k] of mnem_matmul_input(weight type), or f32 (then quantized in the
  *             workspace), in[1] weight PACKED [rows, k] (4 bits with scales and zeros of others:
  *             mnem_pack_int4) or SPARSE (2:4), in[2] bias [rows] f32 (dims 0: none)
- *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
- *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
- *             row_begin's group. in[0] [T, heads, k] f32, out [T, heads, rows / heads]: each head
- *             has rows of its own, a multiple of 16. in[3] isn't read (graph.h: a tap)
+ *             -> out [T, rows] f32; with desc.accumulate it is added to out. args.row_begin,
+ *             row_end: the rows that this call computes (begin a multiple of 16, end too or =
+ *             rows); args.in[1] points to row_begin's group. With in[0] [T, heads, k] f32 and out
+ *             [T, heads, rows / heads] each head has rows of its own, a multiple of 16. in[3] isn't
+ *             read (graph.h: a tap)
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -77,25 +79,27 @@ typedef struct mnem_kv_sequence {
  *             16 positions; the rest of a block is zeroed. ATTENTION reads such blocks only
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
- *             With desc.window a row sees that many positions, its own the last; with
+ *             With desc.window a row attends to that many positions, the last of them its own; with
  *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
- *             row sees all of its sequence, up to the last row of this run. in[1] sinks [heads] f32
- *             (dims 0: none): a score beside the others whose value is zero
+ *             row attends to its whole sequence, up to the last row of this run. in[1] sinks
+ *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
- * ADD         in[0], in[1] [T, n] f32 -> out (may be either); see below, too
+ * ADD         in[0], in[1] [T, n] f32 -> out (may be either input); see also below
  * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32 (2 to 16),
  *             pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times the
- *             convolution of b x of the last length positions, of which those before this run come
- *             from the pages, zeros before position 0; then the pages have this run's
+ *             convolution of b x over the last length positions. Positions before this run come
+ *             from the pages, those before position 0 are zeros; then this run's are written to
+ *             the pages
  *
- * For training. "real" is F32, BF16 or F16, mixed at will (sums in f32), or F64 for all
- * operands (for finite differences). Gradients of weights and biases are F32 (F64) and are
- * always added to; desc.accumulate says whether other outputs are. dims 0: that output isn't
- * wanted. Rows may have gaps; [T, heads, n] where said. EMBED, RMS_NORM, ROPE, SILU_MUL and ADD
- * take real operands too; then ROPE's table is F32 (F64). Elementwise ones: gaps in rows, too.
+ * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for
+ * finite differences). Gradients of weights and biases are F32 (F64) and are always accumulated;
+ * desc.accumulate tells whether other outputs are. An output with dims 0 isn't computed. Rows may
+ * have gaps between them; operands are [T, heads, n] where stated. EMBED, RMS_NORM, ROPE, SILU_MUL
+ * and ADD take real operands too; then ROPE's table is F32 (F64). Elementwise operators also allow
+ * gaps within rows.
  * LINEAR      in[0] x [T, k] real, in[1] weight ROW [rows, k] (real, or any weight type), in[2]
  *             bias [rows] (dims 0: none) -> out [T, rows]
  * LINEAR_GRAD_INPUT  in[0] dy [T, rows], in[1] weight ROW [rows, k] -> out dx [T, k]
@@ -105,13 +109,13 @@ typedef struct mnem_kv_sequence {
  *             in[0] x [T, n], in[1] weight ROW [vocab, n], args.targets [T] (-1: not counted)
  *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
  *             n]: gradients of args.gradient_scale * the sum of losses; dx honours
- *             desc.accumulate, losses never do. The workspace is bounded whatever vocab is
- *             (linear_loss.c). Words whose logits of 256 tokens don't fit desc.keep_bytes
- *             (up to 8192 words always do) are computed twice: a third more products, the
- *             same bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab, n2] the loss
- *             is (1 - a) of that and a T^2 of the divergence of softmax(logits / T) from the
- *             teacher's, a = desc.teach_weight, T = desc.teach_temperature
- *             (without in[2]: (1 - a) of cross-entropy)
+ *             desc.accumulate, losses never do. The size of the workspace is bounded for
+ *             any vocab (linear_loss.c). Logits are computed twice for words whose logits of 256
+ *             tokens don't fit desc.keep_bytes (up to 8192 words always fit): a third more
+ *             products, the same bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab,
+ *             n2] the loss is (1 - a) times the cross-entropy plus a T^2 times the divergence of
+ *             softmax(logits / T) from the teacher's, a = desc.teach_weight,
+ *             T = desc.teach_temperature (without in[2]: (1 - a) times the cross-entropy)
  * STATE_LOSS  in[0] x, in[1] a teacher's [T, n] real, args.targets [T] (-1: not counted) -> out
  *             [T] F32 (F64) desc.scale times |x - in[1]|^2 over |in[1]|^2 + n desc.epsilon
  * STATE_LOSS_GRAD  the same -> out dx [T, n] of args.gradient_scale * the sum of those
@@ -129,23 +133,25 @@ typedef struct mnem_kv_sequence {
  *             [vocab, n], each row added to in the order of the tokens; with desc.by_token out
  *             has a row for each of these instead
  * DROPOUT     in[0] [T, n] -> out (may be in[0]): each element is zeroed with probability
- *             desc.dropout, by a number that args.seed, desc.stream, the row's absolute number
- *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
- *             Its own gradient. NaN and infinity aren't hidden: they are multiplied by 0
- * SCALE       in[0] [T, n] -> out (may be in[0]): times desc.scale. Its own gradient
+ *             desc.dropout, by a random number that depends on args.seed, desc.stream, the row's
+ *             absolute number (args.row_base + row) and the column; the others are divided by
+ *             1 - dropout. The operator is its own gradient. NaN and infinity are multiplied by 0,
+ *             so they remain visible as NaN
+ * SCALE       in[0] [T, n] -> out (may be in[0]): times desc.scale. It is its own gradient
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
- *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never added to),
- *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
- *             whole matrix of scores. What later tokens hold, even NaN, doesn't matter
+ *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never accumulated),
+ *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Computed in tiles,
+ *             without the whole matrix of scores. Later tokens have no influence, even if NaN
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
- *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to)
+ *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are accumulated)
  *
  * Mixtures of experts (Shazeer et al. 2017), N experts of which a token uses k = desc.route.used:
  * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
- *             -> out [T, 2 k] f32: numbers of the k best experts (of equal ones the first),
+ *             -> out [T, 2 k] f32: numbers of the k best experts (the first of equal ones),
  *             ascending, then their weights in this order
- *             With desc.route.groups the experts are as many ranges of equal size, of which those
- *             count whose two best have the largest sums (groups_by_best: whose best is largest)
+ *             With desc.route.groups the experts form that many groups of equal size, and only the
+ *             groups_used groups are considered whose two best scores have the largest sums
+ *             (groups_by_best: whose best score is largest)
  * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
  *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
  *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
@@ -153,20 +159,20 @@ typedef struct mnem_kv_sequence {
  *             their numbers. desc.core: SILU_MUL, GELU_MUL or SWIGLU_MUL; ff and n_out are
  *             multiples of 16. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
  *             each once for all its tokens
- *             desc.apart: in[1] to in[3] and in[5] have the experts from number desc.axis on only,
- *             which args.experts counts from 0, and out is [T, used * n_out]: what down gives, a
- *             token's experts beside each other, where they are there; the rest isn't written
- * EXPERTS_SUM in[0] [T, used * n] f32 as EXPERTS makes it apart, whole, in[1] ROUTE's out -> out
- *             [T, n] f32: what EXPERTS gives, to the bit
+ *             With desc.apart in[1] to in[3] and in[5] hold only the experts from number desc.axis
+ *             on, which args.experts counts from 0, and out is [T, used * n_out]: the results of
+ *             down, side by side for a token's experts; those of absent experts aren't written
+ * EXPERTS_SUM in[0] [T, used * n] f32, the complete output of EXPERTS apart, in[1] ROUTE's out ->
+ *             out [T, n] f32: bit-identical to EXPERTS
  * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
  *             g = min(gate, 7), u = up within -7 to 7
  * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
  *             row times the sigmoid of in[1]'s row times the weight
  *
- * For everyone: 1 to 4 dimensions, any strides that are multiples of the element, none negative
+ * Generic ones: 1 to 4 dimensions, any strides that are multiples of the element, none negative
  * (refused), those of inputs also 0; elements of out don't overlap. A transposed operand is one
- * whose strides are exchanged (mnem_tensor_permute); a new axis has shape 1. What a kernel needs
- * beside each other it copies to the workspace or the stack. "real" as above, F64 for all operands
+ * whose strides are exchanged (mnem_tensor_permute); a new axis has shape 1. A kernel that needs
+ * contiguous data copies it to the workspace or the stack. "real" as above, F64 for all operands
  * or for none. T is out's first dimension (REDUCE: of in[0]; CONCAT on axis 0: isn't read).
  * ADD         in[0] + desc.alpha * in[1] -> out, real. Inputs are broadcast as in NumPy: the last
  *             dimensions are those of out or 1. The product is rounded, then the sum
@@ -175,15 +181,16 @@ typedef struct mnem_kv_sequence {
  *             order of k; dimensions before the last two are broadcast. desc.accumulate adds to out
  * REDUCE      in[0] -> out [the same, 1 where bit d of desc.axes is set], real: desc.reduce. Sums
  *             are f64, rounded once; a NaN makes max and min NaN
- * CONCAT      in[0], in[1], ... (up to 7, the first absent one ends) -> out, beside each other on
- *             desc.axis; any type of single elements, one for all
- * GATHER      in[0] [T, k] -> columns [desc.axis, desc.axis + k) of out [T, n], F32 or A8 (of
- *             which the columns are whole blocks of 32), may be there already. The others are other
- *             programs': a graph's run gets them (graph.h). With in[1], ROUTE's out: rows of
- *             EXPERTS apart, in their place (out is in[0]); others have those of other experts
- * CAST        in[0] -> out of its shape, from and to F32, F16, BF16, F64, I8, I16, I32, I64. To
- *             nearest even; to integers towards 0. What doesn't fit becomes the nearest number that
- *             does (of floats: infinity), NaN the integer 0
+ * CONCAT      in[0], in[1], ... (up to 7, the list ends at the first absent one) -> out,
+ *             concatenated on desc.axis; any type of single elements, the same for all
+ * GATHER      in[0] [T, k] -> columns [desc.axis, desc.axis + k) of out [T, n], F32 or A8 (then
+ *             the columns are whole blocks of 32); in[0] may already be in its place in out. Other
+ *             programs have the other columns: a graph's run receives them (graph.h). With in[1],
+ *             ROUTE's out: rows of EXPERTS apart, in place (out is in[0]); other programs have
+ *             those of other experts
+ * CAST        in[0] -> out of its shape, from and to F32, F16, BF16, F64, I8, I16, I32, I64. Rounds
+ *             to nearest even; to integers towards 0. A value out of range becomes the nearest
+ *             number of the type (floats: infinity); NaN becomes the integer 0
  * COPY        in[0] -> out of its shape and type, any type of single elements. A transposition is a
  *             COPY of an operand with exchanged strides */
 #define MNEM_OP_LIST(X)                                                                            \
@@ -239,7 +246,7 @@ typedef enum mnem_op_kind {
 } mnem_op_kind;
 const char *mnem_op_text(mnem_op_kind kind);
 
-/* Where operands lie and kernels run. X(NAME, text). Today all kernels are the host's. */
+/* Where operands are stored and kernels run. X(NAME, text). All kernels run on the host so far. */
 #define MNEM_OP_DEVICE_LIST(X)                                                                     \
     X(HOST, "host")                                                                                \
     X(CUDA, "cuda")                                                                                \
@@ -253,28 +260,28 @@ typedef enum mnem_op_device {
 } mnem_op_device;
 
 typedef struct mnem_rope {
-    int32_t dims;    /* how many of a head's elements turn; even */
+    int32_t dims;    /* number of a head's elements that are rotated; even */
     bool neox;       /* pairs (i, i + dims/2); otherwise neighbours (2i, 2i + 1) */
     float base;      /* 10000 */
     float scale;     /* position multiplier of linear scaling and YaRN: 1/factor; 0: 1 */
     float yarn_ext;  /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
     float yarn_attn; /* magnitude factor, before YaRN's 1 + 0.1 ln(1/scale); 0: 1 */
     float yarn_beta_fast, yarn_beta_slow; /* 32, 1 */
-    bool yarn_unrounded;      /* the mix begins and ends between pairs, not at whole ones */
+    bool yarn_unrounded;      /* the limits of the mix aren't rounded to whole pairs of elements */
     int32_t original_context; /* YaRN: context before scaling */
 } mnem_rope;
 
-/* How ROUTE chooses, and what of a score becomes a weight. */
+/* How ROUTE chooses experts, and how it computes their weights from the scores. */
 typedef struct mnem_route {
     int32_t used;                /* experts of a token */
-    bool sigmoid;                /* of each score; else softmax over all of a token */
+    bool sigmoid;                /* of each score; else softmax over all scores of a token */
     bool normalized;             /* the weights of those used are divided by their sum */
     float scale;                 /* then multiplied by this; 0: 1 */
     int32_t groups, groups_used; /* 0: no groups */
-    bool groups_by_best;         /* a group counts as its best expert; else as its two best */
+    bool groups_by_best;         /* groups are ranked by their best expert; else by the two best */
 } mnem_route;
 
-/* What REDUCE makes of many. */
+/* The reduction of REDUCE. */
 typedef enum mnem_reduce {
     MNEM_REDUCE_SUM,
     MNEM_REDUCE_MEAN,
@@ -285,10 +292,11 @@ typedef enum mnem_reduce {
 
 enum { MNEM_OP_INPUTS = 7, MNEM_OP_ALSO = 2 };
 
-/* size says which version of this struct a program was built with: MNEM_OP_DESC_INIT sets it, 0
- * stands for the library's own (linked statically, or built together). Later versions add fields at
- * the end, whose zeros mean what was before. prepare takes a longer one whose further bytes are
- * zeros, and refuses a shorter one, since mnem_op has grown with it. */
+/* size identifies the version of this struct that a program was built with: MNEM_OP_DESC_INIT sets
+ * it, 0 stands for the version of the library (linked statically, or built together). Later
+ * versions add fields at the end, whose zeros keep the former behaviour. prepare accepts a longer
+ * struct whose additional bytes are zero, and refuses a shorter one, since mnem_op has grown with
+ * it. */
 typedef struct mnem_op_desc {
     uint32_t size;
     mnem_op_kind kind;
@@ -299,9 +307,9 @@ typedef struct mnem_op_desc {
     float epsilon;                  /* norms */
     float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE;
                                        SOFT_CAP: the cap; STATE_LOSS(_GRAD) */
-    bool accumulate;                /* MATMUL, gradients: out is added to */
+    bool accumulate;                /* MATMUL, gradients: results are added to out */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
-    bool inverse;                   /* ROPE: turns back, which is its gradient */
+    bool inverse;                   /* ROPE: inverse rotation, which is its gradient */
     mnem_kv_layout kv;              /* KV_STORE, ATTENTION; SHORT_CONV: page_tokens */
     int32_t max_positions;          /* ATTENTION */
     int32_t window;                 /* ATTENTION: 0: all positions */
@@ -314,7 +322,7 @@ typedef struct mnem_op_desc {
     bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
-    uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
+    uint32_t stream;                /* DROPOUT: a distinct number for each place in a model */
     uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
     float teach_weight;             /* LINEAR_LOSS: a teacher's, 0 to 1 */
     float teach_temperature;        /* of its logits and the student's, 0.001 to 1000 */
@@ -325,7 +333,7 @@ typedef struct mnem_op_desc {
                                        GATHER: the first column; EXPERTS: its first expert */
     uint32_t axes;                  /* REDUCE: bits of dimensions */
     mnem_reduce reduce;             /* REDUCE */
-    bool apart;                     /* EXPERTS: not added up */
+    bool apart;                     /* EXPERTS: outputs of experts aren't summed */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \
@@ -337,10 +345,11 @@ typedef struct mnem_op_expert {
     const void *packed[3]; /* gate, up, down: its first group */
 } mnem_op_expert;
 
-/* Where EXPERTS gets them. want: by worker 0, which experts the tokens have, ascending; the array
- * stays until the run ends. in_order: they must come so; else in any order. next: by every member,
- * for at = 0, 1, ..., count - 1, with the at-th number filled in: the same expert for all of them,
- * valid until the next call; false ends the run, whose out is nothing then. */
+/* The source of EXPERTS' matrices. want: called by worker 0 with the experts that the tokens use,
+ * ascending; the array stays valid until the run ends. in_order: they must be delivered in this
+ * order; otherwise in any order. next: called by every member for at = 0, 1, ..., count - 1, fills
+ * in the at-th expert: the same one for all members, valid until the next call; false ends the run,
+ * whose out is undefined then. */
 typedef struct mnem_op_experts {
     void (*want)(void *context, const int32_t *numbers, int32_t count, bool in_order);
     bool (*next)(void *context, const mnem_worker *worker, int32_t at, mnem_op_expert *expert);
@@ -375,8 +384,8 @@ struct mnem_op {
     mnem_op_desc desc;  /* last: programs of another version find what is before it */
 };
 
-/* MNEM_INVALID or MNEM_UNSUPPORTED with a text that names the operator and the shape. Chooses the
- * kernel for the processor's level (registry: operator, type, layout). */
+/* Prepares an operator, and chooses the kernel for the processor's level (registry: operator, type,
+ * layout). MNEM_INVALID or MNEM_UNSUPPORTED with a text that names the operator and the shape. */
 mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op);
 
 static inline void mnem_op_run(const mnem_op *op, const mnem_op_args *args,
@@ -384,7 +393,8 @@ static inline void mnem_op_run(const mnem_op *op, const mnem_op_args *args,
     op->run(op, args, worker);
 }
 
-/* What MATMUL wants as in[0] for a weight of this type: A8 for quantized ones, F32 otherwise. */
+/* The type that MATMUL requires as in[0] for a weight of this type: A8 for quantized ones, F32
+ * otherwise. */
 mnem_type mnem_matmul_input(mnem_type weight);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* mnem/plan.h: what a plan that doesn't fit its budget says beside the bytes: the option that would
- * help; and how many to run together next, by what was measured. Numbers only: who asked knows how
- * options are called where they were given.
+/* mnem/plan.h: advice for a plan that doesn't fit its budget: the option that would help, besides
+ * the bytes; and the choice of how many sequences to run together next, from measurements. Values
+ * only: the caller knows the names of its own options.
  * Not here: the plans themselves (engine.h, train.h).
  *
  *     if (mnem_engine_plan_make(model, &o, &plan) == MNEM_OVER_BUDGET)
@@ -18,13 +18,13 @@ extern "C" {
 #endif
 
 typedef enum mnem_knob_kind {
-    MNEM_KNOB_NONE, /* no option alone: a larger budget, or a smaller job */
-    /* With this value alone changed it fits. */
+    MNEM_KNOB_NONE, /* no single option helps: a larger budget or a smaller job does */
+    /* The plan fits if only this option gets the value. */
     MNEM_KNOB_CHUNK,   /* tokens run together */
     MNEM_KNOB_KV,      /* a mnem_kv_choice */
     MNEM_KNOB_CONTEXT, /* tokens */
-    MNEM_KNOB_DEVICES, /* bytes that each device would need more */
-    /* With this value it takes less, which may do. */
+    MNEM_KNOB_DEVICES, /* bytes that each device lacks */
+    /* This value takes less memory, which may be enough. */
     MNEM_KNOB_MODEL,       /* a model in a smaller type; no value */
     MNEM_KNOB_MOMENTS,     /* a mnem_moments */
     MNEM_KNOB_MICRO_BATCH, /* sequences run together, at the least */
@@ -38,24 +38,24 @@ typedef struct mnem_knob {
 
 /* ---- how many together: sequences of a micro-batch, conversations of a server ----
  *
- * By what was measured with as many as there are now: half as many where the budget is under
- * pressure (above 0.8), half as many more where they don't use the machine (efficiency below 0.6)
- * and there is room. A change that doesn't help is taken back, and that is the end of it; so it
- * ends after few changes, whatever is measured. */
+ * The choice follows measurements with the present number: half as many when the budget is under
+ * pressure (above 0.8), half as many more when the machine isn't fully used (efficiency below 0.6)
+ * and there is room. A change that doesn't help is reverted, and no further change is made; so it
+ * settles after few changes, whatever is measured. */
 typedef struct mnem_adapt {
     int32_t now;         /* in, out */
-    int32_t least, most; /* what may be chosen */
-    int32_t divides;     /* not 0: only what divides this is chosen */
-    /* its own; zero at first */
+    int32_t least, most; /* limits of the choice */
+    int32_t divides;     /* not 0: only divisors of this are chosen */
+    /* internal; zero at first */
     int32_t before;
     double before_pressure, before_rate;
     bool settled;
 } mnem_adapt;
 
 typedef struct mnem_load {
-    double pressure;   /* bytes that are live, over the budget */
-    double efficiency; /* of what the machine could do; 0: not known, and nothing is grown */
-    double rate;       /* what is done in a second, in any unit */
+    double pressure;   /* live bytes divided by the budget */
+    double efficiency; /* fraction of the machine's capacity; 0: not known, no growth */
+    double rate;       /* throughput, in any unit per second */
 } mnem_load;
 
 typedef enum mnem_adapt_step {
@@ -65,7 +65,7 @@ typedef enum mnem_adapt_step {
     MNEM_ADAPT_BACK, /* the last change didn't help */
 } mnem_adapt_step;
 mnem_adapt_step mnem_adapt_next(mnem_adapt *adapt, const mnem_load *load);
-/* What next chose can't be had: it is as though it had been taken back. */
+/* The choice of mnem_adapt_next is not possible: treats it as reverted. */
 void mnem_adapt_refused(mnem_adapt *adapt);
 
 #ifdef __cplusplus

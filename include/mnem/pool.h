@@ -1,17 +1,17 @@
-/* mnem/pool.h: a pool: blocks of a device's memory, handed out and taken back while running.
+/* mnem/pool.h: a pool: allocates and frees blocks of a device's memory while a program runs.
  *
  * Stream-ordered: a block that is freed on a stream may be reused there at once, and on another
  * stream only after an event shows that the first one passed the free. The pool takes memory from
- * the device in a few large pieces, gives back what isn't used, counts every byte by kind and tag,
- * and says what is in the way when it has to refuse. All metadata is on the host.
- * Not here: numbers without memory (offset.h), budgets of the process (ledger.h).
- * Threads: any thread may call anything but create and destroy. When they meet often, each keeps
- * some of the blocks that it frees (at most 1/64 of what is reserved) for its next requests; that
- * is free memory to everybody who asks, and the order of allocations of several threads is then
- * known to within 64. A call that names a stream is a use of that stream (device.h: one thread at a
- * time); work that runs on a stream may not call the pool. What a stream freed is seen by others
- * from its next call on. Callbacks are called by the thread that made the call; on_soft may call
- * the pool, the others get MNEM_BUSY there.
+ * the device in a few large pieces, returns unused ones, counts every byte by kind and tag, and
+ * reports the obstacles when it refuses a request. All metadata is on the host.
+ * Not here: allocation of offsets without memory (offset.h), budgets of the process (ledger.h).
+ * Threads: any thread may call any function except create and destroy. When threads contend often,
+ * each keeps some of the blocks that it frees (at most 1/64 of the reserved bytes) for its next
+ * requests; this memory counts as free and is available to all threads, and the order of
+ * allocations of several threads is then known to within 64. A call that names a stream is a use of
+ * that stream (device.h: one thread at a time); work that runs on a stream may not call the pool.
+ * Blocks freed on a stream are visible to others from its next call on. Callbacks run on the thread
+ * that made the call; on_soft may call the pool, the other callbacks get MNEM_BUSY if they do.
  *
  *     mnem_pool *pool;
  *     mnem_pool_create(&(mnem_pool_options){.device = device, .bytes_max = 1 << 30}, &pool);
@@ -43,11 +43,11 @@ typedef enum mnem_pool_growth {
                         2^32 alignments (1 TiB by default) */
 } mnem_pool_growth;
 
-/* Which limit is near: of one kind and tag, or of the pool (tag NULL). */
+/* The limit that is nearly reached: of one kind and tag, or of the pool (tag NULL). */
 typedef struct mnem_pool_soft {
     mnem_kind kind;
     const char *tag;     /* NULL: all of the pool */
-    uint64_t bytes_over; /* the soft limit, if the request is served */
+    uint64_t bytes_over; /* beyond the soft limit, if the request is served */
 } mnem_pool_soft;
 
 /* Zero means default. */
@@ -57,7 +57,7 @@ typedef struct mnem_pool_options {
     mnem_pool_growth growth;
     mnem_offset_policy policy; /* one that can place at an offset: not buddy, not bump */
     uint64_t alignment;        /* of every block, a power of two (default 256) */
-    uint64_t bytes_max;        /* the most that is reserved (default: the device's capacity) */
+    uint64_t bytes_max;        /* limit of reserved bytes (default: the device's capacity) */
     uint64_t bytes_expected; /* of live blocks at the peak: min(1.2 times that, bytes_max) is taken
                                 at once (default: nothing) */
     uint64_t unit_bytes;     /* streams share and give back whole units, a power of two (default:
@@ -65,7 +65,7 @@ typedef struct mnem_pool_options {
     uint32_t blocks_max;    /* while no more blocks are live, no call takes heap (default: grows) */
     uint32_t garbage_steps; /* segments unused for so many steps go first when the soft limit is
                                 near (default 8) */
-    mnem_ledger *ledger;    /* what is reserved is charged there (default: nowhere) */
+    mnem_ledger *ledger;    /* reserved bytes are charged there (default: nowhere) */
     mnem_kind kind;         /* with this kind */
     const char *tag;        /* and tag (default "pool") */
     double soft_fraction;   /* of bytes_max and of every limit, where on_soft is called
@@ -75,7 +75,7 @@ typedef struct mnem_pool_options {
                                 at every step (default 0.3; 1: never) */
     bool direct;             /* a request that can't be served otherwise may take memory of its own,
                                 beyond bytes_max, not beyond the ledger's budget */
-    bool wait;  /* before a request is refused, waits until streams passed their frees */
+    bool wait;               /* before a request is refused, waits until streams pass their frees */
     bool debug; /* finds misuse (mnem/live.h): poison, gaps around blocks, both call sites of a
                    wrong free. Costs memory and time; nothing is moved. A block's bytes are filled
                    in the order of its stream, so the host may write them only after that */
@@ -87,18 +87,19 @@ typedef struct mnem_pool_options {
     void *context;
 } mnem_pool_options;
 
-/* What is asked. Zero means default, but for bytes. */
+/* A request. Zero means default, except for bytes. */
 typedef struct mnem_pool_request {
     uint64_t bytes;
     uint64_t alignment; /* a power of two up to 2 MiB (default: the pool's) */
     mnem_kind kind;
     const char *tag;     /* copied, at most 31 characters (default "block") */
     mnem_stream *stream; /* NULL: the device's default stream */
-    bool planned;        /* placed by a plan: memory of its own, to the byte what
-                            mnem_device_alloc_bytes says, charged to the ledger by its own kind and
-                            tag; outside of bytes_max and the soft limits; given back by its free */
-    /* Not NULL: the block may be moved, in calls that name its stream. Its bytes were copied on
-     * that stream then; *to replaces *from, and work queued from now on must use it. */
+    bool planned;        /* placed by a plan: memory of its own, exactly the bytes of
+                            mnem_device_alloc_bytes, charged to the ledger under its own kind and
+                            tag; not counted in bytes_max and the soft limits; returned to the
+                            device when freed */
+    /* Not NULL: the block may be moved by calls that name its stream. Its bytes were then copied on
+     * that stream; *to replaces *from, and work that is queued from now on must use *to. */
     void (*moved)(void *context, const struct mnem_pool_block *from,
                   const struct mnem_pool_block *to);
     void *context;
@@ -107,51 +108,52 @@ typedef struct mnem_pool_request {
 typedef struct mnem_pool_block {
     mnem_block memory; /* address and bytes as asked; don't give it to mnem_device_free */
     uint32_t id;
-    uint32_t generation; /* of the id: a block that was freed is not taken for its successor */
+    uint32_t generation; /* of the id: distinguishes a freed block from its successor */
 } mnem_pool_block;
 
-/* MNEM_INVALID, MNEM_UNSUPPORTED (a policy or a growth that can't be), MNEM_NO_MEMORY,
+/* MNEM_INVALID, MNEM_UNSUPPORTED (a policy or growth that isn't possible), MNEM_NO_MEMORY,
  * MNEM_OVER_BUDGET (of the ledger, by bytes_expected). */
 mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **pool);
 /* MNEM_BUSY while blocks are live: the text lists them, the oldest first, with tag and call site.
- * Streams that were used must live still; what they have to do with
- * freed blocks is waited for. NULL is fine. */
+ * Streams that were used must still exist; their pending work with freed blocks is waited for. NULL
+ * is fine. */
 mnem_status mnem_pool_destroy(mnem_pool *pool);
-/* The same with live blocks, which end now. */
+/* Destroys the pool and all its live blocks. */
 void mnem_pool_destroy_forced(mnem_pool *pool);
 
-/* Takes a block. When there is none: free memory of the stream, then more from the device, then
- * the ladder: trim, blocks that other streams finished, defragment, memory of its own
+/* Allocates a block. Sources, in this order: free memory of the stream, more memory from the
+ * device, then the ladder: trim, blocks that other streams finished, defragment, memory of its own
  * (options.direct). MNEM_OVER_BUDGET: a limit, bytes_max or the ledger; MNEM_NO_MEMORY: the device
- * or the heap. The text names the bytes, the largest free run, the fragmentation, the blocks in
- * the way and their tags, and the knob. *block is untouched then. */
+ * or the heap. The text names the bytes, the largest free run, the fragmentation, the blocks in the
+ * way and their tags, and the option that would help. *block is unchanged then. */
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block);
 /* mnem_pool_alloc(pool, request, block) */
 #define mnem_pool_alloc(pool, ...) mnem_pool_alloc_from((pool), __FILE__, __LINE__, __VA_ARGS__)
-/* Gives it back after the work that is queued on stream now, and clears *block. A cleared block is
- * fine. MNEM_INVALID for one that is not live: nothing changes; with options.debug the text names
- * where it was taken and freed. With options.debug also when a byte beside the block was written:
- * it is given back all the same. */
+/* Frees a block after the work that is queued on stream now, and clears *block. A cleared block is
+ * fine. MNEM_INVALID for a block that is not live: nothing changes; with options.debug the text
+ * names where it was allocated and freed. With options.debug also MNEM_INVALID when a byte next to
+ * the block was overwritten: the block is freed all the same. */
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream);
 /* mnem_pool_free(pool, block, stream) */
 #define mnem_pool_free(pool, ...) mnem_pool_free_from((pool), __FILE__, __LINE__, __VA_ARGS__)
-/* The work queued on stream so far uses the block too: its free waits for that. Again after more
- * work. */
+/* States that the work queued on stream so far uses the block too: its free waits for that work.
+ * Call it again after more work. */
 mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream);
 
-/* The stream is about to be destroyed: finishes its work and forgets it. Blocks that were taken on
- * it stay live. */
+/* Call it before the stream is destroyed: finishes the stream's work in the pool and forgets the
+ * stream. Blocks that were allocated on it stay live. */
 mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream);
 
 /* A step of the caller's work ends: ages what is unused, defragments when there is need. */
 mnem_status mnem_pool_step(mnem_pool *pool, mnem_stream *stream);
-/* Gives free memory back to the device until at most bytes_keep are reserved; bytes given in
- * *given (may be NULL). Only whole segments or granules that no stream uses go. */
+/* Returns free memory to the device until at most bytes_keep are reserved; *given (may be NULL) is
+ * the number of bytes returned. Only whole segments or granules that no stream uses are returned.
+ */
 mnem_status mnem_pool_trim(mnem_pool *pool, uint64_t bytes_keep, uint64_t *given);
-/* Collects free bytes into large runs: movable blocks of this stream move down. Bytes copied in
- * *moved (may be NULL). */
+/* Compacts free bytes into large runs: movable blocks of this stream move down. *moved (may be
+ * NULL) is the number of bytes copied. */
 mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t *moved);
 
 /* A hard limit of live bytes for one kind and tag (tag NULL: all of the kind); 0 removes it. */
@@ -187,7 +189,7 @@ typedef struct mnem_pool_info {
     uint64_t bytes_planned;      /* live planned blocks */
     uint64_t bytes_direct;       /* live blocks of the rung DIRECT */
     uint64_t bytes_pending;      /* freed, but a stream may not have passed the free yet */
-    uint64_t bytes_largest_free; /* what one request could get without the device */
+    uint64_t bytes_largest_free; /* largest request that needs no more memory of the device */
     double fragmentation;        /* (reserved - live) / reserved; 0 when nothing is reserved */
     double fragmentation_free;   /* 1 - largest free / all free */
     uint32_t blocks_live, segments, streams;
@@ -198,26 +200,28 @@ typedef struct mnem_pool_info {
     uint64_t bytes_moved, blocks_moved; /* copied by defragmenting */
     uint64_t bytes_remapped;            /* mapped at other addresses, or to another
                                            stream, without copying */
-    uint64_t bytes_garbage;             /* given back because of age */
+    uint64_t bytes_garbage;             /* returned to the device because of age */
     uint64_t steps;
 } mnem_pool_info;
 
 void mnem_pool_info_get(mnem_pool *pool, mnem_pool_info *info);
 
-/* What is live (mnem/live.h). A mark is a moment: blocks taken from now on are newer. */
+/* Live blocks (mnem/live.h). A mark is a point in time: blocks that are allocated later are newer.
+ */
 uint64_t mnem_pool_mark(mnem_pool *pool);
-/* The groups that the query asks for (NULL: all that is live, by site, oldest first), the first
- * max of them. Returns how many there are; 0 when a callback of the pool calls this. */
+/* Gets the groups of a query (NULL: all live blocks, by site, oldest first), at most the first max
+ * of them. Returns the number of all groups; 0 when a callback of the pool calls this function. */
 size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_group *groups,
                       size_t max);
 
-/* The index-th misuse that was found, the oldest first; false past the last (the first 256 are
+/* Gets the index-th misuse that was found, the oldest first; false past the last (the first 256 are
  * kept), and without options.debug. */
 bool mnem_pool_misuse_get(mnem_pool *pool, uint64_t index, mnem_misuse *misuse);
 
-/* Checks every invariant: no overlap, sums equal, nothing lost; with options.debug also the gaps
- * of all blocks and all free memory, for which it waits for the streams. MNEM_INVALID says which
- * failed, or which misuse was found now or on a stream since the last call. For tests; slow. */
+/* Checks every invariant: no overlap, equal sums, no lost bytes; with options.debug also the gaps
+ * of all blocks and all free memory, for which it waits for the streams. MNEM_INVALID: the text
+ * names the invariant that failed, or the misuse that was found now or on a stream since the last
+ * call. For tests; slow. */
 mnem_status mnem_pool_check(mnem_pool *pool);
 
 #ifdef __cplusplus

@@ -1,16 +1,17 @@
-/* mnem/prune.h: a model with less in it: fewer heads, channels of feed-forwards or layers, or two
- * of every four weights.
+/* mnem/prune.h: makes a model smaller: fewer heads, feed-forward channels or layers, or 2:4
+ * sparsity.
  *
- * What is left is an ordinary GGUF file, which everything opens that opened the first. Heads go
- * with the others that share their keys and values, so that a file's ratio of the two stays; the
- * same number goes in every layer. 2:4 writes zeros: of four weights beside each other in a row two
- * at most stay, and every other number is what it was. A matrix that is 2:4 already stays as it is.
- * Which go, with an imatrix: what gives least on its text, |weight| times the length of the inputs
- * that its column meets (Wanda: Sun et al. 2023; added up over a column that goes whole: An et al.
- * 2023). Without one: what would give least were all directions of inputs alike; for 2:4 that is
- * the smallest weight. Layers: those of least influence, which the caller has measured (ShortGPT:
- * Men et al. 2024; mnem_influence) or weights tell about.
- * Not here: training what is left, which any pruning wants; measuring what was lost.
+ * The result is an ordinary GGUF file, which any program opens that opens the original. Heads are
+ * removed together with the others that share their keys and values, so that the ratio of the two
+ * stays; every layer loses the same number. 2:4 writes zeros: at most two of every four
+ * neighbouring weights of a row stay, with unchanged values. A matrix that is 2:4 already stays as
+ * it is. With an imatrix, the weights with the smallest effect on its text are removed: |weight|
+ * times the norm of the inputs of its column (Wanda: Sun et al. 2023; summed over a column that is
+ * removed as a whole: An et al. 2023). Without an imatrix, all directions of inputs count as
+ * equally strong; for 2:4 the smallest weights are removed then. Layers: those of least influence
+ * are removed, as measured by the caller (ShortGPT: Men et al. 2024; mnem_influence) or estimated
+ * from weights.
+ * Not here: training after pruning, which is always advisable; measuring the loss of quality.
  *
  *     mnem_prune_options options = {.ffn = 0.25};
  *     mnem_prune_plan plan;
@@ -36,7 +37,7 @@ typedef struct mnem_prune_plan {
     mnem_transformer from, to;
     uint64_t bytes_from, bytes_to;               /* of all tensors */
     uint8_t layers_removed[MNEM_LAYERS_MAX / 8]; /* bits: of the source */
-    uint32_t requantized; /* tensors that were quantized already and are rounded once more */
+    uint32_t requantized; /* tensors that were already quantized and are quantized again */
 } mnem_prune_plan;
 
 typedef struct mnem_prune_report {
@@ -44,13 +45,14 @@ typedef struct mnem_prune_report {
     uint32_t index, count;
     mnem_type from, to;
     uint64_t bytes_from, bytes_to;
-    double relative_removed; /* root mean square of what went over that of what was there */
+    double relative_removed; /* root mean square of the removed over that of the old weights */
 } mnem_prune_report;
 
 typedef struct mnem_prune_options {
-    /* Parts that go, 0 to below 1, of a layer's heads and channels, and of the layers. What goes is
-     * rounded to whole groups of heads, to layers, and so that 32 channels are left, or 256 where
-     * there are 2048 or more (blocks of types). */
+    /* Fractions to remove, 0 to below 1, of the heads and channels of each layer, and of the
+     * layers. Removed parts are rounded to whole groups of heads, to layers, and so that the number
+     * of channels left is a multiple of 32, or of 256 where there are 2048 or more (blocks of
+     * types). */
     double heads, ffn, layers;
     mnem_prune_pattern pattern; /* alone */
     /* 2:4 without its zeros in the file, too, where types are Q4_0, Q8_0 or F16: for streaming.
@@ -59,9 +61,9 @@ typedef struct mnem_prune_options {
     /* As mnem_quantize_options says. NULL, "same": types stay. 2:4 wants types that have a zero:
      * F32, F16, BF16, Q8_0, Q4_0, Q5_0, Q6_K, Q3_K and MXFP4. */
     const char *type;
-    /* NULL: none. It must have every matrix by which is chosen. */
+    /* NULL: none. It must contain every matrix that the choice depends on. */
     const mnem_imatrix *imatrix;
-    const double *influence; /* [layers]: those of least go. NULL: as weights say */
+    const double *influence; /* [layers]: the least go first. NULL: estimated from weights */
     int32_t threads; /* default: the processors this process may use; doesn't change a byte */
     mnem_progress progress;                                            /* bytes read */
     void (*on_plan)(void *context, const mnem_prune_plan *plan);       /* before it writes */
@@ -69,17 +71,18 @@ typedef struct mnem_prune_options {
     void *context;                                                     /* of both */
 } mnem_prune_options;
 
-/* What pruning would make. Reads the header, and matrices where layers go without an influence that
- * says which. MNEM_INVALID: nothing to remove, with the numbers; rows that aren't whole blocks of
- * their type; a type without a zero; an imatrix that lacks a matrix or has another shape.
- * MNEM_UNSUPPORTED: what an architecture can't lose, by name; and what mnem_model_transformer
- * refuses. */
+/* Computes the result of pruning, without writing it. Reads the header, and matrices if layers are
+ * removed without a given influence. MNEM_INVALID: nothing to remove, with the numbers; rows that
+ * aren't whole blocks of their type; a type without a zero; an imatrix that lacks a matrix or has
+ * another shape. MNEM_UNSUPPORTED: parts that an architecture can't lose, by name; and models that
+ * mnem_model_transformer refuses. */
 mnem_status mnem_prune_measure(const char *from, const mnem_prune_options *options,
                                mnem_prune_plan *plan);
-/* Writes it. Matrices are read twice where parts go: to weigh and to write. Streams row by row;
- * memory doesn't grow with the model. `to` appears when it is whole. Keys are kept but for those of
- * what changed. The statuses above; MNEM_INVALID when `to` is the source by any name; MNEM_BAD_FILE
- * for numbers that aren't finite; MNEM_CANCELLED. */
+/* Writes the pruned model. Matrices are read twice where parts are removed: to rank the parts and
+ * to write. Streams row by row; memory doesn't grow with the model. `to` appears only when it is
+ * complete. Keys are kept except those of changed values. The statuses above; MNEM_INVALID when
+ * `to` is the source under any name; MNEM_BAD_FILE for numbers that aren't finite; MNEM_CANCELLED.
+ */
 mnem_status mnem_prune_file(const char *from, const char *to, const mnem_prune_options *options);
 
 #ifdef __cplusplus
