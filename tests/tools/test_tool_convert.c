@@ -116,7 +116,7 @@ static void a_full_disk_is_said_with_a_way_out_and_leaves_no_file(void **state) 
     const tool_result r = RUN("convert", llama, "-o", at("full.gguf"), "-q");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     wrong(r, 1, "full.gguf.tmp: can't be written (File too large)");
-    wrong(r, 1, "--out elsewhere, or a --type of fewer bits");
+    wrong(r, 1, "an --out on another disk, or a --type with fewer bits");
     assert_int_equal(access(at("full.gguf.tmp"), F_OK), -1);
     assert_int_equal(access(at("full.gguf"), F_OK), -1);
 }

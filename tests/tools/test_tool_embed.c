@@ -77,13 +77,13 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     file = strdup(tool_file("long.txt", text));
     tool_result r = RUN("embed", bert, "-f", file);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "long.txt:1 has 700 tokens, and bert takes texts of 256: cut"));
+    assert_non_null(strstr(r.err, "long.txt:1 has 700 tokens, but bert takes at most 256: split"));
     r = RUN_INPUT("a\n\nb\n", "embed", bert, "-f", "-");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "standard input:2 has no tokens: leave it out"));
     r = RUN("embed", bert, "a", "abcdef", "-c", "3");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "text 2 has 6 tokens: --ctx 6 takes it"));
+    assert_non_null(strstr(r.err, "text 2 has 6 tokens and doesn't fit: use --ctx 6"));
     r = RUN("embed", bert);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "name a TEXT, or -f FILE"));

@@ -327,9 +327,9 @@ static void what_ranks_do_not_take_is_said(void **state) {
         {"--ranks", "2", "--memory", "1G,huge"},
         {"--ranks", "2", "--explain"},
     };
-    static const char *const texts[] = {"a list of budgets is of several ranks: add --ranks N",
-                                        "--link is of several ranks",
-                                        "--cut is of several ranks: add --ranks N",
+    static const char *const texts[] = {"a list of budgets needs several ranks: add --ranks N",
+                                        "--link needs several ranks",
+                                        "--cut needs several ranks: add --ranks N",
                                         "--ranks needs --memory",
                                         "\"huge\" is not a size",
                                         "leave out --explain"};

@@ -22,7 +22,7 @@ const tool_option tool_threads_options[] = {
 #define AT(field) offsetof(tool_args, field)
 const tool_option tool_model_options[] = {
     {"model", 'm', "FILE", TOOL_VALUE_TEXT, AT(model),
-     .help = "the model, as the operand MODEL: a GGUF file or a Hugging Face folder"},
+     .help = "the model: a GGUF file or a Hugging Face folder; same as the operand MODEL"},
     {0},
 };
 
@@ -62,7 +62,7 @@ const tool_option tool_shape_options[] = {
      .help = "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
      .also = "ubatch-size ub",
-     .help = "number of prompt tokens that are processed at once (default: chosen, at most 512)"},
+     .help = "number of prompt tokens per forward pass (default: chosen by the plan, at most 512)"},
     {0},
 };
 
@@ -82,8 +82,8 @@ const tool_option tool_lora_options[] = {
 
 const tool_option tool_pre_options[] = {
     {"pretokenizer", 0, "NAME", TOOL_VALUE_TEXT, 0,
-     .help = "use the pre-tokenizer NAME (gpt-2, qwen2, tekken, ...) instead of the file's; a "
-             "wrong name lists all of them"},
+     .help = "use the pre-tokenizer NAME (gpt-2, qwen2, tekken, ...) instead of the file's; an "
+             "unknown name prints the list of names"},
     {0},
 };
 
@@ -115,8 +115,8 @@ const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
      .also = "batch-size", .help = "number of sequences per step"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
-     .help = "number of sequences that are processed at once; must divide the batch (default: "
-             "chosen by the budget)"},
+     .help = "number of sequences per forward and backward pass; must divide the batch (default: "
+             "chosen to fit the budget)"},
     {0},
 };
 
@@ -151,22 +151,26 @@ const tool_option tool_template_options[] = {
 const tool_option tool_sampling_options[] = {
     {"temp", 0, "X", TOOL_VALUE_FLOAT, AT(temperature), .least = 0, .most = 100,
      .also = "temperature",
-     .help = "temperature; 0 takes the likeliest token every time (default: 0.8)"},
+     .help = "sampling temperature; 0 always takes the most likely token (default: 0.8)"},
     {"top-k", 0, "N", TOOL_VALUE_COUNT, AT(top_k), .least = 0, .most = INT32_MAX,
-     .help = "choose among the N likeliest tokens; 0 is off (default: 40)"},
+     .help = "sample from the N most likely tokens; 0 disables it (default: 40)"},
     {"top-p", 0, "X", TOOL_VALUE_FLOAT, AT(top_p), .least = 0, .most = 1,
-     .help = "choose among the likeliest tokens that sum to X; 1 is off (default: 0.95)"},
+     .help = "sample from the most likely tokens whose probabilities sum to X; 1 disables it "
+             "(default: 0.95)"},
     {"min-p", 0, "X", TOOL_VALUE_FLOAT, AT(min_p), .least = 0, .most = 1,
-     .help = "drop tokens less likely than X times the likeliest; 0 is off (default: 0.05)"},
+     .help =
+         "drop tokens less likely than X times the most likely one; 0 disables it (default: 0.05)"},
     {"repeat-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(repeat_penalty), .least = 0.01, .most = 100,
-     .help = "make recent tokens less likely by this factor; 1 is off (default: 1)"},
+     .help = "make recent tokens less likely by this factor; 1 disables it (default: 1)"},
     {"presence-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(presence_penalty), .least = -2, .most = 2,
-     .help = "take X off the logit of each token that the answer has; 0 is off (default: 0)"},
-    {"frequency-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(frequency_penalty), .least = -2, .most = 2,
-     .help = "take X off the logit of a token for each time that the answer has it; 0 is off "
+     .help = "subtract X from the logit of each token that occurs in the answer; 0 disables it "
              "(default: 0)"},
+    {"frequency-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(frequency_penalty), .least = -2, .most = 2,
+     .help = "subtract X from the logit of a token for each of its occurrences in the answer; 0 "
+             "disables it (default: 0)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = -1,
-     .help = "seed of the sampler, for the same text again (default, or -1: random, and shown)"},
+     .help = "seed of the sampler; the same seed gives the same text (default, or -1: random, and "
+             "printed)"},
     {0},
 };
 #undef AT

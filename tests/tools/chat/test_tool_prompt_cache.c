@@ -183,7 +183,7 @@ static void nothing_else_is_written_over(void **state) {
     assert_int_equal(r.code, 1);
     r = RUN("run", tool_model, "-p", "a", "-p", "b", "--prompt-cache", folder("two.cache"));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--prompt-cache is of one text"));
+    assert_non_null(strstr(r.err, "--prompt-cache takes one prompt"));
     r = RUN("run", tool_model, "-p", "a", "--prompt-cache-ro");
     assert_int_equal(r.code, 2);
 }

@@ -121,7 +121,7 @@ static void what_can_not_be_is_refused(void **state) {
     (void)state;
     tool_result r = RUN("quantize", model, at("no.gguf"), "Q4_0", "--memory", "1G");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--memory is of --calibrate"));
+    assert_non_null(strstr(r.err, "--memory needs --calibrate"));
     r = RUN("quantize", model, at("no.gguf"), "Q4_0", "--calibrate", text, "-c", "1000000");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "one sequence needs 1000000"));

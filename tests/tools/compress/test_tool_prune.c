@@ -252,7 +252,7 @@ static void what_was_quantized_is_warned_of(void **state) {
     (void)state;
     tool_result r = RUN("prune", quantized, "-o", at("a.gguf"), "--ffn", "25%");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "6 tensors are quantized already and rounded once more"));
+    assert_non_null(strstr(r.err, "6 tensors are quantized already and rounded again"));
     r = RUN("prune", quantized, "-o", at("a.gguf"), "--heads", "25%");
     assert_int_equal(r.err_bytes, 0);
 }
@@ -267,7 +267,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
           "needs --calibrate");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--ffn", "25%", "--calibrate", text(),
               "--method", "sparsegpt"),
-          2, "goes with --pattern 2:4");
+          2, "--method sparsegpt needs --pattern 2:4");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--calibrate", text(), "-c",
               "64", "--method", "sparsegpt", "--memory", "2M"),
           3, "--method wanda needs less memory");
@@ -275,7 +275,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
               tool_file("short.txt", "In the beginning")),
           1, "use a longer text");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--ffn", "25%", "--compact"), 2,
-          "--compact is a form of --pattern 2:4");
+          "--compact needs --pattern 2:4");
     wrong(RUN("prune", qwen2, "-o", at("x.gguf"), "--heads", "50%", "--calibrate", text()), 1,
           "heads of qwen2 can't be pruned");
 }

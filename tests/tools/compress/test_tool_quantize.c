@@ -48,9 +48,11 @@ static void a_target_shows_what_was_chosen(void **state) {
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
     const char *out = at("x.gguf");
-    wrong(RUN("quantize", MODEL, out, "Q4_0", "--target", "4"), 2, "one of them");
-    wrong(RUN("quantize", MODEL, out, "--target", "lots"), 2, "a size such as 60M, or bits");
-    wrong(RUN("quantize", MODEL, out, "--target", "0"), 2, "a size such as 60M, or bits");
+    wrong(RUN("quantize", MODEL, out, "Q4_0", "--target", "4"), 2, "can't be combined");
+    wrong(RUN("quantize", MODEL, out, "--target", "lots"), 2,
+          "a size such as 60M, or bits per weight");
+    wrong(RUN("quantize", MODEL, out, "--target", "0"), 2,
+          "a size such as 60M, or bits per weight");
     wrong(RUN("quantize", MODEL, out, "--target", "0.5"), 3, "target: the smallest types need");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "Q6_K"), 2, "PATTERN=TYPE");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "a=Q4_K_M"), 1, "is a mix");
@@ -60,7 +62,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--imatrix", at("none")), 1, "can't be opened");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "imatrix"), 2, "needs --imatrix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "nearest", "--imatrix", IMATRIX), 2,
-          "one of them");
+          "can't be combined");
     wrong(RUN("quantize", tool_model, out, "Q4_0", "--imatrix", IMATRIX), 1, "for another model");
     struct stat st;
     assert_int_not_equal(stat(out, &st), 0);

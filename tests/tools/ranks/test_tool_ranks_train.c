@@ -177,7 +177,7 @@ static void a_run_goes_on_with_any_number_of_ranks(void **state) {
         shell_start(ranks, MPIRUN "train --resume again%d -t 1 --memory %dM", ranks, ranks,
                     MORE + 100);
     for (int ranks = 1; ranks <= RANKS; ranks++) {
-        assert_non_null(strstr(end_well(ranks)->err, "going on after step 2 of 6"));
+        assert_non_null(strstr(end_well(ranks)->err, "continuing after step 2 of 6"));
         snprintf(folder, sizeof folder, "again%d", ranks);
         read_losses(folder, losses);
         check_near(losses, of2, ranks == 2 ? 0 : 1e-5);
@@ -245,7 +245,7 @@ static void check_checkpoint(int number) {
         shell("%s train --resume ended%d -t 1 --memory %dM --steps 100000 --stop-after 1",
               MNEM_COMMAND, number, MORE + 100);
     if (s->code != 0) fail_msg("%s", s->err);
-    assert_non_null(strstr(s->err, "going on after step "));
+    assert_non_null(strstr(s->err, "continuing after step "));
 }
 
 static void mark_of(int i, char mark[64]) {

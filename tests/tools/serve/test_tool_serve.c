@@ -257,7 +257,7 @@ static void what_was_not_meant_is_wrong_usage(void **state) {
     (void)state;
     tool_result r = RUN("serve", "--host", "0.0.0.0");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--host lets others in: --api-key-file FILE says who"));
+    assert_non_null(strstr(r.err, "--host accepts other machines: give --api-key-file FILE"));
     r = RUN("serve", "--parallel", "many");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--parallel takes auto, or 1 to 256"));
@@ -280,7 +280,7 @@ static void a_port_that_is_taken_is_named(void **state) {
     snprintf(port, sizeof port, "%d", ntohs(a.sin_port));
     const tool_result r = RUN("serve", "--port", port, "-q");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "already in use (--port 0 takes one that is free)"));
+    assert_non_null(strstr(r.err, "already in use (--port 0 chooses a free one)"));
     close(fd);
 }
 
@@ -406,7 +406,7 @@ static void what_prompts_began_with_is_kept_where_asked(void **state) {
     unlink("kept.swap");
     const tool_result r = RUN("serve", "--swap", ".", "--keep-cache");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--keep-cache needs a file's name"));
+    assert_non_null(strstr(r.err, "--keep-cache needs a named file"));
 }
 
 int main(void) {

@@ -122,7 +122,7 @@ static void what_isnt_there_is_said(void **state) {
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
     const tool_result two = RUN("advise", tool_model, tool_model);
     assert_int_equal(two.code, 2);
-    assert_non_null(strstr(two.err, "a second operand is the model of a run"));
+    assert_non_null(strstr(two.err, "needs the number of a run before it"));
 }
 
 /* ---- doing what is said, with runs ---- */

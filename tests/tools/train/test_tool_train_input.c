@@ -135,7 +135,7 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     assert_string_equal(content(at("by_pipe/text")), text);
     r = TRAIN("--resume", "--out", at("by_pipe"));
     succeed(r);
-    assert_non_null(strstr(r.err, "going on after step 5 of 8\n"));
+    assert_non_null(strstr(r.err, "continuing after step 5 of 8\n"));
     const char *model = content(at("by_name/model.gguf")),
                *other = content(at("by_pipe/model.gguf"));
     assert_memory_equal(model + 4096, other + 4096, 20000); /* behind the names, as long */

@@ -70,7 +70,7 @@ static void a_run_may_become_longer(void **state) {
     const tool_result r = TRAIN("--out", at("grown"), "--resume", "--steps", "12");
     succeed(r);
     assert_non_null(strstr(r.err, "12 steps instead of 8"));
-    assert_non_null(strstr(r.err, "going on after step 8 of 12"));
+    assert_non_null(strstr(r.err, "continuing after step 8 of 12"));
     assert_non_null(strstr(r.out, "model.gguf: 12 steps, loss"));
     assert_non_null(strstr(content(at("grown/config.json")), "\"steps\": 12"));
 }

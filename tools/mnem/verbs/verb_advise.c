@@ -284,10 +284,9 @@ static int verb_advise(const tool_args *args) {
     int code;
     const bool folder = what && stat(what, &info) == 0 && S_ISDIR(info.st_mode) && !is_model(what);
     if (args->operand[1] && !folder && !is_number(what))
-        return tool_usage("advise",
-                          "a second operand is the model of a run that is named by its number; %s "
-                          "is none",
-                          what);
+        return tool_usage(
+            "advise", "a second operand, the model, needs the number of a run before it, not %s",
+            what);
     if (!what && !o->session.memory)
         code = advise_number(o, 0);
     else if (what && is_number(what))
@@ -311,11 +310,12 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     {"policy", 0, "NAME", TOOL_VALUE_NAME, AT(policy),
      .choices = "mnem tlsf bucket buddy first-fit best-fit worst-fit",
-     .help = "of a trace: the policy that is in use (default: mnem)"},
+     .help = "with a trace: the policy in use (default: mnem)"},
     {"align", 0, "SIZE", TOOL_VALUE_SIZE, AT(align),
-     .help = "of a trace: the alignment that is in use (default: 256)"},
+     .help = "with a trace: the alignment in use (default: 256)"},
     {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment),
-     .help = "of a trace: by how much it grows (default: a 64th of the peak, at least 2M)"},
+     .help =
+         "with a trace: size by which the pool grows (default: a 64th of the peak, at least 2M)"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
     TOOL_GROUP_TAKEN(tool_verbose_options, 0),
@@ -323,18 +323,19 @@ static const tool_option options[] = {
 };
 
 static advise_options asked;
-TOOL_VERB(advise, "[RUN|TRACE|MODEL]", 0, 2, "say what would make a run smaller, faster or safer",
-          "Checks a plan, a finished run or recorded allocations, and says for each finding the\n"
-          "condition, the evidence, the command, what it would gain and how sure that is:\n"
-          "computed (by the code that plans or replays), likely, or perhaps. What is set already\n"
-          "isn't proposed, and a check that lacks a number is silent.\n"
-          "\n"
-          "RUN is a number of the history, as `mnem run --verbose` shows it, or the folder of\n"
-          "a training run; without any operand it is the newest. With a MODEL behind the number\n"
-          "the run is planned again, and its neighbours with it. TRACE is what `mnem replay`\n"
-          "takes. MODEL is planned as `mnem plan` does; of a budget that is too small it says\n"
-          "what would do, and that is no failure.\n",
-          "mnem advise  # the last run\n"
-          "mnem advise 12 model.gguf  # run 12, planned again with its model\n"
-          "mnem advise model.gguf --memory 512M  # before it runs\n"
-          "mnem advise alloc.trace --policy first-fit --json  # recorded allocations\n");
+TOOL_VERB(
+    advise, "[RUN|TRACE|MODEL]", 0, 2, "suggest what would make a run smaller, faster or safer",
+    "Checks a plan, a finished run or recorded allocations, and shows for each finding the\n"
+    "condition, the evidence, the command, the gain and how sure that is: computed (by the\n"
+    "code that plans or replays), likely, or perhaps. Settings that are in use already aren't\n"
+    "proposed, and a check without the numbers that it needs shows nothing.\n"
+    "\n"
+    "RUN is the number of a run in the history, as `mnem run --verbose` shows it, or the\n"
+    "folder of a training run; without any operand it is the newest run. With a MODEL after\n"
+    "the number the run is planned again, together with its neighbours. TRACE is a trace that\n"
+    "`mnem replay` reads. MODEL is planned as by `mnem plan`; if the budget is too small, the\n"
+    "advice shows what would be enough, which isn't a failure.\n",
+    "mnem advise  # the last run\n"
+    "mnem advise 12 model.gguf  # run 12, planned again with its model\n"
+    "mnem advise model.gguf --memory 512M  # before it runs\n"
+    "mnem advise alloc.trace --policy first-fit --json  # recorded allocations\n");

@@ -287,12 +287,11 @@ static int read_lengths(const char *name, const char *text, lengths *of) {
         char *end;
         const long long n = strtoll(at, &end, 10);
         if (end == at || (*end && *end != ','))
-            return tool_usage("bench", "--%s takes whole numbers with commas between, not \"%s\"",
+            return tool_usage("bench", "--%s takes whole numbers separated by commas, not \"%s\"",
                               name, text);
         if (n < 0 || n > TOOL_SPEED_MOST)
-            return tool_usage("bench",
-                              "--%s is %lld; bench measures lengths of 0 (not at all) to %d", name,
-                              n, TOOL_SPEED_MOST);
+            return tool_usage("bench", "--%s is %lld; a length is between 0 (not measured) and %d",
+                              name, n, TOOL_SPEED_MOST);
         if (of->count == LENGTHS_MAX)
             return tool_usage("bench", "--%s takes at most %d lengths", name, LENGTHS_MAX);
         if (n) of->tokens[of->count++] = (int32_t)n;
@@ -382,7 +381,7 @@ static int measure_link(bench *b) {
     const char *asked = b->asked->session.link;
     mnem_comm_link slow;
     if (!tool_ranks())
-        return asked ? tool_usage("bench", "--link is of several ranks: mpirun -n N mnem bench")
+        return asked ? tool_usage("bench", "--link needs several ranks: mpirun -n N mnem bench")
                      : TOOL_OK;
     const int code = asked ? tool_link_parse("bench", asked, &slow) : TOOL_OK;
     if (code != TOOL_OK) return code;
@@ -451,18 +450,18 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     {"pp", 'p', "N,...", TOOL_VALUE_TEXT, AT(prompt_tokens), .also = "n-prompt prompt",
-     .help = "length of the prompt that is measured, or several; 0: none (default: 512)"},
+     .help = "prompt length to measure, or several; 0: none (default: 512)"},
     {"tg", 'n', "N,...", TOOL_VALUE_TEXT, AT(tokens), .also = "n-gen tokens n-predict",
-     .help = "number of generated tokens that is measured, or several; 0: none (default: 128)"},
+     .help = "number of generated tokens to measure, or several; 0: none (default: 128)"},
     {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), .least = 1, .most = 1000,
      .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
     {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 256,
      .also = "n-parallel npl",
-     .help = "also measure N texts that are generated at once (default: 1)"},
+     .help = "also measure N sequences that are generated at once (default: 1)"},
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(session.link),
-     .help = "under mpirun make what is between ranks as slow as 1Gbit/s,0.1ms"},
+     .help = "under mpirun: slow the links between ranks down, such as to 1Gbit/s,0.1ms"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
-     .help = "measure the machine again, even if its profile is known"},
+     .help = "measure the machine again, even if its profile is stored"},
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -473,19 +472,17 @@ static const tool_option options[] = {
 static bench_options asked;
 TOOL_VERB(
     bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
-    "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
-    "machine's read bandwidth generation reaches. The machine's numbers are measured "
-    "once and\n"
-    "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them, and beside them\n"
-    "what this model reached with so many threads (--threads 1 for plans of one thread); "
-    "under\n"
-    "mpirun also the latency and bandwidth of the slowest link between two ranks that follow\n"
-    "each other, for mnem plan --ranks.\n"
-    "Beside the read bandwidth stands which part of the processors' time others took while it\n"
-    "was measured: one measured under load is too low. Where generation reads more bytes a\n"
-    "second than that, of more than four times the last level of cache a token, it is measured\n"
-    "again, at most once a day; the higher value is kept.\n",
+    "Measures the speed of a prompt (pp) and of generation (tg), and the share of this\n"
+    "machine's read bandwidth that generation reaches. The machine is measured once; its\n"
+    "profile is stored in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds it,\n"
+    "together with the speed that this model reached with this number of threads (--threads 1\n"
+    "for plans of one thread) and, under mpirun, the latency and bandwidth of the slowest link\n"
+    "between two consecutive ranks, for mnem plan --ranks.\n"
+    "The read bandwidth is shown with the share of the processors' time that other processes\n"
+    "used while it was measured: one measured under load is too low. If generation reads more\n"
+    "bytes a second than that, and more than four times the last-level cache per token, the\n"
+    "bandwidth is measured again, at most once a day; the higher value is kept.\n",
     "mnem bench model.gguf  # pp512 and tg128\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
-    "mnem bench model.gguf -p 64,512 -n 0  # two lengths of prompt only\n"
+    "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"
     "mnem bench model.gguf --refresh  # measure the machine again\n");

@@ -107,7 +107,8 @@ static int verb_convert(const tool_args *args) {
     if (status == MNEM_OVER_BUDGET)
         return tool_fail_plan(status, needed, w.budget, (mnem_knob){.kind = MNEM_KNOB_NONE});
     if (status == MNEM_IO && is_full_disk(mnem_last_error()))
-        return tool_fail_with(status, ": an --out elsewhere, or a --type of fewer bits, may fit");
+        return tool_fail_with(status,
+                              ": try an --out on another disk, or a --type with fewer bits");
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);
     return tool_out_end();
@@ -120,8 +121,8 @@ static const tool_option options[] = {
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
      .help = "the file to write (required)"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
-     .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as "
-             "the folder has them; of F32 it is F16)"},
+     .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as in "
+             "the folder; F32 becomes F16)"},
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_pre_options, AT(pre)),
@@ -133,12 +134,12 @@ static const tool_option options[] = {
 static convert_options asked;
 TOOL_VERB(
     convert, "FOLDER", 1, 1, "write a Hugging Face folder as a GGUF file",
-    "Writes the model in FOLDER (config.json, safetensors, whole or in parts, and\n"
-    "tokenizer.json or tokenizer.model) as one GGUF file, in any type at once. Streams row by\n"
-    "row, so that a model larger than memory is no problem; the file appears when it is\n"
-    "whole. Tensors and keys are those that llama.cpp's converter writes.\n"
+    "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
+    "tokenizer.json or tokenizer.model) as one GGUF file, in any type. The model is read row\n"
+    "by row, so that it may be larger than memory; the file appears only when it is complete.\n"
+    "Tensors and keys are those that llama.cpp's converter writes.\n"
     "\n"
-    "Not opened: pickled weights (.bin, .pt), which could run code, and weights that others\n"
-    "quantized (GPTQ, AWQ, FP8). Other verbs take a FOLDER for a MODEL too.\n",
-    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # as it is, about 2 bytes a weight\n"
-    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized on the way\n");
+    "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"
+    "other tools (GPTQ, AWQ, FP8). Other verbs accept a FOLDER as a MODEL too.\n",
+    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # unquantized, about 2 bytes per weight\n"
+    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized directly\n");

@@ -132,10 +132,11 @@ static int check_longest(const embed *e, int32_t index) {
     const int32_t n = e->text[index].n, asked = e->o->session.context;
     char name[256];
     if (n > t->context)
-        return tool_failed("%s has %d tokens, and %s takes texts of %d: cut it into shorter ones",
+        return tool_failed("%s has %d tokens, but %s takes at most %d: split it into shorter texts",
                            name_of(e, index, name), n, t->architecture, t->context);
     if (asked && n > asked)
-        return tool_usage("embed", "%s has %d tokens: --ctx %d takes it, or none",
+        return tool_usage("embed",
+                          "%s has %d tokens and doesn't fit: use --ctx %d, or leave out --ctx",
                           name_of(e, index, name), n, n);
     return TOOL_OK;
 }
@@ -158,7 +159,7 @@ static int set_options(embed *e) {
 
 static int check_pooling(const tool_stage *stage, const embed_options *o) {
     if (o->pooling || stage->transformer.pooling) return TOOL_OK;
-    return tool_usage("embed", "this file doesn't say how %s pools a text: --pooling last, or mean",
+    return tool_usage("embed", "this file names no pooling for %s: use --pooling last or mean",
                       stage->transformer.architecture);
 }
 
@@ -238,8 +239,8 @@ static int verb_embed(const tool_args *args) {
     embed e = {.stage = &stage, .o = (const embed_options *)args};
     tool_interrupt_call(NULL, NULL);
     if (args->operands == 1 && !e.o->file && !e.o->prompt.count)
-        return tool_usage("embed", "name a TEXT, or -f FILE whose lines are texts (- is standard "
-                                   "input)");
+        return tool_usage(
+            "embed", "name a TEXT, or -f FILE with one text on each line (- is standard input)");
     int code = tool_stage_open(args, &e.o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {
         code = tool_stage_follow(&stage);
@@ -263,13 +264,14 @@ static int verb_embed(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"prompt", 'p', "TEXT", TOOL_VALUE_LIST, AT(prompt), .most = TOOL_SPACES_MAX,
-     .help = "a text, as an operand TEXT; may be given up to 32 times"},
+     .help = "a text, as the operand TEXT; may be given up to 32 times"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
-     .help = "each line of FILE is a text, behind those of the command line (- is standard input)"},
+     .help = "read a text from each line of a file, after those of the command line (- is standard "
+             "input)"},
     {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
-     .help = "which rows of a text are its embedding: their mean, the first (cls) or the last "
-             "(default: file, what it says)"},
-    {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "don't scale embeddings to a length of 1"},
+     .help = "how the rows of a text become its embedding: their mean, the first row (cls) or the "
+             "last (default: file, the pooling that the model file names)"},
+    {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "don't normalize embeddings to length 1"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -280,12 +282,13 @@ static const tool_option options[] = {
 };
 
 static embed_options asked;
-TOOL_VERB(embed, "MODEL [TEXT...]", 1, TOOL_OPERANDS_MAX, "texts to embeddings",
-          "Writes a line of numbers for each text, in their order: where the text lies among\n"
-          "others (the sum of the products of two lines is how near two texts are, 1 at the\n"
-          "most). Of encoders (bert, nomic-bert), which are made for this, a text is one pass, so\n"
-          "it must fit the context, by default the longest text's; any other model does it too,\n"
-          "with --pooling last or mean.\n",
-          "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
-          "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
-          "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");
+TOOL_VERB(
+    embed, "MODEL [TEXT...]", 1, TOOL_OPERANDS_MAX, "compute the embeddings of texts",
+    "Writes the embedding of each text, in order, as a line of numbers. The dot product of two\n"
+    "lines is the cosine similarity of the two texts, at most 1. Encoders (bert, nomic-bert)\n"
+    "are made for this: they read a text in one pass, so it must fit the context, which is by\n"
+    "default as long as the longest text. Any other model computes embeddings too, with\n"
+    "--pooling last or mean.\n",
+    "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
+    "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
+    "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");

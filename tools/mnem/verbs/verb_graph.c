@@ -62,10 +62,13 @@ static int check(const tool_args *args, int32_t phase) {
     static const char *const session[] = {"kv", "chunk", "page-cache"};
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
         if (phase != PHASE_TRAIN && tool_given(args, training[i]))
-            return tool_usage("graph", "--%s is of training; add --phase train", training[i]);
+            return tool_usage("graph", "--%s applies to training only; add --phase train",
+                              training[i]);
     for (size_t i = 0; i < sizeof session / sizeof *session; i++)
         if (phase == PHASE_TRAIN && tool_given(args, session[i]))
-            return tool_usage("graph", "--%s is of running, not of training", session[i]);
+            return tool_usage("graph",
+                              "--%s applies to inference only; leave it out with --phase train",
+                              session[i]);
     return TOOL_OK;
 }
 
@@ -92,10 +95,10 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_session_options, AT(session)),
     {"phase", 0, "NAME", TOOL_VALUE_CHOICE, AT(phase), .choices = "decode prefill train",
-     .help = "the graph of one token (decode), of a chunk of a prompt (prefill) or of a step of "
-             "training (train) (default: decode)"},
+     .help = "the graph of one token (decode), of a chunk of a prompt (prefill) or of a training "
+             "step (train) (default: decode)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
-     .help = "draw it: the tensors over time"},
+     .help = "draw the tensors over time to FILE"},
     TOOL_GROUP(tool_batch_options, AT(training)),
     TOOL_GROUP(tool_types_options, AT(training)),
     TOOL_GROUP(tool_dropout_options, AT(training)),
@@ -105,14 +108,12 @@ static const tool_option options[] = {
 
 static graph_options asked;
 TOOL_VERB(
-    graph, "[MODEL]", 0, 1, "the tensors of a model's graphs: when they live, and where",
-    "Shows the programs that a run would execute: their tensors with bytes, lifetime (the "
-    "first\n"
-    "and last node that touches them) and offset in the block that they share; what cleaning\n"
-    "up and sharing save; and the lower bound, which no placement can pass. The body turns\n"
-    "tokens into hidden rows through all layers; the head turns those into logits. The "
-    "options\n"
-    "that a plan takes choose the plan whose graphs are shown.\n",
+    graph, "[MODEL]", 0, 1, "show the tensors of a model's graphs: lifetimes and offsets",
+    "Shows the graphs that a run would execute: their tensors with bytes, lifetime (the first\n"
+    "and last node that uses them) and offset in the block that they share; what the clean-up\n"
+    "of the graph and the sharing of memory save; and the lower bound of any placement. The\n"
+    "body turns tokens into hidden rows through all layers; the head turns those into logits.\n"
+    "The options that a plan takes choose the plan whose graphs are shown.\n",
     "mnem graph model.gguf  # one token\n"
     "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
     "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"

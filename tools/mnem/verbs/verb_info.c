@@ -461,17 +461,17 @@ static int verb_info(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors),
-     .help = "list every tensor: type, shape and bytes"},
-    {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key and value"},
+     .help = "list every tensor with its type, shape and bytes"},
+    {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key with its value"},
     TOOL_GROUP(tool_pre_options, AT(tokenizer.pre)),
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
 
 static info_options asked;
-TOOL_VERB(info, "[MODEL]", 0, 1, "what a model file holds",
+TOOL_VERB(info, "[MODEL]", 0, 1, "show what a model file contains",
           "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
-          "tensors (vocabularies) and any architecture are fine.\n",
+          "tensors (vocabularies) and files of any architecture are accepted.\n",
           "mnem info model.gguf  # the summary\n"
           "mnem info model.gguf --tensors  # every tensor\n"
           "mnem info model.gguf --json | jq .architecture  # for a script\n");

@@ -74,7 +74,7 @@ static int verb_merge(const tool_args *args) {
     const merge_options *o = (const merge_options *)args;
     if (!o->out) return tool_usage("merge", "--out is missing: the model to write");
     if (tool_given(args, "scale") && (float)o->scale == 0)
-        return tool_usage("merge", "--scale 0 would add nothing");
+        return tool_usage("merge", "--scale 0 would leave the model unchanged");
     char adapter[PATH_MAX];
     const int code = tool_adapter_path("merge", args->operand[1], adapter);
     if (code != TOOL_OK) return code;
@@ -110,28 +110,28 @@ static const tool_option options[] = {
      .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
              "F32 and BF16 stay, others become F16)"},
     {"scale", 0, "X", TOOL_VALUE_REAL, AT(scale), .least = -1000, .most = 1000,
-     .help = "add X times what the adapter says (default: 1)"},
+     .help = "multiply the adapter by X before adding it (default: 1)"},
     {"dense", 0, NULL, TOOL_VALUE_FLAG, AT(dense),
-     .help = "change the zeros of 2:4 matrices too, which otherwise stay zero"},
+     .help = "also change the zeros of 2:4 matrices, which otherwise stay zero"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(args.verbose),
-     .help = "a line for each tensor: its types, the adapter's rank and the size of the change"},
+     .help =
+         "print a line for each tensor: its types, the adapter's rank and the size of the change"},
     {0},
 };
 
 static merge_options asked;
-TOOL_VERB(merge, "MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter added to it",
-          "Writes MODEL with the adapter added to its weights, as one file that needs no adapter. "
-          "The\n"
-          "adapter is what `mnem train --lora` writes, or any that llama.cpp opens. Streams row by "
-          "row,\n"
-          "so that a model larger than memory is no problem; OUT appears when it is whole.\n"
-          "\n"
-          "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
-          "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
-          "--type same keeps the types at once. A matrix with two zeros in every four weights "
-          "(2:4)\n"
-          "keeps them.\n",
-          "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
-          "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n");
+TOOL_VERB(
+    merge, "MODEL ADAPTER", 2, 2, "merge a low-rank adapter into a model",
+    "Writes MODEL with the adapter added to its weights, as one file that needs no adapter.\n"
+    "ADAPTER is what `mnem train --lora` writes, or any adapter that llama.cpp opens. MODEL is\n"
+    "read row by row, so that it may be larger than memory; OUT appears only when it is\n"
+    "complete.\n"
+    "\n"
+    "Merged tensors of quantized models become F16: most changes of an adapter are smaller\n"
+    "than the rounding error of a quantized type. `mnem quantize` makes the result small again;\n"
+    "--type same keeps the types directly. A matrix with two zeros in every four weights (2:4)\n"
+    "keeps them.\n",
+    "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
+    "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # the types of MODEL\n");

@@ -76,9 +76,10 @@ static int verb_perplexity(const tool_args *args) {
     tool_windows windows = {0};
     const perplexity_options *o = (const perplexity_options *)args;
     const char *path = o->file ? o->file : args->operand[1];
-    if (!path) return tool_usage("perplexity", "the text is missing: MODEL FILE");
+    if (!path) return tool_usage("perplexity", "the text is missing: give FILE after MODEL");
     if (o->file && args->operand[1])
-        return tool_usage("perplexity", "\"%s\" is one too many beside --file", args->operand[1]);
+        return tool_usage("perplexity", "\"%s\" and --file both name the text; leave one out",
+                          args->operand[1]);
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {
@@ -107,11 +108,11 @@ static int verb_perplexity(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
-     .help = "the text, as the operand FILE (- is standard input)"},
+     .help = "read the text from a file, as the operand FILE (- is standard input)"},
     {"kl", 0, "MODEL", TOOL_VALUE_TEXT, AT(kl), .path = TOOL_PATH_READ,
-     .help = "compare with another model of the same vocabulary, its F16 file mostly: the "
-             "divergence of each prediction from that model's (Kullback-Leibler, in nats), and how "
-             "often both have the same likeliest token"},
+     .help = "compare with another model of the same vocabulary, usually the F16 file of this one: "
+             "the Kullback-Leibler divergence of each prediction from that model's (in nats), and "
+             "how often both have the same likeliest token"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -123,13 +124,13 @@ static const tool_option options[] = {
 };
 
 static perplexity_options asked;
-TOOL_VERB(perplexity, "MODEL FILE", 1, 2, "how well a model predicts a text",
-          "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
-          "In each window the predictions of the second half count. Lower is better; a change\n"
-          "of 0.5 % is what a good 4-bit type costs. --kl says more of a model that was made "
-          "smaller:\n"
-          "errors in both directions cancel in perplexity, not in KL divergence.\n",
-          "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
-          "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-          "script\n"
-          "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what 4 bits cost, against F16\n");
+TOOL_VERB(
+    perplexity, "MODEL FILE", 1, 2, "measure how well a model predicts a text",
+    "Cuts the text into windows as long as the context, which don't overlap; an incomplete\n"
+    "last window is dropped. In each window the predictions of the second half count. Lower\n"
+    "is better; a good 4-bit type costs about 0.5 %. For a model that was made smaller, --kl\n"
+    "tells more: errors in both directions cancel in perplexity, not in KL divergence.\n",
+    "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+    "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
+    "script\n"
+    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what 4 bits cost, against F16\n");

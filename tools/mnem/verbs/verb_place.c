@@ -34,7 +34,7 @@ static size_t read_more(FILE *file, char **text, size_t length, size_t *room, co
     if (ferror(file))
         *why = strerror(errno);
     else if (memchr(*text + length, 0, got))
-        *why = "it has a zero byte, and a table is text";
+        *why = "it has a zero byte, so it isn't a text table";
     return *why ? 0 : got;
 }
 
@@ -304,7 +304,7 @@ static void print(const placing *p) {
     else if (!quiet)
         print_text(p);
     else if (p->stopped)
-        tool_message("%s: stopped by a signal: the best so far", p->path);
+        tool_message("%s: stopped by a signal; this is the best placement so far", p->path);
 }
 
 static int place(placing *p) {
@@ -325,9 +325,11 @@ static int verb_place(const tool_args *args) {
     const place_options *o = (const place_options *)args;
     placing p = {.args = args, .asked = o, .path = args->operand[0]};
     if (args->json && o->out && strcmp(o->out, "-") == 0)
-        return tool_usage("place", "--json and --out - both want standard output");
+        return tool_usage("place",
+                          "--json and --out - both write to standard output; leave one out");
     if (o->capacity && o->space.count)
-        return tool_usage("place", "--capacity is for one space; --space has its own");
+        return tool_usage("place",
+                          "--capacity is the size of a single space; with --space use NAME=SIZE");
     int code = tool_new_check_apart(o->svg, o->out);
     if (code == TOOL_OK) code = place_spaces_parse(&p);
     if (code == TOOL_OK) code = read_table(&p);
@@ -342,45 +344,44 @@ static int verb_place(const tool_args *args) {
 #define AT(field) offsetof(place_options, field)
 static const tool_option options[] = {
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
-     .help = "what must be enough: stop at the first placement within it (default: as low as "
-             "possible)"},
+     .help = "memory that must be enough: stop at the first placement within it (default: search "
+             "for the lowest peak)"},
     {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), .most = TOOL_SPACES_MAX,
      .help = "NAME, NAME=SIZE or NAME=SIZE:COST, up to 32 times: a space that buffers may be in, "
-             "what it holds (default: no limit), and the cost of a byte and access there (default: "
-             "0 for the first, 1 more for each)"},
+             "its size (default: no limit), and the cost of a byte and access there (default: 0 "
+             "for the first, 1 more for each)"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
-     .help = "seconds to look for something better (default: 2)"},
+     .help = "seconds to search for a better placement (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
      .path = TOOL_PATH_WRITE | TOOL_PATH_IN_PLACE,
-     .help = "write the table with offsets (- is standard output, without the report)"},
+     .help = "write the table with offsets to FILE (- is standard output, without the report)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
-     .help = "draw it: time to the right, offsets up"},
+     .help = "draw the placement to FILE: time to the right, offsets up"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
 
 static place_options asked = {.seconds = 2};
 TOOL_VERB(
-    place, "FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
-    "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
-    "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
-    "the best there is. Shows who is alive when most is.\n"
+    place, "FILE.csv", 1, 1, "find offsets for buffers whose lifetimes are known",
+    "Places the buffers of a table so that no two buffers that are live at the same time\n"
+    "overlap, and shows how good the placement is: the lower bound of any placement, the peak,\n"
+    "and whether it is optimal. Lists the buffers that are live when the most bytes are.\n"
     "\n"
-    "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
-    "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
-    "still\n"
-    "used) and offset (fixed where one stands). - is standard input.\n"
+    "The table is MiniMalloc's CSV: columns id, lower, upper (the lifetime, without its end),\n"
+    "size; and optionally alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are\n"
+    "still used) and offset (fixed where one is given). - is standard input.\n"
     "\n"
-    "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
-    "ends\n"
-    "the search: what was found so far is shown and written (exit code 130, or 143).\n"
+    "With --capacity, the exit code is 3 when no placement within it was found. Ctrl-C (and\n"
+    "SIGTERM) ends the search: the best placement so far is shown and written (exit code 130,\n"
+    "or 143).\n"
     "\n"
-    "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
-    "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
-    "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
-    "mnem place buffers.csv  # how low can it be?\n"
+    "With --space, once for each space, buffers are spread over several spaces so that accesses\n"
+    "x bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
+    "that a buffer may be in, separated by blanks) and space (the one that it is in).\n",
+    "mnem place buffers.csv  # how low can the peak be?\n"
     "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
-    "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+    "mnem place buffers.csv --time 60 --svg map.svg  # search longer, and draw the result\n"
     "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
     "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");

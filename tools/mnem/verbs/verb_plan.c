@@ -54,10 +54,11 @@ static int explain_plan(const tool_stage *stage, const char *svg) {
 static int plan_devices(const tool_args *args, const plan_options *o) {
     static tool_stage stage;
     if (tool_given(args, "memory") || tool_given(args, "capacity"))
-        return tool_usage("plan", "--devices says what each device holds; leave out --%s",
+        return tool_usage("plan", "--devices gives the capacity of each device; leave out --%s",
                           tool_given(args, "memory") ? "memory" : "capacity");
     if (o->explain || o->svg)
-        return tool_usage("plan", "--explain and --svg are of one machine; leave out --devices");
+        return tool_usage("plan",
+                          "--explain and --svg support one device only; leave out --devices");
     int code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_plan_devices(&stage, o->devices);
     tool_stage_close(&stage);
@@ -71,17 +72,18 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     const char *list = tool_budget_list();
     char one[32];
     if (o->devices || o->explain || o->svg)
-        return tool_usage("plan", "--ranks is of several machines; leave out --%s",
+        return tool_usage("plan", "--ranks plans for several machines; leave out --%s",
                           o->devices   ? "devices"
                           : o->explain ? "explain"
                                        : "svg");
     if (o->run.prompt.count || o->run.file || o->run.prompts || args->operand[1])
-        return tool_usage("plan", "--ranks plans without a prompt: --ctx N says how much is held");
+        return tool_usage(
+            "plan", "--ranks plans without a prompt; set the length of the context with --ctx N");
     if (tool_given(args, "device") || tool_given(args, "capacity"))
         return tool_usage("plan", "--ranks plans for the host of each rank; leave out --%s",
                           tool_given(args, "device") ? "device" : "capacity");
     if (!o->run.session.memory)
-        return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: what each may take");
+        return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: the budget of each rank");
     session = o->run.session;
     session.memory = 0;
     snprintf(one, sizeof one, "%llu", (unsigned long long)o->run.session.memory);
@@ -116,7 +118,7 @@ static int verb_plan(const tool_args *args) {
     if (code != TOOL_OK) return code;
     if (o->ranks) return plan_ranks(args, o);
     if (tool_budget_list() || o->run.session.link || tool_given(args, "cut"))
-        return tool_usage("plan", "%s is of several ranks: add --ranks N",
+        return tool_usage("plan", "%s needs several ranks: add --ranks N",
                           o->run.session.link       ? "--link"
                           : tool_given(args, "cut") ? "--cut"
                                                     : "a list of budgets");
@@ -141,25 +143,26 @@ static const tool_option options[] = {
     TOOL_GROUP_TAKEN(tool_run_options, AT(run)),
     TOOL_GROUP(tool_session_options, AT(run.session)),
     {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(run.session.device), .choices = "host null",
-     .help = "plan for another device: host, or null, which only pretends (default: host)"},
+     .help = "plan for another device: host, or null, which is only simulated (default: host)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(run.session.capacity),
-     .help = "what the null device holds (default: 80G)"},
+     .help = "memory of the null device (default: 80G)"},
     {"devices", 0, "SIZES", TOOL_VALUE_TEXT, AT(devices),
-     .help = "split the layers over devices that hold so much, such as 24G,24G,16G"},
+     .help = "distribute the layers over devices of these capacities, such as 24G,24G,16G"},
     {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 1024,
-     .help = "of N texts at once, each with a context of its own (default: 1, or the prompts)"},
+     .help = "plan for N sequences at once, each with its own context (default: 1, or one for each "
+             "prompt)"},
     {"ranks", 0, "N", TOOL_VALUE_COUNT, AT(ranks), .least = 2, .most = MNEM_COMM_RANKS_MAX,
-     .help = "of N ranks under mpirun, each with its --memory SIZE[,SIZE...]: what each holds, "
-             "sends and waits for"},
+     .help = "plan for N ranks under mpirun, each with its --memory SIZE[,SIZE...]: what each rank "
+             "holds, sends and waits for"},
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
-     .help = "with --ranks: what each has, layers in a row or rows of every matrix (default: what "
-             "is faster, beside the other one)"},
+     .help = "with --ranks: what each rank holds, consecutive layers or rows of every matrix "
+             "(default: the faster of the two, shown beside the other)"},
     TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
-     .help = "show every way to run that no other beats in both bytes and speed, and what each "
-             "gave up"},
+     .help = "show every way to run that no other way beats in both bytes and speed, and what each "
+             "way gives up"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
-     .help = "draw the ways of --explain: bytes against speed"},
+     .help = "draw the ways of --explain to FILE: bytes against speed"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
     TOOL_GROUP_TAKEN(tool_verbose_options, 0),
@@ -172,18 +175,19 @@ static void defaults(tool_args *args) {
 
 static plan_options asked;
 TOOL_VERB_WITH(
-    plan, defaults, "[MODEL [PROMPT]]", 0, 2, "show what a run would take, without loading",
+    plan, defaults, "[MODEL [PROMPT]]", 0, 2,
+    "show what a run would need, without loading the model",
     "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
     "and why, what the next smaller and larger budget would change, and the predicted peak\n"
-    "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
-    "Exit code 3 when the budget is too small. The other options of run are taken too, so "
-    "that\n"
-    "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
+    "and speed. Only the file's header is read, so planning takes no time, whatever the size\n"
+    "of the model. The exit code is 3 when the budget is too small. The other options of run\n"
+    "are accepted too, so that the command line of a run can be planned as it is; with its\n"
+    "prompt (-p, -f) the plan is exact to the byte.\n"
     "\n"
-    "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
-    "--devices cuts the model over several such devices, so that the fullest has the most\n"
-    "room left. --ranks plans for several machines under mpirun, without them.\n"
-    "--explain shows what every budget would buy.\n",
+    "--device null plans for a device that this machine doesn't have; --capacity sets its\n"
+    "memory. --devices distributes the layers over several such devices, so that the fullest\n"
+    "has the most room left. --ranks plans for several machines under mpirun, without using\n"
+    "them. --explain shows what every budget would buy.\n",
     "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
     "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"

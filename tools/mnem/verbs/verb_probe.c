@@ -178,11 +178,11 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_session_options, AT(session)),
     {"seconds", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.2, .most = 60,
-     .help = "how long to measure (default: 6); what took less than 3 isn't kept"},
+     .help = "seconds to measure (default: 6); a result of less than 3 seconds isn't stored"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
-     .help = "with a MODEL: measure the machine again, even if it is known"},
+     .help = "with a MODEL: measure the machine again, even if a result is stored"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
-     .help = "draw the roofline, and on it the model's operators"},
+     .help = "draw the roofline, with the operators of a MODEL, to FILE"},
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_json_options, 0),
     {0},
@@ -190,19 +190,19 @@ static const tool_option options[] = {
 
 static probe_options asked;
 TOOL_VERB(
-    probe, "[MODEL]", 0, 1, "what this machine's memory and processors give, measured",
-    "Measures each level of the memory hierarchy (capacity, latency through pages of 2 MiB\n"
-    "and of 4 KiB, bandwidth of 1 to all threads), the peaks of arithmetic by type, the\n"
-    "clock, and the disk that the model is on. Every figure is the best of passes of about\n"
-    "a millisecond (latencies of caches: 30) that take turns, so that a quiet moment is\n"
-    "enough; figures whose passes differ by more than 3 % have a ~. Capacities are what the\n"
-    "system says, and where the latency of a random cycle says that a level ends.\n"
+    probe, "[MODEL]", 0, 1, "measure this machine's memory hierarchy and processors",
+    "Measures each level of the memory hierarchy (capacity, latency with pages of 2 MiB and of\n"
+    "4 KiB, bandwidth of 1 to all threads), the peak arithmetic rate of each type, the clock,\n"
+    "and the disk that holds the model. Every figure is the best of passes of about a\n"
+    "millisecond (latencies of caches: 30) that take turns, so that a short quiet moment is\n"
+    "enough; a ~ marks figures whose passes differ by more than 3 %. Capacities are what the\n"
+    "system reports, and where the latency of a random pointer chase shows that a level ends.\n"
     "\n"
-    "The result is kept in $XDG_STATE_HOME/mnem (~/.local/state/mnem) under a fingerprint of\n"
-    "the machine, where plan and bench find it. With a MODEL the one that is kept is used,\n"
-    "and the operators of a run with these options are placed under it: their exact bytes\n"
-    "and multiply-adds, what limits each, and the least time that it can take.\n",
-    "mnem probe  # all of it, in about six seconds\n"
+    "The result is stored in $XDG_STATE_HOME/mnem (~/.local/state/mnem) under a fingerprint of\n"
+    "the machine, where plan and bench find it. With a MODEL the stored result is used, and\n"
+    "the operators of a run with these options are placed on the roofline: their exact bytes\n"
+    "and multiply-adds, what limits each, and the least time that each can take.\n",
+    "mnem probe  # everything, in about six seconds\n"
     "mnem probe --memory 512M  # inside a budget\n"
     "mnem probe model.gguf --svg roofline.svg  # what limits each operator\n"
     "mnem probe --json | jq '.levels[-1].latency_ns.best'  # for a script\n");

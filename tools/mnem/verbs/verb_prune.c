@@ -49,7 +49,7 @@ static int take_part(const char *name, const char *text, double *part) {
     if (!text) return TOOL_OK;
     *part = number / 100;
     if (end != text && strcmp(end, "%") == 0 && number > 0 && number < 100) return TOOL_OK;
-    return tool_usage("prune", "--%s takes a part to remove, such as 25%%, not \"%s\"", name, text);
+    return tool_usage("prune", "--%s takes a percentage, such as 25%%, not \"%s\"", name, text);
 }
 
 /* What is of a text needs one. */
@@ -58,19 +58,20 @@ static int check_text(const prune_options *o) {
     const bool text = o->calibration.text || o->compress.test;
     for (size_t i = 0; !text && i < sizeof names / sizeof *names; i++)
         if (tool_given(&o->args, names[i]))
-            return tool_usage("prune", "--%s is of a text: --calibrate or --test", names[i]);
+            return tool_usage("prune", "--%s needs a text: --calibrate FILE or --test FILE",
+                              names[i]);
     return TOOL_OK;
 }
 
 static int check_method(const prune_options *o) {
     const bool uses = o->calibration.text || o->imatrix;
     if (o->imatrix && o->calibration.text)
-        return tool_usage("prune", "--imatrix and --calibrate say the same: one of them");
+        return tool_usage("prune", "--imatrix and --calibrate can't be combined");
     if (o->method == METHOD_SPARSEGPT && !o->calibration.text)
         return tool_usage("prune", "--method sparsegpt needs --calibrate FILE");
     if (o->method == METHOD_SPARSEGPT && !o->pattern)
-        return tool_usage("prune", "--method sparsegpt goes with --pattern 2:4: heads, channels "
-                                   "and layers go by magnitude or wanda");
+        return tool_usage("prune", "--method sparsegpt needs --pattern 2:4; heads, channels and "
+                                   "layers need magnitude or wanda");
     if (o->method == METHOD_WANDA && !uses)
         return tool_usage("prune", "--method wanda needs --calibrate FILE or --imatrix FILE");
     return TOOL_OK;
@@ -82,12 +83,12 @@ static int take_options(work *w) {
     if (!o->out && !o->dry_run) return tool_usage("prune", "--out is missing: the model to write");
     const bool less = o->heads || o->ffn || o->layers;
     if (!less && !o->pattern)
-        return tool_usage("prune", "what goes is missing: --pattern 2:4, or --heads, --ffn, "
-                                   "--layers with a part, such as 25%%");
+        return tool_usage("prune", "nothing to remove is given: --pattern 2:4, or --heads, --ffn "
+                                   "or --layers with a percentage, such as 25%%");
     if (less && o->pattern)
-        return tool_usage("prune", "--pattern goes alone; prune one after the other");
-    if (o->compact && !o->pattern)
-        return tool_usage("prune", "--compact is a form of --pattern 2:4");
+        return tool_usage(
+            "prune", "--pattern can't be combined with --heads, --ffn or --layers; prune twice");
+    if (o->compact && !o->pattern) return tool_usage("prune", "--compact needs --pattern 2:4");
     options->pattern = o->pattern ? MNEM_PRUNE_2_4 : MNEM_PRUNE_DENSE;
     options->compact = o->compact;
     int code = take_part("heads", o->heads, &options->heads);
@@ -151,8 +152,8 @@ static void print_plan(const work *w) {
 static void warn(const work *w) {
     const uint32_t n = w->plan.requantized;
     if (n)
-        tool_message("warning: %u tensor%s quantized already and rounded once more; from an F16 or "
-                     "F32 file the result would be better",
+        tool_message("warning: %u tensor%s quantized already and rounded again; an F16 or F32 file "
+                     "gives a better result",
                      n, n == 1 ? " is" : "s are");
 }
 
@@ -274,7 +275,7 @@ static int check_target(const work *w) {
     for (uint32_t i = 0; code == TOOL_OK && mnem_model_file_path(model, i); i++)
         if (stat(mnem_model_file_path(model, i), &in) == 0 && in.st_dev == out.st_dev &&
             in.st_ino == out.st_ino)
-            code = tool_failed("%s: is the model that is read", w->asked->out);
+            code = tool_failed("%s is the model to prune: choose another --out", w->asked->out);
     mnem_model_close(model);
     return code;
 }
@@ -356,39 +357,40 @@ static const tool_option options[] = {
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
      .path = TOOL_PATH_WRITE, .help = "the model to write (required)"},
     {"pattern", 0, "2:4", TOOL_VALUE_NAME, AT(pattern), .choices = "2:4",
-     .help = "of four weights beside each other two stay, the others are zero; the file stays as "
-             "large as it is, but for --compact"},
+     .help = "keep two of every four adjacent weights and set the others to zero; the file keeps "
+             "its size, unless --compact is given"},
     {"compact", 0, NULL, TOOL_VALUE_FLAG, AT(compact),
-     .help =
-         "with 2:4 in Q4_0, Q8_0 or F16: leave the zeros out of the file, which streams faster; "
-         "only mnem opens it, and `mnem prune OUT -o ORDINARY --pattern 2:4` makes the ordinary "
-         "file of it"},
+     .help = "with 2:4 in Q4_0, Q8_0 or F16: leave the zeros out of the file, which streams "
+             "faster; only mnem opens it, and `mnem prune OUT -o ORDINARY --pattern 2:4` restores "
+             "the ordinary file"},
     {"heads", 0, "N%", TOOL_VALUE_TEXT, AT(heads),
-     .help = "remove this part of each layer's heads, with the keys and values that they share"},
+     .help = "percentage of each layer's attention heads to remove, with the keys and values that "
+             "they share"},
     {"ffn", 0, "N%", TOOL_VALUE_TEXT, AT(ffn),
-     .help = "remove this part of each feed-forward's channels"},
-    {"layers", 0, "N%", TOOL_VALUE_TEXT, AT(layers), .help = "remove this part of the layers"},
+     .help = "percentage of each layer's feed-forward channels to remove"},
+    {"layers", 0, "N%", TOOL_VALUE_TEXT, AT(layers), .help = "percentage of the layers to remove"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
      .help = "type of the result: F16, Q8_0, Q4_0, Q4_K_M, ..., or same: that of the model "
              "(default: same)"},
     {"method", 0, "NAME", TOOL_VALUE_CHOICE, AT(method),
      .choices = "auto magnitude wanda sparsegpt",
-     .help = "what goes: the smallest by weights (magnitude), or by weights and what a text uses "
-             "(wanda; auto where there is a text); sparsegpt (--pattern 2:4, --calibrate): what "
-             "the weights that stay make up for best, which changes them so"},
+     .help =
+         "what is removed: the smallest weights (magnitude), or the smallest products of weights "
+         "and activations (wanda; auto if there is a text); sparsegpt (--pattern 2:4, "
+         "--calibrate): the weights that the remaining ones, which are updated, compensate best"},
     {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(calibration.text), .path = TOOL_PATH_READ,
-     .help = "run the model over this text first, so that what it uses least goes; on its last "
-             "fifth, which is kept apart, the loss is measured"},
+     .help = "run the model over this text first, to remove what matters least for it; the last "
+             "fifth is held out to measure the loss"},
     {"imatrix", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix), .path = TOOL_PATH_READ,
-     .help = "what a text uses, as llama.cpp's imatrix file has it, instead of --calibrate"},
+     .help = "importance matrix of a text, in llama.cpp's imatrix format, instead of --calibrate"},
     TOOL_GROUP(tool_compress_options, AT(compress)),
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(calibration.session.context), .least = 16,
      .most = 1 << 20, .also = "ctx-size context n-ctx num-ctx",
-     .help = "tokens of a sequence of the text (default: 512, or the model's if that is less)"},
+     .help = "tokens per sequence of the text (default: the model's context, at most 512)"},
     TOOL_GROUP(tool_memory_options, AT(calibration.session.memory)),
     TOOL_GROUP(tool_pre_options, AT(calibration.session.pre)),
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
-     .help = "show what would become of the model, and write nothing"},
+     .help = "print what the pruned model would be, and write nothing"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
@@ -397,22 +399,19 @@ static const tool_option options[] = {
 
 static prune_options asked;
 TOOL_VERB(
-    prune, "MODEL", 1, 1, "write a model with less in it",
-    "Writes MODEL to OUT without the heads, feed-forward channels or layers that matter "
-    "least, a\n"
-    "smaller file; or with zeros for two of every four weights. What is written is an "
-    "ordinary\n"
-    "GGUF file, row by row, so that a model larger than memory is no problem; OUT appears "
-    "when\n"
-    "it is whole.\n"
+    prune, "MODEL", 1, 1, "remove parts of a model, or make it 2:4 sparse",
+    "Writes MODEL to OUT without the attention heads, feed-forward channels or layers that\n"
+    "matter least, as a smaller file, or with two of every four weights set to zero. OUT is an\n"
+    "ordinary GGUF file, written row by row, so that the model may be larger than memory; it\n"
+    "appears only when it is complete.\n"
     "\n"
-    "Every pruned model loses: `mnem perplexity` says how much, and training what is left "
-    "(`mnem\n"
-    "train --init OUT`; not yet without heads) wins much of it back. With a text (--calibrate,\n"
-    "--test) a table at the end says what was lost, beside plain types of MODEL.\n",
-    "mnem prune model-f16.gguf -o less.gguf --ffn 25% --calibrate book.txt  # by a text\n"
+    "Every pruned model loses quality: `mnem perplexity` measures how much, and training what\n"
+    "is left (`mnem train --init OUT`; not supported yet with heads removed) recovers much of\n"
+    "it. With a text (--calibrate, --test) a table at the end shows the loss, next to that of\n"
+    "plain types of MODEL.\n",
+    "mnem prune model-f16.gguf -o less.gguf --ffn 25% --calibrate book.txt  # guided by a text\n"
     "mnem prune model-f16.gguf -o less.gguf --ffn 25% --test book.txt --max-loss 20\n"
     "mnem prune model-f16.gguf -o less.gguf --heads 25% --layers 10%  # both at once\n"
     "mnem prune model-f16.gguf -o zeros.gguf --pattern 2:4 --type Q8_0  # exact zeros\n"
-    "mnem prune zeros.gguf -o small.gguf --pattern 2:4 --compact  # for mnem alone\n"
-    "mnem prune small.gguf -o zeros.gguf --pattern 2:4  # and back, to the byte\n");
+    "mnem prune zeros.gguf -o small.gguf --pattern 2:4 --compact  # for mnem only\n"
+    "mnem prune small.gguf -o zeros.gguf --pattern 2:4  # the ordinary file again\n");

@@ -147,7 +147,7 @@ static void warn(const work *w, const quantize_options *o) {
                      "result would be better",
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (o->imatrix && w->unweighted)
-        tool_message("%u of the tensors that changed %s in %s: all columns weighed the same there",
+        tool_message("%u of the changed tensors %s in %s: their columns were weighted equally",
                      w->unweighted, w->unweighted == 1 ? "isn't" : "aren't", o->imatrix);
 }
 
@@ -193,11 +193,11 @@ static int choose(const quantize_options *o, work *w) {
     if (!w->type && !o->out && is_type(w->out))
         return tool_usage("quantize", "the file to write is missing: IN OUT %s", w->out);
     if (o->target && w->type)
-        return tool_usage("quantize", "--type %s and --target: one of them", w->type);
+        return tool_usage("quantize", "--type %s and --target can't be combined", w->type);
     if (!w->type && !o->target)
         return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
     if (next < args->operands)
-        return tool_usage("quantize", "\"%s\" is one too many", args->operand[next]);
+        return tool_usage("quantize", "unexpected operand \"%s\"", args->operand[next]);
     return o->type || !w->type ? TOOL_OK : tool_option_check(args->verb, "type", w->type);
 }
 
@@ -209,10 +209,9 @@ static int read_target(const char *text, mnem_quantize_options *options) {
     if (end != text && !*end && bits > 0 && bits <= 32)
         options->target_bits = bits;
     else if (mnem_size_parse(text, &options->target_bytes) != MNEM_OK || !options->target_bytes)
-        return tool_usage("quantize",
-                          "--target takes a size such as 60M, or bits of a weight such "
-                          "as 4.5, not \"%s\"",
-                          text);
+        return tool_usage(
+            "quantize",
+            "--target takes a size such as 60M, or bits per weight such as 4.5, not \"%s\"", text);
     return TOOL_OK;
 }
 
@@ -240,13 +239,14 @@ static int check_method(const quantize_options *o) {
     const char *text = o->calibration.text;
     for (size_t i = 0; !text && i < sizeof names / sizeof *names; i++)
         if (tool_given(&o->args, names[i]))
-            return tool_usage("quantize", "--%s is of --calibrate", names[i]);
+            return tool_usage("quantize", "--%s needs --calibrate FILE", names[i]);
     for (size_t i = 0; !text && !o->compress.test && i < sizeof both / sizeof *both; i++)
         if (tool_given(&o->args, both[i]))
-            return tool_usage("quantize", "--%s is of --calibrate and --test", both[i]);
-    if (text && o->imatrix) return tool_usage("quantize", "--imatrix and --calibrate: one of them");
+            return tool_usage("quantize", "--%s needs --calibrate FILE or --test FILE", both[i]);
+    if (text && o->imatrix)
+        return tool_usage("quantize", "--imatrix and --calibrate can't be combined");
     if (strcasecmp(method, "nearest") == 0 && (o->imatrix || text))
-        return tool_usage("quantize", "--%s and --method nearest: one of them",
+        return tool_usage("quantize", "--%s and --method nearest can't be combined",
                           text ? "calibrate" : "imatrix");
     if (strcasecmp(method, "imatrix") == 0 && !o->imatrix && !text)
         return tool_usage("quantize", "--method imatrix needs --imatrix FILE, or --calibrate FILE");
@@ -351,20 +351,21 @@ static int verb_quantize(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
-     .help = "the model to write, as the operand OUT"},
+     .help = "the model to write; same as the operand OUT"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
-     .help = "what to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
+     .help = "type to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
              "(required, or as the operand TYPE)"},
     {"target", 0, "SIZE|BITS", TOOL_VALUE_TEXT, AT(target),
-     .help = "in place of TYPE: a type for each matrix, so that the file has at most this size "
-             "(60M) or a weight these bits (4.5), with the least loss; measured on some rows"},
+     .help = "instead of TYPE: choose a type for each matrix with the least loss, so that the file "
+             "has at most this size (60M) or this many bits per weight (4.5); the loss is measured "
+             "on a sample of rows"},
     {"tensor-type", 0, "PATTERN=TYPE", TOOL_VALUE_LIST, AT(rules), .most = TOOL_SPACES_MAX,
-     .help = "this type for matrices whose name the pattern fits anywhere, a regular expression: "
-             "attn_v=Q6_K, 'blk\\.[01]\\.=Q8_0'; may be given again, the first that fits counts"},
+     .help = "type of the matrices whose name contains a match of PATTERN, a regular expression: "
+             "attn_v=Q6_K, 'blk\\.[01]\\.=Q8_0'; may be repeated, the first match applies"},
     {"imatrix", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix), .path = TOOL_PATH_READ,
-     .help = "what the error of each column weighs: an importance matrix, as llama.cpp's "
-             "llama-imatrix writes it from a text, or --imatrix-out"},
+     .help = "importance matrix that weights the error of each column, as written by llama.cpp's "
+             "llama-imatrix or by --imatrix-out"},
     TOOL_GROUP(calibration_options, AT(calibration)),
     TOOL_GROUP(tool_compress_options, AT(compress)),
     TOOL_GROUP(tool_json_options, 0),
@@ -374,21 +375,20 @@ static const tool_option options[] = {
 
 static quantize_options asked;
 TOOL_VERB(
-    quantize, "IN OUT [TYPE]", 1, 3, "write a model in a smaller type",
-    "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
-    "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n"
+    quantize, "IN OUT [TYPE]", 1, 3, "write a model in a smaller data type",
+    "Writes the model IN to OUT in another type, row by row, so that the model may be larger\n"
+    "than memory, and prints the error of each tensor. OUT appears only when it is complete.\n"
     "\n"
-    "With --calibrate the model runs over a text first, a layer at a time, so that the\n"
-    "model needn't fit in memory either: columns that the text uses more are rounded with\n"
-    "more care, and columns make up for each other's errors (--method). With\n"
-    "--imatrix-out and neither OUT nor TYPE it only counts.\n"
+    "With --calibrate the model first runs over a text, a layer at a time, so that it may be\n"
+    "larger than memory here too: columns that matter more for the text are rounded more\n"
+    "precisely, and columns compensate for each other's errors (--method). With --imatrix-out\n"
+    "and neither OUT nor TYPE, only the importance matrix is written.\n"
     "\n"
-    "At the end both are run over what was kept apart of that text (or over --test), and\n"
-    "plain types beside them: size, perplexity, divergence from IN (mnem perplexity --kl) and\n"
-    "speed, as a table. Whether there is room for that is looked at first.\n",
+    "At the end IN, OUT and plain types are measured on the held-out part of that text (or on\n"
+    "--test): size, perplexity, KL divergence from IN (mnem perplexity --kl) and speed, as a\n"
+    "table. Whether there is room for that is checked first.\n",
     "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
-    "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, hardly any loss\n"
+    "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, almost no loss\n"
     "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"
-    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # for such "
-    "texts\n"
-    "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # else no OUT\n");
+    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrated for it\n"
+    "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # no OUT above 1 %\n");

@@ -44,7 +44,7 @@ static int wrong_policy(const char *word, size_t length) {
         snprintf(names + n, sizeof names - n, " %s", name);
     }
     return tool_usage("replay",
-                      "--policy takes names with commas between, or all; not \"%.*s\": there are%s",
+                      "--policy takes names separated by commas, or all; not \"%.*s\": there are%s",
                       (int)(length < 40 ? length : 40), word, names);
 }
 
@@ -371,7 +371,7 @@ static int verb_replay(const tool_args *args) {
     if (o->svg && args->operands > 1)
         return tool_usage("replay", "--svg draws one trace; %d were given", args->operands);
     if (args->json && o->timeline)
-        return tool_usage("replay", "--timeline and --json don't go together");
+        return tool_usage("replay", "--timeline and --json can't be combined");
     int code = check_alignment(o->align);
     if (code == TOOL_OK) code = tool_recording_check(args, o->trace);
     if (code == TOOL_OK) code = choose_policies(&c);
@@ -396,18 +396,20 @@ static const tool_option options[] = {
     {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy),
      .choices =
          "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pool granules pytorch",
-     .help = "policies to compare, with commas between, or all; pictures show the first (default: "
+     .help = "policies to compare, separated by commas, or all; pictures show the first (default: "
              "mnem,tlsf,best-fit,pytorch)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
-     .help = "replay within so much memory (default: as much as it takes)"},
+     .help = "replay within this much memory (default: as much as it takes)"},
     {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
-     .help = "of a snapshot of several devices, the one to replay (default: with most events)"},
+     .help = "the device to replay in a snapshot of several devices (default: the one with most "
+             "events)"},
     {"align", 0, "SIZE", TOOL_VALUE_SIZE, AT(align),
      .help = "alignment of every block, a power of two (default: 256)"},
     {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment),
-     .help = "grow by so much (default: a 64th of the peak, as a power of two, at least 2 MiB)"},
+     .help = "size by which the pool grows (default: a 64th of the peak, as a power of two, at "
+             "least 2 MiB)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
-     .help = "draw the memory map over time"},
+     .help = "draw the memory map over time to FILE"},
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline),
      .help = "show reserved and live bytes over time"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
@@ -416,24 +418,24 @@ static const tool_option options[] = {
 };
 
 static replay_options asked;
-TOOL_VERB(replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
-          "what each pool policy would have cost on a real trace",
-          "Replays allocation traces through pool policies, without allocating what they ask for:\n"
-          "time per operation, the smallest capacity that completes, what a growing pool would\n"
-          "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
-          "and settings that this trace wants, and what they save.\n"
-          "\n"
-          "Of a PyTorch snapshot it also says who holds the peak (lines of your code with bytes,\n"
-          "blocks and ages), what stood in the way of a request that failed, and which\n"
-          "PYTORCH_CUDA_ALLOC_CONF would have done better, as found by replaying it.\n"
-          "\n"
-          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
-          "line\n"
-          "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
-          "\n"
-          "With --capacity, exit code 3 when no policy comes through.\n",
-          "mnem replay snapshot.pickle  # who holds the peak, and what would help?\n"
-          "mnem replay snapshot.pickle --policy all --capacity 16G  # what fits 16 GiB?\n"
-          "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
-          "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");
+TOOL_VERB(
+    replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
+    "compare what pool policies would cost on a recorded trace",
+    "Replays allocation traces through pool policies, without allocating the memory: time per\n"
+    "operation, the smallest capacity that is enough, what a growing pool would reserve, how\n"
+    "often it would ask the device, a verdict for each, and advice: the policy and settings\n"
+    "that suit this trace, and what they save.\n"
+    "\n"
+    "For a PyTorch snapshot it also shows what holds the peak (lines of your code with bytes,\n"
+    "blocks and ages), why a request failed, and which PYTORCH_CUDA_ALLOC_CONF would have done\n"
+    "better, as found by replaying it.\n"
+    "\n"
+    "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
+    "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", one\n"
+    "on each line. Names that end in .xz are decompressed by xz; - is standard input.\n"
+    "\n"
+    "With --capacity, the exit code is 3 when no policy completes the trace.\n",
+    "mnem replay snapshot.pickle  # what holds the peak, and what would help?\n"
+    "mnem replay snapshot.pickle --policy all --capacity 16G  # what fits 16 GiB?\n"
+    "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
+    "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

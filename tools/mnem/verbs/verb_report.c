@@ -103,7 +103,7 @@ static int report_all(report_work *run) {
     if (code != TOOL_OK) return code;
     if (run->asked->html && !run->report[0])
         return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
-                                    "one): the history keeps sums only");
+                                    "one): the history keeps totals only");
     if (args->json)
         print_json(run);
     else
@@ -140,38 +140,41 @@ static int verb_report(const tool_args *args) {
 #define AT(field) offsetof(report_options, field)
 static const tool_option options[] = {
     {"html", 0, "FILE", TOOL_VALUE_TEXT, AT(html), .path = TOOL_PATH_WRITE,
-     .help = "write a page as well: bytes over time, who holds them at any moment, addresses, "
-             "spans; one file that asks no network"},
+     .help = "write an HTML page to FILE as well: bytes over time, what is live at any moment, "
+             "addresses, spans; one file that needs no network"},
     {"fail-on", 0, "LIST", TOOL_VALUE_TEXT, AT(fail_on),
-     .help = "exit with 1 when one holds: peak>600M,leaks>0,fragmentation>10 (names: those of "
-             "\"metrics\" in --json; what the trace doesn't know fails, too)"},
+     .help = "exit with 1 when a condition holds: peak>600M,leaks>0,fragmentation>10 (names: those "
+             "of \"metrics\" in --json; a number that the trace doesn't record fails, too)"},
     {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
-     .help = "of a snapshot of several devices, the one to report (default: with most events)"},
+     .help = "the device to report in a snapshot of several devices (default: the one with most "
+             "events)"},
     {"rank", 0, "N", TOOL_VALUE_COUNT, AT(rank), .least = 0, .most = MNEM_COMM_RANKS_MAX - 1,
-     .help = "of a trace of several ranks, the one to report (default: a line for each, then rank "
-             "0)"},
+     .help =
+         "the rank to report in a trace of several ranks (default: a line for each, then rank 0)"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
 
 static report_options asked;
-TOOL_VERB(report, "TRACE|RUN...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace went",
-          "Says of a trace when its peak was and who was there, what was reserved beside (and why\n"
-          "that couldn't be used), what was refused and why, who takes most by tag and by line of\n"
-          "code, and what was never given back, with ages. Two traces are compared.\n"
-          "\n"
-          "A trace is what --trace writes for Perfetto (.pftrace) or Chrome (.json), a PyTorch\n"
-          "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
-          "running any code in it), or text: \"a ID BYTES STREAM\" and \"f ID\", a line each.\n"
-          "What a trace doesn't record is shown as -, and never guessed.\n"
-          "\n"
-          "A RUN is a number of the history of finished runs, or the folder of a training: sums\n"
-          "of it, by kind and phase, without events.\n"
-          "\n"
-          "docs/report.md defines every number.\n",
-          "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"
-          "mnem report snapshot.pickle  # when was the peak, and who was there?\n"
-          "mnem report snapshot.pickle --html page.html  # see it in a browser\n"
-          "mnem report before.pickle after.pickle  # what changed?\n"
-          "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # in CI\n"
-          "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");
+TOOL_VERB(
+    report, "TRACE|RUN...", 1, TOOL_OPERANDS_MAX, "show where every byte of a trace went",
+    "Shows when the peak of a trace was and what was live then, how much was reserved beyond\n"
+    "that (and why it couldn't be used), which requests were refused and why, which tags and\n"
+    "lines of code hold the most, and what was never freed, with ages. Two traces are\n"
+    "compared.\n"
+    "\n"
+    "A trace is what --trace writes for Perfetto (.pftrace) or Chrome (.json), a PyTorch\n"
+    "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
+    "running any code in it), or text: \"a ID BYTES STREAM\" and \"f ID\", one on each line.\n"
+    "What a trace doesn't record is shown as -, and never guessed.\n"
+    "\n"
+    "A RUN is the number of a finished run in the history, or the folder of a training run:\n"
+    "its totals by kind and phase, without events.\n"
+    "\n"
+    "docs/report.md defines every number.\n",
+    "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"
+    "mnem report snapshot.pickle  # when was the peak, and what was live?\n"
+    "mnem report snapshot.pickle --html page.html  # see it in a browser\n"
+    "mnem report before.pickle after.pickle  # what changed?\n"
+    "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # in CI\n"
+    "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");

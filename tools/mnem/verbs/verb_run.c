@@ -174,7 +174,8 @@ static int run_several(tool_stage *stage, const run_options *asked) {
 static int check(const run_options *asked) {
     const char *also = asked->args.operand[1];
     if (also && !asked->args.model && strstr(also, ".gguf"))
-        return tool_usage("run", "\"%s\" would be the prompt; run takes one model", also);
+        return tool_usage("run", "\"%s\" would be read as the prompt; mnem run takes one model",
+                          also);
     if (also && (asked->prompt.count || asked->prompts || asked->file))
         return tool_usage("run", "--%s and \"%s\" are two prompts; give both with -p",
                           asked->prompt.count ? "prompt"
@@ -184,13 +185,14 @@ static int check(const run_options *asked) {
     if (asked->args.json && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
     if (asked->raw && asked->system && (asked->prompts || tool_prompt_source(asked)))
-        return tool_usage("run", "--raw continues the prompt alone; write --system's text into it");
+        return tool_usage(
+            "run", "--raw uses no chat template and no --system; put that text into the prompt");
     if (asked->prompt_cache && tool_prompts_asked(asked))
-        return tool_usage("run", "--prompt-cache is of one text; several prompts run together");
+        return tool_usage("run", "--prompt-cache takes one prompt; it can't be used with several");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
-        return tool_usage("run", "--prompt-cache-ro only reads the file of --prompt-cache");
+        return tool_usage("run", "--prompt-cache-ro needs --prompt-cache FILE, which it reads");
     if (tool_ranks() && asked->prompt_cache)
-        return tool_usage("run", "several ranks keep no --prompt-cache yet");
+        return tool_usage("run", "--prompt-cache is not supported across ranks yet");
     const int code = tool_prompt_check("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
@@ -231,42 +233,43 @@ static int verb_run(const tool_args *args) {
 const tool_option tool_run_options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"prompt", 'p', "TEXT", TOOL_VALUE_LIST, AT(prompt), .most = TOOL_SPACES_MAX, .empty = true,
-     .help = "what to answer (a user's turn, where the model has a chat template), or continue (- "
-             "is standard input); several run together, each with the seed of the one before plus "
-             "1"},
+     .help = "prompt to answer (a user's turn, if the model has a chat template) or to continue (- "
+             "is standard input); several prompts run together, each with the seed of the previous "
+             "one plus 1"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the prompt from a file (- is standard input)"},
     {"prompts", 0, "FILE", TOOL_VALUE_TEXT, AT(prompts), .path = TOOL_PATH_READ,
-     .help = "several prompts: one a line, or JSON lines: \"text\" or {\"prompt\": \"text\", "
+     .help = "file of prompts: one per line, or JSON lines: \"text\" or {\"prompt\": \"text\", "
              "\"system\": \"text\"} (- is standard input)"},
     {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system), .also = "system-prompt sys",
-     .help = "instructions before the first turn, which stay when old turns are dropped"},
+     .help = "system prompt before the first turn; kept when old turns are dropped"},
     {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .also = "no-cnv no-conversation",
-     .help = "continue text: run no chat template"},
+     .help = "continue the prompt as text, without the chat template"},
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = -1, .most = INT32_MAX,
      .also = "n-predict predict num-predict max-tokens max-new-tokens",
-     .help = "generate at most N tokens; -1: to the text's end or the context's (default: 256; "
-             "answers end by themselves)"},
+     .help = "generate at most N tokens; -1: until the text ends or the context is full (default: "
+             "256; answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,
      .also = "reverse-prompt stop-sequence",
-     .help = "stop before this text; may be given up to 8 times"},
+     .help = "stop before this text; may be repeated up to 8 times"},
     {"prompt-cache", 0, "FILE", TOOL_VALUE_TEXT, AT(prompt_cache),
      .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
-     .help = "save what the prompt made (keys and values) in FILE, and begin with what is saved "
-             "there of a text that begins alike: the same text, sooner"},
+     .help = "save the KV cache of the prompt in FILE, and reuse what FILE has for a common "
+             "prefix: the same text, sooner"},
     {"prompt-cache-ro", 0, NULL, TOOL_VALUE_FLAG, AT(prompt_cache_ro),
-     .help = "only read the file of --prompt-cache"},
+     .help = "read the file of --prompt-cache, but don't write it"},
     {"no-history", 0, NULL, TOOL_VALUE_FLAG, AT(no_history),
-     .help = "neither read nor keep what was typed in chats, and no line about this run"},
+     .help =
+         "neither read nor save the input history of chats, and don't add this run to the history"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), .also = "nowordwrap no-wordwrap",
-     .help = "show the answers of a chat as the model wrote them: neither draw Markdown nor break "
-             "lines at words"},
+     .help = "print the answers of a chat as the model wrote them, without rendering Markdown or "
+             "wrapping lines at words"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -289,28 +292,26 @@ static void defaults(tool_args *args) {
 static run_options asked;
 TOOL_VERB_WITH(
     run, defaults, "[MODEL [PROMPT]]", 0, 2, "generate text, or chat, inside a memory budget",
-    "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
-    "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
-    "Standard\n"
-    "output carries the generated text only; all else goes to standard error.\n"
+    "Generates text from a GGUF model inside a hard memory budget. The plan is printed before\n"
+    "the first weight is read, and the ledger (every byte, by kind and tag) at the end. Only\n"
+    "the generated text goes to standard output; everything else goes to standard error.\n"
     "\n"
-    "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, on a\n"
-    "terminal, a chat begins (/help there lists its commands). Several (-p again, --prompts)\n"
-    "run together, and give the texts that each gives alone. Where the file has a chat\n"
-    "template a prompt is a user's turn, and an answer follows that ends by itself; --raw\n"
-    "continues the prompt as text, up to 256 tokens without -n. Without MODEL the one that\n"
-    "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer\n"
-    "by layer, for every token: the same text, more slowly. Without --ctx the context holds\n"
-    "the prompt and -n tokens; where the budget has no room for them, a warning says what\n"
-    "would.\n"
+    "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, a\n"
+    "chat starts on a terminal (/help there lists its commands). Several prompts (-p repeated,\n"
+    "--prompts) run together, and each gives the same text as alone. If the model has a chat\n"
+    "template, a prompt is a user's turn, and the answer ends by itself; --raw continues the\n"
+    "prompt as text, up to 256 tokens without -n. Without MODEL the bundled model runs.\n"
+    "Weights that don't fit in the budget are streamed from disk, layer by layer, for every\n"
+    "token: the same text, more slowly. Without --ctx the context holds the prompt and -n\n"
+    "tokens; if the budget is too small for them, a warning says what would be enough.\n"
     "\n"
-    "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
+    "Ctrl-C stops generation and still prints the ledger (exit code 130); a second one exits\n"
     "at once.\n",
-    "mnem run -p 'In the beginning'  # the model that ships\n"
+    "mnem run -p 'In the beginning'  # the bundled model\n"
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
     "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"
-    "mnem run model.gguf --prompts questions.txt --json  # an answer to each line\n"
-    "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # go on, likeliest tokens only\n"
-    "mnem run model.gguf -p 'A person.' --json-schema person.json  # nothing but JSON\n"
-    "mnem run model.gguf --lora adapter.gguf:0.5  # a model with half of what it learned\n"
-    "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");
+    "mnem run model.gguf --prompts questions.txt --json  # one answer per line\n"
+    "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # continue, most likely tokens only\n"
+    "mnem run model.gguf -p 'A person.' --json-schema person.json  # JSON only\n"
+    "mnem run model.gguf --lora adapter.gguf:0.5  # an adapter at half its strength\n"
+    "echo 'Once upon a time' | mnem run model.gguf -q  # the text only\n");

@@ -55,8 +55,8 @@ static void on_tick(void *context) {
     mnem_scheduler_stats_get(ready, &stats);
     if (strcmp(stats.swap_failure, s->swap_failure) == 0) return;
     snprintf(s->swap_failure, sizeof s->swap_failure, "%s", stats.swap_failure);
-    tool_message("%s: what is set aside is computed again, which is slower; room in %s, or a "
-                 "--swap-max that it has, mends that",
+    tool_message("%s: preempted conversations are recomputed instead, which is slower; free some "
+                 "space in %s, or lower --swap-max",
                  stats.swap_failure, s->o->swap);
 }
 
@@ -79,7 +79,7 @@ static int start_thread(serve *s) {
     const int error = pthread_create(&s->thread, &attr, serve_clients, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    if (error) return tool_failed("no thread for the clients: %s", strerror(error));
+    if (error) return tool_failed("can't create the thread for clients: %s", strerror(error));
     s->started = true;
     return TOOL_OK;
 }
@@ -101,10 +101,10 @@ static bool is_loopback(const char *host) {
 
 static int check_open(bool loopback, const serve_options *o) {
     if (loopback || o->key_file || o->no_auth) return TOOL_OK;
-    return tool_usage("serve",
-                      "%s lets others in: --api-key-file FILE says who, or --no-auth that "
-                      "anybody may",
-                      is_loopback(o->host) ? "the socket that came with the process" : "--host");
+    return tool_usage(
+        "serve",
+        "%s accepts other machines: give --api-key-file FILE, or --no-auth to accept any client",
+        is_loopback(o->host) ? "the inherited socket" : "--host");
 }
 
 static bool is_object(const char *text) {
@@ -121,17 +121,16 @@ static int check(const serve_options *o) {
         return tool_usage("serve", "--parallel takes auto, or 1 to %d; not \"%s\"",
                           SERVE_PARALLEL_MOST, o->parallel);
     if (o->key_file && o->no_auth)
-        return tool_usage("serve", "--api-key-file and --no-auth are opposites");
+        return tool_usage("serve", "--api-key-file and --no-auth can't be combined");
     if (o->template.arguments && !is_object(o->template.arguments))
         return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
-    if (o->swap_max && !o->swap)
-        return tool_usage("serve", "--swap-max is of --swap, where pages go");
+    if (o->swap_max && !o->swap) return tool_usage("serve", "--swap-max needs --swap FILE|FOLDER");
     if (o->keep_cache && tool_ranks())
         return tool_usage("serve", "--keep-cache is not supported across ranks yet: the prefix "
                                    "cache lasts while the server runs");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
-        return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
+        return tool_usage("serve", "--keep-cache needs a named file: --swap FILE");
     return TOOL_OK;
 }
 
@@ -204,7 +203,7 @@ static int make_http(serve *s) {
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
     return tool_failed("%s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
-                       status == MNEM_IO ? " (--port 0 takes one that is free)" : "");
+                       status == MNEM_IO ? " (--port 0 chooses a free one)" : "");
 }
 
 static int charge_thread(serve *s) {
@@ -254,9 +253,10 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("%s is served there: %s", s->name,
-                     s->stage.transformer.encoder ? "/v1/embeddings"
-                                                  : "a chat in a browser, OpenAI's API under /v1");
+        tool_message("%s is served at this address: %s", s->name,
+                     s->stage.transformer.encoder
+                         ? "/v1/embeddings"
+                         : "a chat page for browsers, OpenAI's API under /v1");
     serve_notify("READY=1");
 }
 
@@ -351,39 +351,40 @@ static int verb_serve(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"host", 0, "ADDRESS", TOOL_VALUE_TEXT, AT(host), .also = "bind listen",
-     .help = "the address to listen at, of IPv4 or IPv6 (default: 127.0.0.1, this machine only)"},
+     .help = "address to listen on, IPv4 or IPv6 (default: 127.0.0.1, this machine only)"},
     {"port", 0, "N", TOOL_VALUE_COUNT, AT(port), .least = 0, .most = 65535,
-     .help = "its port; 0 takes one that is free (default: 8080)"},
+     .help = "port to listen on; 0 chooses a free one (default: 8080)"},
     {"parallel", 0, "N", TOOL_VALUE_TEXT, AT(parallel), .also = "np n-parallel max-num-seqs",
-     .help = "conversations that run together, or auto: 8, or fewer where the budget is small "
-             "(default: auto)"},
+     .help = "number of conversations that run concurrently, or auto: 8, or fewer if the budget is "
+             "small (default: auto)"},
     {"queue", 0, "N", TOOL_VALUE_COUNT, AT(queue), .least = 1, .most = 1024,
-     .help = "requests that may wait; further ones are told to retry later (default: 32)"},
+     .help =
+         "number of requests that may wait; further ones are told to retry later (default: 32)"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     {"swap", 0, "FILE|FOLDER", TOOL_VALUE_TEXT, AT(swap),
-     .help = "where pages of conversations go that are set aside: FILE, or one without a name in "
-             "FOLDER, which is gone when the server is (default: none, they are computed again)"},
+     .help = "offload the pages of preempted conversations to FILE, or to an unnamed file in "
+             "FOLDER, which disappears when the server ends (default: none, they are recomputed)"},
     {"swap-max", 0, "SIZE", TOOL_VALUE_SIZE, AT(swap_max),
-     .help = "the most that it takes (default: 1G)"},
+     .help = "maximum size of the swap file (default: 1G)"},
     {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
-     .help = "keep beginnings of prompts in --swap FILE, for the next start"},
+     .help = "save the prefix cache in --swap FILE for the next start"},
     {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
-     .help = "clients need one of the keys in FILE, one a line"},
+     .help = "require a key from clients: one of those in FILE, one per line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
-     .help = "let anybody in where --host isn't of this machine only"},
+     .help = "accept clients without a key if --host is not this machine only"},
     {"alias", 0, "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
-     .help = "the model's name for clients (default: its file's)"},
+     .help = "model name for clients (default: the name of its file)"},
     {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
-     .help = "let pages of ORIGIN (https://example.com, or * for all) ask from a browser"},
+     .help = "allow requests from browser pages of ORIGIN (https://example.com, or * for all)"},
     {"metrics-compat", 0, "NAMES", TOOL_VALUE_CHOICE, AT(metrics), .choices = "mnem vllm",
-     .help = "names in /metrics: ours, or vllm's beside them (default: mnem)"},
+     .help = "metric names in /metrics: mnem's, or vllm's in addition (default: mnem)"},
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
-     .help = "cut prompts beyond the context, instead of refusing them"},
+     .help = "truncate prompts that exceed the context, instead of refusing them"},
     {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
-     .help = "which rows of a text are its embedding: their mean, the first (cls) or the last "
-             "(default: file, what it says)"},
+     .help = "how the rows of a text become its embedding: their mean, the first row (cls) or the "
+             "last (default: file, the pooling that the model file names)"},
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -403,30 +404,30 @@ static void defaults(tool_args *args) {
 
 static serve_options asked;
 TOOL_VERB_WITH(
-    serve, defaults, "[MODEL]", 0, 1, "serve conversations to many clients, inside the budget",
+    serve, defaults, "[MODEL]", 0, 1, "serve a model to many clients, inside the budget",
     "Serves a model over HTTP to clients of OpenAI's API (chat and text completions,\n"
-    "responses, and Anthropic's messages), and a chat in a browser at the address that it\n"
-    "prints on standard output. All of it stays inside the budget: weights, conversations,\n"
-    "connections, requests.\n"
+    "responses, and Anthropic's messages), and a chat page for browsers at the address that it\n"
+    "prints on standard output. Weights, conversations, connections and requests all stay\n"
+    "inside the budget.\n"
     "\n"
-    "Conversations share pages of keys and values, and beginnings that are alike are kept\n"
-    "once. Where pages run short some wait, or are set aside and taken up again: nobody is\n"
-    "dropped, and every answer has the tokens that it would have alone. What could never fit\n"
-    "is refused with the bytes that it needs. Weights that don't fit are read from disk, once\n"
-    "for all conversations together.\n"
+    "Conversations share pages of the KV cache, and common prefixes are stored once (prefix\n"
+    "cache). When pages run short, some conversations wait, or are preempted and resumed\n"
+    "later: none is dropped, and every answer has the same tokens as alone. A request that\n"
+    "could never fit is refused with the bytes that it needs. Weights that don't fit are\n"
+    "streamed from disk, once for all conversations together.\n"
     "\n"
-    "What is set aside goes to --swap where that takes less time than computing it again, by\n"
-    "what both took of late; \"swap_bytes_per_s\" in the machine profile says how fast the swap\n"
-    "file is instead.\n"
+    "Preempted conversations are offloaded to --swap if that takes less time than recomputing\n"
+    "them, as estimated from recent times of both; \"swap_bytes_per_s\" in the machine profile\n"
+    "sets the speed of the swap file instead.\n"
     "\n"
-    "With --swap FILE --keep-cache a server that was stopped by a signal knows its prompts'\n"
-    "beginnings again when it comes back; FILE of one that was killed is discarded.\n"
+    "With --swap FILE --keep-cache, a server that was stopped by a signal restores its prefix\n"
+    "cache at the next start; the FILE of a server that was killed is discarded.\n"
     "\n"
-    "It listens on this machine only; another --host needs --api-key-file, or --no-auth.\n"
-    "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once; under\n"
-    "mpirun, which kills soon after, the first one ends it.\n",
-    "mnem serve  # the model that ships, at http://127.0.0.1:8080\n"
-    "mnem serve model.gguf --memory 600M --ctx 8192  # many inside 600 MiB\n"
+    "The server listens on this machine only; another --host needs --api-key-file, or\n"
+    "--no-auth. SIGTERM or Ctrl-C lets it finish the requests in progress, a second one ends it\n"
+    "at once; under mpirun, which kills soon after, the first one ends it.\n",
+    "mnem serve  # the bundled model, at http://127.0.0.1:8080\n"
+    "mnem serve model.gguf --memory 600M --ctx 8192  # all clients inside 600 MiB\n"
     "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and 4 GiB of disk\n"
-    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # for others, with keys\n"
+    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # on the network, with keys\n"
     "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");

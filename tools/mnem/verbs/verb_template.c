@@ -36,7 +36,7 @@ static int read_file(tool_stage *stage, const char *path, char **text) {
     if (n > 0) memcpy(*text, stage->prompt.text, n);
     (*text)[n] = 0;
     if (strlen(*text) == n) return TOOL_OK;
-    tool_message("%s: a zero byte in the text", path);
+    tool_message("%s: the text has a zero byte", path);
     return TOOL_FAILED;
 }
 
@@ -61,7 +61,7 @@ static int read_model(tool_stage *stage, texts *given) {
         if (!(given->source = copy(value.text))) return tool_fail(MNEM_NO_MEMORY);
     }
     if (mnem_tokenizer_create(stage->model, &stage->tokenizer) != MNEM_OK) {
-        tool_message("%s; the template gets no bos_token and eos_token", mnem_last_error());
+        tool_message("%s; the template runs without bos_token and eos_token", mnem_last_error());
         return TOOL_OK;
     }
     mnem_tokenizer_info info;
@@ -136,24 +136,24 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"messages", 0, "FILE", TOOL_VALUE_TEXT, AT(messages),
      .help = "the conversation: a JSON list of objects with role and content (- is standard "
-             "input); only the text that the template makes of it is shown"},
+             "input); only the text that the template renders is shown"},
     {"tools", 0, "FILE", TOOL_VALUE_TEXT, AT(tools),
      .help = "a JSON list of tools that the model may call"},
     TOOL_GROUP(tool_template_options, AT(template)),
     {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt),
-     .help = "don't open the assistant's answer at the end"},
+     .help = "add no generation prompt, which opens the assistant's answer, at the end"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
 
 static template_options asked;
 TOOL_VERB(
-    template, "[MODEL]", 0, 1, "a model's chat template, and what it makes of a chat",
-    "Shows the chat template of a model (Jinja, from its file) and the text that it makes of a\n"
-    "small conversation, or of yours. Templates run in an interpreter of mnem's own, with\n"
-    "bounds on memory and time; results are those of Python's jinja2. What a template refuses\n"
-    "itself (raise_exception), and mistakes in it, are errors with its line.\n",
+    template, "[MODEL]", 0, 1, "show a model's chat template and the text that it renders",
+    "Shows the chat template of a model (Jinja, from its file) and the text that it renders for\n"
+    "a small example conversation, or for yours. Templates run in mnem's own interpreter, with\n"
+    "limits on memory and time; results are those of Python's jinja2. Errors that a template\n"
+    "raises itself (raise_exception) and mistakes in it are reported with their line.\n",
     "mnem template model.gguf  # the template, and a small conversation\n"
-    "mnem template model.gguf --messages chat.json --tools tools.json  # just your text\n"
+    "mnem template model.gguf --messages chat.json --tools tools.json  # only your text\n"
     "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # a variable\n"
-    "mnem template --template new.jinja --json | jq -r .text  # a template of your own\n");
+    "mnem template --template new.jinja --json | jq -r .text  # your own template\n");

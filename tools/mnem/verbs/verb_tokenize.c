@@ -135,7 +135,7 @@ static const tool_option options[] = {
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the text from a file (- is standard input)"},
     {"no-special", 0, NULL, TOOL_VALUE_FLAG, AT(no_special),
-     .help = "add no begin or end token, whatever the file says"},
+     .help = "add no BOS or EOS token, even where the model file asks for them"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),
      .help = "treat the texts of special tokens as plain text"},
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -145,9 +145,9 @@ static const tool_option options[] = {
 
 static tokenize_options asked;
 TOOL_VERB(
-    tokenize, "MODEL [TEXT|-]", 1, 2, "text to token ids and pieces",
-    "Shows how the model's tokenizer cuts a text: ids and pieces. The text comes from the\n"
-    "command line or standard input (-, or nothing). Special tokens are recognised in it\n"
-    "unless --plain is given.\n",
+    tokenize, "MODEL [TEXT|-]", 1, 2, "show the token ids and pieces of a text",
+    "Shows how the model's tokenizer splits a text: ids and pieces. The text comes from the\n"
+    "command line or from standard input (-, or no operand). Special tokens are recognised in\n"
+    "it unless --plain is given.\n",
     "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
     "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n");

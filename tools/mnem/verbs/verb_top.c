@@ -18,7 +18,8 @@ static int show_once(const top_options *o, const char *path) {
     const mnem_status status = mnem_monitor_read(path, &view);
     if (status != MNEM_OK) return tool_fail(status);
     if (!mnem_monitor_alive(&view))
-        return tool_failed("%s: of process %u (%s), which has ended", path, view.pid, view.program);
+        return tool_failed("%s: this is the status of process %u (%s), which has ended", path,
+                           view.pid, view.program);
     if (o->openmetrics)
         top_open_metrics(&view);
     else if (o->args.json)
@@ -32,7 +33,7 @@ static int verb_top(const tool_args *args) {
     const top_options *o = (const top_options *)args;
     char path[PATH_MAX + 320];
     if (o->openmetrics && args->json)
-        return tool_usage("top", "--json and --openmetrics are two forms of the same numbers");
+        return tool_usage("top", "--json and --openmetrics can't be combined");
     const int code = top_find(args->operand[0], path, sizeof path);
     if (code != TOOL_OK) return code;
     const bool once = o->once || o->openmetrics || args->json || !is_screen();
@@ -44,12 +45,12 @@ static int verb_top(const tool_args *args) {
 #define AT(field) offsetof(top_options, field)
 static const tool_option options[] = {
     {"once", 0, NULL, TOOL_VALUE_FLAG, AT(once),
-     .help = "print the view once, of 80 columns; the default where standard output isn't a "
+     .help = "print the view once, 80 columns wide; the default where standard output isn't a "
              "terminal"},
     {"interval", 0, "SECONDS", TOOL_VALUE_REAL, AT(interval), .least = 0.1, .most = 3600,
-     .help = "between two pictures (default: 1)"},
+     .help = "seconds between two updates (default: 1)"},
     {"openmetrics", 0, NULL, TOOL_VALUE_FLAG, AT(openmetrics),
-     .help = "print the numbers as OpenMetrics' text, once"},
+     .help = "print the numbers once, in the text format of OpenMetrics"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
@@ -60,14 +61,14 @@ static void defaults(tool_args *args) {
 
 static top_options asked;
 TOOL_VERB_WITH(
-    top, defaults, "[PID | FILE]", 0, 1, "a live view of a running mnem: memory and speed",
-    "Shows what a running program has and does: the budget and the ledger's accounts by\n"
-    "kind and tag, steps, tokens a second, pages, requests. It reads the status file that\n"
-    "mnem run, train and serve write about ten times a second ($XDG_RUNTIME_DIR/mnem or\n"
-    "/tmp/mnem-UID, removed at the end; MNEM_STATUS=off: none), or that of any program\n"
-    "that opens one with the library (mnem/monitor.h). Without an operand it is the one\n"
-    "that runs. q ends the view.\n",
-    "mnem top  # the mnem that runs\n"
-    "mnem top 4121 --interval 0.2  # of several, this one, five times a second\n"
+    top, defaults, "[PID | FILE]", 0, 1, "show the memory and speed of a running mnem live",
+    "Shows the state of a running program: the budget and the ledger's accounts by kind and\n"
+    "tag, steps, tokens a second, pages, requests. It reads the status file that mnem run,\n"
+    "train and serve update about ten times a second ($XDG_RUNTIME_DIR/mnem or\n"
+    "/tmp/mnem-UID, removed at the end; MNEM_STATUS=off: none), or that of any program that\n"
+    "opens one with the library (mnem/monitor.h). Without an operand it shows the program that\n"
+    "is running, if there is only one. q ends the view.\n",
+    "mnem top  # the mnem that is running\n"
+    "mnem top 4121 --interval 0.2  # process 4121, five times a second\n"
     "mnem top --json | jq .tokens_per_s  # for a script\n"
     "mnem top --openmetrics >node/mnem.prom  # for a collector of text files\n");

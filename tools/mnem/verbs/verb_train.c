@@ -32,7 +32,7 @@ static int make_config(train_run *run) {
     if (code == TOOL_OK) code = train_teacher_config(&run->config);
     if (code != TOOL_OK || c->lora || c->head_dim || c->embd % c->heads == 0) return code;
     return tool_failed("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d, "
-                       "unless \"head_dim\" says the length of a head",
+                       "unless \"head_dim\" gives the size of a head",
                        c->embd, c->heads);
 }
 
@@ -75,7 +75,7 @@ static mnem_status begin_weights(train_run *run, bool *same_text) {
     mnem_status status = train_ranks_say(&saved, sizeof saved);
     if (status != MNEM_OK) return status;
     if (run->asked->resume && !saved)
-        tool_message("%s has no checkpoint yet: it begins anew", run->out);
+        tool_message("%s has no checkpoint yet: the run starts from the beginning", run->out);
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
     if (run->base) status = mnem_trainer_load(run->trainer, run->base);
     close_base(run);
@@ -99,17 +99,17 @@ static int create(train_run *run) {
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
     if (!same_text)
-        return tool_failed(
-            "%s: the text isn't the one that this run learns from (%s): put that back, or "
-            "begin a run in another --out",
-            run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
+        return tool_failed("%s: the text is not the one that this run is trained on (%s): restore "
+                           "that text, or start a run in another --out",
+                           run->out,
+                           *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
     return TOOL_OK;
 }
 
 static void say_resumed(const train_run *run) {
     const uint64_t steps = mnem_trainer_steps(run->trainer);
     if (run->args->quiet || steps == 0) return;
-    fprintf(stderr, "going on after step %llu", (unsigned long long)steps);
+    fprintf(stderr, "continuing after step %llu", (unsigned long long)steps);
     if (run->config.steps) fprintf(stderr, " of %lld", (long long)run->config.steps);
     fputc('\n', stderr);
 }
@@ -122,11 +122,11 @@ static int check_masked(const train_run *run) {
     const double part = m.weights ? (double)m.zeros / (double)m.weights : 0;
     if (!run->config.masked || part >= 0.1 || m.matrices_2_4) return TOOL_OK;
     if (part < 0.001)
-        return tool_failed("--masked keeps the zeros of a pruned model, and %s has next to none: "
-                           "prune it first (mnem prune), or train without",
+        return tool_failed("--masked keeps the zeros of a pruned model, but %s has almost none: "
+                           "prune it first (mnem prune), or leave out --masked",
                            name);
-    tool_message("warning: %.1f %% of the weights of %s are zero: is it the pruned model (mnem "
-                 "prune) that --masked is for?",
+    tool_message("warning: only %.1f %% of the weights of %s are zero; --masked is meant for a "
+                 "pruned model (mnem prune)",
                  100 * part, name);
     return TOOL_OK;
 }
@@ -190,7 +190,7 @@ static int check_text(const train_run *run) {
         code = tool_text_check(&(tool_text){
             .path = run->config.file[i],
             .name = run->spooled == i + 1 ? "standard input" : run->config.file[i],
-            .way_out = "--init starts from a model, --any-bytes learns from anything as it is",
+            .way_out = "--init starts from a model, --any-bytes trains on the bytes as they are",
             .alone = run->config.files == 1,
             .quiet = run->args->quiet});
     return code;
@@ -207,7 +207,8 @@ static int read_text(train_run *run) {
 static int check_adapt(const train_run *run) {
     const train_config *c = &run->config;
     if (!run->asked->adapt || !(c->lora || c->masked || *c->distill)) return TOOL_OK;
-    return tool_usage("train", "--adapt is of training all weights by text alone; leave out --%s",
+    return tool_usage("train",
+                      "--adapt needs training of all weights on text alone; leave out --%s",
                       c->lora     ? "lora"
                       : c->masked ? "masked"
                                   : "distill");
@@ -266,85 +267,85 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .once = "further files are operands",
-     .help =
-         "a text file to learn from, in UTF-8 (- is standard input); operands are further ones"},
+     .help = "text file to train on, in UTF-8 (- is standard input); operands are further files"},
     {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes),
-     .help = "learn from files as they are, also where they don't look like text"},
+     .help = "accept files that don't look like text, and train on their bytes as they are"},
     TOOL_GROUP(tool_template_options, AT(template)),
     {"config", 0, "NAME|FILE", TOOL_VALUE_TEXT, AT(config), .choices = "tiny 5m gpt2-10m gpt2-124m",
-     .help = "the model and how it is trained: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file "
+     .help = "model shape and training settings: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file "
              "(default: 5m)"},
     {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), .also = "output output-dir",
-     .help = "the run's folder (default: mnem-train)"},
+     .help = "folder of the run (default: mnem-train)"},
     {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume),
-     .help = "go on with the run in the folder, from its last checkpoint"},
+     .help = "continue the run in the folder --out from its last checkpoint"},
     {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model",
      .help = "start from this model's weights and vocabulary instead of random ones"},
     {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
-     .help = "train low-rank adapters of this rank on the model of --init, which may be quantized "
-             "and stays as it is"},
+     .help = "train low-rank adapters of rank R on the model of --init, which may be quantized and "
+             "stays frozen"},
     {"lora-alpha", 0, "X", TOOL_VALUE_REAL, AT(lora_alpha), .least = 0.001, .most = 1e6,
-     .help = "weight of what adapters add: X / R (default: twice the rank)"},
+     .help =
+         "scale of the adapters: their output is multiplied by X / R (default: twice the rank)"},
     {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets),
      .choices = "q k v qkv o gate up down",
-     .help = "which matrices of a layer get an adapter, with commas between, such as q,v (default: "
-             "all)"},
+     .help = "matrices of each layer that get an adapter, separated by commas, such as q,v "
+             "(default: all)"},
     {"masked", 0, NULL, TOOL_VALUE_FLAG, AT(masked),
-     .help = "keep what is zero in the matrices of --init: a pruned model stays pruned, 2:4 stays "
-             "2:4"},
+     .help = "keep the zeros in the matrices of --init: a pruned model stays pruned, a 2:4 model "
+             "stays 2:4"},
     {"distill", 0, "TEACHER", TOOL_VALUE_TEXT, AT(distill),
-     .help = "learn from this model too, which has the vocabulary of --init and may be quantized; "
-             "where it doesn't fit beside the rest, its layers are streamed"},
+     .help = "distill from this teacher model too; it must have the vocabulary of --init and may "
+             "be quantized; its layers are streamed if it doesn't fit in the budget"},
     {"distill-on", 0, "PART", TOOL_VALUE_CHOICE, AT(distill_on), .choices = "logits states both",
-     .help =
-         "what of it is learned: its logits, the states behind its layers (of a model as wide), "
-         "or both (default: logits)"},
+     .help = "what is learned from the teacher: its logits, the hidden states after its layers "
+             "(needs a model of the same width), or both (default: logits)"},
     {"distill-weight", 0, "X", TOOL_VALUE_REAL, AT(distill_weight), .least = 0.001, .most = 1,
-     .help = "the teacher's part of the loss; the text has the rest (default: 0.5)"},
+     .help = "weight of the teacher in the loss; the text has the rest (default: 0.5)"},
     {"distill-temperature", 0, "X", TOOL_VALUE_REAL, AT(distill_temperature), .least = 0.1,
-     .most = 100, .help = "logits of both are divided by this for it (default: 2)"},
+     .most = 100,
+     .help = "distillation temperature, which divides the logits of both models (default: 2)"},
     {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), .least = 1, .most = TRAIN_STEPS_MAX,
      .also = "max-steps",
-     .help = "length of the run in steps; the learning rate falls to its floor at the end"},
+     .help = "length of the run in steps; the learning rate decays to its minimum at the end"},
     {"tokens", 0, "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "length of the run in tokens"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 1, .most = 1e8,
      .help =
-         "length of the run in seconds: the number of steps is set when the first ones were timed"},
+         "length of the run in seconds; the number of steps is set once the first steps are timed"},
     {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), .least = 1, .most = TRAIN_STEPS_MAX,
-     .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume goes on"},
+     .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume continues"},
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
-     .help = "steps between checkpoints (default: about a minute's)"},
+     .help = "number of steps between checkpoints (default: about one minute's)"},
     TOOL_GROUP(tool_batch_options, AT(training)),
     {"shard", 0, "WHAT", TOOL_VALUE_CHOICE, AT(shard),
      .choices = "none optimizer gradients weights",
      .help =
-         "under mpirun, with --memory SIZE[,SIZE...] for each rank: what of the training is cut "
-         "over the ranks beside the batch: none, the optimizer's moments, or gradients too (not "
-         "with --masked; weights isn't built). Default: optimizer, or gradients where they are "
-         "faster in the budgets of all ranks or nothing else fits; -v says why"},
+         "under mpirun, with --memory SIZE[,SIZE...] per rank: what is sharded over the ranks in "
+         "addition to the batch: none, the optimizer's moments, or the gradients too (not with "
+         "--masked; weights is not supported yet). Default: optimizer, or gradients if they are "
+         "faster in the budgets of all ranks or nothing else fits; -v prints the reason"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
      .also = "ctx-size context n-ctx",
-     .help = "tokens of a sequence, and the model's context (default: the config's or the model's, "
-             "less where the data is shorter)"},
+     .help = "sequence length in tokens, and the model's context length (default: the config's or "
+             "the model's, less if the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
-     .help = "tokens of the vocabulary that is learned from the text; 256: bytes"},
+     .help = "size in tokens of the vocabulary that is learned from the text; 256: bytes"},
     {"adapt", 0, NULL, TOOL_VALUE_FLAG, AT(adapt),
-     .help = "choose the sequences that run together anew while it runs: fewer where above 0.8 of "
-             "the budget is used, more where below 0.6 of what the machine can do is reached; "
-             "log.jsonl has each step of it"},
+     .help = "adjust the number of sequences per pass during the run: fewer if more than 0.8 of "
+             "the budget is used, more if less than 0.6 of the machine's attainable speed is "
+             "reached; log.jsonl records every change"},
     TOOL_GROUP(tool_types_options, AT(training)),
     {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
-     .help = "highest learning rate"},
+     .help = "peak learning rate"},
     TOOL_GROUP(tool_dropout_options, AT(training)),
     {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), .least = 0, .most = 0.9,
-     .help = "the last part of the text that is not learned from, but measured on (default: 0.03)"},
+     .help = "fraction at the end of the text that is held out for validation (default: 0.03)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = 0, .most = 1e18,
-     .help = "seed of weights, order of text and dropout (default: 1)"},
+     .help = "seed of the initial weights, the order of the text and dropout (default: 1)"},
     {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample),
-     .help = "what samples continue (default: the beginning of the held-out text)"},
+     .help = "prompt of the samples (default: the beginning of the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
-     .help = "show the plan and what other budgets would buy, and stop"},
+     .help = "print the plan and what other budgets would allow, then exit"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -357,40 +358,37 @@ static train_options asked;
 TOOL_VERB(
     train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-    "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
-    "sequences run together, what is computed again to save memory, and what another budget\n"
-    "would buy. A smaller budget changes the speed, not the result, but for rounding.\n"
+    "from a model (--init). The plan is printed before the first step: bytes by kind, the\n"
+    "number of sequences per pass, what is recomputed to save memory, and what another budget\n"
+    "would allow. A smaller budget changes the speed, not the result, except for rounding.\n"
     "\n"
-    "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
-    "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
-    "which\n"
-    "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
-    "though nothing had happened, also after a crash.\n"
+    "The vocabulary is learned from the text. The folder of the run (--out) holds its\n"
+    "checkpoint, log.jsonl (one line per step), loss.svg, and at the end model.gguf, which\n"
+    "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume continues from\n"
+    "the last checkpoint, also after a crash, and the result is the same.\n"
     "\n"
-    "Files should be text in UTF-8; what is clearly no text is refused. --json streams the\n"
-    "lines of log.jsonl to standard output, and an object about the end as the last line.\n"
+    "Files should be text in UTF-8; files that are clearly not text are refused. --json streams\n"
+    "the lines of log.jsonl to standard output; the last line is an object with the result.\n"
     "\n"
-    "Conversations are JSON lines; the model's chat template writes them as text, and what is\n"
-    "learned is the assistant's messages. A line (here\n"
-    "wrapped):\n"
+    "Conversations are JSON lines; the model's chat template renders them as text, and only\n"
+    "the assistant's messages are trained on. A line (wrapped here):\n"
     "\n"
     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"},\n"
     "                {\"role\": \"assistant\", \"content\": \"Hello!\"}]}\n"
     "\n"
-    "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
-    "gradients\n"
-    "and moments are of the adapters only. The result is adapter.gguf, for that model.\n"
+    "--lora trains low-rank adapters on a frozen model, quantized or not: only the adapters\n"
+    "have gradients and moments. The result is adapter.gguf, for that model.\n"
     "\n"
-    "Under mpirun several ranks train one model: each runs its share of a batch, inside a\n"
-    "budget of its own, and has its part of the optimizer's state (docs/mpi.md).\n"
+    "Under mpirun several ranks train one model: each processes its share of a batch, inside a\n"
+    "budget of its own, and holds its part of the optimizer's state (docs/mpi.md).\n"
     "\n"
     "--masked trains a pruned model and keeps its zeros, so that 2:4 stays 2:4; with\n"
-    "--distill it learns from the model that it was made of too, which stays as it is.\n"
-    "Neither has dropout, unless --dropout or --config is given.\n",
+    "--distill it also learns from the model that was pruned, which stays frozen. Neither\n"
+    "uses dropout, unless --dropout or --config is given.\n",
     "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
-    "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
-    "mnem train --resume  # go on after Ctrl-C\n"
+    "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets allow?\n"
+    "mnem train --resume  # continue after Ctrl-C\n"
     "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
-    "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # better again\n"
+    "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # with less loss\n"
     "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"
     "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");
