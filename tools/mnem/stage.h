@@ -43,8 +43,8 @@ int tool_stage_needs_text(const tool_stage *stage);
 int tool_stage_plan(tool_stage *stage);
 /* The same for looking only: another plan follows, on all ranks where there are. */
 mnem_status tool_stage_try(tool_stage *stage);
-/* The --memory to name for a plan that is not this one, of so many bytes: its own may differ by some
- * pages. Returns text. */
+/* The --memory to name for another plan that takes this many bytes: in its own budget it may take
+ * some pages more. Returns text. */
 char *tool_budget_of_other(uint64_t bytes, char text[TOOL_TEXT]);
 /* As tool_fail_plan, where the verb added up what it needs (refusal.c). */
 int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob);
