@@ -64,7 +64,7 @@ static void a_decoder_embeds_where_pooling_is_named(void **state) {
     (void)state;
     tool_result r = RUN("embed", llama, "abc", "-q");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--pooling last, or mean"));
+    assert_non_null(strstr(r.err, "--pooling last or mean"));
     r = RUN("embed", llama, "abc", "-q", "--pooling", "last");
     assert_int_equal(r.code, 0);
     assert_int_equal(count(r.out, ' '), EMBD - 1);
