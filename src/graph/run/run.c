@@ -9,15 +9,11 @@
  * A walk may also end before a node because fewer members would do more, or more can: the run goes
  * on there with another walk.
  * Cost: nothing is allocated; one barrier per meeting. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/event.h"
 #include "base/team/team.h"
 #include "graph/run/run_private.h"
-#include "mnem/op_query.h"
 
 static void give_back(mnem__run *r) {
     const mnem_graph_weights *weights = r->args->weights;
@@ -81,12 +77,6 @@ static mnem_status meet(mnem__walk *w) {
     return n->regroup ? MNEM_CANCELLED : n->status;
 }
 
-/* One node's arguments, with the sequence that a tail sees. */
-typedef struct bound {
-    mnem_op_args args;
-    mnem_kv_sequence kv;
-} bound;
-
 /* first: the row of a tail's tensors that it begins with; one-dimensional ones have no rows. */
 static uint8_t *tensor_pointer(const mnem__run *r, int32_t id, int64_t first) {
     if (id == 0) return NULL;
@@ -101,7 +91,7 @@ static uint8_t *tensor_pointer(const mnem__run *r, int32_t id, int64_t first) {
 
 /* A tail's nodes compute only what somebody reads, the rows from first_row on: for them the batch
  * begins there, and so does the sequence. */
-static void bind(const mnem__run *r, const mnem__graph_step *step, bound *b) {
+void mnem__run_bind(const mnem__run *r, const mnem__graph_step *step, mnem__bound *b) {
     const int64_t first = step->tail ? r->args->first_row : 0;
     b->args = (mnem_op_args){.tokens = r->args->tokens - first,
                              .out = tensor_pointer(r, step->out, first),
@@ -174,8 +164,8 @@ static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step
 }
 
 static mnem_status run_step(mnem__walk *w, const mnem__graph_step *step) {
-    bound b;
-    bind(w->run, step, &b);
+    mnem__bound b;
+    mnem__run_bind(w->run, step, &b);
     if (step->op.desc.kind == MNEM_OP_MATMUL) {
         const mnem_graph_weights *weights = w->run->args->weights;
         const void *packed = weights->resident(weights->context, step->matrix);
@@ -191,9 +181,10 @@ static mnem_status run_step(mnem__walk *w, const mnem__graph_step *step) {
     return MNEM_OK;
 }
 
-static mnem_status run_step_observed(mnem__walk *w, int32_t i) {
-    const mnem_graph_observer *observer = w->run->args->observer;
+mnem_status mnem__run_step(mnem__walk *w, int32_t i) {
     const mnem__graph_step *step = &w->run->graph->step[i];
+    const mnem_graph_observer *observer = w->run->args->observer;
+    if (!observer || w->worker->index > 0) return run_step(w, step);
     const double start = mnem__seconds();
     const mnem_status status = run_step(w, step);
     if (status == MNEM_OK)
@@ -201,181 +192,15 @@ static mnem_status run_step_observed(mnem__walk *w, int32_t i) {
     return status;
 }
 
-/* The matrix's name in the file, without what all end in; NULL: there is none. */
-static const char *matrix_name(const mnem__run *r, const mnem__graph_step *step, char made[64]) {
-    const mnem_graph_weights *weights = r->args->weights;
-    const mnem_op_kind kind = step->op.desc.kind;
-    if (!weights || !weights->name || (kind != MNEM_OP_MATMUL && kind != MNEM_OP_EXPERTS))
-        return NULL;
-    const char *name = weights->name(weights->context, step->matrix);
-    if (!name) return NULL;
-    const size_t n = strlen(name);
-    const bool plain = n > 7 && !strcmp(name + n - 7, ".weight");
-    snprintf(made, 64, "%.*s", (int)(plain ? n - 7 : n), name);
-    return made;
-}
-
-/* "matmul blk.0.attn_q", "rms_norm blk.3 hidden": an operator and its matrix, or what it makes. */
-static uint32_t node_name(mnem__event_sink *sink, const mnem__run *r, int32_t i) {
-    char made[64];
-    const mnem__graph_step *step = &r->graph->step[i];
-    const mnem__graph_tensor *out = &r->graph->tensor[step->out];
-    const char *more = matrix_name(r, step, made);
-    if (!more && out->name) {
-        more = made;
-        if (out->number >= 0)
-            snprintf(made, sizeof made, "blk.%d %s", out->number, out->name);
-        else
-            snprintf(made, sizeof made, "%s", out->name);
-    }
-    const mnem__event_key key = {
-        .sort = MNEM__NAME_PLAIN, .text = mnem_op_text(step->op.desc.kind), .more = more};
-    return sink->name(sink, &key);
-}
-
-/* ---- for a trace ---- */
-
-/* All of its matrix, whichever chunks of it this walk does. */
-static mnem_op_cost cost_asked(const mnem__run *r, const mnem__graph_step *step) {
-    bound b;
-    bind(r, step, &b);
-    b.args.row_end = step->op.desc.in[1].shape[0];
-    return mnem_op_cost_get(&step->op, &b.args);
-}
-
-/* Bytes and multiply-adds of a node. */
-static void cost_of(const mnem__run *r, const mnem__graph_step *step, uint64_t *bytes,
-                    uint64_t *products) {
-    const mnem__op_rate *rate = &step->rate;
-    const int64_t first = step->tail ? r->args->first_row : 0;
-    const int64_t tokens = r->args->tokens - first;
-    *bytes = *products = 0;
-    if (tokens <= 0) return;
-    if (!rate->known) {
-        const mnem_op_cost cost = cost_asked(r, step);
-        *bytes = cost.bytes_read + cost.bytes_written;
-        *products = cost.multiply_adds;
-        return;
-    }
-    *bytes = rate->bytes + (uint64_t)tokens * rate->token_bytes;
-    *products = (uint64_t)tokens * rate->token_products;
-    if (!rate->position_bytes || !r->args->kv) return;
-    const mnem_kv_sequence *kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
-    mnem_kv_sequence of_tail;
-    if (first > 0) {
-        of_tail = *kv;
-        of_tail.first_position += (int32_t)first;
-        of_tail.rows -= (int32_t)first;
-        kv = &of_tail;
-    }
-    mnem__op_rate_pages(rate, &step->op, kv, r->args->kv_count, bytes, products);
-}
-
-/* The text is made for the first event only: it takes ten times as long as an event. Runs that
- * share the graph may both make it: it is the same. */
-static uint32_t name_of(mnem__event_sink *sink, const mnem__run *r, int32_t i) {
-    _Atomic uint64_t *named = &r->graph->step[i].named;
-    const uint64_t there = atomic_load_explicit(named, memory_order_relaxed);
-    if (__builtin_expect(there >> 32 == sink->generation, 1)) return (uint32_t)there;
-    const uint32_t name = node_name(sink, r, i);
-    atomic_store_explicit(named, (uint64_t)sink->generation << 32 | name, memory_order_relaxed);
-    return name;
-}
-
-static void tell_end(const mnem__run *r, int32_t i) {
-    uint64_t bytes, products;
-    cost_of(r, &r->graph->step[i], &bytes, &products);
-    mnem__event_sink *sink = mnem__event_enter();
-    if (sink)
-        mnem__event_put(sink, MNEM__EVENT_END, name_of(sink, r, i), MNEM__SPAN_OPERATOR, products);
-}
-
-/* What a walk tells: all of its program, or again what didn't change. */
-typedef struct telling {
-    mnem__event_program program;
-    int again;  /* which of those that are remembered; -1: none, or it isn't told again */
-    int whole;  /* the same of one that is told in full */
-    bool named; /* no operator lacks a name so far */
-} telling;
-
-/* What is resident is sampled between nodes, in the time of none: node i - 1 ends before. NULL:
- * nobody listens any more. */
-static mnem__event_sink *sample_between(mnem__event_sink *sink, const mnem__run *r, int32_t i,
-                                        uint64_t *now) {
-    uint64_t bytes, products;
-    cost_of(r, &r->graph->step[i - 1], &bytes, &products);
-    mnem__event_put_at(sink, *now, MNEM__EVENT_END, name_of(sink, r, i - 1), MNEM__SPAN_OPERATOR,
-                       products);
-    mnem__event_sample();
-    sink = mnem__event_enter();
-    *now = mnem__event_counter();
-    return sink;
-}
-
-/* Begins node i, which ends the one before it, where that is told of: one event for both, since of
- * a small model's operator two are a part in fifty; and of four operators one, where only their
- * times are new. */
-static void tell_begin(telling *t, const mnem__run *r, int32_t i, bool within) {
-    const mnem__graph_step *step = &r->graph->step[i];
-    mnem__event_sink *sink = mnem__event_enter();
-    if (!sink) return;
-    uint64_t now = mnem__event_counter(), bytes, products, value;
-    if (__builtin_expect(within && mnem__event_sample_due(now), 0))
-        if (!(sink = sample_between(sink, r, i, &now))) return;
-    if (t->again >= 0 && step->steady && mnem__event_put_again(sink, now, t->again, (uint32_t)i))
-        return;
-    cost_of(r, step, &bytes, &products);
-    const uint32_t small = mnem__event_operator(bytes, products, &value);
-    const uint32_t name = name_of(sink, r, i);
-    t->named = t->named && name != MNEM__NAME_NONE;
-    mnem__event_put_at(sink, now, MNEM__EVENT_OPERATOR, name, small, value);
-}
-
-static mnem__event_program program_of(const mnem__run *r) {
-    return (mnem__event_program){.number = r->graph->number,
-                                 .from = r->from,
-                                 .to = r->to,
-                                 .tokens = r->args->tokens,
-                                 .first_row = r->args->first_row};
-}
-
-static mnem_status run_told(mnem__walk *w, int32_t *i) {
-    const mnem__run *r = w->run;
-    const int32_t first = *i;
-    const uint64_t begun = mnem__event_counter();
-    mnem_status status = MNEM_OK;
-    telling t = {.program = program_of(r), .whole = -1, .named = true};
-    t.again = mnem__event_program_told(&t.program);
-    if (t.again < 0 && first == r->from) t.whole = mnem__event_program_begin(&t.program);
-    while (*i < r->to && status == MNEM_OK) {
-        tell_begin(&t, r, *i, *i > first);
-        status = r->args->observer ? run_step_observed(w, *i) : run_step(w, &r->graph->step[*i]);
-        *i += status == MNEM_OK;
-    }
-    if (*i > first || status != MNEM_OK) tell_end(r, status == MNEM_OK ? *i - 1 : *i);
-    if (t.named && status == MNEM_OK) mnem__event_program_end(t.whole, &t.program);
-    if (t.again >= 0) mnem__event_program_again(t.again, mnem__event_counter() - begun, *i - first);
-    mnem__event_sample();
-    return status;
-}
-
-/* Whether this walk is told of by operator. */
-static bool told_of(const mnem__run *r) {
-    if (!mnem__event_told()) return false;
-    const mnem__event_program p = program_of(r);
-    return r->at > r->from || !mnem__event_program_leave_out(&p);
-}
-
 /* A failure or another team ends the walk of all members at the same node, since they read it in
  * the same notice; nobody is left waiting at a barrier. */
 static void member(const mnem_worker *worker, void *context) {
     mnem__walk w = {.run = context, .worker = worker};
-    const bool observed = w.run->args->observer && worker->index == 0;
-    const bool told = worker->index == 0 && told_of(w.run);
     int32_t i = w.run->at;
-    mnem_status status = told ? run_told(&w, &i) : MNEM_OK;
+    const bool traced = worker->index == 0 && mnem__run_is_traced(w.run);
+    mnem_status status = traced ? mnem__run_traced(&w, &i) : MNEM_OK;
     while (i < w.run->to && status == MNEM_OK) {
-        status = observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
+        status = mnem__run_step(&w, i);
         i += status == MNEM_OK;
     }
     if (worker->index == 0) w.run->next = i;

@@ -1,4 +1,4 @@
-/* run_private.h: a run and its members' walks, shared by run.c and run_experts.c. */
+/* run_private.h: a run and its members' walks, shared by the files of this folder. */
 #ifndef MNEM_SRC_GRAPH_RUN_RUN_PRIVATE_H
 #define MNEM_SRC_GRAPH_RUN_RUN_PRIVATE_H
 
@@ -41,6 +41,23 @@ typedef struct mnem__walk {
     const mnem_worker *worker;
     unsigned meetings;
 } mnem__walk;
+
+/* One node's arguments, with the sequence that a tail sees. */
+typedef struct mnem__bound {
+    mnem_op_args args;
+    mnem_kv_sequence kv;
+} mnem__bound;
+
+/* A node's arguments: pointers to its tensors in this run, and the rows of its batch. */
+void mnem__run_bind(const mnem__run *run, const mnem__graph_step *step, mnem__bound *bound);
+
+/* Node i, as this member does its part of it; worker 0 reports its time to an observer. */
+mnem_status mnem__run_step(mnem__walk *walk, int32_t i);
+
+/* Whether worker 0's walk is recorded operator by operator. */
+bool mnem__run_is_traced(const mnem__run *run);
+/* Worker 0: runs nodes from *i on and records each; *i is the first one that did not run. */
+mnem_status mnem__run_traced(mnem__walk *walk, int32_t *i);
 
 /* All come here. Worker 0 looks for a cancel and takes a chunk of matrix, or an expert of those
  * whose gates are matrix. What all read then. */
