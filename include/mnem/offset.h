@@ -1,8 +1,8 @@
-/* mnem/offset.h: offset allocators: ranges of [0, bytes), handed out and taken back as numbers.
+/* mnem/offset.h: offset allocators: allocate and free ranges of [0, bytes), as numbers.
  *
- * All metadata lies on the host, outside of the memory that is managed, which is never touched: it
- * may be a device's, a file's, or not exist. One interface, several policies. Not here: memory,
- * streams, budgets (pool.h).
+ * All metadata is in host memory, apart from the managed memory, which is never touched: it may be
+ * a device's, a file's, or not exist. One interface, several policies. Not here: memory, streams,
+ * budgets (pool.h).
  * Threads: an allocator belongs to one thread at a time.
  *
  *     mnem_offset_allocator *a;
@@ -23,7 +23,8 @@
 extern "C" {
 #endif
 
-/* X(NAME, text): the policies. DEFAULT is ours; the others are the textbook's, to compare with. */
+/* X(NAME, text): the policies. DEFAULT is mnem's own; the others are textbook ones for comparison.
+ */
 #define MNEM_OFFSET_POLICY_LIST(X)                                                                 \
     X(DEFAULT, "mnem")                                                                             \
     X(TLSF, "tlsf")                                                                                \
@@ -42,7 +43,7 @@ typedef enum mnem_offset_policy {
 } mnem_offset_policy;
 
 const char *mnem_offset_policy_text(mnem_offset_policy policy);
-/* MNEM_NOT_FOUND names the policies that there are. */
+/* MNEM_NOT_FOUND for an unknown name; the error text lists the policies. */
 mnem_status mnem_offset_policy_parse(const char *text, mnem_offset_policy *policy);
 
 typedef struct mnem_offset_allocator mnem_offset_allocator;
@@ -50,12 +51,12 @@ typedef struct mnem_offset_allocator mnem_offset_allocator;
 /* Zero means default. */
 typedef struct mnem_offset_options {
     mnem_offset_policy policy;
-    uint64_t bytes;     /* [0, bytes) is free at first; rounded down to the alignment; 2^62 at most;
-                            0: nothing yet (mnem_offset_extend) */
-    uint64_t alignment; /* of every offset, and sizes are rounded up to it: a power of two
+    uint64_t bytes;      /* size of the managed range, rounded down to the alignment; at most 2^62;
+                            0: empty until mnem_offset_extend */
+    uint64_t alignment;  /* of every offset; sizes are rounded up to it: a power of two
                             (default 256) */
-    uint32_t blocks_max; /* room for so many live blocks is taken at once, and while no more are
-                            live no call takes heap (default: a start that grows by chunks) */
+    uint32_t blocks_max; /* allocates metadata for so many live blocks in advance; up to that number
+                            no call allocates heap (default: metadata grows in chunks) */
 } mnem_offset_options;
 
 typedef struct mnem_offset_block {
@@ -66,32 +67,33 @@ typedef struct mnem_offset_block {
 typedef struct mnem_offset_info {
     uint64_t bytes;              /* managed */
     uint64_t bytes_live;         /* of live blocks, as rounded by the policy */
-    uint64_t bytes_largest_free; /* what one allocation could get now */
+    uint64_t bytes_largest_free; /* the largest allocation possible now */
     uint32_t blocks_live, runs_free;
 } mnem_offset_info;
 
-/* MNEM_INVALID: an alignment that is no power of two or above 2^32, too many bytes, no such policy.
- * MNEM_UNSUPPORTED: more than the policy can manage. MNEM_NO_MEMORY for metadata. */
+/* MNEM_INVALID: an alignment that is not a power of two or is above 2^32, too many bytes, an
+ * unknown policy. MNEM_UNSUPPORTED: more than the policy can manage. MNEM_NO_MEMORY for metadata.
+ * */
 mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_allocator **a);
-void mnem_offset_destroy(mnem_offset_allocator *a); /* live blocks go with it; NULL is fine */
+void mnem_offset_destroy(mnem_offset_allocator *a); /* discards live blocks; NULL is fine */
 
-/* MNEM_OVER_BUDGET when no free run is large enough: nothing changed, and no error text is made,
- * because the caller has more to say. MNEM_INVALID: bytes is 0. MNEM_NO_MEMORY for metadata. */
+/* MNEM_OVER_BUDGET when no free run is large enough; nothing changed, and mnem_last_error isn't
+ * set, since the caller knows more. MNEM_INVALID: bytes is 0. MNEM_NO_MEMORY for metadata. */
 mnem_status mnem_offset_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block);
-/* A block at an offset (a multiple of the alignment) that the caller chooses, to make holes and
- * fixed parts. MNEM_BUSY when part of it is live. Slow: may walk the blocks. MNEM_UNSUPPORTED for
- * policies that can't (buddy, bump); MNEM_INVALID when it isn't in the managed range. */
+/* Allocates a block at a given offset, a multiple of the alignment. MNEM_BUSY when part of it is
+ * live. Slow: may walk all blocks. MNEM_UNSUPPORTED for the policies buddy and bump; MNEM_INVALID
+ * when it isn't within the managed range. */
 mnem_status mnem_offset_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
                                  mnem_offset_block *block);
-/* handle: of a live block (anything else is the caller's bug, and asserted). */
+/* handle must be that of a live block (asserted). */
 void mnem_offset_free(mnem_offset_allocator *a, uint32_t handle);
-/* The managed range grows at its end to bytes (rounded down to the alignment); nothing happens when
- * it has them already. MNEM_UNSUPPORTED for buddy. MNEM_INVALID above 2^62. */
+/* Grows the managed range at its end to bytes (rounded down to the alignment); does nothing when it
+ * is as large already. MNEM_UNSUPPORTED for buddy. MNEM_INVALID above 2^62. */
 mnem_status mnem_offset_extend(mnem_offset_allocator *a, uint64_t bytes);
-/* All blocks are gone; memory of the metadata stays. */
+/* Frees all blocks; keeps the memory of the metadata. */
 void mnem_offset_reset(mnem_offset_allocator *a);
 
-/* Offset and size (rounded) of a live block. */
+/* The size of a live block, as rounded by the policy. */
 uint64_t mnem_offset_block_bytes(const mnem_offset_allocator *a, uint32_t handle);
 void mnem_offset_info_get(const mnem_offset_allocator *a, mnem_offset_info *info);
 
@@ -100,8 +102,8 @@ void mnem_offset_walk(const mnem_offset_allocator *a,
                       void (*visit)(void *context, uint64_t offset, uint64_t bytes,
                                     uint32_t handle),
                       void *context);
-/* Checks every invariant: no overlap, sums equal, lists and bitmaps agree, largest free run right.
- * MNEM_INVALID says which failed. For tests; slow. */
+/* Checks every invariant: no overlap, sums equal, lists and bitmaps agree, largest free run
+ * correct. MNEM_INVALID: the error text names the one that failed. For tests; slow. */
 mnem_status mnem_offset_check(const mnem_offset_allocator *a);
 
 #ifdef __cplusplus

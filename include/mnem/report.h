@@ -1,19 +1,19 @@
-/* mnem/report.h: where every byte and every moment went: what a trace says, as numbers.
+/* mnem/report.h: statistics of a trace: who held which bytes, and where the time went.
  *
  * Reads traces that mnem recorded (trace_read.h), PyTorch memory snapshots and text traces
- * (replay.h) as they are: one pass over the events in bounded memory, and a second one up to the
- * peak, where blocks have addresses. What a file doesn't record is told as not known, and is never
- * guessed. Not here: what to do about it (advice.h).
+ * (replay.h). It makes one pass over the events in bounded memory, and a second one up to the peak
+ * where the file has addresses of blocks. Values that a file doesn't record are marked as not
+ * known, and are never guessed. Not here: what to do about it (advice.h).
  *
- * The words (docs/report.md):
- *   L live    bytes asked for and not given back
- *   G granted what they take with rounding
- *   R reserved  taken from the device
- *   B budget; H the largest hole in what is reserved
+ * Terms (docs/report.md), all in bytes:
+ *   L live      allocated and not freed, as requested
+ *   G granted   the same with rounding
+ *   R reserved  held from the device
+ *   B budget; H the largest free hole in the reserved bytes
  *   internal = (G - L) / G    external = (R - G) / R    unusable = 1 - H / (R - G)
  *   efficiency = sum of L over time / sum of R    utilisation = peak of L / B
- * Weights are nanoseconds, or operations where the record has no clock.
- * Threads: a report is one thread's at a time.
+ * Averages over time are weighted by nanoseconds, or by operations where the record has no clock.
+ * Threads: a report belongs to one thread at a time.
  *
  *     mnem_report *r;
  *     if (mnem_report_create("snapshot.pickle", NULL, &r) == MNEM_OK) {
@@ -35,15 +35,15 @@ typedef struct mnem_report mnem_report;
 
 /* Zero means default. */
 typedef struct mnem_report_options {
-    bool device_given; /* snapshots of several devices: this one (default: most events) */
+    bool device_given; /* read `device` (default: the device with most events in the snapshot) */
     uint32_t device;
-    uint32_t rank; /* 1 + a rank, of a trace of several (default: rank 0's events) */
+    uint32_t rank; /* 1 + the rank to read, in a trace of several ranks (default: rank 0) */
     mnem_progress progress;
 } mnem_report_options;
 
-/* X(NAME, text): why a request was refused. CAPACITY: live + request > the budget, or than what is
- * reserved. FRAGMENTATION: reserved - granted held the request, no hole did. LIMIT: of an account.
- * SYSTEM: the machine. */
+/* X(NAME, text): why a request was refused. CAPACITY: live + request exceeded the budget or the
+ * reserved bytes. FRAGMENTATION: enough bytes were free, but in no single hole. LIMIT: the limit of
+ * an account was reached. SYSTEM: the machine refused. */
 #define MNEM_REPORT_REFUSAL_LIST(X)                                                                \
     X(CAPACITY, "capacity")                                                                        \
     X(FRAGMENTATION, "fragmentation")                                                              \
@@ -62,73 +62,74 @@ typedef struct mnem_report_refused {
     uint64_t count, bytes_largest, bytes_last;
 } mnem_report_refused;
 
-/* A number over time; not known: the other two are 0. */
+/* A number over time. The other members are 0 where known is false. */
 typedef struct mnem_report_level {
     bool known;
-    uint64_t at_peak; /* at the instant of the peak of what is live */
-    uint64_t most;    /* ever */
+    uint64_t at_peak; /* at the instant at which most bytes are live */
+    uint64_t most;    /* the maximum */
     double mean;      /* weighted by time */
 } mnem_report_level;
 
-/* Who held: an account (kind and tag, site ""), or a site of one. Shares are of the peak. */
+/* An owner of bytes: an account (kind and tag, with site ""), or a site within an account. */
 typedef struct mnem_report_owner {
     const char *kind, *tag, *site;
-    uint64_t bytes_at_peak, blocks_at_peak; /* blocks: 0 where nobody counts them */
-    uint64_t bytes_most;                    /* its own peak, whenever */
+    uint64_t bytes_at_peak, blocks_at_peak; /* blocks: 0 where they aren't recorded */
+    uint64_t bytes_most;                    /* its own peak, at any time */
     uint64_t bytes_end, blocks_end;
     uint64_t bytes_total, allocations;
 } mnem_report_owner;
 
-/* Blocks of one owner that were taken within the record and never given back. Ages are in the
- * unit of the record's clock. */
+/* Blocks of one owner that were allocated within the record and never freed. Ages are in the
+ * unit of the record's clock (nanoseconds or operations). */
 typedef struct mnem_report_leak {
     const char *kind, *tag, *site;
     uint64_t bytes, blocks;
     uint64_t age_oldest, age_median;
-    bool growing; /* some of them were taken in each quarter of the record */
+    bool growing; /* some of them were allocated in each quarter of the record */
 } mnem_report_leak;
 
 /* Spans of one name. */
 typedef struct mnem_report_operator {
     const char *name;
     const char *sort;              /* "operator", "step", "read", ... (trace_read.h) */
-    uint64_t count, bytes;         /* bytes: that it said it moves; 0: it didn't say */
-    uint64_t multiply_adds;        /* the same */
-    uint64_t ns_total, ns_longest; /* ns_total: with what runs within it */
+    uint64_t count, bytes;         /* bytes: moved, as recorded; 0: not recorded */
+    uint64_t multiply_adds;        /* 0: not recorded */
+    uint64_t ns_total, ns_longest; /* ns_total: spans within it included */
 } mnem_report_operator;
 
 typedef struct mnem_report_facts {
     const char *path, *format;
-    const char *program; /* what wrote it; "": nobody knows */
+    const char *program; /* that wrote the file; "": not recorded */
     const char *roofs;   /* of its machine: levels with bytes/s, then peaks with operations/s, as in
-                            "L2 81000000000,memory 12000000000;f32 200000000000"; NULL: not noted */
+                            "L2 81000000000,memory 12000000000;f32 200000000000"; NULL: not
+                            recorded */
     bool clocked;        /* times are nanoseconds; else operations */
     uint64_t duration;   /* first to last event */
     uint64_t events, allocations, threads;
-    uint32_t rank, ranks;      /* whose the events are, of how many; ranks 0: of one process */
-    const char *clock;         /* "clock 1200 +- 300 ns": how far that rank's was before rank 0's;
-                                  NULL: not noted */
+    uint32_t rank, ranks;      /* the rank that was read, of how many; ranks 0: of one process */
+    const char *clock;         /* "clock 1200 +- 300 ns": how far the rank's clock was ahead of rank
+                                  0's; NULL: not recorded */
     bool blocks;               /* single blocks are recorded */
-    uint64_t dropped;          /* events that were lost or contradict the others */
-    uint64_t budget_bytes;     /* 0: none, or nobody knows */
-    uint64_t bytes_peak;       /* of what is live */
-    uint64_t peak_at;          /* when, since the first event */
+    uint64_t dropped;          /* events that were lost or contradict others */
+    uint64_t budget_bytes;     /* 0: none, or not recorded */
+    uint64_t bytes_peak;       /* the most live bytes */
+    uint64_t peak_at;          /* time of that peak since the first event */
     uint64_t bytes_end;        /* live at the end */
     uint64_t bytes_before;     /* live when the record began */
     uint64_t resident_most;    /* VmRSS, the largest sample; 0: not recorded */
-    uint64_t resident_at_peak; /* the sample next before the peak */
+    uint64_t resident_at_peak; /* the last sample before the peak */
     bool unaccounted_known;
-    int64_t unaccounted_bytes; /* VmRSS less what was live then: the most of all samples. Below 0:
-                                  what is live wasn't touched yet, or isn't memory */
-    uint64_t samples, samples_equal; /* of a ledger's own sums, by kind and in all; those that
-                                        the events so far came to, to the byte */
+    int64_t unaccounted_bytes; /* the largest VmRSS - live of all samples. Below 0: live bytes were
+                                  not touched yet, or aren't memory */
+    uint64_t samples, samples_equal; /* samples of a ledger's sums, by kind and in all; those that
+                                        equal the sum of the events before them */
     uint64_t predicted_bytes;        /* the plan's peak; 0: not recorded */
     mnem_report_level live, granted, reserved;
     bool hole_known;
     uint64_t hole_at_peak; /* H */
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
-    uint64_t disk_bytes, disk_ns, disk_reads; /* ns: sum of the reads' own times */
-    uint64_t runs_left_out;                   /* of programs: their operators weren't told */
+    uint64_t disk_bytes, disk_ns, disk_reads; /* ns: the sum over all reads */
+    uint64_t runs_left_out;                   /* runs of graphs whose operators weren't recorded */
     size_t accounts, sites, leaks, ops;
     const mnem_report_owner *account;     /* [accounts], most at the peak first */
     const mnem_report_owner *site;        /* [sites], the same; none without sites */
@@ -137,25 +138,27 @@ typedef struct mnem_report_facts {
     uint64_t leaked_bytes, leaked_blocks; /* sums of leak */
 } mnem_report_facts;
 
-/* Reads and counts. What mnem_workload_open says of a file that it can't read; MNEM_CANCELLED,
- * MNEM_NO_MEMORY, MNEM_OVER_BUDGET. *report is NULL then. options may be NULL. */
+/* Reads a file and computes its facts. options may be NULL. Statuses of mnem_workload_open for a
+ * file that can't be read; MNEM_CANCELLED, MNEM_NO_MEMORY, MNEM_OVER_BUDGET. *report is NULL on
+ * failure. */
 mnem_status mnem_report_create(const char *path, const mnem_report_options *options,
                                mnem_report **report);
 void mnem_report_destroy(mnem_report *report);                             /* NULL is fine */
 const mnem_report_facts *mnem_report_facts_get(const mnem_report *report); /* until destroy */
 
-/* Where text goes; false ends it. */
+/* Receives text; write returns false to stop. */
 typedef struct mnem_report_sink {
     bool (*write)(void *context, const char *text, size_t n);
     void *context;
 } mnem_report_sink;
-/* What a page draws, as a JSON object that HTML may hold in a script: tags, sites and levels in
- * 4096 buckets of time, the 20,000 largest blocks and the longest spans, a raster of all blocks.
- * docs/report.md says what is in it. Two more passes. MNEM_IO when the sink takes no more;
- * MNEM_NO_MEMORY; what the source says. */
+/* Writes the data of a page as a JSON object that may be embedded in an HTML script: tags, sites
+ * and levels in 4096 buckets of time, the 20,000 largest blocks, the longest spans and a raster of
+ * all blocks (docs/report.md describes it). Reads the file twice more. MNEM_IO when the sink
+ * returns false; MNEM_NO_MEMORY; statuses of reading the file. */
 mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
 
-/* ---- derived, by the definitions above; false: not known, *value 0 ---- */
+/* ---- derived by the definitions above; mnem_report_measure returns false and sets *value to 0
+ * where the value isn't known ---- */
 
 /* X(NAME, key, text, unit): in the order in which --fail-on lists them. Unit: B, %, time (in the
  * unit of the clock), or "" for a count. */

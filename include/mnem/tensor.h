@@ -1,6 +1,6 @@
-/* mnem/tensor.h: types of numbers, tensors as descriptors, packed weights, rows between types.
+/* mnem/tensor.h: number types, tensor descriptors, packed weights, and conversion of rows.
  *
- * A descriptor says where elements lie; it owns no bytes.
+ * A descriptor gives type, shape and strides; it owns no memory.
  * Threads: no state; any thread.
  *
  *     mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, tokens, n_embd);
@@ -15,8 +15,9 @@
 extern "C" {
 #endif
 
-/* X(NAME, number in GGUF files, elements per block, bytes per block). The types whose bytes are 0
- * are known by name only, to be refused by name. A8: activations, see mnem_type_row_bytes. */
+/* X(NAME, number in GGUF files, elements per block, bytes per block). Types with 0 bytes are not
+ * supported; they are listed so that messages can name them. A8: activations, see
+ * mnem_type_row_bytes. */
 #define MNEM_TYPE_LIST(X)                                                                          \
     X(F32, 0, 1, 4)                                                                                \
     X(F16, 1, 1, 2)                                                                                \
@@ -61,21 +62,21 @@ typedef enum mnem_type {
 typedef struct mnem_type_info {
     const char *name; /* "Q4_K" */
     uint32_t block_elements;
-    uint32_t block_bytes; /* 0: known by name only */
-    bool is_weight;       /* matmul takes weights of this type */
+    uint32_t block_bytes; /* 0: not supported */
+    bool is_weight;       /* MATMUL accepts weights of this type */
 } mnem_type_info;
 const mnem_type_info *mnem_type_get(mnem_type type); /* NULL for an unknown number */
 
-/* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
- * A8, n elements (n any; the last block is padded with zeros): blocks of 32 elements, each
- * {f32 scale, int32 -128 sum(q), int32 -128 sum(q of the first 16), f32 -scale sum(q), int8 q[32]}:
- * the forms that the kernels want. The bytes of a row are rounded up to 64. */
+/* Bytes of one row of n elements; 0 when n isn't a multiple of the block, or the type is not
+ * supported. A row of A8 (any n; the last block is padded with zeros) is blocks of 32 elements,
+ * each {f32 scale, int32 -128 sum(q), int32 -128 sum(q of the first 16), f32 -scale sum(q), int8
+ * q[32]}, as the kernels need it, rounded up to 64 bytes. */
 uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
 
 typedef enum mnem_layout {
     MNEM_LAYOUT_ROW,    /* element (i, j) at i * stride[0] + j * stride[1] */
     MNEM_LAYOUT_PACKED, /* weights: groups of rows interleaved, see mnem_pack_group */
-    MNEM_LAYOUT_SPARSE, /* 2:4 weights, their zeros left out: see mnem_sparse_group */
+    MNEM_LAYOUT_SPARSE, /* 2:4 weights, stored without their zeros: see mnem_sparse_group */
 } mnem_layout;
 
 enum { MNEM_TENSOR_DIMS = 4 };
@@ -98,10 +99,10 @@ mnem_tensor mnem_tensor_2d(mnem_type type, int64_t rows, int64_t n);
 mnem_tensor mnem_tensor_3d(mnem_type type, int64_t a, int64_t b, int64_t n);
 mnem_tensor mnem_tensor_packed(mnem_type type, int64_t rows, int64_t n);
 mnem_tensor mnem_tensor_sparse(mnem_type type, int64_t rows, int64_t n);
-/* The same elements with dimension order[d] as the d-th: {1, 0} is the transposed matrix. Of ROW
- * tensors; order has dims numbers. */
+/* A view of the same elements whose d-th dimension is dimension order[d]: {1, 0} transposes a
+ * matrix. ROW layout only; order has dims numbers. */
 mnem_tensor mnem_tensor_permute(const mnem_tensor *tensor, const int *order);
-/* Bytes from the tensor's start to its end; 0 when the descriptor is wrong. */
+/* Bytes from the tensor's first to the end of its last element; 0 for an invalid descriptor. */
 uint64_t mnem_tensor_bytes(const mnem_tensor *tensor);
 bool mnem_tensor_contiguous(const mnem_tensor *tensor);
 
@@ -110,51 +111,54 @@ bool mnem_tensor_contiguous(const mnem_tensor *tensor);
 enum { MNEM_PACK_ROWS = 16 };
 
 /* Bytes of one packed group of 16 rows of k elements (a multiple of 64); 0 if the type isn't a
- * weight's or k isn't whole blocks. A matrix of r rows is ceil(r / 16) groups in a row. */
+ * weight's or k isn't a multiple of the block. A matrix of r rows is ceil(r / 16) consecutive
+ * groups. */
 uint64_t mnem_pack_group_bytes(mnem_type type, int64_t k);
 uint64_t mnem_pack_bytes(mnem_type type, int64_t rows, int64_t k);
-/* raw: rows (1 to 16) as in the file, contiguous. packed: 64-byte aligned, not overlapping raw;
- * missing rows become zeros. */
+/* Packs one group. raw: 1 to 16 contiguous rows as in the file. packed: 64-byte aligned, not
+ * overlapping raw; missing rows become zeros. */
 void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
 
-/* 2:4 weights: of each 4 elements of a row, the first at a multiple of 4, at most two aren't zero.
- * Q4_0, Q8_0 and F16, k a multiple of 32; the bytes are 0 for others. Products of such a matrix are
- * those of the packed one to the bit; of F16 while inputs are finite, and but for a zero's sign. */
+/* 2:4 weights: at most two of each 4 elements of a row, aligned to 4, are non-zero. Supported for
+ * Q4_0, Q8_0 and F16 with k a multiple of 32; the bytes are 0 for others. Products with such a
+ * matrix equal those with the packed one to the bit; for F16 only with finite inputs, and except
+ * for the sign of a zero. */
 uint64_t mnem_sparse_group_bytes(mnem_type type, int64_t k);
 uint64_t mnem_sparse_bytes(mnem_type type, int64_t rows, int64_t k);
-/* As mnem_pack_group; false, and packed is of no use, when the rows aren't 2:4. */
+/* As mnem_pack_group. False when the rows aren't 2:4; the content of packed is undefined then. */
 bool mnem_sparse_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
-/* The first of 4 elements of a row, as in the file, that has more than two; -1: the row is 2:4. */
+/* Index of the first group of 4 elements with more than two non-zero ones, as the index of its
+ * first element; -1: the row (as in the file) is 2:4. */
 int64_t mnem_sparse_check(mnem_type type, int64_t k, const void *row);
 
-/* Weights of 4 bits with scales and zeros of their own, as others store them: an element is
- * scale * (q - zero), with one scale and zero for each group of columns of a row. values, two in a
- * byte (the even column in the lower half), in either order:
+/* 4-bit weights with separate scales and zero points, as other libraries store them: an element is
+ * scale * (q - zero), with one scale and zero point per group of columns of a row. values has two
+ * elements in a byte (the even column in the low half), in one of two layouts:
  *   rows    [rows][k / 2]
- *   blocks  [rows / 16, rounded up][k / 16][16][8]: blocks of 16 x 16, which lie behind each other
- *           along k, one row of a block behind the other; what rows lack in the last is ignored */
+ *   blocks  [rows / 16, rounded up][k / 16][16][8]: blocks of 16 x 16 elements, consecutive along
+ *           k, each row by row; missing rows of the last blocks are ignored */
 typedef struct mnem_int4 {
     int64_t rows, k; /* k: a multiple of 32 */
-    int64_t group;   /* columns, a multiple of 32 that divides k; 0: k, one for a row (channel) */
+    int64_t group;   /* columns, a multiple of 32 that divides k; 0: k (per-channel scales) */
     bool blocks;
     const uint8_t *values;
     const float *scales; /* [rows, k / group] */
-    const float *zeros;  /* the same, any number; NULL: 8, the middle */
+    const float *zeros;  /* the same shape; need not be whole numbers; NULL: 8 everywhere */
 } mnem_int4;
-/* What MATMUL takes packed weights of this kind as: Q4_1, or Q4_0 where zeros is NULL. */
+/* The type of the packed weights for MATMUL: Q4_1, or Q4_0 where zeros is NULL. */
 mnem_type mnem_int4_type(const mnem_int4 *weights);
-/* Packs all of them once, for MATMUL: packed has mnem_pack_bytes(mnem_int4_type(weights), rows, k)
- * bytes, 64-byte aligned. Scales and scale * zero are rounded to f16. MNEM_INVALID when sizes are
- * wrong or a number isn't one of f16's; what is in packed is then nothing. */
+/* Packs all rows for MATMUL. packed has mnem_pack_bytes(mnem_int4_type(weights), rows, k) bytes and
+ * is 64-byte aligned. Scales and scale * zero are rounded to f16. MNEM_INVALID for invalid sizes,
+ * or where one of these isn't a finite f16; the content of packed is undefined then. */
 mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
 
-/* ---- rows between types; n is whole blocks ---- */
+/* ---- conversion of rows; n must be a multiple of the type's block ---- */
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);
-/* To every type of weights but IQ2_* and IQ3_*: MNEM_UNSUPPORTED for those. */
+/* To every weight type except IQ2_* and IQ3_* (MNEM_UNSUPPORTED). */
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out);
-/* The same with a weight for each element, 0 or more: sum(weight (x - x')^2) is what is made small,
- * searched more finely. weights NULL: mnem_quantize_row. What meets an element squared, on average,
- * is a good weight of it (imatrix.h). */
+/* The same with a weight >= 0 for each element: minimizes sum(weight (x - x')^2) with a finer
+ * search. weights NULL: mnem_quantize_row. A good weight of an element is the mean square of the
+ * activations that it is multiplied with (imatrix.h). */
 mnem_status mnem_quantize_row_weighted(mnem_type type, int64_t n, const float *row,
                                        const float *weights, void *out);
 

@@ -41,8 +41,8 @@ static mnem_status gather(mnem_comm *comm, uint8_t *all, const size_t *begin) {
     for (int32_t k = 0; k < peers; k++) {
         const int32_t p = peer_of(comm, k);
         if (r[k].bytes == begin[p + 1] - begin[p]) continue;
-        mnem__fail(MNEM_IO, "rank %d gathers %zu bytes of its own, not %zu as rank %d says", p,
-                   r[k].bytes, begin[p + 1] - begin[p], me);
+        mnem__fail(MNEM_IO, "rank %d contributes %zu bytes to a gather, but rank %d expects %zu", p,
+                   r[k].bytes, me, begin[p + 1] - begin[p]);
         snprintf(comm->theirs, sizeof comm->theirs, "%s", mnem_last_error());
         mnem_comm_abort(comm, comm->theirs);
         return MNEM_IO;
@@ -53,7 +53,7 @@ static mnem_status gather(mnem_comm *comm, uint8_t *all, const size_t *begin) {
 mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
     for (int32_t i = 0; i < comm->size; i++)
         if (begin[i] > begin[i + 1])
-            return mnem__fail(MNEM_INVALID, "comm: parts to gather aren't in order at rank %d", i);
+            return mnem__fail(MNEM_INVALID, "comm: offsets to gather decrease at rank %d", i);
     const mnem_status status = gather(comm, all, begin);
     const char *text = mnem_comm_failure(comm);
     if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* nothing comes to all now */

@@ -16,8 +16,8 @@ static const char *const tag = "comm";
 mnem_status mnem_comm_create(const mnem_comm_ops *ops, int32_t rank, int32_t size,
                              size_t self_bytes, mnem_comm **out, void **self) {
     if (size < 1 || size > MNEM_COMM_RANKS_MAX || rank < 0 || rank >= size)
-        return mnem__fail(MNEM_INVALID, "comm: rank %d of %d ranks (%d at most)", rank, size,
-                          MNEM_COMM_RANKS_MAX);
+        return mnem__fail(MNEM_INVALID, "comm: invalid rank %d of %d (at most %d ranks)", rank,
+                          size, MNEM_COMM_RANKS_MAX);
     const size_t peers = (size_t)size * sizeof(mnem__comm_peer);
     mnem_comm *comm = mnem__calloc(tag, 1, sizeof *comm + peers);
     if (!comm) return mnem__heap_status();
@@ -76,7 +76,7 @@ mnem_status mnem_comm_fail(mnem_comm *comm, const char *format, ...) {
         atomic_store_explicit(&comm->failed, 2, memory_order_release);
     }
     const char *text = mnem_comm_failure(comm); /* NULL: another thread is about to say it */
-    return mnem__fail(MNEM_IO, "%s", text ? text : "comm: has failed");
+    return mnem__fail(MNEM_IO, "%s", text ? text : "comm: communication has failed");
 }
 
 static mnem_status check_alive(const mnem_comm *comm) {
@@ -94,13 +94,13 @@ void mnem_comm_abort(mnem_comm *comm, const char *text) {
 static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, size_t bytes) {
     MNEM__TRY(check_alive(comm));
     if (peer < 0 || peer >= comm->size || peer == comm->rank)
-        return mnem__fail(MNEM_INVALID, "comm: rank %d of %d has no peer %d", comm->rank,
+        return mnem__fail(MNEM_INVALID, "comm: rank %d of %d: %d is not another rank", comm->rank,
                           comm->size, peer);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
         return mnem__fail(MNEM_INVALID, "comm: there is no channel %d", channel);
     if (bytes > MNEM_COMM_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID, "comm: a message of %zu bytes (%d at most)", bytes,
-                          MNEM_COMM_BYTES_MAX);
+        return mnem__fail(MNEM_INVALID, "comm: a message of %zu bytes is too long (at most %d)",
+                          bytes, MNEM_COMM_BYTES_MAX);
     return MNEM_OK;
 }
 
@@ -109,7 +109,8 @@ mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void
     MNEM__TRY(check(comm, peer, channel, bytes));
     uint8_t *posted = &comm->peers[peer].posted[channel];
     if (*posted == MNEM_COMM_POSTED_MAX)
-        return mnem__fail(MNEM_BUSY, "comm: %d receives are posted from rank %d on channel %d",
+        return mnem__fail(MNEM_BUSY,
+                          "comm: already %d receives are posted from rank %d on channel %d",
                           *posted, peer, channel);
     *request = (mnem_comm_request){
         .data = data, .bytes = bytes, .peer = peer, .channel = (uint8_t)channel};

@@ -55,7 +55,7 @@ static void append(queue *q, mnem_comm_request *r) {
     q->last = r;
 }
 
-static mnem_comm_request *take(queue *q) {
+static mnem_comm_request *queue_pop(queue *q) {
     mnem_comm_request *r = q->first;
     q->first = r->next;
     if (!q->first) q->last = NULL;
@@ -95,7 +95,8 @@ static mnem_status fail_all(world *w, const char *text) {
 /* Fails where the handle has, or where the request can't be done any more. */
 static mnem_status check_here(const self *s, const mnem_comm_request *r) {
     const world *w = s->world;
-    if (mnem_comm_failure(s->comm)) return mnem_comm_fail(s->comm, "comm: has failed");
+    if (mnem_comm_failure(s->comm))
+        return mnem_comm_fail(s->comm, "comm: communication has failed");
     if (r->done || w->members[r->peer].comm) return MNEM_OK;
     forget(w, s->rank);
     return mnem_comm_fail(s->comm, "comm: rank %d has ended, and rank %d %s it", r->peer, s->rank,
@@ -128,7 +129,7 @@ static mnem_status thread_post(void *state, mnem_comm_request *r) {
     pthread_mutex_lock(&s->world->lock);
     mnem_status status = check_here(s, r);
     if (status == MNEM_OK && c->sent.first)
-        status = deliver(s->world, take(&c->sent), r);
+        status = deliver(s->world, queue_pop(&c->sent), r);
     else if (status == MNEM_OK)
         append(&c->posted, r);
     pthread_mutex_unlock(&s->world->lock);
@@ -141,7 +142,7 @@ static mnem_status thread_send(void *state, mnem_comm_request *r) {
     pthread_mutex_lock(&s->world->lock);
     mnem_status status = check_here(s, r);
     if (status == MNEM_OK && c->posted.first)
-        status = deliver(s->world, r, take(&c->posted));
+        status = deliver(s->world, r, queue_pop(&c->posted));
     else if (status == MNEM_OK)
         append(&c->sent, r);
     pthread_mutex_unlock(&s->world->lock);
@@ -179,7 +180,7 @@ static void thread_abort(void *state, const char *text) {
     pthread_mutex_lock(&s->world->lock);
     fail_all(s->world, told);
     pthread_mutex_unlock(&s->world->lock);
-    mnem_comm_fail(s->comm, "comm: has failed"); /* the last error is this rank's */
+    mnem_comm_fail(s->comm, "comm: communication has failed"); /* the last error is this rank's */
 }
 
 static void world_free(world *w) {
@@ -230,7 +231,7 @@ mnem_status mnem_comm_thread_create(int32_t size, mnem_comm **ranks) {
                                       .abort = thread_abort,
                                       .destroy = thread_destroy};
     if (size < 1 || size > THREADS_MAX)
-        return mnem__fail(MNEM_INVALID, "comm: %d ranks of one process (1 to %d)", size,
+        return mnem__fail(MNEM_INVALID, "comm: %d ranks in one process (must be 1 to %d)", size,
                           THREADS_MAX);
     world *w = NULL;
     MNEM__TRY(world_create(size, &w));

@@ -43,7 +43,7 @@ static double mean_of(const seer *s, const float *x) {
     return sum / s->t.embd;
 }
 
-static void take(seer *s, int64_t sample, const float *x) {
+static void take_sample(seer *s, int64_t sample, const float *x) {
     const int64_t embd = s->t.embd;
     float *before = s->before + sample * embd;
     double both = 0, old = 0, new = 0;
@@ -105,7 +105,7 @@ static void input(void *context, const mnem_walk_input *seen, const mnem_worker 
     mnem_team_split(worker, seen->rows, 1, &first, &last);
     for (int64_t i = first; i < last; i++) {
         const int64_t sample = sample_of(s, seen->sequence, seen->position + i);
-        if (sample >= 0) take(s, sample, seen->x + i * seen->stride);
+        if (sample >= 0) take_sample(s, sample, seen->x + i * seen->stride);
     }
 }
 
@@ -120,7 +120,7 @@ static mnem_status states(void *context, int64_t sequence, const float *rows) {
     seer *s = context;
     for (int64_t i = 0; i < s->chunk; i++) {
         const int64_t sample = sample_of(s, sequence, i);
-        if (sample >= 0) take(s, sample, rows + i * s->t.embd);
+        if (sample >= 0) take_sample(s, sample, rows + i * s->t.embd);
     }
     return MNEM_OK;
 }

@@ -24,8 +24,9 @@ static mnem_status solve(mnem__solver *s, mnem_type *types, const char *to,
     return mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report);
 }
 
-static mnem_status run(const mnem_model *model, const char *to, const mnem_prune_options *options,
-                       const mnem_solve_options *o) {
+static mnem_status prune_with_solver(const mnem_model *model, const char *to,
+                                     const mnem_prune_options *options,
+                                     const mnem_solve_options *o) {
     mnem_model_info info;
     mnem_model_info_get(model, &info);
     mnem_type *types = mnem__calloc("solver", info.tensors, sizeof *types);
@@ -51,9 +52,9 @@ mnem_status mnem_prune_solved(const char *from, const char *to, const mnem_prune
                               const mnem_solve_options *solve_options) {
     mnem_model *model;
     if (options->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: SparseGPT makes zeros, of 2:4 only");
+        return mnem__fail(MNEM_INVALID, "prune: SparseGPT supports 2:4 sparsity only");
     MNEM__TRY(mnem_model_open(from, &model));
-    const mnem_status status = run(model, to, options, solve_options);
+    const mnem_status status = prune_with_solver(model, to, options, solve_options);
     mnem_model_close(model);
     return status;
 }

@@ -50,8 +50,9 @@ static mnem_status solve(mnem__solver *s, const mnem_solve_options *o, const cha
     return mnem__solver_output(s);
 }
 
-static mnem_status run(mnem__quantize_job *job, const char *to,
-                       const mnem_quantize_options *options, const mnem_solve_options *o) {
+static mnem_status quantize_with_solver(mnem__quantize_job *job, const char *to,
+                                        const mnem_quantize_options *options,
+                                        const mnem_solve_options *o) {
     mnem_type *types = NULL;
     mnem__solver s = {.model = job->model,
                       .way = (mnem__solver_way)o->method,
@@ -81,11 +82,12 @@ mnem_status mnem_quantize_solved(const char *from, const char *to,
     mnem__quantize_job job = {.what = "quantize", .doing = "quantizing"};
     mnem_model *model;
     if ((unsigned)solve_options->method > MNEM_SOLVE_AWQ)
-        return mnem__fail(MNEM_INVALID, "solve: no method %d", (int)solve_options->method);
+        return mnem__fail(MNEM_INVALID, "solve: method %d does not exist",
+                          (int)solve_options->method);
     MNEM__TRY(mnem__quantize_recipe(options, &job.recipe));
     MNEM__TRY(mnem_model_open(from, &model));
     job.model = model;
-    const mnem_status status = run(&job, to, options, solve_options);
+    const mnem_status status = quantize_with_solver(&job, to, options, solve_options);
     mnem_model_close(model);
     return status;
 }

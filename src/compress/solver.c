@@ -53,7 +53,9 @@ static mnem_status begin(void *context, const mnem_walk_layer *layer) {
     mnem__solver *s = context;
     float *at = s->pool;
     if (layer->matrices > MNEM__SOLVER_MATRICES)
-        return mnem__fail(MNEM_UNSUPPORTED, "solve: a layer of %d matrices", layer->matrices);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "solve: a layer has %d matrices, more than are supported",
+                          layer->matrices);
     memset(s->input, 0, sizeof s->input);
     for (int32_t i = 0; i < layer->matrices; i++) {
         const mnem_tensor_info *matrix = &layer->matrix[i];

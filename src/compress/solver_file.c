@@ -10,7 +10,7 @@
 
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
     return mnem__fail(MNEM_IO, "%s: solved rows can't be %s (%s)", s->path, what,
-                      error ? strerrordesc_np(error) : "the file ends before");
+                      error ? strerrordesc_np(error) : "the file ends early");
 }
 
 mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {

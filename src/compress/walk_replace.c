@@ -15,7 +15,8 @@ static bool is_plain(mnem_type type) {
 static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, int64_t rows) {
     int32_t at;
     if (!w->watcher->again)
-        return mnem__fail(MNEM_INVALID, "walk: weights replaced, but no layer runs again");
+        return mnem__fail(MNEM_INVALID,
+                          "walk: weights were replaced, but the watcher does not run layers again");
     if (matrix < 0 || matrix >= mnem__walk_layer_matrices(w, w->layer, &at))
         return mnem__fail(MNEM_INVALID, "walk: layer %d has no matrix %d", w->layer, matrix);
     const int64_t all = w->info[matrix].shape[0];
@@ -24,7 +25,8 @@ static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, i
         return mnem__fail(MNEM_INVALID, "walk: %s: rows %lld to %lld aren't whole groups of 16",
                           w->info[matrix].name, (long long)first, (long long)(first + rows));
     if (is_plain(w->info[matrix].type)) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is %s: replaced weights would be rounded again",
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "walk: %s is %s, not a float type: replaced weights would be rounded again",
                       w->info[matrix].name, mnem_type_get(w->info[matrix].type)->name);
 }
 
@@ -47,7 +49,7 @@ static mnem_status pack(mnem__walker *w, const mnem_tensor_info *info, mnem_type
     if (info->layout != MNEM_LAYOUT_SPARSE)
         mnem_pack_group(info->type, rows, k, own, packed);
     else if (!mnem_sparse_group(info->type, rows, k, own, packed))
-        return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is 2:4, and what replaces it isn't",
+        return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is 2:4, but its replacement is not",
                           info->name);
     return MNEM_OK;
 }

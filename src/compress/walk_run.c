@@ -29,7 +29,7 @@ enum { CHUNK_DEFAULT = 512, PAGE_TOKENS = 64 };
 static mnem_status refuse_model(const mnem_transformer *t) {
     const char *why = t->encoder       ? "an encoder"
                       : t->experts > 0 ? "a mixture of experts"
-                      : t->latent > 0  ? "attention through a latent"
+                      : t->latent > 0  ? "latent attention (MLA)"
                                        : NULL;
     if (!why) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED, "walk: %s: a model with %s can't be calibrated yet",
@@ -39,20 +39,21 @@ static mnem_status refuse_model(const mnem_transformer *t) {
 static mnem_status check(const mnem__walker *w) {
     const mnem_walk_options *o = w->options;
     const mnem_transformer *t = &w->map->shape;
-    if (!o->ledger) return mnem__fail(MNEM_INVALID, "walk: no ledger");
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "walk: options.ledger is missing");
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX || o->chunk < 0 || o->pass < 0)
-        return mnem__fail(MNEM_INVALID, "walk: %d threads, sequences of %d tokens, passes of %d",
+        return mnem__fail(MNEM_INVALID,
+                          "walk: invalid number: %d threads, sequences of %d tokens, passes of %d",
                           o->threads, o->chunk, o->pass);
     if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: no sequences");
     MNEM__TRY(refuse_model(t));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
-        return mnem__fail(MNEM_INVALID,
-                          "walk: sequences of %d tokens; the model has positions "
-                          "for %d",
-                          w->chunk, t->context);
+        return mnem__fail(
+            MNEM_INVALID,
+            "walk: sequences of %d tokens are too long; the model has positions for %d", w->chunk,
+            t->context);
     for (int64_t i = 0; i < w->sequences * w->chunk; i++)
         if (w->ids[i] < 0 || w->ids[i] >= t->vocab)
-            return mnem__fail(MNEM_INVALID, "walk: token %lld is %d, the vocabulary has %d",
+            return mnem__fail(MNEM_INVALID, "walk: token %lld is %d, but the vocabulary has %d",
                               (long long)i, w->ids[i], t->vocab);
     return MNEM_OK;
 }
@@ -132,7 +133,7 @@ static void *part_host(const mnem__walker *w, mnem__walk_part part) {
     return w->taken[part] ? mnem_block_host(&w->block[part]) : NULL;
 }
 
-static mnem_status take(mnem__walker *w, mnem_walk_report *report) {
+static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__walk_choose(w, report));
     MNEM__TRY(mnem_ledger_hold(w->options->ledger));
     const mnem__taker taker = taker_of(w);
@@ -236,8 +237,7 @@ static mnem_status not_finite(const mnem__walker *w) {
     const int never = 0;
     MNEM__TRY(mnem__model_check_finite(w->model, &never));
     return mnem__fail(MNEM_BAD_FILE,
-                      "walk: hidden states aren't finite numbers behind layer %d, though the "
-                      "weights are",
+                      "walk: hidden states after layer %d are not finite, though the weights are",
                       w->layer);
 }
 
@@ -323,13 +323,13 @@ static mnem_status give_states(mnem__walker *w) {
     return MNEM_OK;
 }
 
-static mnem_status run(mnem__walker *w, mnem_walk_report *report) {
+static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__transformer_map_create(w->model, &w->map));
     MNEM__TRY(check(w));
     MNEM__TRY(make_tables(w));
     MNEM__TRY(mnem_device_open("host", NULL, &w->device));
     if (w->options->plan_only) return mnem__walk_choose(w, report);
-    MNEM__TRY(take(w, report));
+    MNEM__TRY(take_parts(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);
 }
@@ -359,7 +359,7 @@ mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options,
                       .threads = options->threads ? options->threads : mnem__processors(),
                       .states = {.fd = -1}};
     w.threads = mnem__min_i32(w.threads, MNEM_TEAM_MAX);
-    const mnem_status status = run(&w, report ? report : &mine);
+    const mnem_status status = walk_model(&w, report ? report : &mine);
     give(&w);
     return status;
 }

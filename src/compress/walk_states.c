@@ -17,7 +17,7 @@
 
 static mnem_status failed(const mnem__walk_states *s, const char *what, int error) {
     return mnem__fail(MNEM_IO, "%s: hidden states can't be %s (%s)", s->path, what,
-                      error ? strerrordesc_np(error) : "the file ends before");
+                      error ? strerrordesc_np(error) : "the file ends early");
 }
 
 mnem_status mnem__walk_states_open(mnem__walk_states *s, const char *spill) {

@@ -52,11 +52,12 @@ static mnem_status hand_over(const mnem_buffer *b, mnem_stream *stream, const mn
                              const mnem_block *from, uint64_t offset, uint64_t bytes) {
     mnem_device *device = b->host.device;
     if (!device || offset > b->bytes || bytes > b->bytes - offset)
-        return mnem__fail(MNEM_INVALID, "buffer: bytes %llu to %llu + %llu of %llu",
+        return mnem__fail(MNEM_INVALID,
+                          "buffer: bytes %llu to %llu + %llu exceed the buffer of %llu bytes",
                           (unsigned long long)offset, (unsigned long long)offset,
                           (unsigned long long)bytes, (unsigned long long)b->bytes);
     if (stream && stream->device != device)
-        return mnem__fail(MNEM_INVALID, "buffer: the stream is of another device");
+        return mnem__fail(MNEM_INVALID, "buffer: the stream belongs to another device");
     if (b->zero_copy) {
         atomic_fetch_add(&device->bytes_zero_copy, bytes);
         mnem__event_say(MNEM__EVENT_MARK, MNEM__OWNER_FIXED, MNEM__FIXED_HANDED, MNEM__SPAN_STREAM,

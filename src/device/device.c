@@ -44,12 +44,14 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
     *out = NULL;
     const mnem__backend *backend = backend_find(name);
     if (!backend)
-        return mnem__fail(MNEM_NOT_FOUND, "device: no \"%.40s\"; there are host and null", name);
+        return mnem__fail(MNEM_NOT_FOUND,
+                          "device: \"%.40s\" is unknown; available are host and null", name);
     if (!backend->alloc)
-        return mnem__fail(MNEM_UNSUPPORTED, "device: this build has no %s", backend->name);
+        return mnem__fail(MNEM_UNSUPPORTED, "device: this build does not include %s",
+                          backend->name);
     uint64_t unit = options->granularity ? options->granularity : backend->granularity();
     if (unit & (unit - 1))
-        return mnem__fail(MNEM_INVALID, "device: granularity %llu isn't a power of two",
+        return mnem__fail(MNEM_INVALID, "device: granularity %llu is not a power of two",
                           (unsigned long long)unit);
     if (backend->host_visible && unit < mnem__page_size()) unit = mnem__page_size();
     mnem_device *device = mnem__calloc("device", 1, device_bytes(backend));
@@ -150,10 +152,10 @@ void mnem__device_unreserve(mnem_device *device, uint64_t bytes) {
 mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
                               uint64_t alignment, mnem_block *block) {
     if ((unsigned)space >= MNEM_SPACE_COUNT || !bytes)
-        return mnem__fail(MNEM_INVALID, "device %s: %llu bytes of space %d", device->backend->name,
-                          (unsigned long long)bytes, (int)space);
+        return mnem__fail(MNEM_INVALID, "device %s: can't allocate %llu bytes of space %d",
+                          device->backend->name, (unsigned long long)bytes, (int)space);
     if (!alignment || alignment & (alignment - 1) || alignment > ALIGNMENT_MAX)
-        return mnem__fail(MNEM_INVALID, "device %s: alignment %llu", device->backend->name,
+        return mnem__fail(MNEM_INVALID, "device %s: invalid alignment %llu", device->backend->name,
                           (unsigned long long)alignment);
     uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
     MNEM__TRY(mnem__device_call(device, "alloc"));
@@ -224,7 +226,8 @@ mnem_status mnem_stream_launch(mnem_device *device, mnem_stream *stream,
 
 static mnem_status block_check(const mnem_block *block, uint64_t offset, uint64_t bytes) {
     if (block->device && offset <= block->bytes && bytes <= block->bytes - offset) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "stream: bytes %llu to %llu + %llu of a block of %llu",
+    return mnem__fail(MNEM_INVALID,
+                      "stream: bytes %llu to %llu + %llu exceed the block of %llu bytes",
                       (unsigned long long)offset, (unsigned long long)offset,
                       (unsigned long long)bytes, (unsigned long long)block->bytes);
 }

@@ -39,8 +39,8 @@ static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     if (end <= device->granules_capacity) return MNEM_OK;
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
     if (end > MNEM__GRANULES_MAX)
-        return mnem__fail(MNEM_NO_MEMORY, "device %s: %llu granules", device->backend->name,
-                          (unsigned long long)end);
+        return mnem__fail(MNEM_NO_MEMORY, "device %s: %llu granules are too many",
+                          device->backend->name, (unsigned long long)end);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);
     if (!rows) return mnem__heap_status();
     memset(rows + device->granules_capacity, 0,
@@ -81,9 +81,10 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
     uint64_t bytes, first;
     uint8_t store = 0;
     if (!granule_bytes(device))
-        return mnem__fail(MNEM_UNSUPPORTED, "device %s: no granules", device->backend->name);
+        return mnem__fail(MNEM_UNSUPPORTED, "device %s: granules are not supported",
+                          device->backend->name);
     if ((unsigned)space >= MNEM_SPACE_COUNT || !count)
-        return mnem__fail(MNEM_INVALID, "device %s: %llu granules of space %d",
+        return mnem__fail(MNEM_INVALID, "device %s: can't allocate %llu granules of space %d",
                           device->backend->name, (unsigned long long)count, (int)space);
     if (!mnem__mul_u64(count, granule_bytes(device), &bytes)) bytes = UINT64_MAX;
     MNEM__TRY(mnem__device_call(device, "granules take"));
@@ -126,7 +127,7 @@ static bool is_taken(const mnem_device *device, uint64_t granule) {
 
 static mnem_status refuse_granule(const mnem_device *device, uint64_t granule) {
     if (!is_taken(device, granule))
-        return mnem__fail(MNEM_INVALID, "device %s: granule %llu isn't taken",
+        return mnem__fail(MNEM_INVALID, "device %s: granule %llu isn't allocated",
                           device->backend->name, (unsigned long long)granule);
     return mnem__fail(MNEM_BUSY, "device %s: granule %llu is mapped at %u places",
                       device->backend->name, (unsigned long long)granule,
@@ -169,10 +170,11 @@ mnem_status mnem_range_reserve(mnem_device *device, uint64_t bytes, mnem_range *
     const mnem__backend_ranges *ranges = &device->backend->ranges;
     mnem_range made = {.device = device};
     if (!ranges->granule_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED, "device %s: no ranges", device->backend->name);
-    if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes");
+        return mnem__fail(MNEM_UNSUPPORTED, "device %s: ranges are not supported",
+                          device->backend->name);
+    if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes requested");
     if (!mnem__align_u64(bytes, ranges->granule_bytes, &made.bytes))
-        return mnem__fail(MNEM_NO_MEMORY, "range: there are no %llu bytes of addresses",
+        return mnem__fail(MNEM_NO_MEMORY, "range: %llu bytes are more than the address space has",
                           (unsigned long long)bytes);
     MNEM__TRY(mnem__device_call(device, "range reserve"));
     made.slots = mnem__calloc("device", made.bytes / ranges->granule_bytes, sizeof *made.slots);
@@ -196,9 +198,9 @@ static uint32_t *slots_at(const mnem_range *range, uint64_t offset, size_t count
     uint64_t unit = granule_bytes(range->device), end = range->bytes / unit;
     bool in = offset % unit == 0 && offset / unit <= end && count <= end - offset / unit;
     if (in) return range->slots + offset / unit;
-    mnem__fail(MNEM_INVALID, "range: %llu granules at %llu of a range of %llu bytes",
-               (unsigned long long)count, (unsigned long long)offset,
-               (unsigned long long)range->bytes);
+    mnem__fail(
+        MNEM_INVALID, "range: %llu granules at offset %llu are not within a range of %llu bytes",
+        (unsigned long long)count, (unsigned long long)offset, (unsigned long long)range->bytes);
     return NULL;
 }
 
@@ -221,7 +223,8 @@ static mnem_status slots_fill(mnem_device *device, uint32_t *slots, const uint64
         if (!is_taken(device, granules[i]))
             status = refuse_granule(device, granules[i]);
         else if (slots[i])
-            status = mnem__fail(MNEM_INVALID, "range: granule %u is mapped there", slots[i] - 1);
+            status =
+                mnem__fail(MNEM_INVALID, "range: granule %u is already mapped there", slots[i] - 1);
     }
     for (size_t i = 0; i < count && status == MNEM_OK; i++) {
         slots[i] = (uint32_t)granules[i] + 1;

@@ -51,7 +51,7 @@ static mnem_status run_prompt(continuation *c, const char *prompt) {
     return mnem_session_eval(c->o->session, ids, (int32_t)n, (int32_t)n - 1, choose, c);
 }
 
-static mnem_status run(continuation *c, const char *prompt, int32_t tokens) {
+static mnem_status continue_prompt(continuation *c, const char *prompt, int32_t tokens) {
     const int32_t room = c->o->plan.context;
     MNEM__TRY(run_prompt(c, prompt));
     for (int32_t i = 1; !mnem_tokenizer_is_end(c->o->tokenizer, c->next); i++) {
@@ -71,7 +71,7 @@ mnem_status mnem_continue(const mnem_opened *opened, const char *prompt, int32_t
     mnem_tokenizer_info info;
     mnem_tokenizer_info_get(opened->tokenizer, &info);
     MNEM__TRY(mnem_sampler_create(sampler ? sampler : &greedy, info.vocab, &c.sampler));
-    const mnem_status status = run(&c, prompt, tokens);
+    const mnem_status status = continue_prompt(&c, prompt, tokens);
     mnem_sampler_destroy(c.sampler);
     return status;
 }

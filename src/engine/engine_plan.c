@@ -299,7 +299,7 @@ static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan 
     plan->predicted_together = plan->together / plan->part_together_seconds;
 }
 
-static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+static void fill_plan(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
     plan->context = choice.context;
     plan->threads = p->setup.threads;
@@ -428,7 +428,7 @@ mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_opt
         const mnem__way way = choose(&p, p.budget);
         if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
         const mnem__way full = way.graphs ? with_pages(&p, &way) : way;
-        if (p.status == MNEM_OK) fill(&p, &full, plan);
+        if (p.status == MNEM_OK) fill_plan(&p, &full, plan);
         if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
         if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
         if (p.status == MNEM_OK) p.status = check_before(&p, plan);

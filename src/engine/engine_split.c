@@ -211,7 +211,7 @@ static void fill_device(const splitter *s, const mnem__split_device *part, mnem_
     d->activation_bytes += logits;
 }
 
-static mnem_status run(splitter *s, mnem_engine_split *split) {
+static mnem_status split_layers(splitter *s, mnem_engine_split *split) {
     mnem__choice choice = {0};
     s->bytes = mnem__calloc("plan", s->links, sizeof *s->bytes);
     s->kv = mnem__calloc("plan", s->links, sizeof *s->kv);
@@ -238,7 +238,7 @@ mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_op
                           DEVICES_MOST);
     MNEM__TRY(mnem__setup_init(&s.setup, model, options));
     s.links = (size_t)s.setup.map->shape.layers + 2;
-    mnem_status status = run(&s, split);
+    mnem_status status = split_layers(&s, split);
     mnem__free(s.bytes);
     mnem__free(s.kv);
     mnem__free(s.parts);

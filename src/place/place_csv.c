@@ -407,7 +407,7 @@ typedef struct writer {
 
 /* Writes what has room and counts everything, as snprintf does: a caller asks for the length
  * without any room, then again with enough. */
-static void put(writer *w, const char *text) {
+static void append_text(writer *w, const char *text) {
     const size_t n = strlen(text), left = w->length < w->room ? w->room - w->length : 0;
     if (left) memcpy(w->out + w->length, text, n < left ? n : left);
     w->length += n;
@@ -416,19 +416,19 @@ static void put(writer *w, const char *text) {
 static void put_number(writer *w, const char *lead, uint64_t n) {
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)n);
-    put(w, lead);
-    put(w, text);
+    append_text(w, lead);
+    append_text(w, text);
 }
 
 static void put_time(writer *w, const char *lead, int64_t n) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)n);
-    put(w, lead);
-    put(w, text);
+    append_text(w, lead);
+    append_text(w, text);
 }
 
 static void put_gaps(writer *w, const mnem_place_constraint *constraint) {
-    put(w, ",");
+    append_text(w, ",");
     for (uint32_t g = 0; g < constraint->gap_count; g++) {
         const mnem_place_gap *gap = &constraint->gaps[g];
         put_time(w, g ? " " : "", gap->lower);
@@ -448,11 +448,11 @@ static void put_optional(writer *w, const mnem_place_csv *csv, size_t i, column 
     case COLUMN_ACCESSES: put_number(w, ",", in ? in->accesses : 1); return;
     default: break;
     }
-    put(w, ",");
+    append_text(w, ",");
     if (which == COLUMN_SPACE && csv->names)
-        put(w, csv->names[csv->uses[i].space]);
+        append_text(w, csv->names[csv->uses[i].space]);
     else if (in)
-        put(w, which == COLUMN_SPACES ? in->spaces : in->space);
+        append_text(w, which == COLUMN_SPACES ? in->spaces : in->space);
 }
 
 static bool is_written(const mnem_place_csv *csv, column which) {
@@ -462,23 +462,23 @@ static bool is_written(const mnem_place_csv *csv, column which) {
 
 size_t mnem_place_csv_write(const mnem_place_csv *csv, char *out, size_t room) {
     writer w = {out, room, 0};
-    put(&w, "id,lower,upper,size");
+    append_text(&w, "id,lower,upper,size");
     for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++) {
         if (!is_written(csv, (column)c)) continue;
-        put(&w, ",");
-        put(&w, column_names[c]);
+        append_text(&w, ",");
+        append_text(&w, column_names[c]);
     }
-    put(&w, ",offset\n");
+    append_text(&w, ",offset\n");
     for (size_t i = 0; i < csv->n; i++) {
         const mnem_place_buffer *b = &csv->buffers[i];
-        put(&w, csv->ids[i]);
+        append_text(&w, csv->ids[i]);
         put_time(&w, ",", b->lower);
         put_time(&w, ",", b->upper);
         put_number(&w, ",", b->bytes);
         for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++)
             if (is_written(csv, (column)c)) put_optional(&w, csv, i, (column)c);
         put_number(&w, ",", b->offset);
-        put(&w, "\n");
+        append_text(&w, "\n");
     }
     return w.length;
 }

@@ -26,7 +26,7 @@ typedef struct chain {
 } chain;
 
 /* Fills the devices in turn, each up to capacity - room; true when all layers are placed. */
-static bool fill(const chain *c, int64_t room) {
+static bool fill_devices(const chain *c, int64_t room) {
     size_t next = 0;
     for (size_t i = 0; i < c->device_count; i++) {
         mnem__split_device *d = &c->devices[i];
@@ -45,12 +45,12 @@ static bool fill(const chain *c, int64_t room) {
 static int64_t most_room(const chain *c, int64_t low, int64_t high) {
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (fill(c, middle))
+        if (fill_devices(c, middle))
             low = middle;
         else
             high = middle;
     }
-    fill(c, low);
+    fill_devices(c, low);
     return low;
 }
 

@@ -283,8 +283,8 @@ static bool freer_pin(const void *context, uint32_t a, uint32_t b) {
     return p[a].bytes != p[b].bytes ? p[a].bytes > p[b].bytes : a < b;
 }
 
-static void fill(const scene *s, mnem_snapshot_failure *all, const uint32_t *segments,
-                 const uint32_t *pins) {
+static void fill_failure(const scene *s, mnem_snapshot_failure *all, const uint32_t *segments,
+                         const uint32_t *pins) {
     mnem_snapshot_segment *segment = (mnem_snapshot_segment *)(all + 1);
     mnem_snapshot_pin *pin = (mnem_snapshot_pin *)(segment + s->segments.count);
     *all = s->sum;
@@ -305,7 +305,7 @@ static mnem_status finish(scene *s, mnem_snapshot_failure **out) {
     uint32_t *segments = sorted(s->segments.count, freer_segment, s->segments.p);
     uint32_t *pins = sorted(s->pins.count, freer_pin, s->pins.p);
     if (all && segments && pins)
-        fill(s, *out = all, segments, pins);
+        fill_failure(s, *out = all, segments, pins);
     else
         mnem__free(all);
     mnem__free(segments);

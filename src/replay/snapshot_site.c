@@ -90,13 +90,13 @@ typedef struct site {
 } site;
 
 /* What isn't ASCII text as '?'. */
-static void put(site *s, text t) {
+static void append_ascii(site *s, text t) {
     for (size_t i = 0; i < t.n && s->used < SITE_MAX - 1; i++)
         s->text[s->used++] = t.at[i] >= 32 && t.at[i] < 127 ? t.at[i] : '?';
 }
 
 static void put_word(site *s, const char *word) {
-    put(s, (text){word, strlen(word)});
+    append_ascii(s, (text){word, strlen(word)});
 }
 
 static void put_number(site *s, uint64_t number) {
@@ -104,7 +104,7 @@ static void put_number(site *s, uint64_t number) {
     size_t n = sizeof digits;
     do digits[--n] = (char)('0' + number % 10);
     while (number /= 10);
-    put(s, (text){digits + n, sizeof digits - n});
+    append_ascii(s, (text){digits + n, sizeof digits - n});
 }
 
 /* The end of a long path counts. */
@@ -115,7 +115,7 @@ static void put_path(site *s, text file) {
     }
     const char *slash = memrchr(file.at, '/', file.n);
     s->folders = slash ? (size_t)(slash + 1 - file.at) : 0;
-    put(s, file);
+    append_ascii(s, file);
 }
 
 /* What stands behind a part of a name, up to the next colon. */
@@ -134,17 +134,17 @@ static void write_place(site *s, text file, uint64_t line, text name) {
         put_number(s, line);
     }
     if (placed && name.n) put_word(s, " ");
-    put(s, name);
+    append_ascii(s, name);
 }
 
 static void write_frame(site *s, frame_kind kind, text file, uint64_t line, text name) {
     *s = (site){.used = 0};
     if (kind == BACKWARD) {
-        put(s, word_behind(name, nodes));
+        append_ascii(s, word_behind(name, nodes));
         put_word(s, " (autograd)");
     } else if (kind == OPERATOR) {
         put_word(s, "aten::");
-        put(s, word_behind(name, operators));
+        append_ascii(s, word_behind(name, operators));
     } else {
         write_place(s, file, line, name);
     }

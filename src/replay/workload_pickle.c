@@ -416,7 +416,7 @@ static mnem_status run_value(mnem__pickle *p, uint8_t op) {
     }
 }
 
-static mnem_status run(mnem__pickle *p, uint8_t op) {
+static mnem_status run_opcode(mnem__pickle *p, uint8_t op) {
     switch ((opcode)op) {
     case OP_FRAME: return skip(p, 8); /* only says how much could be read at once */
     case OP_STOP: return stop(p);
@@ -467,7 +467,7 @@ mnem_status mnem__pickle_read(mnem__input *in, mnem__pickle **out) {
         p->op_at = mnem__input_offset(in);
         p->opcodes++;
         status = need(p, 1);
-        if (status == MNEM_OK) status = run(p, *in->at++);
+        if (status == MNEM_OK) status = run_opcode(p, *in->at++);
     }
     if (status == MNEM_OK)
         *out = p;

@@ -42,7 +42,7 @@ typedef struct scan {
     char *to; /* where the next text goes */
 } scan;
 
-static bool take(scan *s, char c) {
+static bool skip_char(scan *s, char c) {
     if (s->p == s->end || *s->p != c) return false;
     s->p++;
     return true;
@@ -65,7 +65,7 @@ static bool scan_escape(scan *s) {
 
 static const char *scan_text(scan *s) {
     char *begun = s->to;
-    if (!take(s, '"')) return NULL;
+    if (!skip_char(s, '"')) return NULL;
     while (s->p < s->end && *s->p != '"') {
         if (*s->p == '\\') {
             s->p++;
@@ -74,7 +74,7 @@ static const char *scan_text(scan *s) {
             *s->to++ = *s->p++;
         }
     }
-    if (!take(s, '"')) return NULL;
+    if (!skip_char(s, '"')) return NULL;
     *s->to++ = 0;
     return begun;
 }
@@ -89,7 +89,7 @@ static bool scan_number(scan *s, field *f) {
             __builtin_add_overflow(value, (uint64_t)(*s->p - '0'), &value))
             return false;
     if (s->p == begun) return false;
-    if (take(s, '.'))
+    if (skip_char(s, '.'))
         for (; s->p < s->end && *s->p >= '0' && *s->p <= '9' && digits < 3; s->p++, digits++)
             part = part * 10 + (uint64_t)(*s->p - '0');
     for (; digits && digits < 3; digits++) part *= 10;
@@ -110,16 +110,16 @@ static bool scan_value(scan *s, line *l, const char *key) {
 
 /* An object, and those within it one deep. */
 static bool scan_object(scan *s, line *l, bool inner) {
-    if (!take(s, '{')) return false;
-    if (take(s, '}')) return true;
+    if (!skip_char(s, '{')) return false;
+    if (skip_char(s, '}')) return true;
     do {
         const char *key = scan_text(s);
-        if (!key || !take(s, ':')) return false;
+        if (!key || !skip_char(s, ':')) return false;
         const bool object = s->p < s->end && *s->p == '{';
         if (object && inner) return false;
         if (!(object ? scan_object(s, l, true) : scan_value(s, l, key))) return false;
-    } while (take(s, ','));
-    return take(s, '}');
+    } while (skip_char(s, ','));
+    return skip_char(s, '}');
 }
 
 static const field *field_of(const line *l, const char *key) {
@@ -152,7 +152,7 @@ static int line_next(chrome *c, scan *s) {
     const char *end = memchr(p, '\n', got);
     c->line++;
     if (!end) {
-        malformed(c, "it has no end, or is longer than any of ours");
+        malformed(c, "the line has no end, or is longer than mnem writes");
         return -1;
     }
     c->in.at += (size_t)(end - p) + 1;
@@ -171,25 +171,25 @@ static mnem_status read_head(mnem_trace_reader *reader) {
     size_t got;
     MNEM__TRY(mnem__in_need(&c->in, sizeof begins - 1, &got));
     if (got < sizeof begins - 1 || memcmp(c->in.window + c->in.at, begins, got) != 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: isn't a trace that mnem wrote", c->in.path);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: is not a trace written by mnem", c->in.path);
     if (line_next(c, &s) != 1) return c->status;
     s.p += strlen("{\"displayTimeUnit\":\"ms\",\"otherData\":");
-    if (!scan_object(&s, &l, true)) return malformed(c, "what it says of the run");
+    if (!scan_object(&s, &l, true)) return malformed(c, "malformed data about the run");
     reader->info = (mnem_trace_file_info){.pid = (uint32_t)number_of(&l, "pid"),
                                           .events = number_of(&l, "events"),
                                           .dropped = number_of(&l, "dropped"),
                                           .duration_ns = number_of(&l, "duration"),
                                           .budget_bytes = number_of(&l, "budget"),
                                           .ranks = (uint32_t)number_of(&l, "ranks")};
-    if (reader->info.ranks > MNEM_TRACE_PARTS_MAX) return malformed(c, "its number of ranks");
+    if (reader->info.ranks > MNEM_TRACE_PARTS_MAX) return malformed(c, "invalid number of ranks");
     const int noted = line_next(c, &s);
     l.count = 0;
     if (noted < 0) return c->status;
     if (!noted || s.end - s.p < (ptrdiff_t)sizeof notes ||
         memcmp(s.p, notes, sizeof notes - 1) != 0)
-        return malformed(c, "its notes are missing");
+        return malformed(c, "the metadata is missing");
     s.p += sizeof notes - 1;
-    if (!scan_object(&s, &l, true)) return malformed(c, "its notes");
+    if (!scan_object(&s, &l, true)) return malformed(c, "malformed metadata");
     for (uint32_t i = 0; i < l.count && !c->again; i++)
         if (l.fields[i].text)
             MNEM__TRY(mnem__trace_note_add(&reader->tables, l.fields[i].key, l.fields[i].text,
@@ -197,7 +197,7 @@ static mnem_status read_head(mnem_trace_reader *reader) {
     const int listed = line_next(c, &s);
     if (listed < 0) return c->status;
     if (!listed || s.end - s.p != sizeof list - 1 || memcmp(s.p, list, sizeof list - 1) != 0)
-        return malformed(c, "its list of events is missing");
+        return malformed(c, "the list of events is missing");
     return MNEM_OK;
 }
 
@@ -232,7 +232,7 @@ static mnem_status read_live(mnem_trace_reader *reader, const line *l, mnem_trac
     mnem_trace_account a = {
         .tag = f->key, .owner = (uint32_t)number_of(l, "id"), .rank = out->rank};
     if (n < 7 || strcmp(name + n - 6, " bytes") != 0 || !kind_of(name, n - 6, &a.kind) || f->text)
-        return malformed(reader->state, "an account of no kind");
+        return malformed(reader->state, "an account of an unknown kind");
     out->bytes = f->number;
     return account_find(reader, a, out);
 }
@@ -245,7 +245,7 @@ static mnem_status read_account(mnem_trace_reader *reader, const line *l, bool p
                             .pool = pool,
                             .rank = out->rank};
     if (!kind_of(kind, strlen(kind), &a.kind))
-        return malformed(reader->state, "an account of no kind");
+        return malformed(reader->state, "an account of an unknown kind");
     return account_find(reader, a, out);
 }
 
@@ -275,7 +275,7 @@ static mnem_status read_block(mnem_trace_reader *reader, const line *l, mnem_tra
 
 static mnem_status read_refusal(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     if (!number_in(text_of(l, "class"), class_at, MNEM_REFUSED_CLASSES, &out->detail))
-        return malformed(reader->state, "a refusal of no class");
+        return malformed(reader->state, "a refusal of an unknown class");
     MNEM__TRY(name_find(reader, text_of(l, "tag"), out));
     return read_account(reader, l, number_of(l, "pool") != 0, out);
 }
@@ -283,13 +283,13 @@ static mnem_status read_refusal(mnem_trace_reader *reader, const line *l, mnem_t
 static mnem_status read_request(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     out->id = number_of(l, "id");
     if (!number_in(text_of(l, "phase"), phase_at, MNEM_TRACE_PHASES, &out->detail))
-        return malformed(reader->state, "a request's phase");
+        return malformed(reader->state, "unknown phase of a request");
     return MNEM_OK;
 }
 
 static mnem_status read_span(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     if (!number_in(text_of(l, "cat"), span_at, MNEM_SPANS, &out->detail))
-        return malformed(reader->state, "an event of a category that we don't write");
+        return malformed(reader->state, "an event of an unknown category");
     return name_find(reader, text_of(l, "name"), out);
 }
 
@@ -318,11 +318,11 @@ static mnem_status read_fields(mnem_trace_reader *reader, const line *l, mnem_tr
                               .rank = rank_of(reader, l),
                               .bytes = number_of(l, "bytes")};
     if (out->what == MNEM_TRACE_END && !out->bytes) out->bytes = number_of(l, "multiply_adds");
-    if (!ts || out->ns < c->last) return malformed(c, "its time is before the last one's");
+    if (!ts || out->ns < c->last) return malformed(c, "the time is before the previous event's");
     if (out->thread && out->thread >= reader->tables.threads.count)
-        return malformed(c, "a thread that it doesn't have");
+        return malformed(c, "an undeclared thread");
     if (reader->info.ranks && out->rank >= reader->info.ranks)
-        return malformed(c, "a rank that it doesn't have");
+        return malformed(c, "an undeclared rank");
     c->last = out->ns;
     switch (out->what) {
     case MNEM_TRACE_LIVE: return read_live(reader, l, out);
@@ -343,7 +343,7 @@ static mnem_status read_thread(mnem_trace_reader *reader, const line *l) {
     uint32_t number;
     if (strcmp(text_of(l, "name"), "thread_name") != 0 || c->again) return MNEM_OK;
     if (!name || !name->text || number_of(l, "tid") != reader->tables.threads.count)
-        return malformed(c, "a thread out of turn");
+        return malformed(c, "a thread is out of order");
     const mnem_trace_thread thread = {
         .tid = (uint32_t)number_of(l, "kernel"), .name = name->text, .rank = rank_of(reader, l)};
     return mnem__trace_thread_add(&reader->tables, &thread, strlen(name->text), &number);
@@ -358,7 +358,7 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         if (s.end - s.p == 2 && !memcmp(s.p, "]}", 2)) return 0;
         l.count = 0;
         if (!scan_object(&s, &l, false) || s.p != s.end || !l.count) {
-            malformed(c, "isn't an event");
+            malformed(c, "not an event");
             return -1;
         }
         const bool meta = *text_of(&l, "ph") == 'M';
@@ -369,7 +369,7 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         }
         if (!meta) return 1;
     }
-    if (!more) malformed(c, "the list of events doesn't end");
+    if (!more) malformed(c, "the list of events has no end");
     return -1;
 }
 

@@ -70,7 +70,7 @@ static size_t length(bytes b) {
 
 static mnem_status malformed(const perfetto *f, const char *what) {
     if (!f->ours)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: isn't a trace that mnem wrote", f->in.path);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: is not a trace written by mnem", f->in.path);
     return mnem__fail(MNEM_BAD_FILE, "%s: the packet before byte %llu: %s", f->in.path,
                       (unsigned long long)mnem__in_offset(&f->in), what);
 }
@@ -89,7 +89,7 @@ static mnem_status read_interned_name(mnem_trace_reader *reader, bytes b) {
         if (f.number == INTERNED_TEXT) text = f.in;
     }
     if (more < 0 || !iid || iid > t->names.count + 1u)
-        return malformed(reader->state, "a name out of turn");
+        return malformed(reader->state, "a name is out of order");
     if (iid <= t->names.count) return MNEM_OK;
     return mnem__trace_name_add(t, (const char *)text.p, length(text), &number);
 }
@@ -99,7 +99,7 @@ static mnem_status read_interned(mnem_trace_reader *reader, bytes b) {
     int more;
     while ((more = field_next(&b, &f)) == 1)
         if (f.number == INTERNED_NAME) MNEM__TRY(read_interned_name(reader, f.in));
-    return more < 0 ? malformed(reader->state, "its names") : MNEM_OK;
+    return more < 0 ? malformed(reader->state, "malformed names") : MNEM_OK;
 }
 
 typedef struct track {
@@ -127,7 +127,7 @@ static mnem_status read_account(mnem_trace_reader *reader, const track *t) {
     if (number_of(t->uuid) < reader->tables.accounts.count) return MNEM_OK;
     if (number_of(t->uuid) > reader->tables.accounts.count ||
         sort_of(t->parent) != TRACK_SORT_KIND || account.kind >= MNEM_KIND_COUNT)
-        return malformed(reader->state, "an account out of turn");
+        return malformed(reader->state, "an account is out of order");
     if (n) memcpy(tag, t->name.p, n);
     tag[n] = 0;
     return mnem__trace_account_add(&reader->tables, &account, &number);
@@ -145,7 +145,7 @@ static mnem_status read_thread(mnem_trace_reader *reader, const track *t) {
     }
     if (number_of(t->uuid) < reader->tables.threads.count) return MNEM_OK;
     if (more < 0 || number_of(t->uuid) > reader->tables.threads.count)
-        return malformed(reader->state, "a thread out of turn");
+        return malformed(reader->state, "a thread is out of order");
     const mnem_trace_thread thread = {
         (uint32_t)tid, (const char *)name.p,
         sort_of(t->parent) == TRACK_SORT_PROCESS ? (uint32_t)number_of(t->parent) : 0};
@@ -162,7 +162,7 @@ static mnem_status read_track(mnem_trace_reader *reader, bytes b) {
         if (f.number == TRACK_NAME) t.name = f.in;
         if (f.number == TRACK_THREAD) t.thread = f.in;
     }
-    if (more < 0) return malformed(reader->state, "its track");
+    if (more < 0) return malformed(reader->state, "malformed track");
     if (sort_of(t.uuid) == TRACK_SORT_ACCOUNT) return read_account(reader, &t);
     if (sort_of(t.uuid) == TRACK_SORT_THREAD) return read_thread(reader, &t);
     return MNEM_OK;
@@ -196,7 +196,7 @@ static mnem_status read_run(mnem_trace_reader *reader, bytes key, bytes text, ui
     if (!strcmp(name, "version")) p->ours = value == 1;
     if (!strcmp(name, "pid")) info->pid = (uint32_t)value;
     if (!strcmp(name, "ranks")) {
-        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "its number of ranks");
+        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "invalid number of ranks");
         info->ranks = (uint32_t)value;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -215,7 +215,7 @@ static mnem_status read_annotation(mnem_trace_reader *reader, bytes b, raw *e) {
         if (f.number == ANNOTATION_NAME) key = f.in;
         if (f.number == ANNOTATION_STRING) text = f.in;
     }
-    if (more < 0) return malformed(reader->state, "an annotation");
+    if (more < 0) return malformed(reader->state, "malformed annotation");
     if (iid && iid < NOTE_COUNT) e->notes[iid] = value;
     if (key.p && e->category == CATEGORY_RUN) return read_run(reader, key, text, value);
     return MNEM_OK;
@@ -234,7 +234,7 @@ static mnem_status read_raw(mnem_trace_reader *reader, bytes b, raw *e) {
         case EVENT_ANNOTATION: MNEM__TRY(read_annotation(reader, f.in, e)); break;
         default: break;
         }
-    return more < 0 ? malformed(reader->state, "its event") : MNEM_OK;
+    return more < 0 ? malformed(reader->state, "malformed event") : MNEM_OK;
 }
 
 /* A span's or a mark's category is its sort + 1. */
@@ -259,7 +259,7 @@ static mnem_trace_what what_of(const raw *e) {
 }
 
 /* Takes the numbers apart by what it is. */
-static void fill(const raw *e, mnem_trace_event *out) {
+static void fill_event(const raw *e, mnem_trace_event *out) {
     out->name = e->name ? (uint32_t)(e->name - 1) : 0;
     out->bytes = e->notes[NOTE_BYTES];
     switch (out->what) {
@@ -302,14 +302,13 @@ static mnem_status check(const mnem_trace_reader *reader, const mnem_trace_event
     const mnem__trace_tables *t = &reader->tables;
     const perfetto *p = reader->state;
     const bool accounted = e->what <= MNEM_TRACE_FREE;
-    if (e->name && e->name >= t->names.count) return malformed(p, "a name that it doesn't have");
+    if (e->name && e->name >= t->names.count) return malformed(p, "an undeclared name");
     if (accounted && (e->account < 0 || (uint32_t)e->account >= t->accounts.count))
-        return malformed(p, "an account that it doesn't have");
-    if (e->thread && e->thread >= t->threads.count)
-        return malformed(p, "a thread that it doesn't have");
+        return malformed(p, "an undeclared account");
+    if (e->thread && e->thread >= t->threads.count) return malformed(p, "an undeclared thread");
     if (e->what == MNEM_TRACE_REFUSED && e->detail >= MNEM_REFUSED_CLASSES)
-        return malformed(p, "a class that it doesn't have");
-    return e->ns < p->last ? malformed(p, "its time is before the last one's") : MNEM_OK;
+        return malformed(p, "an unknown class of refusal");
+    return e->ns < p->last ? malformed(p, "the time is before the previous event's") : MNEM_OK;
 }
 
 /* Whose its account or its thread is. */
@@ -339,11 +338,11 @@ static int read_packet(mnem_trace_reader *reader, bytes b, mnem_trace_event *out
         }
     }
     if (more < 0) {
-        malformed(p, "its fields");
+        malformed(p, "malformed fields");
         return -1;
     }
     if (!e.type || (out->what = what_of(&e)) == MNEM_TRACE_WHATS) return 0;
-    fill(&e, out);
+    fill_event(&e, out);
     if (check(reader, out) != MNEM_OK) return -1;
     if (out->what != MNEM_TRACE_COUNTER) out->rank = rank_of(&reader->tables, out);
     p->last = out->ns;
@@ -360,13 +359,13 @@ static int packet_next(perfetto *p, bytes *out) {
     const uint8_t *begun = head.p;
     if (!varint(&head, &tag) || tag != (PB_TRACE_PACKET << 3 | 2) || !varint(&head, &n) ||
         n > PACKET_MOST) {
-        malformed(p, "isn't followed by one of ours");
+        malformed(p, "the data behind it is not a packet of mnem");
         return -1;
     }
     p->in.at += (size_t)(head.p - begun);
     if (mnem__in_need(&p->in, (size_t)n, &got) != MNEM_OK) return -1;
     if (got < n) {
-        malformed(p, "the file ends within the next one");
+        malformed(p, "the file ends within the next packet");
         return -1;
     }
     *out = (bytes){p->in.window + p->in.at, p->in.window + p->in.at + n};
@@ -382,7 +381,7 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         const int told = read_packet(reader, b, out);
         if (told) return told;
         if (!p->ours) {
-            mnem__fail(MNEM_UNSUPPORTED, "%s: isn't a trace that mnem wrote", p->in.path);
+            mnem__fail(MNEM_UNSUPPORTED, "%s: is not a trace written by mnem", p->in.path);
             return -1;
         }
     }
@@ -419,7 +418,7 @@ static mnem_status read_ahead(mnem_trace_reader *reader) {
     if (more < 0)
         return p->status != MNEM_OK ? p->status : p->ours ? MNEM_BAD_FILE : MNEM_UNSUPPORTED;
     return p->ours ? MNEM_OK
-                   : mnem__fail(MNEM_UNSUPPORTED, "%s: isn't a trace that mnem wrote", p->in.path);
+                   : mnem__fail(MNEM_UNSUPPORTED, "%s: is not a trace written by mnem", p->in.path);
 }
 
 mnem_status mnem__trace_perfetto_open(const char *path, uint64_t bytes_most,

@@ -86,7 +86,7 @@ static void parts_init(mnem_trace *trace, const sizes *s) {
 static mnem_status path_set(mnem_trace *trace, const char *path) {
     const size_t n = strlen(path);
     if (n > sizeof trace->path - 16)
-        return mnem__fail(MNEM_INVALID, "trace: a path of %zu bytes", n);
+        return mnem__fail(MNEM_INVALID, "trace: a path of %zu bytes is too long", n);
     memcpy(trace->path, path, n + 1);
     return mnem_trace_format_of(path, &trace->format);
 }
@@ -211,7 +211,7 @@ mnem_status mnem_trace_note(mnem_trace *trace, const char *key, const char *valu
     const size_t n = strlen(key) + 1, m = strlen(value) + 1;
     note_forget(trace, key);
     if (n + m > sizeof trace->notes - trace->notes_used)
-        return mnem__fail(MNEM_OVER_BUDGET, "trace: no room for the note %.40s", key);
+        return mnem__fail(MNEM_OVER_BUDGET, "trace: not enough memory for the note %.40s", key);
     memcpy(trace->notes + trace->notes_used, key, n);
     memcpy(trace->notes + trace->notes_used + n, value, m);
     trace->notes_used += (uint32_t)(n + m);

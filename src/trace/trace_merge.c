@@ -132,7 +132,8 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     if (best == m->count) return 0;
     *out = m->parts[best].next;
     if (!renumber(&m->parts[best], best, out)) {
-        mnem__fail(MNEM_BAD_FILE, "the trace of rank %u: names come after its first event", best);
+        mnem__fail(MNEM_BAD_FILE, "the trace of rank %u: a name is declared after the first event",
+                   best);
         return -1;
     }
     if (!advance(&m->parts[best], &failed)) return failed;
@@ -188,8 +189,10 @@ mnem_status mnem_trace_merge(const mnem_trace_part *parts, uint32_t count, const
     mnem_trace_format format;
     MNEM__TRY(mnem_trace_format_of(path, &format));
     if (format != MNEM_TRACE_PERFETTO && format != MNEM_TRACE_CHROME)
-        return mnem__fail(MNEM_UNSUPPORTED, "trace: %s: its format holds one process", path);
+        return mnem__fail(MNEM_UNSUPPORTED, "trace: %s: this format supports one process only",
+                          path);
     if (count < 1 || count > MNEM_TRACE_PARTS_MAX)
-        return mnem__fail(MNEM_INVALID, "trace: %u parts (1 to %d)", count, MNEM_TRACE_PARTS_MAX);
+        return mnem__fail(MNEM_INVALID, "trace: %u parts to merge (must be 1 to %d)", count,
+                          MNEM_TRACE_PARTS_MAX);
     return merge_as(format, parts, count, path);
 }

@@ -27,9 +27,9 @@ mnem_status mnem_trace_reader_open(const char *path, const mnem_trace_reader_opt
     const uint32_t ranks = (*reader)->info.ranks;
     mnem_trace_reader_close(*reader);
     *reader = NULL;
-    return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: has no rank %u of %u", path, options->only - 1,
-                              ranks)
-                 : mnem__fail(MNEM_NOT_FOUND, "%s: is of one process, not of ranks", path);
+    return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: has no rank %u (it has %u ranks)", path,
+                              options->only - 1, ranks)
+                 : mnem__fail(MNEM_NOT_FOUND, "%s: is a trace of one process, without ranks", path);
 }
 
 void mnem_trace_reader_close(mnem_trace_reader *reader) {

@@ -28,11 +28,11 @@ void mnem__trace_tables_fini(mnem__trace_tables *t) {
     *t = (mnem__trace_tables){.bytes_most = t->bytes_most};
 }
 
-static mnem_status take(mnem__trace_tables *t, uint64_t bytes) {
+static mnem_status charge_tables(mnem__trace_tables *t, uint64_t bytes) {
     const uint64_t most = t->bytes_most ? t->bytes_most : BYTES_MOST_DEFAULT;
     if (bytes > most - t->bytes)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "its names and threads take more than %llu bytes of memory",
+                          "its tables of names and threads need more than %llu bytes of memory",
                           (unsigned long long)most);
     t->bytes += bytes;
     return MNEM_OK;
@@ -45,7 +45,7 @@ static mnem_status text_add(mnem__trace_tables *t, const char *text, size_t n, c
     }
     if (!t->texts || t->texts->room - t->texts->used < n + 1) {
         const size_t room = n + 1 > TEXTS_BYTES ? n + 1 : TEXTS_BYTES;
-        MNEM__TRY(take(t, sizeof *t->texts + room));
+        MNEM__TRY(charge_tables(t, sizeof *t->texts + room));
         mnem__trace_texts *b = mnem__alloc("trace", sizeof *b + room);
         if (!b) return mnem__heap_status();
         *b = (mnem__trace_texts){.next = t->texts, .room = room};
@@ -64,7 +64,7 @@ static mnem_status row_add(mnem__trace_tables *t, mnem__trace_table *table, size
                            void **row) {
     if (table->count == table->room) {
         const uint32_t room = table->room ? 2 * table->room : ROWS_FIRST;
-        MNEM__TRY(take(t, (uint64_t)(room - table->room) * size));
+        MNEM__TRY(charge_tables(t, (uint64_t)(room - table->room) * size));
         void *rows = mnem__realloc("trace", table->rows, (size_t)room * size);
         if (!rows) return mnem__heap_status();
         table->rows = rows;
@@ -106,7 +106,7 @@ static uint32_t *hash_at(const mnem__trace_tables *t, const char *text, size_t n
 static mnem_status hash_grow(mnem__trace_tables *t) {
     if (t->hash && 2 * (t->names.count + 1) <= t->hash_mask) return MNEM_OK;
     const uint32_t size = t->hash ? 2 * (t->hash_mask + 1) : 4 * ROWS_FIRST;
-    MNEM__TRY(take(t, (uint64_t)size * sizeof *t->hash));
+    MNEM__TRY(charge_tables(t, (uint64_t)size * sizeof *t->hash));
     uint32_t *hash = mnem__calloc("trace", size, sizeof *hash);
     if (!hash) return mnem__heap_status();
     mnem__free(t->hash);

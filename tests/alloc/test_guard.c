@@ -95,9 +95,10 @@ static void a_write_past_the_end_is_found_by_the_free(void **state) {
     p[100] = 1;
     p[102] = 1;
     give(&y, 3, 140, NULL);
-    assert_found(&y, 0,
-                 "write past the end of weights embed (100 bytes, taken at model.c:120): 2 bytes, "
-                 "the first 1 past the end; found by the free at model.c:140");
+    assert_found(
+        &y, 0,
+        "write past the end of weights embed (100 bytes, allocated at model.c:120): 2 bytes, "
+        "the first 1 past the end; found by the free at model.c:140");
     mnem_misuse m;
     assert_true(mnem__guard_misuse(y.guard, 0, &m));
     assert_int_equal(m.offset, 100);
@@ -115,7 +116,7 @@ static void a_write_before_the_start_is_found_by_a_check(void **state) {
     uint8_t *p = take(&y, 3, 100, 120, NULL);
     p[-8] = 0;
     mnem__guard_check(y.guard);
-    const char *text = "write before the start of weights embed (100 bytes, taken at "
+    const char *text = "write before the start of weights embed (100 bytes, allocated at "
                        "model.c:120): 1 byte, the first 8 before the start; found by a check";
     assert_found(&y, 0, text);
     mnem__guard_check(y.guard); /* told once */
@@ -152,9 +153,10 @@ static void a_write_after_free_is_found_when_the_memory_is_taken_again(void **st
     give(&y, 5, 140, NULL);
     p[17] = 0;
     take(&y, 5, 200, 160, NULL);
-    assert_found(&y, 0,
-                 "write after free of weights embed (300 bytes, taken at model.c:120), freed at "
-                 "model.c:140: 1 byte, the first at offset 17; found by model.c:160");
+    assert_found(
+        &y, 0,
+        "write after free of weights embed (300 bytes, allocated at model.c:120), freed at "
+        "model.c:140: 1 byte, the first at offset 17; found by model.c:160");
     yard_close(&y);
 }
 
@@ -166,8 +168,9 @@ static void a_write_after_free_is_found_by_a_check_of_free_memory(void **state) 
     give(&y, 5, 140, NULL);
     p[0] = 0;
     mnem__guard_check_free(y.guard, y.memory.address, BYTES);
-    const char *text = "write after free of weights embed (300 bytes, taken at model.c:120), freed "
-                       "at model.c:140: 1 byte, the first at offset 0; found by a check";
+    const char *text =
+        "write after free of weights embed (300 bytes, allocated at model.c:120), freed "
+        "at model.c:140: 1 byte, the first at offset 0; found by a check";
     assert_found(&y, 0, text);
     mnem__guard_check_free(y.guard, y.memory.address, BYTES);
     assert_found(&y, 0, text);
@@ -190,7 +193,7 @@ static void a_double_free_names_three_places(void **state) {
     give(&y, 5, 140, NULL);
     mnem_misuse m;
     mnem__guard_stale(y.guard, 5, generation, 0, (mnem_source){"model.c", 150}, &m);
-    const char *text = "double free at model.c:150: weights embed (300 bytes, taken at "
+    const char *text = "double free at model.c:150: weights embed (300 bytes, allocated at "
                        "model.c:120), freed at model.c:140";
     assert_found(&y, 0, text);
     take(&y, 5, 10, 121, NULL); /* the number has another block now */
@@ -201,7 +204,7 @@ static void a_double_free_names_three_places(void **state) {
         give(&y, 6, 142, NULL);
     }
     mnem__guard_stale(y.guard, 5, generation, 0, (mnem_source){"model.c", 151}, &m);
-    assert_found(&y, 2, "double free at model.c:151: a block that isn't known");
+    assert_found(&y, 2, "double free at model.c:151: an unknown block");
     yard_close(&y);
 }
 
@@ -216,21 +219,21 @@ static void a_foreign_free_names_the_place_in_the_other_pool(void **state) {
     mnem_source caller = {"model.c", 150};
     mnem__guard_stale(y.guard, 5, other.generation[5], 0, caller, &m);
     assert_found(&y, 0,
-                 "free of a foreign block at model.c:150: weights embed (300 bytes, taken at "
+                 "free of a foreign block at model.c:150: weights embed (300 bytes, allocated at "
                  "model.c:120)");
     const uint32_t freed = other.generation[5];
     give(&other, 5, 140, NULL);
     take(&other, 5, 1, 1, NULL);
     mnem__guard_stale(y.guard, 5, freed, 0, caller, &m);
     assert_found(&y, 1,
-                 "free of a foreign block at model.c:150: weights embed (300 bytes, taken at "
+                 "free of a foreign block at model.c:150: weights embed (300 bytes, allocated at "
                  "model.c:120), freed at model.c:140");
     mnem__guard_stale(y.guard, 77, 99, 0, caller, &m);
-    assert_found(&y, 2, "free of a foreign block at model.c:150: a block that isn't known");
+    assert_found(&y, 2, "free of a foreign block at model.c:150: an unknown block");
     assert_int_equal(mnem__guard_found(other.guard), 0);
     yard_close(&other);
     mnem__guard_stale(y.guard, 5, freed, 0, caller, &m); /* its pool is gone */
-    assert_found(&y, 3, "free of a foreign block at model.c:150: a block that isn't known");
+    assert_found(&y, 3, "free of a foreign block at model.c:150: an unknown block");
     yard_close(&y);
 }
 

@@ -165,7 +165,7 @@ static void what_can_not_be_is_refused(void **state) {
     assert_int_equal(
         mnem_prune_solved(tiny, kit_path("no.gguf"), &(mnem_prune_options){.ffn = 0.25}, &o),
         MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "of 2:4 only"));
+    assert_non_null(strstr(mnem_last_error(), "supports 2:4 sparsity only"));
     assert_int_equal(prune(tiny, kit_path("no.gguf"), (settings){.type = "Q4_1"}), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "no exact zero"));
     assert_int_equal(prune(tiny, tiny, (settings){.threads = 1}), MNEM_INVALID);

@@ -258,7 +258,7 @@ static void refused(const char *template, const char *why) {
 
 static void what_a_template_refuses_is_said_with_a_way_out(void **state) {
     (void)state;
-    refused("a\n{{ raise_exception('Never.') }}", "line 2: it refuses: Never.");
+    refused("a\n{{ raise_exception('Never.') }}", "line 2: the template refuses: Never.");
     refused("a\n\n{% include 'b' %}", "template: line 3: ");
     refused("{% if %}", "template: line 1: ");
     refused("{% set a = range(9999) %}{% for i in a %}{% for j in a %}{% endfor %}{% endfor %}",

@@ -90,13 +90,13 @@ static void a_template_that_refuses_a_system_text_says_the_way_out(void **state)
                                    "{{ m.content }}{% endfor %}",
                                    256);
     CHAT("run", model, "--system", "Be brief");
-    size_t at = expect_from(0, "line 2: it refuses: No system.");
+    size_t at = expect_from(0, "line 2: the template refuses: No system.");
     expect_from(at, "--raw");
     assert_int_equal(chat_end(), 1);
     CHAT("run", model, "-n", "4");
     at = expect_from(0, "> ");
     type("/system Be brief\n");
-    at = expect_from(at, "it refuses: No system.");
+    at = expect_from(at, "the template refuses: No system.");
     at = expect_from(at, "> ");
     type("Hello\n");
     at = expect_from(at, "stopped after 4 tokens");

@@ -300,8 +300,9 @@ static void wrong_input_is_named(void **state) {
     wrong(LORA(out, "--lora-targets", "qkv"), 2, "llama has no qkv");
     wrong(LORA(out, "--ctx", "64"), 2, "sequences of 64 tokens, the model's context is 32");
     wrong(LORA(out, "--init", "/nowhere.gguf"), 1, "/nowhere.gguf");
-    wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora wants --init");
-    wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2, "--lora is missing");
+    wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora needs --init");
+    wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2,
+          "--lora RANK is missing");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
           "isn't a low-rank adapter");
     wrong(RUN("plan", at("base.gguf"), "--lora", at("base.gguf")), 1, "isn't a low-rank adapter");
@@ -330,7 +331,7 @@ static void a_config_makes_the_run_again(void **state) {
           "no matrix \"typo\"");
     tool_file("wrong.json", "{\"lora\": 4}");
     wrong(TRAIN("--config", at("wrong.json"), "--data", new_text(), "--out", at("no")), 1,
-          "wants \"init\"");
+          "needs \"init\"");
 }
 
 /* What was used is written; a 0, as configs had it, means the same. */

@@ -47,7 +47,7 @@ static void what_is_wrong_is_said(void **state) {
     r = RUN("template", tool_model, "--template",
             tool_file("raise.jinja", "{{ raise_exception('No system.') }}"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "it refuses: No system."));
+    assert_non_null(strstr(r.err, "the template refuses: No system."));
     r = RUN_INPUT("{", "template", tool_model, "--template", at("s.jinja"), "--messages", "-");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "messages: "));

@@ -24,7 +24,7 @@ static int limit_cpu(void) {
     return tool_failed("MNEM_CPU: %s", mnem_last_error());
 }
 
-static int run(int argc, char **argv) {
+static int run_command(int argc, char **argv) {
     const tool_args *args;
     int code = tool_parse(argc, argv, &args);
     if (code == TOOL_OK) code = tool_ranks_check(args);
@@ -52,5 +52,5 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is, too, and is a full disk */
 
     int code = tool_ranks_begin(argc, argv);
-    return code == TOOL_OK ? tool_ranks_end(run(argc, argv)) : code;
+    return code == TOOL_OK ? tool_ranks_end(run_command(argc, argv)) : code;
 }

@@ -276,7 +276,7 @@ static bool is_default(const tool_option *o, const char *text) {
 }
 
 /* The option with this index, in words of the command line. */
-static int take(tool_args *args, int index, const tool_option *o, const char *text) {
+static int take_option(tool_args *args, int index, const tool_option *o, const char *text) {
     const char *verb = args->verb->name;
     if (args->given[index] && o->once)
         return tool_usage(verb, "--%s is given twice: %s", o->name, o->once);
@@ -316,10 +316,10 @@ static int parse_long(char **word, tool_args *args, int *taken) {
     *taken = 1;
     if (index < 0) return unknown(args, shown, shown + 2);
     if (!o.value && equals) return tool_usage(verb, "--%s takes no value", o.name);
-    if (!o.value || equals) return take(args, index, &o, equals ? equals + 1 : NULL);
+    if (!o.value || equals) return take_option(args, index, &o, equals ? equals + 1 : NULL);
     if (!word[1]) return tool_usage(verb, "--%s needs a value: %s", o.name, o.value);
     *taken = 2;
-    return take(args, index, &o, word[1]);
+    return take_option(args, index, &o, word[1]);
 }
 
 /* -n5, -n 5, or flags together: -qh. */
@@ -336,9 +336,9 @@ static int parse_letters(char **word, tool_args *args, int *taken) {
                 return tool_usage(args->verb->name, "-%c (--%s) needs a value: %s", *c, o.name,
                                   o.value);
             *taken = c[1] ? 1 : 2;
-            return take(args, index, &o, c[1] ? c + 1 : word[1]);
+            return take_option(args, index, &o, c[1] ? c + 1 : word[1]);
         }
-        const int code = take(args, index, &o, NULL);
+        const int code = take_option(args, index, &o, NULL);
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;

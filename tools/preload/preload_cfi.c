@@ -39,7 +39,7 @@ typedef struct entry { /* of a function, and what it has in common with others *
 
 /* ---- numbers ---- */
 
-static uint64_t take(reader *r, int bytes) {
+static uint64_t take_number(reader *r, int bytes) {
     uint64_t value = 0;
     if (r->bad || r->end - r->at < bytes) {
         r->bad = true;
@@ -53,7 +53,7 @@ static uint64_t take(reader *r, int bytes) {
 static uint64_t take_uleb(reader *r) {
     uint64_t value = 0;
     for (int shift = 0;; shift += 7) {
-        const uint64_t byte = take(r, 1);
+        const uint64_t byte = take_number(r, 1);
         if (shift < 64) value |= (byte & 0x7f) << shift;
         if (!(byte & 0x80) || r->bad) return value;
     }
@@ -62,7 +62,7 @@ static uint64_t take_uleb(reader *r) {
 static int64_t take_sleb(reader *r) {
     uint64_t value = 0;
     for (int shift = 0;;) {
-        const uint64_t byte = take(r, 1);
+        const uint64_t byte = take_number(r, 1);
         if (shift < 64) value |= (byte & 0x7f) << shift;
         shift += 7;
         if (byte & 0x80 && !r->bad) continue;
@@ -85,11 +85,11 @@ static uintptr_t take_address(reader *r, uint8_t encoding) {
     switch (encoding & 0x0f) {
     case 0x00:
     case 0x04:
-    case 0x0c: value = take(r, 8); break;
-    case 0x02: value = take(r, 2); break;
-    case 0x0a: value = (uint64_t)(int64_t)(int16_t)take(r, 2); break;
-    case 0x03: value = take(r, 4); break;
-    case 0x0b: value = (uint64_t)(int64_t)(int32_t)take(r, 4); break;
+    case 0x0c: value = take_number(r, 8); break;
+    case 0x02: value = take_number(r, 2); break;
+    case 0x0a: value = (uint64_t)(int64_t)(int16_t)take_number(r, 2); break;
+    case 0x03: value = take_number(r, 4); break;
+    case 0x0b: value = (uint64_t)(int64_t)(int32_t)take_number(r, 4); break;
     default: r->bad = true;
     }
     const uint8_t base = encoding & 0x70;
@@ -101,7 +101,7 @@ static uintptr_t take_address(reader *r, uint8_t encoding) {
 
 /* What follows a length of four bytes; r stands there. */
 static reader take_entry(reader *r) {
-    const uint64_t length = take(r, 4);
+    const uint64_t length = take_number(r, 4);
     reader inner = *r;
     if (!length || length >= 0xfffffff0 || length > (uint64_t)(r->end - r->at))
         inner.bad = true;
@@ -112,26 +112,26 @@ static reader take_entry(reader *r) {
 
 static bool read_common(entry *e, reader r) {
     r = take_entry(&r);
-    if (take(&r, 4) != 0) return false;
-    const uint64_t version = take(&r, 1);
+    if (take_number(&r, 4) != 0) return false;
+    const uint64_t version = take_number(&r, 1);
     char augmentation[8] = "";
     size_t n = 0;
-    for (uint64_t c; (c = take(&r, 1)) != 0 && n < sizeof augmentation - 1;)
+    for (uint64_t c; (c = take_number(&r, 1)) != 0 && n < sizeof augmentation - 1;)
         augmentation[n++] = (char)c;
     if ((version != 1 && version != 3) || (n && augmentation[0] != 'z')) return false;
     e->code_factor = take_uleb(&r);
     e->data_factor = take_sleb(&r);
-    if ((version == 1 ? take(&r, 1) : take_uleb(&r)) != REG_RETURN) return false;
+    if ((version == 1 ? take_number(&r, 1) : take_uleb(&r)) != REG_RETURN) return false;
     e->augmented = n > 0;
     if (n) {
         const uint64_t length = take_uleb(&r);
         reader after = r;
         skip(&after, length);
         for (size_t i = 1; i < n; i++) {
-            if (augmentation[i] == 'R') e->encoding = (uint8_t)take(&r, 1);
-            if (augmentation[i] == 'L') take(&r, 1);
+            if (augmentation[i] == 'R') e->encoding = (uint8_t)take_number(&r, 1);
+            if (augmentation[i] == 'L') take_number(&r, 1);
             if (augmentation[i] == 'P') {
-                const uint8_t encoding = (uint8_t)take(&r, 1);
+                const uint8_t encoding = (uint8_t)take_number(&r, 1);
                 take_address(&r, encoding & 0x7f);
             }
         }
@@ -145,7 +145,7 @@ static bool read_common(entry *e, reader r) {
 static bool read_entry(entry *e, reader r) {
     r = take_entry(&r);
     const uint8_t *field = r.at;
-    const uint64_t back = take(&r, 4);
+    const uint64_t back = take_number(&r, 4);
     if (r.bad || !back || back > (uint64_t)(field - r.start)) return false;
     if (!read_common(e, (reader){field - back, r.last, r.start, r.last, false})) return false;
     e->begin = take_address(&r, e->encoding);
@@ -159,8 +159,9 @@ static bool read_entry(entry *e, reader r) {
 static bool find_entry(const uint8_t *header, const uint8_t *start, const uint8_t *end,
                        uintptr_t pc, entry *e) {
     reader r = {header, end, start, end, header < start || header >= end};
-    const uint64_t version = take(&r, 1), frame = take(&r, 1), counted = take(&r, 1);
-    const uint64_t table = take(&r, 1);
+    const uint64_t version = take_number(&r, 1), frame = take_number(&r, 1),
+                   counted = take_number(&r, 1);
+    const uint64_t table = take_number(&r, 1);
     if (r.bad || version != 1 || counted == ENC_OMIT || table != ENC_DATAREL_S4) return false;
     take_address(&r, (uint8_t)frame);
     const uint64_t count = take_address(&r, (uint8_t)counted);
@@ -197,9 +198,9 @@ static bool simple_expression(reader *r, bool follow, int64_t *offset) {
     skip(r, length);
     if (r->bad) return false;
     in.end = r->at;
-    if (take(&in, 1) != OP_BREG_FP) return false;
+    if (take_number(&in, 1) != OP_BREG_FP) return false;
     *offset = take_sleb(&in);
-    if (follow && take(&in, 1) != OP_DEREF) return false;
+    if (follow && take_number(&in, 1) != OP_DEREF) return false;
     return !in.bad && in.at == in.end;
 }
 
@@ -270,19 +271,19 @@ static bool moves(const entry *e, reader *r, uint64_t op, uint64_t *by) {
     if (op >> 6 == 1)
         *by = (op & 0x3f) * e->code_factor;
     else if (op >= 0x02 && op <= 0x04)
-        *by = take(r, 1 << (op - 2)) * e->code_factor;
+        *by = take_number(r, 1 << (op - 2)) * e->code_factor;
     else
         return false;
     return true;
 }
 
 /* Runs up to pc; false: what isn't understood. */
-static bool run(const entry *e, reader r, cfi_row *row, const cfi_row *initial, uintptr_t pc) {
+static bool run_cfi(const entry *e, reader r, cfi_row *row, const cfi_row *initial, uintptr_t pc) {
     cfi_row kept[DEPTH];
     int depth = 0;
     uintptr_t at = e->begin;
     while (r.at < r.end && !r.bad) {
-        const uint64_t op = take(&r, 1);
+        const uint64_t op = take_number(&r, 1);
         uint64_t by;
         if (moves(e, &r, op, &by)) {
             if (by > pc - at) return !r.bad;
@@ -312,9 +313,9 @@ preload_rule preload_cfi_find(const uint8_t *header, const uint8_t *start, const
     entry e = {0};
     cfi_row initial = {.cfa = PRELOAD_CFA_CHAIN}, row;
     if (!find_entry(header, start, end, pc, &e)) return none;
-    if (!run(&e, e.common, &initial, NULL, UINTPTR_MAX)) return none;
+    if (!run_cfi(&e, e.common, &initial, NULL, UINTPTR_MAX)) return none;
     row = initial;
-    if (!run(&e, e.own, &row, &initial, pc)) return none;
+    if (!run_cfi(&e, e.own, &row, &initial, pc)) return none;
     if (row.first) return (preload_rule){.cfa = PRELOAD_CFA_END};
     if (!row.return_known || row.return_offset != -8 || row.cfa == PRELOAD_CFA_CHAIN) return none;
     if (!small(row.cfa_offset) || !small(row.fp_offset)) return none;

@@ -31,7 +31,7 @@ typedef struct found {
     bool yes;
 } found;
 
-static uint64_t take(reader *r, unsigned bytes) {
+static uint64_t take_number(reader *r, unsigned bytes) {
     uint64_t value = 0;
     if (r->bad || (size_t)(r->end - r->at) < bytes) {
         r->bad = true;
@@ -45,7 +45,7 @@ static uint64_t take(reader *r, unsigned bytes) {
 static uint64_t take_leb(reader *r, bool is_signed) {
     uint64_t value = 0;
     for (unsigned shift = 0;;) {
-        const uint64_t byte = take(r, 1);
+        const uint64_t byte = take_number(r, 1);
         if (shift < 64) value |= (byte & 0x7f) << shift;
         shift += 7;
         if (byte & 0x80 && !r->bad) continue;
@@ -77,31 +77,31 @@ static const char *take_text(reader *r) {
 /* r stands at a unit, and behind it afterwards. */
 static bool unit_read(reader *r, unit *u) {
     memset(u, 0, sizeof *u);
-    uint64_t length = take(r, 4);
+    uint64_t length = take_number(r, 4);
     u->offset_bytes = length == 0xffffffff ? 8 : 4;
-    if (u->offset_bytes == 8) length = take(r, 8);
+    if (u->offset_bytes == 8) length = take_number(r, 8);
     reader in = *r;
     skip(r, length);
     if (r->bad) return false;
     in.end = r->at;
-    u->version = (unsigned)take(&in, 2);
+    u->version = (unsigned)take_number(&in, 2);
     if (u->version < 2 || u->version > 5) return false;
     u->address_bytes = 8;
     if (u->version == 5) {
-        u->address_bytes = (unsigned)take(&in, 1);
-        take(&in, 1); /* segment selector */
+        u->address_bytes = (unsigned)take_number(&in, 1);
+        take_number(&in, 1); /* segment selector */
     }
-    const uint64_t header = take(&in, u->offset_bytes);
+    const uint64_t header = take_number(&in, u->offset_bytes);
     reader program = in;
     skip(&program, header);
     in.end = program.at;
-    u->min_bytes = (unsigned)take(&in, 1);
-    u->max_ops = u->version >= 4 ? (unsigned)take(&in, 1) : 1;
-    take(&in, 1); /* default is_stmt */
-    u->line_base = (int8_t)take(&in, 1);
-    u->line_range = (unsigned)take(&in, 1);
-    u->opcode_base = (unsigned)take(&in, 1);
-    for (unsigned i = 1; i < u->opcode_base; i++) u->operands[i] = (uint8_t)take(&in, 1);
+    u->min_bytes = (unsigned)take_number(&in, 1);
+    u->max_ops = u->version >= 4 ? (unsigned)take_number(&in, 1) : 1;
+    take_number(&in, 1); /* default is_stmt */
+    u->line_base = (int8_t)take_number(&in, 1);
+    u->line_range = (unsigned)take_number(&in, 1);
+    u->opcode_base = (unsigned)take_number(&in, 1);
+    for (unsigned i = 1; i < u->opcode_base; i++) u->operands[i] = (uint8_t)take_number(&in, 1);
     u->tables = in;
     u->program = program;
     u->program.end = r->at;
@@ -135,8 +135,8 @@ static bool extended(const unit *u, reader *r, state *s, uint64_t wanted, found 
     skip(r, length);
     if (r->bad || !length) return false;
     in.end = r->at;
-    const uint64_t op = take(&in, 1);
-    if (op == 2) s->address = take(&in, u->address_bytes);
+    const uint64_t op = take_number(&in, 1);
+    if (op == 2) s->address = take_number(&in, u->address_bytes);
     if (op != 1) return false;
     if (row(s, wanted, f)) return true;
     *s = (state){.file = 1, .line = 1};
@@ -149,7 +149,7 @@ static void standard(const unit *u, reader *r, state *s, unsigned op) {
     case 3: s->line += (unsigned)take_leb(r, true); break;
     case 4: s->file = take_leb(r, false); break;
     case 8: s->address += (uint64_t)((255 - u->opcode_base) / u->line_range) * u->min_bytes; break;
-    case 9: s->address += take(r, 2); break;
+    case 9: s->address += take_number(r, 2); break;
     default:
         for (unsigned i = 0; i < u->operands[op]; i++) take_leb(r, false);
     }
@@ -160,7 +160,7 @@ static found search(const unit *u, uint64_t wanted) {
     reader r = u->program;
     state s = {.file = 1, .line = 1};
     while (r.at < r.end && !r.bad) {
-        const unsigned op = (unsigned)take(&r, 1);
+        const unsigned op = (unsigned)take_number(&r, 1);
         if (op >= u->opcode_base) {
             const unsigned by = op - u->opcode_base;
             s.address += (uint64_t)(by / u->line_range) * u->min_bytes;
@@ -192,12 +192,12 @@ static bool take_form(const unit *u, reader *r, const texts *t, uint64_t form, c
                       uint64_t *number) {
     switch (form) {
     case 0x08: *text = take_text(r); break;
-    case 0x1f: *text = text_at(t->line, take(r, u->offset_bytes)); break;
-    case 0x0e: *text = text_at(t->plain, take(r, u->offset_bytes)); break;
-    case 0x0b: *number = take(r, 1); break;
-    case 0x05: *number = take(r, 2); break;
-    case 0x06: *number = take(r, 4); break;
-    case 0x07: *number = take(r, 8); break;
+    case 0x1f: *text = text_at(t->line, take_number(r, u->offset_bytes)); break;
+    case 0x0e: *text = text_at(t->plain, take_number(r, u->offset_bytes)); break;
+    case 0x0b: *number = take_number(r, 1); break;
+    case 0x05: *number = take_number(r, 2); break;
+    case 0x06: *number = take_number(r, 4); break;
+    case 0x07: *number = take_number(r, 8); break;
     case 0x0f: *number = take_leb(r, false); break;
     case 0x1e: skip(r, 16); break;
     case 0x09: skip(r, take_leb(r, false)); break;
@@ -211,7 +211,7 @@ static bool take_form(const unit *u, reader *r, const texts *t, uint64_t form, c
 static bool table_entry(const unit *u, reader *r, const texts *t, uint64_t wanted,
                         const char **name, uint64_t *directory) {
     uint64_t type[FORMATS], form[FORMATS];
-    const uint64_t formats = take(r, 1);
+    const uint64_t formats = take_number(r, 1);
     if (formats > FORMATS) return false;
     for (uint64_t i = 0; i < formats; i++) {
         type[i] = take_leb(r, false);

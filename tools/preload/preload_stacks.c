@@ -50,7 +50,7 @@ static uint32_t find(const keys *k, uint32_t hash, const uintptr_t *pcs, int cou
     }
 }
 
-static void put(keys *k, uint32_t hash, uint32_t number) {
+static void put_stack(keys *k, uint32_t hash, uint32_t number) {
     size_t i = hash & k->mask;
     while (atomic_load_explicit(&k->at[i], memory_order_relaxed)) i = (i + 1) & k->mask;
     atomic_store_explicit(&k->at[i], number, memory_order_release);
@@ -69,7 +69,7 @@ static keys *keys_room(void) {
     if (k && count * 2 < k->mask) return k;
     keys *more = keys_make(k ? (k->mask + 1) * 2 : FIRST_KEYS);
     if (!more) return k && count < k->mask ? k : NULL;
-    for (uint32_t i = 1; i < count; i++) put(more, stack_at(i)->hash, i);
+    for (uint32_t i = 1; i < count; i++) put_stack(more, stack_at(i)->hash, i);
     atomic_store_explicit(&table, more, memory_order_release);
     return more;
 }
@@ -106,7 +106,7 @@ static uint32_t add(uint32_t hash, const uintptr_t *pcs, int count) {
     if (!s) return 0;
     atomic_store_explicit(&row[number & ((1 << ROW_BITS) - 1)], s, memory_order_release);
     atomic_store_explicit(&stack_count, number + 1, memory_order_release);
-    put(k, hash, number);
+    put_stack(k, hash, number);
     return number;
 }
 

@@ -35,7 +35,7 @@ static void flush(void) {
     used = 0;
 }
 
-static void put(char c) {
+static void put_char(char c) {
     buffer[used++] = c;
 }
 
@@ -44,23 +44,23 @@ static void put_number(uint64_t n) {
     int at = 0;
     do digits[at++] = (char)('0' + n % 10);
     while (n /= 10);
-    while (at) put(digits[--at]);
+    while (at) put_char(digits[--at]);
 }
 
 static void line(char what, const preload_block *b) {
     if (BUFFER - used < LINE) flush();
-    put(what);
-    put(' ');
+    put_char(what);
+    put_char(' ');
     put_number(b->serial);
     if (what == 'a') {
-        put(' ');
+        put_char(' ');
         put_number(b->bytes ? b->bytes : 1);
-        put(' ');
-        put('#');
-        put(' ');
+        put_char(' ');
+        put_char('#');
+        put_char(' ');
         put_number(b->stack);
     }
-    put('\n');
+    put_char('\n');
 }
 
 static void event(char what, const preload_block *b) {

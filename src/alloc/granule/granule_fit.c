@@ -289,12 +289,13 @@ static bool is_power(uint64_t n) {
 static mnem_status options_check(const mnem__granule_options *o, uint64_t slots) {
     if (!is_power(o->alignment) || !is_power(o->granule_bytes) ||
         o->granule_bytes / 64 < o->alignment || o->granule_bytes / o->alignment > UINT32_C(1) << 24)
-        return mnem__fail(MNEM_INVALID, "granules: %llu bytes each, aligned to %llu",
+        return mnem__fail(MNEM_INVALID, "granules: invalid size %llu or alignment %llu",
                           (unsigned long long)o->granule_bytes, (unsigned long long)o->alignment);
     const uint64_t units = o->granule_bytes / o->alignment;
     if (!o->granules_max || o->granules_start > o->granules_max ||
         o->granules_max > UINT32_MAX / units || slots / 2 < o->granules_max || slots >= UINT32_MAX)
-        return mnem__fail(MNEM_INVALID, "granules: %u at most, %u at first, %llu places",
+        return mnem__fail(MNEM_INVALID,
+                          "granules: invalid limits: %u at most, %u at first, %llu slots",
                           o->granules_max, o->granules_start, (unsigned long long)slots);
     return MNEM_OK;
 }

@@ -194,7 +194,7 @@ typedef enum charge_origin { BY_CALLER, BY_PLAN, BY_LIBRARY } charge_origin;
 static mnem_status charge(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes,
                           charge_origin origin) {
     if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag)
-        return mnem__fail(MNEM_INVALID, "ledger: kind %d, tag %s", (int)kind,
+        return mnem__fail(MNEM_INVALID, "ledger: invalid kind %d or tag %s", (int)kind,
                           tag ? "\"\"" : "NULL");
     pthread_mutex_lock(&ledger->lock);
     if (origin != BY_PLAN) soft_call(ledger, bytes);
@@ -302,7 +302,8 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     *out = NULL;
     double fraction = options->soft_fraction == 0 ? SOFT_DEFAULT : options->soft_fraction;
     if (!(fraction > 0 && fraction <= 1))
-        return mnem__fail(MNEM_INVALID, "ledger: soft_fraction %g isn't between 0 and 1", fraction);
+        return mnem__fail(MNEM_INVALID, "ledger: soft_fraction %g is not between 0 and 1",
+                          fraction);
     mnem_ledger *ledger = mnem__calloc("ledger", 1, sizeof *ledger);
     if (!ledger) return mnem__heap_status();
     pthread_mutex_init(&ledger->lock, NULL);
@@ -423,7 +424,7 @@ mnem_status mnem_ledger_hold(mnem_ledger *ledger) {
 mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
                                   uint64_t bytes) {
     if ((unsigned)kind >= MNEM_KIND_COUNT)
-        return mnem__fail(MNEM_INVALID, "ledger: kind %d", (int)kind);
+        return mnem__fail(MNEM_INVALID, "ledger: kind %d does not exist", (int)kind);
     pthread_mutex_lock(&ledger->lock);
     account *a = tag && *tag ? account_of(ledger, kind, tag) : NULL;
     uint64_t live = a ? a->info.bytes_live : ledger->kind_live[kind];

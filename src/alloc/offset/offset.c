@@ -49,10 +49,10 @@ mnem_status mnem_offset_policy_parse(const char *text, mnem_offset_policy *polic
 static mnem_status options_complete(mnem_offset_options *o) {
     if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
     if ((o->alignment & (o->alignment - 1)) || o->alignment > ALIGNMENT_MAX)
-        return mnem__fail(MNEM_INVALID, "offset: alignment %llu is no power of two up to 2^32",
+        return mnem__fail(MNEM_INVALID, "offset: alignment %llu is not a power of two up to 2^32",
                           (unsigned long long)o->alignment);
     if ((unsigned)o->policy >= MNEM_OFFSET_POLICY_COUNT)
-        return mnem__fail(MNEM_INVALID, "offset: policy %d", (int)o->policy);
+        return mnem__fail(MNEM_INVALID, "offset: policy %d does not exist", (int)o->policy);
     if (o->bytes > MNEM__OFFSET_BYTES_MAX)
         return mnem__fail(MNEM_INVALID, "offset: %llu bytes are more than 2^62",
                           (unsigned long long)o->bytes);
@@ -97,7 +97,7 @@ void mnem_offset_destroy(mnem_offset_allocator *a) {
 /* A refusal is an ordinary answer, asked for again and again by pools that then grow: no text is
  * made for it. Zero bytes are a mistake, and are told. */
 static mnem_status refuse_bytes(uint64_t bytes) {
-    return bytes ? MNEM_OVER_BUDGET : mnem__fail(MNEM_INVALID, "offset: 0 bytes asked for");
+    return bytes ? MNEM_OVER_BUDGET : mnem__fail(MNEM_INVALID, "offset: 0 bytes requested");
 }
 
 /* One comparison refuses both ends: 0 - 1 is the largest number of all. What passes is at most
@@ -111,12 +111,14 @@ mnem_status mnem_offset_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_off
 mnem_status mnem_offset_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
                                  mnem_offset_block *block) {
     if (!a->ops->alloc_at)
-        return mnem__fail(MNEM_UNSUPPORTED, "offset: the policy can't allocate at an offset");
+        return mnem__fail(MNEM_UNSUPPORTED, "offset: this policy can't allocate at a given offset");
     if (bytes - 1 >= a->bytes || offset > a->bytes || (offset & a->mask) ||
         ((bytes + a->mask) & ~a->mask) > a->bytes - offset)
-        return mnem__fail(MNEM_INVALID, "offset: %llu bytes at %llu of %llu, alignment %llu",
-                          (unsigned long long)bytes, (unsigned long long)offset,
-                          (unsigned long long)a->bytes, (unsigned long long)a->mask + 1);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: %llu bytes at offset %llu are outside the %llu bytes or not aligned to %llu",
+            (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)a->bytes,
+            (unsigned long long)a->mask + 1);
     return a->ops->alloc_at(a, offset, (bytes + a->mask) & ~a->mask, block);
 }
 
@@ -125,7 +127,8 @@ void mnem_offset_free(mnem_offset_allocator *a, uint32_t handle) {
 }
 
 mnem_status mnem_offset_extend(mnem_offset_allocator *a, uint64_t bytes) {
-    if (!a->ops->extend) return mnem__fail(MNEM_UNSUPPORTED, "offset: the policy can't grow");
+    if (!a->ops->extend)
+        return mnem__fail(MNEM_UNSUPPORTED, "offset: this policy can't grow its range");
     if (bytes > MNEM__OFFSET_BYTES_MAX)
         return mnem__fail(MNEM_INVALID, "offset: %llu bytes are more than 2^62",
                           (unsigned long long)bytes);

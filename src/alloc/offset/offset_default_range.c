@@ -191,7 +191,7 @@ mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint
         i = run_holding(d, from, units);
     }
     if (!i)
-        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at %llu are in use, at least in part",
+        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at offset %llu are at least partly in use",
                           (unsigned long long)bytes, (unsigned long long)offset);
     if (!mnem__nodes_ready(d, 2)) return MNEM_NO_MEMORY;
     a->bytes_live += bytes;

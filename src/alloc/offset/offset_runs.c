@@ -96,7 +96,7 @@ mnem_status mnem__fit_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64
     mnem__runs *r = &f->runs;
     uint32_t i = run_holding(r, offset, bytes);
     if (i == MNEM__RUN_NONE)
-        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at %llu are in use, at least in part",
+        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at offset %llu are at least partly in use",
                           (unsigned long long)bytes, (unsigned long long)offset);
     if (!mnem__runs_ready(r, 2)) return MNEM_NO_MEMORY;
     mnem__fit_remove(f, i, f->index);

@@ -43,9 +43,9 @@ static inline uint32_t slot_take(mnem_pool *pool) {
 /* ---- alloc ---- */
 
 static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request *r) {
-    return mnem__fail(MNEM_INVALID, "pool %s: %llu bytes, alignment %llu%s", pool->tag,
-                      (unsigned long long)r->bytes, (unsigned long long)r->alignment,
-                      r->planned && r->moved ? ", planned and movable" : "");
+    return mnem__fail(MNEM_INVALID, "pool %s: invalid request: %llu bytes, alignment %llu%s",
+                      pool->tag, (unsigned long long)r->bytes, (unsigned long long)r->alignment,
+                      r->planned && r->moved ? ", both planned and movable" : "");
 }
 
 static inline bool request_is_fine(const mnem_pool_request *r) {
@@ -320,13 +320,14 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
 static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block) {
     mnem_live_block was;
     if (!mnem__track_block(&pool->track, block->id, &was))
-        return mnem__fail(MNEM_INVALID, "pool %s: block %u was never taken here", pool->tag,
-                          block->id);
-    return mnem__fail(MNEM_INVALID,
-                      "pool %s: block %u of generation %u isn't live; it was freed before, or is "
-                      "another pool's (the last one of that number: %s %s, %llu bytes, %s:%u)",
-                      pool->tag, block->id, block->generation, mnem_kind_text(was.kind), was.tag,
-                      (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
+        return mnem__fail(MNEM_INVALID, "pool %s: block %u was never allocated from this pool",
+                          pool->tag, block->id);
+    return mnem__fail(
+        MNEM_INVALID,
+        "pool %s: block %u of generation %u isn't live: it was freed before, or belongs to another "
+        "pool (the last block of that number: %s %s, %llu bytes, %s:%u)",
+        pool->tag, block->id, block->generation, mnem_kind_text(was.kind), was.tag,
+        (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }
 
 /* A live block is this call's. With thread caches, another thread's call may be freeing it. */

@@ -43,14 +43,17 @@ static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
 /* A granule allocator counts alignments in 32 bits. */
 static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *device) {
     if (o->unit_bytes != device->granule_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: units of a range are granules of %llu bytes",
-                          (unsigned long long)device->granule_bytes);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "pool: unit_bytes must be the device's granule size of %llu bytes in a range",
+            (unsigned long long)device->granule_bytes);
     const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
     if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "pool: a range of %llu bytes, aligned to %llu, has at most %llu",
-                          (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
-                          (unsigned long long)most);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "pool: a range of %llu bytes is too large for alignment %llu (at most %llu)",
+            (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
+            (unsigned long long)most);
     if (o->bytes_max > most) o->bytes_max = most;
     return MNEM_OK;
 }
@@ -59,14 +62,15 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
     if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
     if (o->growth == MNEM_POOL_RANGE) {
         if (!device->granule_bytes)
-            return mnem__fail(MNEM_UNSUPPORTED, "pool: device %s has no ranges", device->name);
+            return mnem__fail(MNEM_UNSUPPORTED, "pool: device %s does not support ranges",
+                              device->name);
         if (o->unit_bytes < device->granule_bytes) o->unit_bytes = device->granule_bytes;
     }
     if (o->unit_bytes & (o->unit_bytes - 1) || o->unit_bytes < device->granularity ||
         o->unit_bytes < o->alignment || o->bytes_max < o->unit_bytes)
         return mnem__fail(MNEM_INVALID,
-                          "pool: units of %llu bytes (granularity %llu, alignment %llu, at most "
-                          "%llu bytes)",
+                          "pool: invalid unit of %llu bytes: must be a power of two, at least the "
+                          "granularity %llu and the alignment %llu, at most %llu bytes",
                           (unsigned long long)o->unit_bytes,
                           (unsigned long long)device->granularity, (unsigned long long)o->alignment,
                           (unsigned long long)o->bytes_max);
@@ -75,7 +79,7 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
 
 static mnem_status options_complete(mnem_pool_options *o) {
     mnem_device_info device;
-    if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
+    if (!o->device) return mnem__fail(MNEM_INVALID, "pool: options.device is missing");
     mnem_device_info_get(o->device, &device);
     if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
     if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
@@ -87,10 +91,9 @@ static mnem_status options_complete(mnem_pool_options *o) {
         (unsigned)o->kind >= MNEM_KIND_COUNT || (o->alignment & (o->alignment - 1)) ||
         !(o->soft_fraction > 0 && o->soft_fraction <= 1) ||
         !(o->defragment_above > 0 && o->defragment_above <= 1))
-        return mnem__fail(MNEM_INVALID, "pool: a space, growth, kind, alignment or fraction that "
-                                        "there isn't");
+        return mnem__fail(MNEM_INVALID, "pool: invalid space, growth, kind, alignment or fraction");
     if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: policy %s can't place at an offset",
+        return mnem__fail(MNEM_UNSUPPORTED, "pool: policy %s can't allocate at a given offset",
                           mnem_offset_policy_text(o->policy));
     return unit_complete(o, &device);
 }

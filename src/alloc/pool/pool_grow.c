@@ -106,7 +106,7 @@ static mnem_status install(mnem_pool *pool, taken *t) {
 /* ---- growing ---- */
 
 /* Takes most units, or least where that is refused. They are spoken for. */
-static mnem_status take(mnem_pool *pool, uint32_t least, uint32_t most) {
+static mnem_status take_units(mnem_pool *pool, uint32_t least, uint32_t most) {
     taken t = {.count = most};
     if (mnem__pool_in_range(pool)) {
         t.granules = mnem__alloc("pool", most * sizeof *t.granules);
@@ -147,7 +147,7 @@ static mnem_status over_max(const mnem_pool *pool, uint32_t need) {
 
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count) {
     if (count > pool->units_max - pool->units_reserved) return over_max(pool, count);
-    return take(pool, count, count);
+    return take_units(pool, count, count);
 }
 
 /* Units to take. In a range, what is free at the end of the last growth counts, and what nobody
@@ -168,5 +168,5 @@ mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes)
     if ((double)pool->units_reserved + most > soft && most > left / GROW_LEFT_PART)
         most = left / GROW_LEFT_PART;
     if (most < need) most = need;
-    return take(pool, need, most);
+    return take_units(pool, need, most);
 }

@@ -50,5 +50,5 @@ bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
 }
 
 mnem_status mnem__pool_busy(void) {
-    return mnem__fail(MNEM_BUSY, "pool: a callback of the pool called it");
+    return mnem__fail(MNEM_BUSY, "pool: called from one of its own callbacks");
 }

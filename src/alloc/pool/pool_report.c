@@ -19,7 +19,7 @@ typedef struct text {
     size_t used;
 } text;
 
-static void __attribute__((format(printf, 2, 3))) put(text *t, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) append_format(text *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const int n = vsnprintf(t->bytes + t->used, TEXT_BYTES - t->used, format, args);
@@ -38,14 +38,16 @@ static void put_numbers(text *t, mnem_pool *pool, const mnem_pool_request *r) {
     mnem_pool_info info;
     size_text most, live, reserved, asked, run;
     mnem__pool_info_fill(pool, &info);
-    put(t,
+    append_format(
+        t,
         "pool %s: limit %s, %s live in %s reserved: no room for %s (%llu bytes); largest free run "
         "%s (fragmentation %.2f, %.2f of what is free)",
         pool->tag, size(info.bytes_max, most), size(info.bytes_live, live),
         size(info.bytes_reserved, reserved), size(r->bytes, asked), (unsigned long long)r->bytes,
         size(info.bytes_largest_free, run), info.fragmentation, info.fragmentation_free);
     if (info.bytes_pending)
-        put(t, "; %s wait for streams to pass their frees (options.wait)",
+        append_format(
+            t, "; %s are freed but their streams have not reached the free yet (options.wait)",
             size(info.bytes_pending, run));
 }
 
@@ -54,9 +56,9 @@ static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
     if (!mnem__track_block(&pool->track, id, &b)) return;
     const char *file = b.file ? b.file : "?", *slash = strrchr(file, '/');
     size_text bytes_text;
-    put(t, "%s %s %s (%s:%u%s)", mnem_kind_text(b.kind), b.tag, size(b.bytes, bytes_text),
-        slash ? slash + 1 : file, b.line,
-        mnem__pool_slot_at(pool, id)->state == MNEM__POOL_SLOT_PENDING ? ", freed" : "");
+    append_format(t, "%s %s %s (%s:%u%s)", mnem_kind_text(b.kind), b.tag, size(b.bytes, bytes_text),
+                  slash ? slash + 1 : file, b.line,
+                  mnem__pool_slot_at(pool, id)->state == MNEM__POOL_SLOT_PENDING ? ", freed" : "");
 }
 
 /* The blocks of the window; how many of their bytes can't be moved. */
@@ -64,19 +66,19 @@ static void put_in_the_way(text *t, const mnem_pool *pool, const mnem__pool_entr
                            uint32_t count) {
     uint32_t named = 0, blocks = 0;
     uint64_t bytes = 0, fixed = 0;
-    put(t, "; in the way: ");
+    append_format(t, "; in the way: ");
     for (uint32_t i = 0; i < count; i++) {
         if (e[i].slot == MNEM__POOL_FREE) continue;
         blocks++;
         bytes += e[i].bytes;
         if (!mnem__pool_movable(mnem__pool_slot_at(pool, e[i].slot))) fixed += e[i].bytes;
         if (named == BLOCKS_NAMED) continue;
-        put(t, "%s", named++ ? ", " : "");
+        append_format(t, "%s", named++ ? ", " : "");
         put_block(t, pool, e[i].slot);
     }
-    if (blocks > named) put(t, " and %u more", blocks - named);
+    if (blocks > named) append_format(t, " and %u more", blocks - named);
     size_text all, fast;
-    put(t, ", %s, %s of them not movable", size(bytes, all), size(fixed, fast));
+    append_format(t, ", %s, %s of them not movable", size(bytes, all), size(fixed, fast));
 }
 
 static void put_window(text *t, mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes) {
@@ -84,7 +86,7 @@ static void put_window(text *t, mnem_pool *pool, const mnem__pool_heap *h, uint6
     if (mnem__pool_map_make(pool, h) && mnem__pool_window(pool, bytes, false, &first, &last))
         put_in_the_way(t, pool, pool->map.entries + first, last - first + 1);
     else
-        put(t, "; no part of the stream's memory is that long");
+        append_format(t, "; no contiguous part of the stream's memory is that large");
 }
 
 mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *request,
@@ -92,10 +94,10 @@ mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_po
     text t = {.used = 0};
     put_numbers(&t, pool, request);
     put_window(&t, pool, h, bytes);
-    put(&t, "; %s", why);
+    append_format(&t, "; %s", why);
     const uint64_t more = mnem__pool_reserved(pool) +
                           ((uint64_t)mnem__pool_units_for(pool, bytes) << pool->unit_shift);
     if (more > pool->options.bytes_max)
-        put(&t, "; bytes_max = %llu would serve it", (unsigned long long)more);
+        append_format(&t, "; bytes_max = %llu would be enough", (unsigned long long)more);
     return mnem__fail(status == MNEM_OK ? MNEM_NO_MEMORY : status, "%s", t.bytes);
 }

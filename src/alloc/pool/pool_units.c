@@ -63,8 +63,9 @@ mnem_status mnem__pool_units_init(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     const uint64_t units = o->bytes_max >> pool->unit_shift;
     if (units > UINT32_MAX / 32)
-        return mnem__fail(MNEM_INVALID, "pool %s: %llu units of %llu bytes", pool->tag,
-                          (unsigned long long)units, (unsigned long long)o->unit_bytes);
+        return mnem__fail(MNEM_INVALID,
+                          "pool %s: %llu units of %llu bytes are too many; use a larger unit_bytes",
+                          pool->tag, (unsigned long long)units, (unsigned long long)o->unit_bytes);
     pool->units_max = (uint32_t)units;
     return MNEM_OK;
 }

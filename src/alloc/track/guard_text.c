@@ -22,10 +22,10 @@ static const char *place_text(const mnem_source *s, const char *unknown, char *o
 static void block_text(const mnem_misuse *m, char *out, size_t n) {
     char taken[PLACE_BYTES];
     if (!m->tag) {
-        snprintf(out, n, "a block that isn't known");
+        snprintf(out, n, "an unknown block");
         return;
     }
-    snprintf(out, n, "%s %s (%llu bytes, taken at %s)", mnem_kind_text(m->kind), m->tag,
+    snprintf(out, n, "%s %s (%llu bytes, allocated at %s)", mnem_kind_text(m->kind), m->tag,
              (unsigned long long)m->bytes, place_text(&m->taken, "?", taken, sizeof taken));
 }
 

@@ -94,7 +94,7 @@ static mnem_status start_receive(state *s, mnem_comm_request *r) {
     const int code = MPI_Irecv(r->data, (int)r->bytes, MPI_BYTE, r->peer, TAG_DATA + r->channel,
                                s->mpi, &request);
     if (code == MPI_SUCCESS) list_open(s, r, request);
-    return mnem__mpi_check(s, code, "a receive can't be posted");
+    return mnem__mpi_check(s, code, "can't post a receive");
 }
 
 static mnem_status start_send(state *s, mnem_comm_request *r) {
@@ -102,7 +102,7 @@ static mnem_status start_send(state *s, mnem_comm_request *r) {
     const int code = MPI_Isend(r->data, (int)r->bytes, MPI_BYTE, r->peer, TAG_DATA + r->channel,
                                s->mpi, &request);
     if (code == MPI_SUCCESS) list_open(s, r, request);
-    return mnem__mpi_check(s, code, "a message can't be sent");
+    return mnem__mpi_check(s, code, "can't send a message");
 }
 
 /* Sends what has a credit. */
@@ -139,7 +139,7 @@ static mnem_status take_control(state *s, int from) {
     if (c->kind != CREDIT) return MNEM_OK;
     if (c->channel < 0 || c->channel >= MNEM_COMM_CHANNELS_ALL ||
         p->lanes[c->channel].count == MNEM_COMM_POSTED_MAX)
-        return mnem_comm_fail(s->comm, "comm: rank %d sent a credit that makes no sense", from);
+        return mnem_comm_fail(s->comm, "comm: rank %d sent an invalid credit", from);
     lane *l = &p->lanes[c->channel];
     l->credit[(l->first + l->count++) % MNEM_COMM_POSTED_MAX] = (uint32_t)c->bytes;
     return use_credits(s, from, c->channel);
@@ -149,11 +149,11 @@ mnem_status mnem__mpi_post_control(state *s, int from) {
     return mnem__mpi_check(s,
                            MPI_Irecv(&s->peers[from].in, (int)sizeof(control), MPI_BYTE, from,
                                      TAG_CONTROL, s->mpi, &s->controls[from]),
-                           "a message can't be received");
+                           "can't receive a message");
 }
 
 static mnem_status check_over(const state *s) {
-    return s->over ? mnem_comm_fail(s->comm, "comm: has failed") : MNEM_OK;
+    return s->over ? mnem_comm_fail(s->comm, "comm: communication has failed") : MNEM_OK;
 }
 
 /* All that came: credits, signs of life, ends. */
@@ -178,8 +178,8 @@ mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t by
         if (status != MNEM_OK) return status;
         const double passed = mnem__mpi_seconds() - begin;
         if (passed < s->options.silence || passed < mnem__mpi_silence(s, to)) continue;
-        mnem__mpi_lose(s, to, "takes no messages");
-        return mnem_comm_fail(s->comm, "comm: has failed");
+        mnem__mpi_lose(s, to, "accepts no messages");
+        return mnem_comm_fail(s->comm, "comm: communication has failed");
     }
     return MNEM_OK;
 }
@@ -266,7 +266,7 @@ static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
         state *s = self;
         status = mpi_test(self, r, &done);
         if (status == MNEM_OK && !done && mnem_comm_failure(s->comm))
-            status = mnem_comm_fail(s->comm, "comm: has failed");
+            status = mnem_comm_fail(s->comm, "comm: communication has failed");
         const double waited = mnem__mpi_seconds() - begin;
         if (!done && waited > 1e-9 * SPIN_NANOSECONDS)
             nanosleep(&(struct timespec){0, sleep_after(waited)}, NULL);

@@ -61,7 +61,7 @@ static void miss_silent(state *s) {
         const double since = now - s->peers[p].heard;
         if (p == s->rank || s->peers[p].bye || since < s->options.silence) continue;
         if (since < mnem__mpi_silence(s, p)) continue;
-        snprintf(how, sizeof how, "hasn't been heard of for %.0f seconds", since);
+        snprintf(how, sizeof how, "has sent nothing for %.0f seconds", since);
         if (!mnem_comm_failure(s->comm)) mnem__mpi_lose(s, p, how);
     }
 }
@@ -162,7 +162,7 @@ void mnem__mpi_destroy(void *self) {
         }
     }
     const char *text = mnem_comm_failure(s->comm);
-    if (!whole) mnem_comm_abort(s->comm, text ? text : "comm: has failed");
+    if (!whole) mnem_comm_abort(s->comm, text ? text : "comm: communication has failed");
     if (s->beats) {
         (void)!write(s->stop[1], "", 1);
         pthread_join(s->beat, NULL);
@@ -224,7 +224,7 @@ static mnem_status start_beat(state *s) {
     pthread_attr_setstacksize(&attributes, STACK);
     s->beats = pthread_create(&s->beat, &attributes, beat, s) == 0;
     pthread_attr_destroy(&attributes);
-    return s->beats ? MNEM_OK : mnem_comm_fail(s->comm, "comm: no thread can be started");
+    return s->beats ? MNEM_OK : mnem_comm_fail(s->comm, "comm: can't start a thread");
 }
 
 static mnem_status check_threads(const mnem_comm_mpi_options *o, mnem_comm *comm) {
@@ -233,7 +233,7 @@ static mnem_status check_threads(const mnem_comm_mpi_options *o, mnem_comm *comm
     if (!initialized) return mnem_comm_fail(comm, "comm: MPI isn't initialized");
     MPI_Query_thread(&provided);
     if (o->quiet || provided >= MPI_THREAD_SERIALIZED) return MNEM_OK;
-    return mnem_comm_fail(comm, "comm: MPI has no MPI_THREAD_SERIALIZED here");
+    return mnem_comm_fail(comm, "comm: this MPI does not provide MPI_THREAD_SERIALIZED");
 }
 
 mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *options,
@@ -259,7 +259,7 @@ mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *opti
     pthread_mutex_init(&s->lock, NULL);
     status = check_threads(&s->options, *comm);
     if (status == MNEM_OK && pipe(s->stop) != 0)
-        status = mnem_comm_fail(*comm, "comm: no pipe can be opened");
+        status = mnem_comm_fail(*comm, "comm: can't open a pipe");
     if (status == MNEM_OK) status = start(s, mpi);
     if (status == MNEM_OK) status = start_beat(s);
     if (status == MNEM_OK) return MNEM_OK;

@@ -125,7 +125,7 @@ static void choose_block(const job *j, const mnem_worker *worker, int64_t first,
     }
 }
 
-static void run(const mnem_worker *worker, void *context) {
+static void solve_rows(const mnem_worker *worker, void *context) {
     const job *j = context;
     const int64_t k = j->plane->factor->k;
     turn_rows(j, worker);
@@ -142,5 +142,5 @@ static void run(const mnem_worker *worker, void *context) {
 void mnem__plane_run(const mnem__plane *plane, void *workspace, mnem_team *team) {
     job j = {.plane = plane};
     carve(&j, plane->factor->k, plane->rows, mnem_team_count(team), workspace);
-    mnem_team_run(team, run, &j);
+    mnem_team_run(team, solve_rows, &j);
 }

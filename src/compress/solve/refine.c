@@ -280,7 +280,7 @@ static void sum_losses(const job *j, const mnem_worker *worker) {
     }
 }
 
-static void run(const mnem_worker *worker, void *context) {
+static void refine_rows(const mnem_worker *worker, void *context) {
     const job *j = context;
     make_gradient(j, worker);
     for (int turn = 0; turn < j->r->turns; turn++) take_turn(j, worker);
@@ -295,5 +295,5 @@ void mnem__refine_run(const mnem__refine *refine, void *workspace, mnem_team *te
     carve(&j, mnem_team_count(team), workspace);
     memset(j.g, 0, (size_t)(refine->rows * f->k) * sizeof(float));
     for (int64_t i = 0; i < f->k; i++) j.at[f->order[i]] = (uint32_t)i;
-    mnem_team_run(team, run, &j);
+    mnem_team_run(team, refine_rows, &j);
 }

@@ -32,7 +32,7 @@ static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alig
     do {
         uint64_t start = mnem__max_u64(next, FIRST_ADDRESS);
         if (!mnem__align_u64(start, alignment, address) || !mnem__add_u64(*address, bytes, &end))
-            return mnem__fail(MNEM_NO_MEMORY, "device null: all addresses have been handed out");
+            return mnem__fail(MNEM_NO_MEMORY, "device null: the address space is exhausted");
     } while (!atomic_compare_exchange_weak(&state->next_address, &next, end));
     return MNEM_OK;
 }

@@ -121,7 +121,7 @@ mnem_status mnem__chat_try(mnem_chat *c, const char *system) {
 }
 
 /* Many short messages take the most; there are only so many. */
-static void fill(mnem__chat_text *t) {
+static void fill_with_turns(mnem__chat_text *t) {
     enum { SHORT = 16, LONG = 512 };
     char text[LONG];
     size_t n = t->room / (2 * MNEM__CHAT_TURNS_MAX);
@@ -142,7 +142,7 @@ mnem_status mnem__chat_reserve(mnem_chat *c, const char *system) {
     const int32_t *ids;
     size_t count;
     begin_with(c, system);
-    fill(&c->said);
+    fill_with_turns(&c->said);
     /* What fails here, such as a template for one turn, has taken what it will take again. */
     encode(c, true, &ids, &count);
     begin_with(c, system);

@@ -252,7 +252,7 @@ static mnem__program_node step_node(linker *l, uint32_t at) {
     return fork_node(l, to, count);
 }
 
-static void fill(linker *l) {
+static void fill_nodes(linker *l) {
     while (l->todos && l->status == MNEM_OK) {
         const uint32_t at = l->todo[--l->todos], node = l->node_of[at] - 1;
         const mnem__program_node made =
@@ -343,7 +343,7 @@ static mnem_status prune(mnem__program *p, mnem__draft_way *way) {
 static void link_rules(linker *l) {
     for (uint32_t i = 0; i < l->d->rules && l->status == MNEM_OK; i++) {
         l->p->start[i] = node_for(l, (uint32_t)l->d->start[i]);
-        fill(l);
+        fill_nodes(l);
     }
 }
 

@@ -369,7 +369,7 @@ static mnem_status predict(const ranks *x, mnem_engine_plan *plan) {
     return status;
 }
 
-static mnem_status run(ranks *x, mnem_engine_plan *plan) {
+static mnem_status plan_ranks(ranks *x, mnem_engine_plan *plan) {
     MNEM__TRY(agree(x));
     MNEM__TRY(cut_and_plan(x, plan));
     MNEM__TRY(check_answers(x, plan));
@@ -407,7 +407,7 @@ mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_op
     x.answers = mnem__calloc("plan", n, sizeof *x.answers);
     x.parts = mnem__calloc("plan", n, sizeof *x.parts);
     const bool whole = x.begin && x.room && x.speed && x.cut && x.parts && x.answers;
-    status = whole ? run(&x, plan) : mnem__heap_status();
+    status = whole ? plan_ranks(&x, plan) : mnem__heap_status();
     if (!whole) mnem_comm_abort(x.comm, mnem_last_error());
     mnem__free(x.begin);
     mnem__free(x.room);

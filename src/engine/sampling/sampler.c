@@ -113,7 +113,7 @@ static void set_options(mnem_sampler *s, const mnem_sampler_options *options) {
 }
 
 /* Zeros for n things of some bytes; nothing, which is fine, where they aren't wanted. */
-static mnem_status take(bool wanted, int32_t n, size_t each, void *out) {
+static mnem_status take_zeros(bool wanted, int32_t n, size_t each, void *out) {
     void *p = wanted ? mnem__calloc(TAG, (size_t)n, each) : NULL;
     memcpy(out, &p, sizeof p);
     return p || !wanted ? MNEM_OK : mnem__heap_status();
@@ -121,11 +121,11 @@ static mnem_status take(bool wanted, int32_t n, size_t each, void *out) {
 
 static mnem_status take_all(mnem_sampler *s, int32_t candidates, bool last, bool marked, bool bias,
                             bool chosen) {
-    MNEM__TRY(take(true, candidates, sizeof *s->candidates, &s->candidates));
-    MNEM__TRY(take(marked, s->vocab / 64 + 1, sizeof *s->marked, &s->marked));
-    MNEM__TRY(take(last, s->options.repeat_last, sizeof *s->last, &s->last));
-    MNEM__TRY(take(bias, s->vocab, sizeof *s->bias, &s->bias));
-    return take(chosen, s->vocab, sizeof *s->chosen, &s->chosen);
+    MNEM__TRY(take_zeros(true, candidates, sizeof *s->candidates, &s->candidates));
+    MNEM__TRY(take_zeros(marked, s->vocab / 64 + 1, sizeof *s->marked, &s->marked));
+    MNEM__TRY(take_zeros(last, s->options.repeat_last, sizeof *s->last, &s->last));
+    MNEM__TRY(take_zeros(bias, s->vocab, sizeof *s->bias, &s->bias));
+    return take_zeros(chosen, s->vocab, sizeof *s->chosen, &s->chosen);
 }
 
 static void add_biases(const mnem_sampler *s, const mnem_sampler_options *o) {

@@ -38,7 +38,7 @@ uint64_t mnem_graph_host_bytes(const mnem_graph_options *options) {
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph) {
     *graph = NULL;
     if (options->tensors < 1 || options->nodes < 1 || options->workers < 1)
-        return mnem__fail(MNEM_INVALID, "graph: room for %d tensors, %d nodes, %d workers",
+        return mnem__fail(MNEM_INVALID, "graph: invalid limits: %d tensors, %d nodes, %d workers",
                           options->tensors, options->nodes, options->workers);
     const uint64_t bytes = lay_out(options, NULL);
     uint8_t *base = mnem__alloc("graph", bytes);
@@ -85,12 +85,12 @@ static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
 static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc) {
     if (graph->error != MNEM_OK) return NULL;
     if (graph->tensors == graph->options.tensors) {
-        wrong(graph, "no room for another tensor", graph->tensors);
+        wrong(graph, "more tensors than mnem_graph_options allows", graph->tensors);
         return NULL;
     }
     const uint64_t bytes = mnem_tensor_bytes(desc);
     if (bytes == 0 || desc->offset < 0) {
-        wrong(graph, "the descriptor of a tensor is wrong", graph->tensors + 1);
+        wrong(graph, "invalid descriptor of a tensor", graph->tensors + 1);
         return NULL;
     }
     mnem__graph_tensor *tensor = &graph->tensor[++graph->tensors];
@@ -108,7 +108,7 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
 static mnem__graph_tensor *add_root(mnem_graph *graph, const mnem_tensor *desc) {
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     if (!tensor || desc->offset == 0) return tensor;
-    wrong(graph, "the descriptor of a tensor has an offset", graph->tensors);
+    wrong(graph, "the descriptor of a tensor must not have an offset", graph->tensors);
     return NULL;
 }
 
@@ -118,7 +118,7 @@ int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc) {
 
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset) {
-    if (slot < 0) return wrong(graph, "a slot below zero", slot);
+    if (slot < 0) return wrong(graph, "a negative slot", slot);
     mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
     tensor->slot = slot;
@@ -133,14 +133,15 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
  *     of            [ . . . . . ]          of.desc.offset = begin of `of` in the root
  *     tensor            [ . . ]            desc.offset is in `of`; kept: both together */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
-    if (of < 1 || of > graph->tensors) return wrong(graph, "a view of no tensor", of);
+    if (of < 1 || of > graph->tensors)
+        return wrong(graph, "a view of a tensor that does not exist", of);
     const int32_t root = graph->tensor[of].root;
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     uint64_t begin, end;
     if (!tensor) return 0;
     if (!mnem__add_u64((uint64_t)desc->offset, (uint64_t)graph->tensor[of].desc.offset, &begin) ||
         !mnem__add_u64(begin, tensor->bytes, &end) || end > graph->tensor[root].bytes)
-        return wrong(graph, "a view is larger than its tensor", root);
+        return wrong(graph, "a view reaches beyond its tensor", root);
     tensor->desc.offset = (int64_t)begin;
     tensor->root = root;
     return graph->tensors;
@@ -162,20 +163,22 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
     }
     if (tensor < 1 || tensor > graph->tensors ||
         graph->tensor[graph->tensor[tensor].root].slot < 0) {
-        wrong(graph, "a constant that isn't external", tensor);
+        wrong(graph, "a constant must be external", tensor);
         return;
     }
     graph->tensor[graph->tensor[tensor].root].constant = true;
 }
 
 static int32_t known(mnem_graph *graph, int32_t id) {
-    return id < 0 || id > graph->tensors ? wrong(graph, "a node uses no tensor", id) : id;
+    return id < 0 || id > graph->tensors
+               ? wrong(graph, "a node uses a tensor that does not exist", id)
+               : id;
 }
 
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
     if (graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
-        wrong(graph, "no room for another node", graph->steps);
+        wrong(graph, "more nodes than mnem_graph_options allows", graph->steps);
         return;
     }
     mnem__graph_step *step = &graph->step[graph->steps++];

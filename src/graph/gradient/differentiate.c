@@ -77,9 +77,9 @@ static void trace_read(mnem__differentiation *d, int32_t node, int32_t tensor) {
     const mnem__graph_tensor *root = &d->graph->tensor[d->graph->tensor[tensor].root];
     d->state[root->root].read = true;
     if (root->slot == MNEM__GRAPH_PLACED && d->state[root->root].producer < 0)
-        refuse(d, node, "reads what nobody wrote, tensor", tensor);
+        refuse(d, node, "reads a tensor that no node wrote:", tensor);
     if (root->gradient && root->root != tensor)
-        refuse(d, node, "uses a view of a parameter, tensor", tensor);
+        refuse(d, node, "uses a view of a parameter: tensor", tensor);
 }
 
 /* Another external tensor of the same bytes. */
@@ -100,7 +100,7 @@ static void trace_write(mnem__differentiation *d, int32_t node, int32_t tensor) 
     mnem__gradient_state *state = &d->state[root->root];
     const bool external = root->slot != MNEM__GRAPH_PLACED;
     if (state->producer >= 0 || state->read || (external && has_double(d->graph, root->root)))
-        refuse(d, node, "writes what was written or read, tensor", tensor);
+        refuse(d, node, "overwrites a tensor written or read before:", tensor);
     state->producer = node;
     d->keep[node] = d->keep[node] || external || root->keep || !d->recompute;
 }
@@ -124,8 +124,8 @@ static void trace(mnem__differentiation *d) {
         for (int j = 0; j < MNEM_OP_ALSO; j++) trace_write(d, i, step->also[j]);
         if (step->out) d->state[d->graph->tensor[step->out].root].flows = flows;
         widen(d, step);
-        if (step->tail) refuse(d, i, "is a tail, layer", step->layer);
-        if (step->op.desc.accumulate) refuse(d, i, "adds to tensor", step->out);
+        if (step->tail) refuse(d, i, "belongs to a tail, in layer", step->layer);
+        if (step->op.desc.accumulate) refuse(d, i, "accumulates into tensor", step->out);
     }
 }
 
@@ -137,7 +137,7 @@ static void begin_at_loss(mnem__differentiation *d, int32_t node) {
     mnem__targets targets;
     mnem_graph_node outputs = {0};
     if (step->also[0] || step->also[1])
-        refuse(d, node, "has gradients already, tensor", step->also[0] + step->also[1]);
+        refuse(d, node, "already writes gradients, into tensor", step->also[0] + step->also[1]);
     mnem__targets_choose(d, mnem__gradient_rule_get(MNEM_OP_LINEAR_LOSS, 0), step, &targets,
                          &outputs);
     memcpy(step->also, outputs.also, sizeof step->also);
@@ -164,7 +164,8 @@ static void begin(mnem__differentiation *d) {
         if (kind == MNEM_OP_LINEAR_LOSS) begin_at_loss(d, i);
         found = found || kind == MNEM_OP_LINEAR_LOSS;
     }
-    if (!found) mnem__graph_wrong(d->graph, MNEM_INVALID, "no gradient: there is no LINEAR_LOSS");
+    if (!found)
+        mnem__graph_wrong(d->graph, MNEM_INVALID, "no gradient: the graph has no LINEAR_LOSS");
 }
 
 /* ---- one node backwards ---- */
@@ -227,7 +228,8 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         if (step->also[j] && d->state[d->graph->tensor[step->also[j]].root].sum &&
             kind != MNEM_OP_LINEAR_LOSS)
-            refuse(d, node, "passes none on from tensor", step->also[j]);
+            refuse(d, node, "can't be differentiated with respect to its output, tensor",
+                   step->also[j]);
     if (kind == MNEM_OP_STATE_LOSS) { /* a loss: nobody gives it a gradient */
         add_gradient_node(d, step, mnem__gradient_rule_get(kind, 0), 0);
         return;
@@ -236,11 +238,11 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     if (!root || !d->state[root].sum) return;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (mnem__gradient_wanted(d, step->in[j]) && !has_rule(kind, j))
-            refuse(d, node, "passes none on to tensor", step->in[j]);
+            refuse(d, node, "has no gradient rule for its input, tensor", step->in[j]);
     if (d->graph->error != MNEM_OK) return;
     if (kind == MNEM_OP_ADD) {
         if (!is_plain_sum(d->graph, step))
-            refuse(d, node, "has alpha, or inputs of other shapes than tensor", step->out);
+            refuse(d, node, "has alpha, or inputs whose shape differs from tensor", step->out);
         for (int j = 0; j < 2; j++)
             if (mnem__gradient_wanted(d, step->in[j]))
                 mnem__gradient_pass(d, step->in[j], step->out);
@@ -256,7 +258,7 @@ static void go_back(mnem__differentiation *d, int32_t node) {
 
 static mnem_status open(mnem__differentiation *d, mnem_graph *graph, bool recompute) {
     if (graph->differentiated || graph->compiled)
-        mnem__graph_wrong(graph, MNEM_INVALID, "differentiated or compiled before");
+        mnem__graph_wrong(graph, MNEM_INVALID, "the graph was already differentiated or compiled");
     MNEM__TRY(mnem__graph_status(graph));
     *d = (mnem__differentiation){.graph = graph, .recompute = recompute, .forward = graph->steps};
     const size_t tensors = (size_t)graph->options.tensors + 1, nodes = (size_t)graph->steps;

@@ -42,8 +42,10 @@ bool mnem__columns_get(const mnem__differentiation *d, int32_t tensor, mnem__col
         (a->shape[0] == 1 || a->stride[0] == b->stride[0]) && a->offset % bytes == 0 &&
         columns->upper <= all)
         return true;
-    mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                      "the gradient of tensor %d: it isn't columns of tensor %d", tensor, t->root);
+    mnem__graph_wrong(
+        d->graph, MNEM_UNSUPPORTED,
+        "the gradient of tensor %d: only views of whole columns of tensor %d are supported", tensor,
+        t->root);
     return false;
 }
 
@@ -195,7 +197,7 @@ static void open_columns(mnem__differentiation *d, int32_t tensor, mnem__columns
     mnem__gradient_state *root = &d->state[id];
     if (!root->sum) own(d, root, new_value(d, &d->graph->tensor[id].desc, id));
     if (!cover(root, c))
-        mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED, "tensor %d has views in too many parts", id);
+        mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED, "tensor %d has too many separate views", id);
 }
 
 /* A sum of its own, before some of its columns change. */
@@ -309,7 +311,7 @@ static bool choose_ways(mnem__differentiation *d, const mnem__gradient_rule *rul
             ways[k] = WAY_WEIGHT;
             if (!d->graph->tensor[tensor].gradient)
                 mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                                  "tensor %d is used as a weight, but is no parameter", tensor);
+                                  "tensor %d is used as a weight, but is not a parameter", tensor);
             continue;
         }
         ways[k] = way_of(d, tensor, &columns[k]);

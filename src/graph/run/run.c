@@ -29,7 +29,8 @@ static mnem_status cancelled(const mnem__run *r) {
 }
 
 /* Worker 0, from the source; it may have to wait for a disk. */
-static mnem_status take(const mnem__walk *w, mnem__holds what, int32_t matrix, mnem__taken *taken) {
+static mnem_status take_weights(const mnem__walk *w, mnem__holds what, int32_t matrix,
+                                mnem__taken *taken) {
     const mnem_graph_weights *weights = w->run->args->weights;
     const uint64_t begun = mnem__nanoseconds();
     mnem_status status = MNEM_OK;
@@ -54,7 +55,7 @@ const mnem__notice *mnem__run_meet(mnem__walk *w, mnem__holds what, int32_t matr
     if (w->worker->index == 0) {
         n->status = r->status != MNEM_OK ? r->status : cancelled(r);
         if (n->status == MNEM_OK && what != MNEM__HOLDS_NOTHING)
-            n->status = take(w, what, matrix, &n->taken);
+            n->status = take_weights(w, what, matrix, &n->taken);
         n->regroup =
             n->status == MNEM_OK && what == MNEM__HOLDS_NOTHING && mnem__team_regroup(w->worker);
         r->regroup = n->regroup;
@@ -236,13 +237,14 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
     const mnem_graph *graph = r.graph;
     const mnem_graph_args *args = r.args;
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
-        return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
+        return mnem__fail(MNEM_INVALID,
+                          "graph: invalid number of tokens %lld or start of the tail %lld",
                           (long long)args->tokens, (long long)args->first_row);
     if (graph->folded > 0 && !args->constants)
-        return mnem__fail(MNEM_INVALID,
-                          "graph: %d of its nodes are folded: their outputs must be in "
-                          "args.constants (mnem_graph_fold)",
-                          graph->folded);
+        return mnem__fail(
+            MNEM_INVALID,
+            "graph: %d nodes are folded: their outputs must be in args.constants (mnem_graph_fold)",
+            graph->folded);
     const mnem_status status = check_sources(&r);
     if (status != MNEM_OK) return status;
     if (mnem__event_told() && graph->sizes.workspace_bytes)
@@ -267,7 +269,7 @@ mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t 
                                 mnem_team *team, const mnem_graph_args *args) {
     const int32_t folded = graph->folded;
     if (first < 0 || first > end || end > graph->steps - folded)
-        return mnem__fail(MNEM_INVALID, "graph: nodes %d to %d of %d", first, end,
+        return mnem__fail(MNEM_INVALID, "graph: invalid nodes %d to %d of %d", first, end,
                           graph->steps - folded);
     return run_steps((mnem__run){.graph = graph,
                                  .args = args,

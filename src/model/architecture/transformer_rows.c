@@ -19,7 +19,7 @@
 const char *mnem__transformer_uncut(const mnem_transformer *t) {
     return t->encoder                                ? "an encoder"
            : t->conv_length > 0                      ? "a model that convolves"
-           : t->latent > 0                           ? "attention through a latent"
+           : t->latent > 0                           ? "latent attention (MLA)"
            : t->experts > 0 && t->leading_layers > 0 ? "a mixture behind other layers"
                                                      : NULL;
 }

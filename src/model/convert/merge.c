@@ -393,7 +393,7 @@ static mnem_status match(job *j) {
 
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
 
-static mnem_status run(job *j, const char *to) {
+static mnem_status merge_to_file(job *j, const char *to) {
     mnem_status status = match(j);
     if (status == MNEM_OK && j->recipe && mnem__recipe_is_mix(j->recipe))
         status = mnem_model_transformer(j->model, &j->transformer);
@@ -422,7 +422,7 @@ mnem_status mnem_merge_file(const char *model, const char *adapter, const char *
     if (status == MNEM_OK) status = mnem_model_open(adapter, &b);
     j.model = a;
     j.adapter = b;
-    if (status == MNEM_OK) status = run(&j, to);
+    if (status == MNEM_OK) status = merge_to_file(&j, to);
     mnem_model_close(a);
     mnem_model_close(b);
     return status;

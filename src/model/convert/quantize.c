@@ -312,7 +312,7 @@ static void free_buffers(job *j) {
 
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
 
-static mnem_status run(job *j, const char *to) {
+static mnem_status quantize_to_file(job *j, const char *to) {
     MNEM__TRY(check_types(j->model));
     MNEM__TRY(mnem__tensor_weights_check(j->options->imatrix, j->model));
     mnem_status status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
@@ -323,7 +323,7 @@ static mnem_status run(job *j, const char *to) {
 mnem_status mnem__quantize_run(const mnem__quantize_job *asked, const char *to,
                                const mnem_quantize_options *options) {
     job j = {.asked = asked, .model = asked->model, .options = options};
-    return run(&j, to);
+    return quantize_to_file(&j, to);
 }
 
 mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,

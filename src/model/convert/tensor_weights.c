@@ -26,7 +26,8 @@ static double sum_of(const float *x, int64_t n) {
 }
 
 /* sums [matrices, k] over the rows of all matrices: an expert that is used more weighs more. */
-static void fill(const mnem_imatrix_entry *e, int64_t matrices, int64_t k, float *weight) {
+static void fill_column_weights(const mnem_imatrix_entry *e, int64_t matrices, int64_t k,
+                                float *weight) {
     const double rows = sum_of(e->counts, e->matrices), all = sum_of(e->sums, matrices * k);
     const double scale = rows > 0 ? 1 / rows : 0;
     const double mean = all > 0 ? all * scale / (double)(matrices * k) : 1;
@@ -56,7 +57,7 @@ mnem_status mnem__tensor_weights_get(const mnem_imatrix *imatrix, const mnem_ten
     if (!w->weight) return mnem__heap_status();
     w->rows_each = rows / matrices;
     if (w->known)
-        fill(&e, matrices, k, w->weight);
+        fill_column_weights(&e, matrices, k, w->weight);
     else
         for (int64_t j = 0; j < k; j++) w->weight[j] = 1;
     return MNEM_OK;

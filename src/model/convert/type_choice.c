@@ -114,7 +114,7 @@ static void use_rest(table *t, uint64_t most_bytes) {
     }
 }
 
-static mnem_status fill(table *t) {
+static mnem_status fill_table(table *t) {
     const uint64_t cells = t->units + 1;
     t->least = mnem__calloc(TAG, cells, sizeof(double));
     if (t->least) t->before = mnem__calloc(TAG, cells, sizeof(double));
@@ -141,7 +141,7 @@ mnem_status mnem__choose(mnem__choice *choice, uint32_t count, uint64_t most_byt
         return mnem__fail(MNEM_OVER_BUDGET, "target: the smallest types need %llu bytes, %llu over",
                           (unsigned long long)least, (unsigned long long)(least - most_bytes));
     choose_unit(&t, most_bytes - least);
-    const mnem_status status = fill(&t);
+    const mnem_status status = fill_table(&t);
     if (status == MNEM_OK) use_rest(&t, most_bytes);
     mnem__free(t.least);
     mnem__free(t.before);

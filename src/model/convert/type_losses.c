@@ -82,7 +82,7 @@ static mnem_status read_rows(const mnem__losses *l, uint32_t index, sample *s) {
     return MNEM_OK;
 }
 
-static mnem_status take(const mnem__losses *l, sample *s) {
+static mnem_status take_sample_buffers(const mnem__losses *l, sample *s) {
     MNEM__TRY(mnem__tensor_weights_get(l->imatrix, &s->tensor, &s->weights));
     s->raw = mnem__alloc(TAG, (uint64_t)s->rows * s->row_bytes);
     if (s->raw) s->loss = mnem__calloc(TAG, (size_t)s->rows, sizeof *s->loss);
@@ -120,7 +120,7 @@ mnem_status mnem__losses_measure(const mnem__losses *l, uint32_t index, mnem__ch
     for (int c = 0; c < CANDIDATES; c++)
         if (mnem_type_row_bytes(candidates[c], s.k)) s.type[s.types++] = candidates[c];
     memcpy(types, s.type, sizeof s.type);
-    mnem_status status = take(l, &s);
+    mnem_status status = take_sample_buffers(l, &s);
     if (status == MNEM_OK) status = read_rows(l, index, &s);
     if (status == MNEM_OK) mnem_team_run(l->team, measure_rows, &s);
     if (status == MNEM_OK) status = sum_up(&s, choice);

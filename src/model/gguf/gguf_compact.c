@@ -66,8 +66,8 @@ static int64_t columns_of(mnem_type type, int64_t row_bytes) {
     return mnem_sparse_group_bytes(type, k) == group ? k : 0;
 }
 
-static mnem_status take(mnem_model *model, mnem__gguf_tensor *t, const struct form *form,
-                        size_t length) {
+static mnem_status take_compact(mnem_model *model, mnem__gguf_tensor *t, const struct form *form,
+                                size_t length) {
     const int64_t k = t->dims == 2 ? columns_of(form->type, t->shape[1]) : 0;
     uint64_t bytes;
     int64_t shape[2];
@@ -99,7 +99,7 @@ mnem_status mnem__gguf_find_compact(mnem_model *model) {
                           model->path, VERSION);
     for (uint32_t i = 0; i < model->tensors; i++) {
         const struct form *form = form_of(model->tensor[i].name, &length);
-        if (form) MNEM__TRY(take(model, &model->tensor[i], form, length));
+        if (form) MNEM__TRY(take_compact(model, &model->tensor[i], form, length));
     }
     return MNEM_OK;
 }

@@ -44,7 +44,7 @@ static mnem_status flush(mnem_gguf_writer *w) {
     return write_all(w, w->buffer, n);
 }
 
-static mnem_status put(mnem_gguf_writer *w, const void *data, uint64_t n) {
+static mnem_status write_buffered(mnem_gguf_writer *w, const void *data, uint64_t n) {
     if (w->failed != MNEM_OK) return w->failed;
     w->position += n;
     if (n > BUFFER_BYTES - w->used) {
@@ -57,16 +57,16 @@ static mnem_status put(mnem_gguf_writer *w, const void *data, uint64_t n) {
 }
 
 static mnem_status put_u32(mnem_gguf_writer *w, uint32_t number) {
-    return put(w, &number, sizeof number);
+    return write_buffered(w, &number, sizeof number);
 }
 
 static mnem_status put_u64(mnem_gguf_writer *w, uint64_t number) {
-    return put(w, &number, sizeof number);
+    return write_buffered(w, &number, sizeof number);
 }
 
 static mnem_status put_text(mnem_gguf_writer *w, const char *text, uint64_t n) {
     mnem_status status = put_u64(w, n);
-    return status == MNEM_OK ? put(w, text, n) : status;
+    return status == MNEM_OK ? write_buffered(w, text, n) : status;
 }
 
 static mnem_status pad(mnem_gguf_writer *w) {
@@ -75,7 +75,7 @@ static mnem_status pad(mnem_gguf_writer *w) {
     uint64_t over = w->position % w->alignment, n = over ? w->alignment - over : 0;
     while (status == MNEM_OK && n > 0) {
         uint64_t part = n < sizeof zeros ? n : sizeof zeros;
-        status = put(w, zeros, part);
+        status = write_buffered(w, zeros, part);
         n -= part;
     }
     return status;
@@ -97,7 +97,7 @@ mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **out) {
     if (!w) return mnem__fail_in(mnem__heap_status(), "%s", path);
     w->alignment = 32;
     mnem_status status = w->failed = mnem__new_file_create(&w->file, path);
-    if (status == MNEM_OK) status = put(w, "GGUF", 4);
+    if (status == MNEM_OK) status = write_buffered(w, "GGUF", 4);
     if (status == MNEM_OK) status = put_u32(w, 3);
     if (status == MNEM_OK) status = put_u64(w, 0);
     if (status == MNEM_OK) status = put_u64(w, 0);
@@ -122,9 +122,10 @@ static mnem_status begin_key(mnem_gguf_writer *w, const char *key, uint32_t type
 
 static mnem_status put_scalar(mnem_gguf_writer *w, const mnem_value *value) {
     uint32_t bytes = mnem__gguf_value_bytes(value->type);
-    if (value->type != MNEM_VALUE_F32) return put(w, &value->u, bytes); /* little endian */
+    if (value->type != MNEM_VALUE_F32)
+        return write_buffered(w, &value->u, bytes); /* little endian */
     float f = (float)value->f;
-    return put(w, &f, sizeof f);
+    return write_buffered(w, &f, sizeof f);
 }
 
 static mnem_status put_array(mnem_gguf_writer *w, const mnem_value *value) {
@@ -132,7 +133,8 @@ static mnem_status put_array(mnem_gguf_writer *w, const mnem_value *value) {
     if (status == MNEM_OK) status = put_u64(w, value->count);
     if (value->element != MNEM_VALUE_STRING)
         return status == MNEM_OK
-                   ? put(w, value->elements, value->count * mnem__gguf_value_bytes(value->element))
+                   ? write_buffered(w, value->elements,
+                                    value->count * mnem__gguf_value_bytes(value->element))
                    : status;
     for (uint64_t i = 0; status == MNEM_OK && i < value->count; i++) {
         mnem_text text = mnem_value_text(value, i);
@@ -253,7 +255,7 @@ mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_
             return w->failed = mnem__fail(MNEM_INVALID, "%s: %llu bytes more than declared",
                                           w->file.path, (unsigned long long)bytes);
         uint64_t left = w->bytes[w->current] - w->written, part = bytes < left ? bytes : left;
-        status = put(w, from, part);
+        status = write_buffered(w, from, part);
         from += part;
         bytes -= part;
         w->written += part;

@@ -20,7 +20,7 @@ static mnem_status put_tokenizer(mnem__folder *f, const char *path, const mnem__
     return mnem__hf_put_tokenizer(f, path, c, "unknown", tokens);
 }
 
-static mnem_status fill(mnem__folder *f, const char *path, const char *pre, bool strict) {
+static mnem_status folder_read(mnem__folder *f, const char *path, const char *pre, bool strict) {
     mnem__arena arena = {0};
     mnem__hf_config c;
     int64_t tokens = 0;
@@ -45,7 +45,7 @@ mnem_status mnem__folder_open(const char *path, const char *pre, bool strict, mn
     mnem__folder *f = mnem__calloc(MNEM__IMPORT_TAG, 1, sizeof *f);
     if (!f) return mnem__heap_status();
     f->model.source = &mnem__folder_source;
-    const mnem_status status = fill(f, path, pre, strict);
+    const mnem_status status = folder_read(f, path, pre, strict);
     if (status != MNEM_OK) {
         mnem_model_close(&f->model);
         return status;

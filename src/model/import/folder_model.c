@@ -44,7 +44,7 @@ static void *grow(mnem__folder *f, void *old, uint32_t count, uint32_t *room, si
 /* ---- keys ---- */
 
 /* The key's row, named; NULL: it failed before, or does now. A key that is there is replaced. */
-static mnem__gguf_key *put(mnem__folder *f, const char *key, mnem_value_type type) {
+static mnem__gguf_key *put_key(mnem__folder *f, const char *key, mnem_value_type type) {
     char name[160];
     if (f->status != MNEM_OK) return NULL;
     const int n = snprintf(name, sizeof name, "%s%s", *key == '.' ? f->architecture : "", key);
@@ -75,29 +75,29 @@ bool mnem__folder_has(const mnem__folder *f, const char *key) {
 }
 
 void mnem__put_u32(mnem__folder *f, const char *key, uint32_t number) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_U32);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_U32);
     if (k) k->number = number;
 }
 
 void mnem__put_i32(mnem__folder *f, const char *key, int32_t number) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_I32);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_I32);
     if (k) k->number = (uint64_t)(int64_t)number;
 }
 
 /* A scalar is kept as mnem_value holds it. */
 void mnem__put_f32(mnem__folder *f, const char *key, double number) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_F32);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_F32);
     const double narrow = (double)(float)number;
     if (k) memcpy(&k->number, &narrow, sizeof k->number);
 }
 
 void mnem__put_bool(mnem__folder *f, const char *key, bool flag) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_BOOL);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_BOOL);
     if (k) k->number = flag;
 }
 
 void mnem__put_text(mnem__folder *f, const char *key, const char *text, size_t bytes) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_STRING);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_STRING);
     if (!k) return;
     k->number = bytes;
     k->data = mnem__arena_text(&f->arena, text, bytes);
@@ -106,7 +106,7 @@ void mnem__put_text(mnem__folder *f, const char *key, const char *text, size_t b
 
 void mnem__put_array(mnem__folder *f, const char *key, mnem_value_type element,
                      const void *elements, uint64_t count) {
-    mnem__gguf_key *k = put(f, key, MNEM_VALUE_ARRAY);
+    mnem__gguf_key *k = put_key(f, key, MNEM_VALUE_ARRAY);
     if (!k) return;
     k->element = (uint8_t)element;
     k->count = count;

@@ -356,7 +356,7 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
 }
 
 /* Ids that nothing stands for, up to the model's last row. */
-static mnem_status fill(const char *path, mnem__hf_vocab *v) {
+static mnem_status fill_unused_ids(const char *path, mnem__hf_vocab *v) {
     if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: a tokenizer without tokens", path);
     if (v->vocab_size <= v->tokens) return MNEM_OK;
     return mnem__hf_vocab_set(v, v->vocab_size - 1, "", 0, 0, 0);
@@ -368,7 +368,7 @@ mnem_status mnem__hf_put_tokenizer(mnem__folder *folder, const char *path, const
     if (!v) return mnem__heap_status();
     mnem_status status = bound_tokens(folder, c, v);
     if (status == MNEM_OK) status = read_vocab(path, c, v);
-    if (status == MNEM_OK) status = fill(path, v);
+    if (status == MNEM_OK) status = fill_unused_ids(path, v);
     if (status == MNEM_OK) status = put_keys(folder, path, c, v, pre);
     *tokens = v->tokens;
     mnem__hf_vocab_free(v);

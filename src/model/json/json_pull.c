@@ -71,7 +71,7 @@ static int peek(mnem__json *j) {
     return byte;
 }
 
-static int take(mnem__json *j) {
+static int next_char(mnem__json *j) {
     const int c = peek(j);
     if (c != NOTHING) j->file.used++;
     return c;
@@ -79,7 +79,7 @@ static int take(mnem__json *j) {
 
 static int take_visible(mnem__json *j) {
     int c;
-    do c = take(j);
+    do c = next_char(j);
     while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
     return c;
 }
@@ -92,7 +92,7 @@ static int peek_visible(mnem__json *j) {
 
 /* ---- texts ---- */
 
-static mnem_status put(mnem__json *j, const char *bytes, size_t n) {
+static mnem_status append_text(mnem__json *j, const char *bytes, size_t n) {
     if (n > MNEM__JSON_TEXT_MAX - j->text_bytes) return bad(j, "a text of more than 8 MiB");
     const size_t need = j->text_bytes + n + 1;
     if (need > j->text_room) {
@@ -112,7 +112,7 @@ static mnem_status put(mnem__json *j, const char *bytes, size_t n) {
 static int32_t take_hex(mnem__json *j) {
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        const int c = take(j), low = c | 0x20;
+        const int c = next_char(j), low = c | 0x20;
         const bool digit = c >= '0' && c <= '9';
         if (!digit && !(low >= 'a' && low <= 'f')) return -1;
         value = value * 16 + (digit ? c - '0' : low - 'a' + 10);
@@ -123,7 +123,7 @@ static int32_t take_hex(mnem__json *j) {
 /* Takes these bytes, as many as are there. */
 static bool skip_word(mnem__json *j, const char *word) {
     while (*word && peek(j) == *word) {
-        take(j);
+        next_char(j);
         word++;
     }
     return *word == 0;
@@ -138,15 +138,15 @@ static mnem_status take_unicode(mnem__json *j) {
                                               : -1;
     }
     if (code < 0 || (code >= 0xD800 && code <= 0xDFFF)) return bad(j, "no character behind \\u");
-    return put(j, utf8, mnem__utf8_put((uint32_t)code, utf8));
+    return append_text(j, utf8, mnem__utf8_put((uint32_t)code, utf8));
 }
 
 static mnem_status take_escape(mnem__json *j) {
     static const char letters[] = "\"\\/bfnrt", chars[] = "\"\\/\b\f\n\r\t";
-    const int c = take(j);
+    const int c = next_char(j);
     const char *found = c > 0 ? strchr(letters, c) : NULL;
     if (c == 'u') return take_unicode(j);
-    return found ? put(j, &chars[found - letters], 1) : bad(j, "no such escape");
+    return found ? append_text(j, &chars[found - letters], 1) : bad(j, "no such escape");
 }
 
 /* The bytes of the buffer that are neither quote nor backslash nor a control character. */
@@ -162,12 +162,12 @@ static size_t plain_bytes(const mnem__cursor *c, uint64_t left) {
 static mnem_status take_text(mnem__json *j) {
     j->text_bytes = 0;
     for (;;) {
-        if (peek(j) == NOTHING) return bad(j, "a text that doesn't end");
+        if (peek(j) == NOTHING) return bad(j, "unterminated text");
         const size_t n = plain_bytes(&j->file, j->end - mnem__cursor_position(&j->file));
-        MNEM__TRY(put(j, (const char *)j->file.buffer + j->file.used, n));
+        MNEM__TRY(append_text(j, (const char *)j->file.buffer + j->file.used, n));
         j->file.used += (uint32_t)n;
         if (n) continue;
-        const int c = take(j);
+        const int c = next_char(j);
         if (c == '"') break;
         if (c != '\\') return bad(j, "a control character in a text");
         MNEM__TRY(take_escape(j));
@@ -209,7 +209,7 @@ static bool take_word(mnem__json *j, char word[NUMBER_MAX]) {
     size_t n = 0;
     for (int c = peek(j); c > ' ' && !strchr(",]}:", c); c = peek(j)) {
         if (n == NUMBER_MAX - 1) return false;
-        word[n++] = (char)take(j);
+        word[n++] = (char)next_char(j);
     }
     word[n] = 0;
     return true;
@@ -237,7 +237,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
     j->is_big = errno != 0;
     if (!j->is_big) return MNEM_OK;
     j->text_bytes = 0;
-    return put(j, word, strlen(word));
+    return append_text(j, word, strlen(word));
 }
 
 static mnem_status take_other(mnem__json *j, mnem__json_event *event) {

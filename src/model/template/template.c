@@ -14,7 +14,7 @@ enum { BYTES_DEFAULT = 32 << 20, STEPS_DEFAULT = 50000000 };
 
 static mnem_status failed(const mnem_template *t) {
     if (t->raised)
-        return mnem__fail(t->status, "template: line %u: it refuses: %.*s", t->line,
+        return mnem__fail(t->status, "template: line %u: the template refuses: %.*s", t->line,
                           (int)(t->out_bytes < 200 ? t->out_bytes : 200), t->out);
     if (t->line == 0) return mnem__fail(t->status, "template: %s", t->message);
     return mnem__fail(t->status, "template: line %u: %s", t->line, t->message);
@@ -51,7 +51,7 @@ static void copy_text(mnem_template *t, const char *text, size_t length) {
 static void parse(mnem_template *t, const void *context) {
     const mnem_text *text = context;
     const size_t valid = mnem__utf8_invalid(text->bytes, text->length);
-    if (valid < text->length) mnem__template_fail(t, MNEM_BAD_FILE, "byte %zu is no UTF-8", valid);
+    if (valid < text->length) mnem__template_fail(t, MNEM_BAD_FILE, "byte %zu is not UTF-8", valid);
     /* Names that a rendering sets: it finds them here, whose arena stays. */
     static const char *const own[] = {"loop", "caller", "kwargs", "varargs"};
     t->arena = &t->parsed;
@@ -147,7 +147,7 @@ static void set_token(mnem_template *t, const char *name, const char *text, int3
     }
     if (!text) return;
     const size_t n = strlen(text), valid = mnem__utf8_invalid(text, n);
-    if (valid < n) mnem__template_refuse(t, "%s: byte %zu is no UTF-8", name, valid);
+    if (valid < n) mnem__template_refuse(t, "%s: byte %zu is not UTF-8", name, valid);
     set(t, name, mnem__any_text(text, n));
 }
 

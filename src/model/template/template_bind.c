@@ -31,8 +31,8 @@ static void bind_named(mnem_template *t, const mnem__function *f, const mnem__an
             mnem__template_refuse(t, "%s() takes no argument '%.*s'", f->name,
                                   (int)(name.length < 64 ? name.length : 64), name.text);
         if (mnem__is_given(a[number]))
-            mnem__template_refuse(t, "%s() is given '%.*s' twice", f->name, (int)name.length,
-                                  name.text);
+            mnem__template_refuse(t, "%s(): the argument '%.*s' is repeated", f->name,
+                                  (int)name.length, name.text);
         a[number] = named->entries[i].value;
     }
 }
@@ -46,18 +46,18 @@ mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__
     if (strcmp(f->parameters, "*") == 0) return f->run(t, in, a, arguments);
     const int most = count_words(f->parameters);
     if (given > (uint32_t)most)
-        mnem__template_refuse(t, "%s() takes %d arguments, %u are given", f->name, most, given);
+        mnem__template_refuse(t, "%s() takes %d arguments, but %u are given", f->name, most, given);
     for (uint32_t i = 0; i < given; i++) a[i] = arguments->list->items[i];
     if (arguments->named) bind_named(t, f, arguments->named, a);
     for (int i = 0; i < f->least; i++)
-        if (!mnem__is_given(a[i])) mnem__template_refuse(t, "%s() wants more arguments", f->name);
+        if (!mnem__is_given(a[i])) mnem__template_refuse(t, "%s() needs more arguments", f->name);
     return f->run(t, in, a, arguments);
 }
 
 int64_t mnem__argument_int(mnem_template *t, mnem__any a, int64_t otherwise, const char *what) {
     if (!mnem__is_given(a)) return otherwise;
     if (!mnem__any_whole(a))
-        mnem__template_refuse(t, "%s: a %s is no whole number", what, mnem__any_type(a));
+        mnem__template_refuse(t, "%s: a %s is not an integer", what, mnem__any_type(a));
     return a.i;
 }
 
@@ -65,12 +65,12 @@ mnem__any mnem__argument_text(mnem_template *t, mnem__any a, const char *otherwi
                               const char *what) {
     if (!mnem__is_given(a)) return mnem__any_word(otherwise);
     if (!mnem__any_is(a, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "%s: a %s is no text", what, mnem__any_type(a));
+        mnem__template_refuse(t, "%s: a %s is not text", what, mnem__any_type(a));
     return a;
 }
 
 void mnem__template_undefined(mnem_template *t, mnem__any a) {
-    static const char *const ends[] = {"is undefined", "is no attribute of the value",
+    static const char *const ends[] = {"is undefined", "is not an attribute of the value",
                                        "is hidden by the sandbox", ""};
     const int n = a.length < 80 ? (int)a.length : 80;
     if (a.flag == MNEM__UNDEFINED_OTHER) mnem__template_refuse(t, "%.*s", n, a.text);

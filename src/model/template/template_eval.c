@@ -51,9 +51,9 @@ void mnem__scope_set(mnem_template *t, mnem__scope *scope, const char *name, mne
 static void assign_field(mnem_template *t, const mnem__node *target, mnem__any value) {
     const mnem__any space = look_up(t, target->value), name = target->b->value;
     if (!mnem__any_is(space, MNEM__ANY_NAMESPACE))
-        mnem__template_refuse(t, "attributes of a namespace only can be set, not of a %s",
+        mnem__template_refuse(t, "only attributes of a namespace can be set, not of a %s",
                               mnem__any_type(space));
-    if (name.text[0] == '_') mnem__template_refuse(t, "a namespace has no names that begin with _");
+    if (name.text[0] == '_') mnem__template_refuse(t, "names in a namespace can't begin with _");
     mnem__any_dict_set(t, space.dict, name, value);
 }
 
@@ -70,7 +70,7 @@ void mnem__template_assign(mnem_template *t, const mnem__node *target, mnem__any
     uint32_t count = 0;
     for (const mnem__node *n = target->a; n; n = n->next) count++;
     if (items->count != count)
-        mnem__template_refuse(t, "%u values for %u names", items->count, count);
+        mnem__template_refuse(t, "can't unpack %u values into %u names", items->count, count);
     const mnem__any *item = items->items;
     for (const mnem__node *n = target->a; n; n = n->next) mnem__template_assign(t, n, *item++);
 }
@@ -153,7 +153,7 @@ static void add_named(mnem_template *t, mnem__arguments *arguments, mnem__any na
                       mnem__any value) {
     if (!arguments->named) arguments->named = mnem__any_dict_make(t, MNEM__ANY_DICT).dict;
     if (!mnem__any_is(name, MNEM__ANY_TEXT) || mnem__any_dict_find(t, arguments->named, name))
-        mnem__template_refuse(t, "an argument's name twice, or one that is no text");
+        mnem__template_refuse(t, "a keyword argument is repeated, or its name is not text");
     mnem__any_dict_set(t, arguments->named, name, value);
 }
 

@@ -205,7 +205,7 @@ static void check_target(mnem__parser *p, const mnem__node *node) {
         for (const mnem__node *item = node->a; item; item = item->next) check_target(p, item);
         mnem__template_leave(p->t);
     } else if (node->kind != MNEM__NODE_NAME && node->kind != MNEM__NODE_FIELD) {
-        mnem__parse_fail(p, "what stands there can't be set, before what is");
+        mnem__parse_fail(p, "can't assign to the expression before what is found");
     }
 }
 
@@ -229,7 +229,8 @@ static mnem__node *parse_argument(mnem__parser *p, bool *named) {
     } else if (mnem__parse_skip_sign(p, MNEM__SIGN_POWER)) {
         node->sign = MNEM__SIGN_POWER;
     }
-    if (*named && !node->sign) mnem__parse_fail(p, "an argument without a name behind others");
+    if (*named && !node->sign)
+        mnem__parse_fail(p, "a positional argument follows keyword arguments");
     *named |= node->sign != 0;
     node->a = mnem__parse_expression(p, true);
     return node;
@@ -350,7 +351,7 @@ static mnem__node *parse_test(mnem__parser *p, mnem__node *a) {
     if (mnem__parse_at_sign(p, '(')) {
         node->b = parse_arguments(p);
     } else if (is_bare_argument(p)) {
-        if (mnem__parse_at_name(p, "is")) mnem__parse_fail(p, "one test behind another");
+        if (mnem__parse_at_name(p, "is")) mnem__parse_fail(p, "a test follows another test");
         node->b = mnem__parse_node(p, MNEM__NODE_ARGUMENT);
         node->b->a = parse_postfix(p, parse_primary(p, false));
     }

@@ -56,7 +56,8 @@ FILTER(format) {
     UNUSED(a);
     mnem__any values = {.kind = MNEM__ANY_TUPLE, .list = more->list};
     const bool listed = more->list && more->list->count > 0, named = more->named != NULL;
-    if (listed && named) mnem__template_refuse(t, "format: values by place and by name");
+    if (listed && named)
+        mnem__template_refuse(t, "format: positional and named values can't be combined");
     if (named) values = (mnem__any){.kind = MNEM__ANY_DICT, .dict = more->named};
     if (!values.list) values = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
     return mnem__text_percent(t, mnem__template_str(t, in), values);
@@ -110,7 +111,9 @@ FILTER(truncate) {
     const bool leeway_given = mnem__is_given(a[3]) && !mnem__any_is(a[3], MNEM__ANY_NONE);
     const int64_t leeway = leeway_given ? mnem__argument_int(t, a[3], 5, "truncate") : 5;
     const int64_t left = most - mnem__any_length(end);
-    if (left < 0 || leeway < 0) mnem__template_refuse(t, "truncate: too short");
+    if (left < 0 || leeway < 0)
+        mnem__template_refuse(
+            t, "truncate: the length is shorter than the end, or leeway is negative");
     if (mnem__any_length(in) >= 0 && mnem__any_length(in) - leeway <= most) return in;
     in = mnem__argument_text(t, in, "", "truncate");
     in.length = (uint32_t)mnem__char_offset(in.text, in.length, (size_t)left);
@@ -145,7 +148,8 @@ FILTER(urlencode) {
     if (one) put_quoted(t, in, false);
     for (uint32_t i = 0; pairs && i < pairs->count; i++) {
         const mnem__any_list *pair = mnem__any_items(t, pairs->items[i]);
-        if (pair->count != 2) mnem__template_refuse(t, "urlencode: %u values for 2", pair->count);
+        if (pair->count != 2)
+            mnem__template_refuse(t, "urlencode: an item of %u values is not a pair", pair->count);
         if (i > 0) mnem__template_puts(t, "&");
         put_quoted(t, pair->items[0], true);
         mnem__template_puts(t, "=");
@@ -189,14 +193,14 @@ FILTER(abs) {
     }
     if (mnem__any_big(in)) return in;
     const int64_t i = mnem__argument_int(t, in, 0, "abs");
-    if (i == INT64_MIN) mnem__template_refuse(t, "abs: a number passes 64 bits");
+    if (i == INT64_MIN) mnem__template_refuse(t, "abs: a number exceeds 64 bits");
     return mnem__any_int(i < 0 ? -i : i);
 }
 
 static bool float_of(mnem_template *t, mnem__any in, double *f) {
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
     if (mnem__any_is(in, MNEM__ANY_TEXT)) return mnem__template_read_float(t, in, f);
-    if (mnem__any_big(in)) mnem__template_refuse(t, "float: a number passes 64 bits");
+    if (mnem__any_big(in)) mnem__template_refuse(t, "float: a number exceeds 64 bits");
     *f = mnem__any_number(in) ? mnem__any_f64(in) : 0;
     return mnem__any_number(in);
 }
@@ -218,7 +222,7 @@ FILTER(int) {
         return mnem__any_int(i);
     if (float_of(t, in, &f) && isfinite(f)) {
         if (!(fabs(f) < 9223372036854775808.0))
-            mnem__template_refuse(t, "int: a number passes 64 bits");
+            mnem__template_refuse(t, "int: a number exceeds 64 bits");
         return mnem__any_int((int64_t)f);
     }
     return mnem__is_given(a[0]) ? a[0] : mnem__any_int(0);
@@ -244,9 +248,9 @@ FILTER(round) {
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
     if (mnem__any_big(in) && digits >= 0 && !up && !down) return in;
     if (!mnem__any_number(in))
-        mnem__template_refuse(t, "round: a %s is no number", mnem__any_type(in));
+        mnem__template_refuse(t, "round: a %s is not a number", mnem__any_type(in));
     if (!up && !down && !mnem__any_says(method, "common"))
-        mnem__template_refuse(t, "round: no such method");
+        mnem__template_refuse(t, "round: unknown method");
     if (up || down) {
         const double unit = pow(10, (double)digits), f = mnem__any_f64(in) * unit;
         return mnem__any_float(((up ? ceil(f) : floor(f)) + 0.0) / unit); /* no -0 */
@@ -264,10 +268,10 @@ FILTER(filesizeformat) {
     double bytes, unit = base * base;
     char text[400];
     if (!float_of(t, in, &bytes))
-        mnem__template_refuse(t, "filesizeformat: a %s is no number", mnem__any_type(in));
+        mnem__template_refuse(t, "filesizeformat: a %s is not a number", mnem__any_type(in));
     if (bytes == 1) return mnem__any_word("1 Byte");
     if (bytes < base && !(fabs(bytes) < 1e18))
-        mnem__template_refuse(t, "filesizeformat: a number passes 64 bits");
+        mnem__template_refuse(t, "filesizeformat: a number exceeds 64 bits");
     if (bytes < base)
         snprintf(text, sizeof text, "%lld Bytes", (long long)bytes);
     else {
@@ -326,7 +330,7 @@ FILTER(tojson) {
     style.behind_key = mnem__any_word(": ");
     if (mnem__is_given(a[2]) && !mnem__any_is(a[2], MNEM__ANY_NONE)) {
         const mnem__any_list *pair = mnem__any_items(t, a[2]);
-        if (pair->count != 2) mnem__template_refuse(t, "tojson: separators are two texts");
+        if (pair->count != 2) mnem__template_refuse(t, "tojson: separators must be two texts");
         style.between = mnem__argument_text(t, pair->items[0], "", "tojson");
         style.behind_key = mnem__argument_text(t, pair->items[1], "", "tojson");
     }

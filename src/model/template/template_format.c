@@ -44,23 +44,25 @@ static mnem__spec read_spec(mnem_template *t, mnem__any text, bool of_text) {
     if (mnem__spec_at(text, at) == '.') {
         const size_t digits = ++at;
         s.precision = mnem__spec_count(t, text, &at);
-        if (at == digits) mnem__template_refuse(t, "format(): a point without a precision");
+        if (at == digits) mnem__template_refuse(t, "format(): '.' without a precision");
     }
     if (at < text.length) s.type = text.text[at++];
-    if (at < text.length) mnem__template_refuse(t, "format(): no such format");
+    if (at < text.length) mnem__template_refuse(t, "format(): unknown format");
     return s;
 }
 
 static void put_int(mnem_template *t, const mnem__spec *s, mnem__any value) {
-    if (s->type && !strchr("bcdoxXn", s->type)) mnem__template_refuse(t, "format(): no such type");
-    if (s->precision >= 0) mnem__template_refuse(t, "format(): a precision of a whole number");
+    if (s->type && !strchr("bcdoxXn", s->type))
+        mnem__template_refuse(t, "format(): unknown presentation type");
+    if (s->precision >= 0) mnem__template_refuse(t, "format(): an integer can't have a precision");
     if (s->group && s->type && s->type != 'd' && (s->group == ',' || strchr("cn", s->type)))
-        mnem__template_refuse(t, "format(): no groups in that type");
+        mnem__template_refuse(t, "format(): this type can't have group separators");
     if (s->type != 'c') {
         mnem__spec_put_int(t, s, value.i);
         return;
     }
-    if (s->sign || s->alternate) mnem__template_refuse(t, "format(): a sign of a character");
+    if (s->sign || s->alternate)
+        mnem__template_refuse(t, "format(): a character can't have a sign");
     mnem__spec_put_code(t, s, mnem__any_int(value.i));
 }
 
@@ -74,12 +76,13 @@ static void put_formatted(mnem_template *t, mnem__any value, mnem__any text) {
         put_int(t, &s, value);
     } else if (whole || mnem__any_is(value, MNEM__ANY_FLOAT)) {
         if (s.type && !float_type && s.type != 'n')
-            mnem__template_refuse(t, "format(): no such type");
-        if (s.group && s.type == 'n') mnem__template_refuse(t, "format(): no groups in that type");
+            mnem__template_refuse(t, "format(): unknown presentation type");
+        if (s.group && s.type == 'n')
+            mnem__template_refuse(t, "format(): this type can't have group separators");
         mnem__spec_put_float(t, &s, mnem__any_f64(value));
     } else if (mnem__any_is(value, MNEM__ANY_TEXT)) {
         if ((s.type && s.type != 's') || s.align == '=' || s.sign || s.alternate || s.group)
-            mnem__template_refuse(t, "format(): no such type");
+            mnem__template_refuse(t, "format(): unknown presentation type");
         mnem__spec_put_text(t, &s, value);
     } else {
         if (text.length > 0)
@@ -100,14 +103,14 @@ static mnem__any first_value(mnem_template *t, format *f, mnem__any name) {
         f->counts |= name.length == 0;
         f->numbers |= name.length > 0;
         if (f->counts && f->numbers)
-            mnem__template_refuse(t, "format(): places with and without a number");
+            mnem__template_refuse(t, "format(): fields with and without a number are mixed");
         if (f->arguments->list && i < f->arguments->list->count)
             value = f->arguments->list->items[i];
     } else if (f->arguments->named) {
         const mnem__any *found = mnem__any_dict_find(t, f->arguments->named, name);
         if (found) value = *found;
     }
-    if (!mnem__is_given(value)) mnem__template_refuse(t, "format(): a place without a value");
+    if (!mnem__is_given(value)) mnem__template_refuse(t, "format(): a field has no value");
     return value;
 }
 
@@ -139,7 +142,7 @@ static mnem__any convert(mnem_template *t, mnem__any value, char how) {
     const size_t mark = t->out_bytes;
     if (how == 's') return mnem__template_str(t, value);
     if (how == 'a') return mnem__spec_ascii(t, value);
-    if (how != 'r') mnem__template_refuse(t, "format(): no such conversion");
+    if (how != 'r') mnem__template_refuse(t, "format(): unknown conversion");
     mnem__template_put_repr(t, value);
     return mnem__template_cut(t, mark);
 }
@@ -166,12 +169,12 @@ static size_t put_place(mnem_template *t, format *f, mnem__any text, size_t at, 
         if (!item && (c == ':' || c == '!')) break;
         item = c == '[' || (item && c != ']');
     }
-    if (depth == 0) mnem__template_refuse(t, "format(): places too deep in places");
+    if (depth == 0) mnem__template_refuse(t, "format(): fields are nested too deeply");
     mnem__any value = value_of(t, f, mnem__any_text(text.text + at, name_end - at));
     if (mnem__spec_at(text, name_end) == '!') {
         const char behind = name_end + 2 <= end ? text.text[name_end + 2] : 0;
         if (behind != ':' && behind != '}')
-            mnem__template_refuse(t, "format(): no such conversion");
+            mnem__template_refuse(t, "format(): unknown conversion");
         value = convert(t, value, text.text[name_end + 1]);
         name_end += 2;
     }

@@ -18,7 +18,7 @@ GLOBAL(range) {
         r.stop = mnem__argument_int(t, a[1], 0, "range()");
     }
     r.step = mnem__argument_int(t, a[2], 1, "range()");
-    if (r.step == 0) mnem__template_refuse(t, "range(): a step of 0");
+    if (r.step == 0) mnem__template_refuse(t, "range(): the step is 0");
     const bool up = r.step > 0;
     const uint64_t far =
         up ? (uint64_t)r.stop - (uint64_t)r.start : (uint64_t)r.start - (uint64_t)r.stop;
@@ -35,7 +35,7 @@ GLOBAL(range) {
 static mnem__any dict_of(mnem_template *t, mnem__any_kind kind, const mnem__arguments *more) {
     const mnem__any dict = mnem__any_dict_make(t, kind);
     if (more->list && more->list->count > 1)
-        mnem__template_refuse(t, "dict() takes one argument without a name");
+        mnem__template_refuse(t, "dict() takes at most one positional argument");
     mnem__any from = mnem__any_of(MNEM__ANY_MISSING);
     if (more->list && more->list->count > 0) from = more->list->items[0];
     if (mnem__any_is(from, MNEM__ANY_DICT))
@@ -43,7 +43,7 @@ static mnem__any dict_of(mnem_template *t, mnem__any_kind kind, const mnem__argu
     const mnem__any_list *pairs = mnem__is_given(from) ? mnem__any_items(t, from) : NULL;
     for (uint32_t i = 0; pairs && i < pairs->count; i++) {
         const mnem__any_list *pair = mnem__any_items(t, pairs->items[i]);
-        if (pair->count != 2) mnem__template_refuse(t, "dict(): item %u is no pair", i);
+        if (pair->count != 2) mnem__template_refuse(t, "dict(): item %u is not a pair", i);
         mnem__any_dict_set(t, dict.dict, pair->items[0], pair->items[1]);
     }
     for (uint32_t i = 0; more->named && i < more->named->count; i++)
@@ -62,7 +62,7 @@ GLOBAL(namespace) {
     for (uint32_t i = 0; i < space.dict->count; i++) {
         const mnem__any name = space.dict->entries[i].key;
         if (mnem__any_is(name, MNEM__ANY_TEXT) && name.length > 0 && name.text[0] == '_')
-            mnem__template_refuse(t, "a namespace has no names that begin with _");
+            mnem__template_refuse(t, "names in a namespace can't begin with _");
     }
     return space;
 }
@@ -77,7 +77,7 @@ GLOBAL(strftime_now) {
 GLOBAL(cycler) {
     UNUSED(in), UNUSED(a);
     if (!more->list || more->list->count == 0 || more->named)
-        mnem__template_refuse(t, "cycler() wants values");
+        mnem__template_refuse(t, "cycler() needs values");
     return (mnem__any){.kind = MNEM__ANY_CYCLER, .list = more->list};
 }
 GLOBAL(joiner) {

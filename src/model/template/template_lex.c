@@ -96,7 +96,7 @@ static void skip_comment(mnem__lexer *l) {
         move(l, end);
         return;
     }
-    bad(l, "a comment that doesn't end");
+    bad(l, "unterminated comment");
 }
 
 static size_t find_tag(const mnem__lexer *l) {
@@ -221,10 +221,11 @@ static uint32_t read_code(mnem__lexer *l, size_t *at, size_t n, uint32_t base) {
         const bool letter = low >= 'a' && low <= 'f' && base == 16;
         const bool digit = c >= '0' && c <= (base == 16 ? '9' : '7');
         if (base == 8 && !digit) break;
-        if (!digit && !letter) bad(l, "an escape without its digits");
+        if (!digit && !letter) bad(l, "an escape lacks its digits");
         code = code * base + (uint32_t)(letter ? low - 'a' + 10 : c - '0');
     }
-    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) bad(l, "an escape of no character");
+    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+        bad(l, "an escape is not a character");
     return code;
 }
 
@@ -243,7 +244,7 @@ static void put_escape(mnem__lexer *l, size_t *at) {
     else if (c == 'x' || c == 'u' || c == 'U')
         mnem__template_put_char(l->t, read_code(l, at, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16));
     else if (c == 'N')
-        bad(l, "an escape by a character's name");
+        bad(l, "escapes with a character's name are not supported");
     else if (c != '\n')
         mnem__template_put(l->t, &l->text[*at - 2], 2);
 }
@@ -258,7 +259,7 @@ static mnem__any quoted(mnem__lexer *l) {
         mnem__template_put(l->t, l->text + at, n);
         at += n;
         if (at + 1 >= l->length && !(at < l->length && l->text[at] == quote))
-            bad(l, "a text that doesn't end");
+            bad(l, "unterminated text");
         if (l->text[at++] == quote) break;
         put_escape(l, &at);
     }
@@ -287,7 +288,8 @@ static void count_bracket(mnem__lexer *l, char c) {
         if (l->brackets == MNEM__LEX_BRACKETS) bad(l, "too many open brackets");
         l->closing[l->brackets++] = close[p - open];
     } else if (strchr(close, c)) {
-        if (l->brackets == 0 || l->closing[--l->brackets] != c) bad(l, "a bracket too many");
+        if (l->brackets == 0 || l->closing[--l->brackets] != c)
+            bad(l, "a closing bracket matches no opening one");
     }
 }
 

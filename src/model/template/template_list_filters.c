@@ -33,8 +33,8 @@ static mnem__any path_part(mnem_template *t, mnem__any part) {
     for (size_t at = 0; at < part.length;)
         if (!mnem__char_is_digit(mnem__char_next(part.text, &at))) return part;
     if (!mnem__template_read_int(t, part, 10, &number.i)) /* a superscript is no number, as there */
-        mnem__template_refuse(t, "'%.*s' is no number", (int)(part.length < 40 ? part.length : 40),
-                              part.text);
+        mnem__template_refuse(t, "'%.*s' is not a number",
+                              (int)(part.length < 40 ? part.length : 40), part.text);
     return number;
 }
 
@@ -106,9 +106,9 @@ FILTER(dictsort) {
     const mnem__any by = mnem__argument_text(t, a[1], "key", "dictsort");
     const bool value = mnem__any_says(by, "value");
     if (!value && !mnem__any_says(by, "key"))
-        mnem__template_refuse(t, "dictsort: by is 'key' or 'value'");
+        mnem__template_refuse(t, "dictsort: by must be 'key' or 'value'");
     if (!mnem__any_is(in, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "dictsort: a %s is no dict", mnem__any_type(in));
+        mnem__template_refuse(t, "dictsort: a %s is not a dict", mnem__any_type(in));
     mnem__any_list *list = copy(t, mnem__any_view_make(t, in.dict, MNEM__VIEW_ITEMS));
     const mnem__any *keys =
         keys_of(t, list, mnem__any_int(value), mnem__argument_bool(a[0], false));
@@ -173,7 +173,7 @@ FILTER(first) {
 FILTER(last) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_ITERATOR))
-        mnem__template_refuse(t, "last: an iterator can't be walked backwards");
+        mnem__template_refuse(t, "last: an iterator can't be read backwards");
     const mnem__any_list *items = mnem__any_items(t, in);
     return items->count ? items->items[items->count - 1]
                         : mnem__any_no("No last item, sequence was empty.");
@@ -201,7 +201,8 @@ FILTER(sum) {
     UNUSED(more);
     const mnem__any_list *items = mnem__any_items(t, in);
     mnem__any sum = mnem__is_given(a[1]) ? a[1] : mnem__any_int(0);
-    if (mnem__any_is(sum, MNEM__ANY_TEXT)) mnem__template_refuse(t, "sum: texts are joined");
+    if (mnem__any_is(sum, MNEM__ANY_TEXT))
+        mnem__template_refuse(t, "sum: text can't be summed; use join");
     for (uint32_t i = 0; i < items->count; i++)
         sum = mnem__template_binary(t, '+', sum, follow(t, items->items[i], a[0]));
     return sum;
@@ -247,7 +248,7 @@ static mnem__any choose(mnem_template *t, mnem__any in, const mnem__arguments *m
     if (!mnem__any_truth(in)) return mnem__any_iterator_make(t, new_list(t)); /* whatever it is */
     const mnem__any_list *items = mnem__any_items(t, in);
     mnem__any_list *list = new_list(t);
-    if (count_of(more) < skip) mnem__template_refuse(t, "the filter wants an attribute");
+    if (count_of(more) < skip) mnem__template_refuse(t, "the filter needs an attribute");
     const mnem__any path = skip ? more->list->items[0] : mnem__any_of(MNEM__ANY_NONE);
     const bool tests = count_of(more) > skip;
     const mnem__function *f = tests ? named(t, more->list->items[skip], false) : NULL;
@@ -283,7 +284,7 @@ static mnem__any map_attribute(mnem_template *t, const mnem__any_list *items,
     const mnem__any *path = mnem__any_dict_find(t, names, mnem__any_word("attribute"));
     const mnem__any *other = mnem__any_dict_find(t, names, mnem__any_word("default"));
     if (!path || names->count > 1u + (other != NULL))
-        mnem__template_refuse(t, "map takes a filter, or attribute and default");
+        mnem__template_refuse(t, "map takes a filter, or an attribute and a default");
     for (uint32_t i = 0; i < items->count; i++) {
         const mnem__any value = follow(t, items->items[i], *path);
         const bool none = mnem__any_is(value, MNEM__ANY_UNDEFINED) && other;
@@ -297,7 +298,7 @@ FILTER(map) {
     if (!mnem__any_truth(in)) return mnem__any_iterator_make(t, new_list(t));
     const mnem__any_list *items = mnem__any_items(t, in);
     if (count_of(more) == 0 && more->named) return map_attribute(t, items, more->named);
-    if (count_of(more) == 0) mnem__template_refuse(t, "map wants a filter");
+    if (count_of(more) == 0) mnem__template_refuse(t, "map needs a filter");
     const mnem__function *f = named(t, more->list->items[0], true);
     const mnem__arguments rest = behind(t, more, 1);
     mnem__any_list *list = new_list(t);
@@ -310,7 +311,7 @@ FILTER(items) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) return mnem__any_iterator_make(t, new_list(t));
     if (!mnem__any_is(in, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "items: a %s is no dict", mnem__any_type(in));
+        mnem__template_refuse(t, "items: a %s is not a dict", mnem__any_type(in));
     const mnem__any view = mnem__any_view_make(t, in.dict, MNEM__VIEW_ITEMS);
     return mnem__any_iterator_make(t, mnem__any_items(t, view));
 }
@@ -336,7 +337,7 @@ FILTER(slice) {
     UNUSED(more);
     const mnem__any_list *items = mnem__any_items(t, in);
     const int64_t slices = mnem__argument_int(t, a[0], 0, "slice");
-    if (slices == 0) mnem__template_refuse(t, "slice: into none");
+    if (slices == 0) mnem__template_refuse(t, "slice: the number of slices must be at least 1");
     mnem__any_list *lists = new_list(t);
     int64_t at = 0;
     for (int64_t s = 0; s < slices; s++) {

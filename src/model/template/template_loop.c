@@ -19,7 +19,7 @@ static bool passes(mnem_template *t, const mnem__any_loop *loop, mnem__any item)
 }
 
 /* The next item that passes the filter; false at the end. */
-static bool take(mnem_template *t, mnem__any_loop *loop, mnem__any *item) {
+static bool next_item(mnem_template *t, mnem__any_loop *loop, mnem__any *item) {
     while (loop->next < loop->items->count) {
         *item = loop->items->items[loop->next++];
         mnem__template_step(t, 1);
@@ -29,7 +29,7 @@ static bool take(mnem_template *t, mnem__any_loop *loop, mnem__any *item) {
 }
 
 static bool look_ahead(mnem_template *t, mnem__any_loop *loop) {
-    if (!loop->has_ahead) loop->has_ahead = take(t, loop, &loop->ahead);
+    if (!loop->has_ahead) loop->has_ahead = next_item(t, loop, &loop->ahead);
     return loop->has_ahead;
 }
 
@@ -45,7 +45,7 @@ static bool turn(mnem_template *t, mnem__any_loop *loop) {
 static int64_t length_of(mnem_template *t, mnem__any_loop *loop) {
     if (loop->node->d && !loop->unfiltered) { /* only what passes is left */
         mnem__any_list *rest = mnem__any_list_make(t, MNEM__ANY_LIST, 0).list;
-        for (mnem__any item; take(t, loop, &item);) mnem__any_list_add(t, rest, item);
+        for (mnem__any item; next_item(t, loop, &item);) mnem__any_list_add(t, rest, item);
         loop->items = rest;
         loop->next = 0;
         loop->unfiltered = true;
@@ -100,7 +100,7 @@ static mnem__any run_cycle(mnem_template *t, mnem__any self, const mnem__any *a,
                            const mnem__arguments *more) {
     (void)a;
     if (!more->list || more->list->count == 0 || more->named)
-        mnem__template_refuse(t, "loop.cycle(): nothing to take turns");
+        mnem__template_refuse(t, "loop.cycle() needs values");
     return more->list->items[self.loop->index0 % more->list->count];
 }
 

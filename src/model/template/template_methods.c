@@ -97,13 +97,13 @@ METHOD(str_rfind) {
 METHOD(str_index) {
     UNUSED(more);
     const int64_t at = find(t, self, a, false);
-    if (at < 0) mnem__template_refuse(t, "index(): it isn't there");
+    if (at < 0) mnem__template_refuse(t, "index(): the value is not in it");
     return mnem__any_int(at);
 }
 METHOD(str_rindex) {
     UNUSED(more);
     const int64_t at = find(t, self, a, true);
-    if (at < 0) mnem__template_refuse(t, "rindex(): it isn't there");
+    if (at < 0) mnem__template_refuse(t, "rindex(): the value is not in it");
     return mnem__any_int(at);
 }
 METHOD(str_count) {
@@ -145,7 +145,7 @@ METHOD(str_splitlines) {
 
 static mnem__any partition(mnem_template *t, mnem__any self, const mnem__any *a, bool last) {
     const mnem__any by = mnem__argument_text(t, a[0], "", "partition()");
-    if (by.length == 0) mnem__template_refuse(t, "partition(): nothing to split at");
+    if (by.length == 0) mnem__template_refuse(t, "partition(): the separator is empty");
     const char *found = mnem__text_search(t, self, by, last);
     const size_t before = found ? (size_t)(found - self.text) : last ? 0 : self.length;
     const size_t behind = found ? before + by.length : before;
@@ -216,7 +216,7 @@ METHOD(str_format) {
 METHOD(str_format_map) {
     UNUSED(more);
     if (!mnem__any_is(a[0], MNEM__ANY_DICT))
-        mnem__template_refuse(t, "format_map(): a %s is no dict", mnem__any_type(a[0]));
+        mnem__template_refuse(t, "format_map(): a %s is not a dict", mnem__any_type(a[0]));
     return mnem__text_format(t, self, &(mnem__arguments){.named = a[0].dict});
 }
 METHOD(str_expandtabs) {
@@ -226,7 +226,7 @@ METHOD(str_expandtabs) {
 
 static mnem__any fill_of(mnem_template *t, mnem__any a) {
     const mnem__any fill = mnem__argument_text(t, a, " ", "fill");
-    if (mnem__any_length(fill) != 1) mnem__template_refuse(t, "fill: it isn't one character");
+    if (mnem__any_length(fill) != 1) mnem__template_refuse(t, "the fill must be one character");
     return fill;
 }
 
@@ -373,7 +373,7 @@ METHOD(list_index) {
     const mnem__any_list *list = mnem__any_items(t, self);
     for (uint32_t i = 0; i < list->count; i++)
         if (mnem__any_equal(t, list->items[i], a[0])) return mnem__any_int(i);
-    mnem__template_refuse(t, "index(): it isn't there");
+    mnem__template_refuse(t, "index(): the value is not in it");
 }
 
 /* ---- numbers ---- */

@@ -50,7 +50,7 @@ static mnem__any whole(mnem_template *t, int sign, int64_t a, int64_t b) {
         break;
     default: fits = power(a, b, &result);
     }
-    if (!fits) mnem__template_refuse(t, "a number passes 64 bits");
+    if (!fits) mnem__template_refuse(t, "a number exceeds 64 bits");
     return mnem__any_int(result);
 }
 
@@ -75,7 +75,7 @@ static double floats(mnem_template *t, int sign, double a, double b) {
     case MNEM__SIGN_FLOOR: return floor_of(a, b);
     default:
         if ((a < 0 && b != floor(b)) || (a == 0 && b < 0) || (isinf(pow(a, b)) && !isinf(a + b)))
-            mnem__template_refuse(t, "a power that is no number");
+            mnem__template_refuse(t, "the power is not a real number");
         return pow(a, b);
     }
 }

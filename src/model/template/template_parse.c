@@ -126,7 +126,7 @@ static void parse_parameters(mnem__parser *p, mnem__macro_code *code) {
         if (mnem__parse_skip_sign(p, '='))
             name->a = mnem__parse_expression(p, true);
         else if (defaults)
-            mnem__parse_fail(p, "a parameter without a default behind one with");
+            mnem__parse_fail(p, "a parameter without a default follows one with a default");
         defaults |= name->a != NULL;
         mnem__parse_link(&end, name);
         code->parameter_count++;
@@ -305,7 +305,7 @@ static mnem__node *parse_statement(mnem__parser *p) {
         mnem__template_fail(p->t, MNEM_UNSUPPORTED, "statement '%.*s' is not supported",
                             (int)name.length, name.text);
     }
-    mnem__parse_fail(p, "no such statement");
+    mnem__parse_fail(p, "unknown statement");
 }
 
 void mnem__template_parse(mnem_template *t) {

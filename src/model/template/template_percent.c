@@ -14,7 +14,7 @@ typedef struct percent {
 } percent;
 
 static mnem__any next_value(mnem_template *t, percent *p) {
-    if (p->next >= p->count) mnem__template_refuse(t, "%% has more places than values");
+    if (p->next >= p->count) mnem__template_refuse(t, "%% has more conversions than values");
     const uint32_t i = p->next++;
     return mnem__any_is(p->values, MNEM__ANY_TUPLE) ? p->values.list->items[i] : p->values;
 }
@@ -23,11 +23,11 @@ static mnem__any next_value(mnem_template *t, percent *p) {
 static mnem__any named_value(mnem_template *t, percent *p, size_t *at) {
     const char *close = memchr(p->text.text + *at, ')', p->text.length - *at);
     if (!close || !mnem__any_is(p->values, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "%%(name) wants a dict");
+        mnem__template_refuse(t, "%%(name) needs a dict");
     const size_t begin = *at + 1, n = (size_t)(close - p->text.text) - begin;
     const mnem__any *value =
         mnem__any_dict_find(t, p->values.dict, mnem__any_text(p->text.text + begin, n));
-    if (!value) mnem__template_refuse(t, "%%(name): the dict has no such key");
+    if (!value) mnem__template_refuse(t, "%%(name): the key is not in the dict");
     *at = begin + n + 1;
     p->next = p->count; /* no count of places */
     return *value;
@@ -75,9 +75,9 @@ static mnem__spec read_spec(mnem_template *t, percent *p, size_t *at) {
 static void put_int(mnem_template *t, mnem__spec s, mnem__any value) {
     const bool decimal = strchr("diu", s.type) != NULL;
     if (!mnem__any_number(value) || (!decimal && mnem__any_is(value, MNEM__ANY_FLOAT)))
-        mnem__template_refuse(t, "%%%c wants a number, not a %s", s.type, mnem__any_type(value));
+        mnem__template_refuse(t, "%%%c needs a number, not a %s", s.type, mnem__any_type(value));
     if (mnem__any_is(value, MNEM__ANY_FLOAT)) {
-        if (!(fabs(value.f) < 9e18)) mnem__template_refuse(t, "a number passes 64 bits");
+        if (!(fabs(value.f) < 9e18)) mnem__template_refuse(t, "a number exceeds 64 bits");
         value = mnem__any_int((int64_t)value.f);
     }
     if (decimal) s.type = 'd';
@@ -91,13 +91,13 @@ static void put_char(mnem_template *t, mnem__spec s, mnem__any value) {
     else if (mnem__any_length(value) == 1)
         mnem__spec_put_text(t, &s, value);
     else
-        mnem__template_refuse(t, "%%c wants one character");
+        mnem__template_refuse(t, "%%c needs one character");
 }
 
 static void put_value(mnem_template *t, const mnem__spec *s, mnem__any value) {
     const size_t mark = t->out_bytes;
     if (!s->type || !strchr("sracdiuxXoeEfFgG", s->type))
-        mnem__template_refuse(t, "%% before what isn't a format");
+        mnem__template_refuse(t, "%% before an unknown conversion");
     if (s->type == 'a') {
         mnem__spec_put_text(t, s, mnem__spec_ascii(t, value));
     } else if (s->type == 'r') {
@@ -111,7 +111,7 @@ static void put_value(mnem_template *t, const mnem__spec *s, mnem__any value) {
         put_int(t, *s, value);
     } else {
         if (!mnem__any_number(value))
-            mnem__template_refuse(t, "%%%c wants a number, not a %s", s->type,
+            mnem__template_refuse(t, "%%%c needs a number, not a %s", s->type,
                                   mnem__any_type(value));
         mnem__spec_put_float(t, s, mnem__any_f64(value));
     }
@@ -145,6 +145,7 @@ mnem__any mnem__text_percent(mnem_template *t, mnem__any text, mnem__any values)
         tuple ||
         !(mnem__any_is(values, MNEM__ANY_DICT) || mnem__any_is(values, MNEM__ANY_LIST) ||
           mnem__any_is(values, MNEM__ANY_RANGE) || mnem__any_is(values, MNEM__ANY_UNDEFINED));
-    if (counts && p.next < p.count) mnem__template_refuse(t, "%% has fewer places than values");
+    if (counts && p.next < p.count)
+        mnem__template_refuse(t, "%% has fewer conversions than values");
     return mnem__template_cut(t, mark);
 }

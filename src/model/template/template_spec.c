@@ -179,7 +179,7 @@ void mnem__spec_put_code(mnem_template *t, const mnem__spec *s, mnem__any code) 
     const size_t mark = t->out_bytes;
     if (!mnem__any_whole(code) || code.i < 0 || code.i > 0x10FFFF ||
         (code.i >= 0xD800 && code.i < 0xE000))
-        mnem__template_refuse(t, "a %s is no character", mnem__any_type(code));
+        mnem__template_refuse(t, "a %s is not a character", mnem__any_type(code));
     mnem__template_put_char(t, (uint32_t)code.i);
     pad(t, s, mark, 0, '>');
 }

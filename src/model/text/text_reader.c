@@ -135,7 +135,7 @@ void mnem__text_close(mnem__text_reader *r) {
 }
 
 /* Fills the buffer; *end when the file has no more. */
-static mnem_status fill(mnem__text_reader *r, bool *end) {
+static mnem_status fill_buffer(mnem__text_reader *r, bool *end) {
     *end = false;
     while (r->have < r->room && !*end) {
         const ssize_t got = read(r->fd, r->buffer + r->have, r->room - r->have);
@@ -166,7 +166,7 @@ mnem_status mnem__text_next(mnem__text_reader *r, char *buffer, mnem_text *piece
     if (r->have) memmove(buffer, r->buffer + r->used, r->have);
     r->buffer = buffer;
     r->used = 0;
-    mnem_status status = fill(r, &end);
+    mnem_status status = fill_buffer(r, &end);
     if (status == MNEM_OK) status = check_unchanged(r, end);
     if (status != MNEM_OK) return status;
     r->used = end ? r->have : mnem__text_cut(buffer, r->have);

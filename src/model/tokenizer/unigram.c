@@ -103,7 +103,7 @@ typedef struct writer {
     bool prefixed, in_word;
 } writer;
 
-static void put(writer *w, char c) {
+static void put_char(writer *w, char c) {
     if (w->out) w->out[w->bytes] = c;
     w->bytes++;
 }
@@ -113,11 +113,11 @@ static void put_text(writer *w, mnem_text text) {
     for (size_t i = 0; i < text.length; i++) {
         const bool space = text.bytes[i] == ' ';
         if (!space && !w->in_word && ((u->space_prefix && !w->prefixed) || u->merges_spaces)) {
-            put(w, ' ');
+            put_char(w, ' ');
             w->prefixed = true;
         }
         w->in_word = !space;
-        if (!space || !u->merges_spaces) put(w, text.bytes[i]);
+        if (!space || !u->merges_spaces) put_char(w, text.bytes[i]);
     }
 }
 

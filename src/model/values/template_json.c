@@ -78,7 +78,7 @@ static mnem__any read_text(json_reader *r) {
         mnem__template_put(r->t, r->at, n);
         r->at += n;
         if (*r->at == '"') break;
-        if (*r->at != '\\') bad(r, "a text that doesn't end");
+        if (*r->at != '\\') bad(r, "unterminated text");
         r->at++;
         read_escape(r);
     }
@@ -115,7 +115,7 @@ static mnem__any read_number(json_reader *r) {
     if (*r->at == '.') {
         whole = false;
         const size_t n = count_digits(++r->at);
-        if (n == 0) bad(r, "a number that doesn't end");
+        if (n == 0) bad(r, "unterminated number");
         r->at += n;
     }
     if (*r->at == 'e' || *r->at == 'E') {
@@ -123,7 +123,7 @@ static mnem__any read_number(json_reader *r) {
         r->at++;
         if (*r->at == '+' || *r->at == '-') r->at++;
         const size_t n = count_digits(r->at);
-        if (n == 0) bad(r, "a number that doesn't end");
+        if (n == 0) bad(r, "unterminated number");
         r->at += n;
     }
     if (whole) return whole_of(r, begin);
@@ -139,7 +139,7 @@ static mnem__any read_list(json_reader *r) {
     if (skip_char(r, ']')) return list;
     do mnem__any_list_add(r->t, list.list, read_value(r));
     while (skip_char(r, ','));
-    if (!skip_char(r, ']')) bad(r, "a list that doesn't end");
+    if (!skip_char(r, ']')) bad(r, "unterminated list");
     return list;
 }
 
@@ -152,7 +152,7 @@ static mnem__any read_object(json_reader *r) {
         if (!skip_char(r, ':')) bad(r, "no ':'");
         mnem__any_dict_set(r->t, dict.dict, key, read_value(r));
     } while (skip_char(r, ','));
-    if (!skip_char(r, '}')) bad(r, "an object that doesn't end");
+    if (!skip_char(r, '}')) bad(r, "unterminated object");
     return dict;
 }
 

@@ -86,7 +86,7 @@ static struct mnem__template_chunk *add_chunk(mnem_template *t, size_t bytes) {
     return chunk;
 }
 
-static void *take(mnem_template *t, size_t bytes, size_t alignment) {
+static void *arena_take(mnem_template *t, size_t bytes, size_t alignment) {
     struct mnem__template_chunk *chunk = t->arena->last;
     size_t at = chunk ? (chunk->used + alignment - 1) & ~(alignment - 1) : 0;
     if (!chunk || at > chunk->room || bytes > chunk->room - at) {
@@ -99,13 +99,13 @@ static void *take(mnem_template *t, size_t bytes, size_t alignment) {
 }
 
 void *mnem__template_take(mnem_template *t, size_t bytes) {
-    return take(t, bytes, 8);
+    return arena_take(t, bytes, 8);
 }
 
 mnem__any mnem__template_copy(mnem_template *t, const char *bytes, size_t n) {
     if (n > UINT32_MAX) mnem__template_fail(t, MNEM_OVER_BUDGET, "makes a text of %zu bytes", n);
     mnem__template_step(t, n / 64);
-    char *copy = take(t, n, 1);
+    char *copy = arena_take(t, n, 1);
     if (n > 0) memcpy(copy, bytes, n);
     return mnem__any_text(copy, n);
 }
@@ -119,7 +119,7 @@ mnem__any mnem__template_join(mnem_template *t, mnem__any a, mnem__any b) {
         if (n > UINT32_MAX)
             mnem__template_fail(t, MNEM_OVER_BUDGET, "makes a text of %zu bytes", n);
         /* Twice the room, for what may be added to it next. */
-        char *bytes = take(t, n < CHUNK_BYTES / 4 ? n : 2 * n, 1);
+        char *bytes = arena_take(t, n < CHUNK_BYTES / 4 ? n : 2 * n, 1);
         chunk = t->arena->last;
         chunk->used = (size_t)(bytes - chunk->data) + a.length;
         if (a.length > 0) memcpy(bytes, a.text, a.length);
@@ -154,7 +154,7 @@ const char *mnem__template_intern(mnem_template *t, const char *bytes, size_t n)
     struct mnem__template_name **list = &t->names[hash % (sizeof t->names / sizeof *t->names)];
     for (struct mnem__template_name *name = *list; name; name = name->next)
         if (name->n == n && memcmp(name->bytes, bytes, n) == 0) return name->bytes;
-    struct mnem__template_name *name = take(t, sizeof *name + n + 1, 8);
+    struct mnem__template_name *name = arena_take(t, sizeof *name + n + 1, 8);
     *name = (struct mnem__template_name){.next = *list, .n = n};
     memcpy(name->bytes, bytes, n);
     name->bytes[n] = 0;

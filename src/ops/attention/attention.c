@@ -103,18 +103,18 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc, "scale isn't a positive number");
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "soft_cap isn't 0 (for none) or a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "soft_cap must be 0 (off) or positive");
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [heads]");
     if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
         (desc->temperature > 0.0f && desc->temperature_every <= 0))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "temperature isn't 0 (for none), or positive with positions to grow");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "temperature must be 0 (off), or positive with temperature_every above 0");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
     if (desc->both_ways && desc->window > 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "a window has one side only");
+        return mnem__op_fail(MNEM_INVALID, desc, "a window can't be combined with both_ways");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
     return check_out(desc);
@@ -217,7 +217,7 @@ static void run_units(const mnem_op *op, const mnem_op_args *args, const mnem_wo
             }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_attention(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const int64_t rows = scratch_rows(&op->desc);
     const uint64_t one = mnem__attention_scratch_get(&op->desc.kv, rows, NULL).bytes;
     char *start = (char *)args->workspace + staged_bytes(&op->desc);
@@ -229,7 +229,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     quantize(op, args, worker);
 }
 
-MNEM__KV_KERNELS("attention", run)
+MNEM__KV_KERNELS("attention", run_attention)
 
 const mnem__op_table mnem__op_attention = {.check = check_attention,
                                            .key = mnem__kv_key,

@@ -93,11 +93,12 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
     if (q->shape[0] < 1 || q->shape[1] < 1 || k->shape[1] < 1 || q->shape[2] < 1)
         return mnem__op_fail(MNEM_INVALID, desc, "a shape is 0");
     if (q->shape[2] > MNEM__CAUSAL_HEAD_DIM_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "head_dim is more than 256");
+        return mnem__op_fail(MNEM_INVALID, desc, "head_dim must be at most 256");
     if (q->shape[1] % k->shape[1] != 0)
         return mnem__op_fail(MNEM_INVALID, desc, "heads aren't a multiple of kv_heads");
     if (desc->sequence < 1 || q->shape[0] % desc->sequence != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "tokens aren't whole sequences");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "tokens are not a multiple of the sequence length");
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc, "scale isn't a positive number");
     return MNEM_OK;
@@ -105,7 +106,7 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
 
 static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     MNEM__TRY(check_inputs(desc));
-    if (desc->accumulate) return mnem__op_fail(MNEM_INVALID, desc, "out can't be added to");
+    if (desc->accumulate) return mnem__op_fail(MNEM_INVALID, desc, "accumulate is not supported");
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))
@@ -253,7 +254,8 @@ static void deal(const mnem__causal_job *job, int64_t tokens, const mnem_worker 
                   &index);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_causal_attention(const mnem_op *op, const mnem_op_args *args,
+                                 const mnem_worker *worker) {
     const mnem__causal_kernels *kernels = op->detail;
     const mnem__causal_job job = job_get(&op->desc, args);
     const mnem__causal_scratch s = scratch_forward(&job, own_workspace(op, args, &job, worker));
@@ -306,7 +308,7 @@ static void run_double(const mnem_op *op, const mnem_op_args *args, const mnem_w
 
 #define KERNEL(level)                                                                              \
     {                                                                                              \
-        MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "causal_attention " #level, run,                           \
+        MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "causal_attention " #level, run_causal_attention,          \
             &mnem__causal_kernels_##level                                                          \
     }
 #define KERNEL_GRADIENT(level)                                                                     \

@@ -13,13 +13,13 @@ static float *row_of(const mnem__causal_scratch *s, int which) {
     return s->row + which * TILE;
 }
 
-static void fill(float *to, int64_t n, float x) {
+static void fill_row(float *to, int64_t n, float x) {
     for (int64_t i = 0; i < n; i++) to[i] = x;
 }
 
 static void constant_rows(const mnem__causal_scratch *s) {
-    fill(row_of(s, ROW_ONES), TILE, 1.0f);
-    fill(row_of(s, ROW_ZEROS), TILE, 0.0f);
+    fill_row(row_of(s, ROW_ONES), TILE, 1.0f);
+    fill_row(row_of(s, ROW_ZEROS), TILE, 0.0f);
 }
 
 static tile_rows rows_of(const mnem__causal_job *job, const mnem__causal_unit *unit,
@@ -51,7 +51,7 @@ static item item_get(const mnem__causal_job *job, const mnem__causal_unit *unit,
 
 static void start_item(const mnem__causal_job *job, const item *it) {
     pack(&it->rows, job->scale * LOG2_E, it->query);
-    fill(it->max, TILE, -INFINITY);
+    fill_row(it->max, TILE, -INFINITY);
     memset(it->acc, 0, (size_t)(job->padded * TILE) * sizeof *it->acc);
     memset(it->sum, 0, PANEL * sizeof *it->sum);
 }
@@ -314,7 +314,7 @@ static void store_gradient(const mnem__causal_job *job, const mnem__causal_unit 
     float scales[TILE];
     if (!from) return;
     const tile_rows rows = rows_of(job, unit, operand, head, tile);
-    fill(scales, TILE, scale);
+    fill_row(scales, TILE, scale);
     unpack(&rows, scales, job->accumulate, from);
 }
 

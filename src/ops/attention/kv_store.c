@@ -42,7 +42,7 @@ static void store_block(const mnem_op *op, const mnem_op_args *args,
                    mnem__kv_block_at(&op->desc.kv, &layout, sequence, head, start));
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_kv_store(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const int64_t heads = op->desc.kv.kv_heads;
     for (int32_t s = 0; s < args->kv_count; s++) {
         const mnem_kv_sequence *sequence = &args->kv[s];
@@ -56,7 +56,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__KV_KERNELS("kv_store", run)
+MNEM__KV_KERNELS("kv_store", run_kv_store)
 
 const mnem__op_table mnem__op_kv_store = {
     .check = check_kv_store, .key = mnem__kv_key, .levels = MNEM__KV_LEVELS};

@@ -49,7 +49,7 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != experts * (2 * ff + n_out)))
         return mnem__op_fail(MNEM_INVALID, desc, "in[5] isn't F32 [N * (2 ff + n_out)]");
     if (desc->route.used < 1 || (desc->route.used > experts && !desc->apart))
-        return mnem__op_fail(MNEM_INVALID, desc, "route.used isn't 1 to N");
+        return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
     return check_apart(desc);
 }
 
@@ -199,7 +199,7 @@ static void add_results(const mnem__experts *x) {
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_experts(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__experts x;
     const mnem_op_experts *source = args->experts;
     open_run(&x, op, args, worker);
@@ -223,4 +223,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     if (x.any_order && !op->desc.apart) add_results(&x);
 }
 
-MNEM__ROW_OP(experts, check_experts, workspace, run)
+MNEM__ROW_OP(experts, check_experts, workspace, run_experts)

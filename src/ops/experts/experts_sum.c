@@ -13,11 +13,12 @@ static mnem_status check_experts_sum(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't F32 [T, n]");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] % 2 || in->shape[1] != routes->shape[1] / 2 * out->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] says");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s width does not match in[1]");
     return MNEM_OK;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_experts_sum(const mnem_op *op, const mnem_op_args *args,
+                            const mnem_worker *worker) {
     const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
     const mnem__op_rows routes = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
@@ -31,4 +32,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(experts_sum, check_experts_sum, NULL, run)
+MNEM__ROW_OP(experts_sum, check_experts_sum, NULL, run_experts_sum)

@@ -31,9 +31,11 @@ static mnem_status check_route(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != scores->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [N]");
     if (route->used < 1 || route->used > scores->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "route.used isn't 1 to N");
+        return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
     if (!groups_fit(route, scores->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "route.groups doesn't fit N and used");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "route.groups must divide N into groups of at least 2, and "
+                             "groups_used of them must hold route.used experts");
     if (!isfinite(route->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "route.scale isn't finite");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
@@ -117,7 +119,7 @@ static void choose(const mnem_route *route, int64_t n, const float *by, const fl
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_route(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     const mnem__row_kernels *kernels = op->detail;
     const mnem__op_rows in = mnem__op_rows_get(&d->in[0], args->in[0]);
@@ -137,4 +139,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(route, check_route, workspace, run)
+MNEM__ROW_OP(route, check_route, workspace, run_route)

@@ -85,9 +85,10 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__linear_check_input(desc));
     MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] says");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s width does not match in[1]");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't real rows of the product's shape");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out isn't rows of F32, BF16 or F16 (F64) of the product's shape");
     const mnem_type wide = mnem__linear_wide(desc);
     if (!gradient && !mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
@@ -137,9 +138,10 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__linear_wide(desc);
     MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't as many real rows as in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must have as many rows of F32, BF16 or F16 (F64) as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))
-        return mnem__op_fail(MNEM_INVALID, desc, "neither out nor also[0] is wanted");
+        return mnem__op_fail(MNEM_INVALID, desc, "neither out nor also[0] is given");
     if (!mnem__tensor_absent(out) &&
         (out->type != wide || !mnem__linear_is_output(desc, out, dy->shape[1], x->shape[1])))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64) [rows, k]");

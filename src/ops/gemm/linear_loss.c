@@ -66,13 +66,14 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     if (x->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     if (weight->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 words");
+        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens in the vocabulary");
     if (out->type != wide || out->layout != MNEM_LAYOUT_ROW || out->dims != 1 ||
         !mnem__tensor_valid(out) || !mnem_tensor_contiguous(out) || out->shape[0] != x->shape[0] ||
         out->offset % 4 != 0)
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't one F32 (F64) per token");
     if (wants(desc, 0) && !mnem__linear_is_output(desc, &desc->also[0], x->shape[0], x->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[0] isn't real rows of in[0]'s shape");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "also[0] isn't rows of F32, BF16 or F16 (F64) of in[0]'s shape");
     if (wants(desc, 1) &&
         (desc->also[1].type != wide ||
          !mnem__linear_is_output(desc, &desc->also[1], weight->shape[0], weight->shape[1])))
@@ -383,7 +384,8 @@ static void part_gradients(state *s) {
     if (s->at.sums_dx) for_tokens(s, put_dx);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_linear_loss(const mnem_op *op, const mnem_op_args *args,
+                            const mnem_worker *worker) {
     state s = state_get(op, args, worker);
     const bool gradients = wants(&op->desc, 0) || wants(&op->desc, 1);
     for (; s.token < args->tokens; s.token += s.at.tokens) {
@@ -394,7 +396,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__GEMM_KERNELS(loss, "linear_loss", run)
+MNEM__GEMM_KERNELS(loss, "linear_loss", run_linear_loss)
 
 const mnem__op_table mnem__op_linear_loss = {.check = check_linear_loss,
                                              .key = mnem__linear_key,

@@ -67,11 +67,12 @@ static mnem_status check_shapes(const mnem_op_desc *desc) {
     if (a->dims < 2 || b->dims < 2 || out->dims < 2)
         return mnem__op_fail(MNEM_INVALID, desc, "an operand has less than 2 dimensions");
     if (width(a) != height(b))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] is high");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] must have as many columns as in[1] has rows");
     if (height(out) != height(a) || width(out) != width(b))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't as high as in[0], or wide as in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have in[0]'s rows and in[1]'s columns");
     if (!batches_spread(a, out) || !batches_spread(b, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "the inputs' batches aren't those of out");
+        return mnem__op_fail(MNEM_INVALID, desc, "the inputs' batch dimensions differ from out's");
     if (height(out) > INT32_MAX || width(out) > INT32_MAX || width(a) > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "a matrix has more than 2^31 - 1 rows or columns");
     return MNEM_OK;
@@ -85,7 +86,7 @@ static mnem_status check_product(const mnem_op_desc *desc) {
     MNEM__TRY(check_shapes(desc));
     if (!mnem__mul_u64(copies_bytes(desc), (uint64_t)desc->workers, &bytes) || bytes >= (uint64_t)1
                                                                                             << 62)
-        return mnem__op_fail(MNEM_INVALID, desc, "the workspace is larger than can be counted");
+        return mnem__op_fail(MNEM_INVALID, desc, "the workspace size overflows 64 bits");
     return MNEM_OK;
 }
 
@@ -217,7 +218,7 @@ static product batch_get(const product *all, const mnem__view_shape *shape, int6
     return p;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_product(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__view_shape shape = mnem__view_shape_get(&op->desc.out, args->tokens);
     const bool by_itself = alone(&op->desc);
     const mnem_worker lone = {NULL, 0, 1}, *with = by_itself ? &lone : worker;
@@ -237,7 +238,7 @@ static mnem__op_key key(const mnem_op_desc *desc) {
     return (mnem__op_key){f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32, MNEM_LAYOUT_ROW};
 }
 
-MNEM__GEMM_KERNELS(product, "product", run)
+MNEM__GEMM_KERNELS(product, "product", run_product)
 const mnem__op_table mnem__op_product = {.check = check_product,
                                          .key = key,
                                          .workspace = workspace,

@@ -20,7 +20,8 @@ mnem_status mnem__matmul_check_heads(const mnem_op_desc *desc) {
         out->shape[2] != weight->shape[0] / heads || out->stride[0] % 4 != 0)
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, heads, rows / heads]");
     if (!mnem__tensor_absent(&desc->in[2]) || desc->accumulate)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "heads have no bias, and aren't added to out");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "a bias and accumulate are not supported with heads");
     return MNEM_OK;
 }
 

@@ -23,14 +23,16 @@ mnem_type mnem_int4_type(const mnem_int4 *weights) {
 static mnem_status check(const mnem_int4 *w) {
     const int64_t group = w->group ? w->group : w->k;
     if (w->rows < 1 || w->k < BLOCK || w->k % BLOCK)
-        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld isn't rows of a multiple of 32",
+        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld: the columns must be a multiple of 32",
                           (long long)w->rows, (long long)w->k);
     if (group < BLOCK || group % BLOCK || w->k % group)
-        return mnem__fail(MNEM_INVALID, "int4: a group of %lld columns doesn't divide %lld by 32s",
-                          (long long)group, (long long)w->k);
+        return mnem__fail(
+            MNEM_INVALID,
+            "int4: a group of %lld columns must be a multiple of 32 that divides %lld",
+            (long long)group, (long long)w->k);
     const uint64_t bytes = mnem_pack_bytes(mnem_int4_type(w), w->rows, w->k);
     if (bytes == 0 || bytes >= (uint64_t)1 << 62)
-        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld has no size that can be counted",
+        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld has a size that overflows 64 bits",
                           (long long)w->rows, (long long)w->k);
     if (!w->values || !w->scales)
         return mnem__fail(MNEM_INVALID, "int4: values or scales are missing");
@@ -80,7 +82,7 @@ static mnem_status pack_unit(const mnem_int4 *w, int64_t row, int64_t k, int64_t
         for (int64_t i = 0; i < columns; i += BLOCK, to += mnem_type_get(type)->block_bytes)
             if (!put_block(w, row + r, k + i, to))
                 return mnem__fail(MNEM_INVALID,
-                                  "int4: a scale or zero of row %lld isn't a number of f16",
+                                  "int4: a scale or zero point of row %lld is not a finite f16",
                                   (long long)(row + r));
     mnem_pack_group(type, rows, columns, raw, packed);
     return MNEM_OK;

@@ -18,7 +18,7 @@ static mnem__op_key key(const mnem_op_desc *desc) {
     return (mnem__op_key){desc->in[0].type, desc->in[0].layout};
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_quantize(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_tensor *in = &op->desc.in[0], *out = &op->desc.out;
     mnem__a8_quantize *const *quantize = op->detail;
     int64_t n = in->shape[1], blocks = (n + 31) / 32, begin, end;
@@ -35,8 +35,8 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
 
 #define KERNELS(level)                                                                             \
     static mnem__a8_quantize *const quantize_##level = mnem__a8_quantize_##level;                  \
-    static const mnem__op_kernel kernel_##level = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW,                 \
-                                                   "quantize a8 " #level, run, &quantize_##level}; \
+    static const mnem__op_kernel kernel_##level = {                                                \
+        MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "quantize a8 " #level, run_quantize, &quantize_##level};   \
     static const mnem__op_kernels kernels_##level = {&kernel_##level, 1};
 
 KERNELS(plain)

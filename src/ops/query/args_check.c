@@ -114,7 +114,7 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
     if (args->row_begin < 0 || args->row_begin % MNEM_PACK_ROWS ||
         args->row_begin > args->row_end || args->row_end > rows ||
         (args->row_end % MNEM_PACK_ROWS && args->row_end != rows))
-        return fail(op, "row_begin, row_end:", "not rows in groups of 16");
+        return fail(op, "row_begin, row_end:", "must be multiples of 16 within the matrix");
     return MNEM_OK;
 }
 
@@ -127,7 +127,7 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
         if (s->rows == 0) continue;
         if (!s->base || !s->table) return fail(op, "kv", "has a sequence without pages");
         if (s->first_row < 0 || s->rows < 0 || s->first_row > args->tokens - s->rows)
-            return fail(op, "kv", "has a sequence of other rows than the tokens");
+            return fail(op, "kv", "has a sequence whose rows are not within the tokens");
         if (s->first_position < 0 ||
             (d->kind == MNEM_OP_ATTENTION && s->first_position > d->max_positions - s->rows))
             return fail(op, "kv", "has positions beyond max_positions");
@@ -161,9 +161,9 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
 mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t workers) {
     const mnem_tensor *counted = mnem__op_counted(&op->desc);
     if (workers < 1 || workers > op->desc.workers)
-        return fail(op, "the team", "isn't 1 to as many as were prepared for");
+        return fail(op, "the team", "must have 1 to desc.workers members");
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
-        return fail(op, "tokens", "aren't 0 to as many as were prepared");
+        return fail(op, "tokens", "must be 0 to as many as the operator was prepared for");
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
         return fail(op, "workspace", "is missing, or not aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));

@@ -9,13 +9,13 @@
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
 _Static_assert(sizeof(mnem_op_desc) == 1080, "mnem_op_desc has changed");
 
-static void put(mnem__op_key_words *key, uint64_t word) {
+static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;
 }
 
 /* Two numbers in a word. */
 static void put_pair(mnem__op_key_words *key, uint32_t low, uint32_t high) {
-    put(key, low | (uint64_t)high << 32);
+    put_word(key, low | (uint64_t)high << 32);
 }
 
 static void put_floats(mnem__op_key_words *key, float low, float high) {
@@ -27,12 +27,12 @@ static void put_ints(mnem__op_key_words *key, int32_t low, int32_t high) {
 }
 
 static void put_tensor(mnem__op_key_words *key, const mnem_tensor *t) {
-    put(key, (uint64_t)t->type | (uint64_t)t->layout << 32 | (uint64_t)t->dims << 40);
+    put_word(key, (uint64_t)t->type | (uint64_t)t->layout << 32 | (uint64_t)t->dims << 40);
     for (int d = 0; d < t->dims && d < MNEM_TENSOR_DIMS; d++) {
-        put(key, (uint64_t)t->shape[d]);
-        put(key, (uint64_t)t->stride[d]);
+        put_word(key, (uint64_t)t->shape[d]);
+        put_word(key, (uint64_t)t->stride[d]);
     }
-    put(key, (uint64_t)t->offset);
+    put_word(key, (uint64_t)t->offset);
 }
 
 static void put_tensors(mnem__op_key_words *key, const mnem_op_desc *d) {
@@ -66,8 +66,8 @@ static void put_route(mnem__op_key_words *key, const mnem_route *r) {
 static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_pair(key, (uint32_t)d->kind, (uint32_t)d->device);
     put_pair(key, (uint32_t)d->workers, (uint32_t)mnem__cpu_level_get());
-    put(key, (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 | d->by_position << 3 |
-                        d->by_token << 4 | d->apart << 5));
+    put_word(key, (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 |
+                             d->by_position << 3 | d->by_token << 4 | d->apart << 5));
     put_floats(key, d->epsilon, d->scale);
     put_rope(key, &d->rope);
     put_ints(key, (int32_t)d->kv.type, d->kv.kv_heads);
@@ -78,10 +78,10 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_floats(key, d->dropout, d->alpha);
     put_pair(key, d->stream, (uint32_t)d->core);
     put_floats(key, d->teach_weight, d->teach_temperature);
-    put(key, d->keep_bytes);
+    put_word(key, d->keep_bytes);
     put_route(key, &d->route);
     put_pair(key, (uint32_t)d->axis, d->axes);
-    put(key, (uint64_t)d->reduce);
+    put_word(key, (uint64_t)d->reduce);
 }
 
 /* Each word is multiplied in by an odd number of many bits (Fibonacci hashing, Knuth 6.4). */

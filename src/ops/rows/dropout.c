@@ -8,7 +8,7 @@
 static mnem_status check_dropout(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__elementwise_check(desc, 1));
     if (!(desc->dropout >= 0.0f && desc->dropout < 1.0f))
-        return mnem__op_fail(MNEM_INVALID, desc, "dropout isn't 0 or more and below 1");
+        return mnem__op_fail(MNEM_INVALID, desc, "dropout must be at least 0 and below 1");
     return MNEM_OK;
 }
 
@@ -27,8 +27,8 @@ static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mne
     kernels->dropout(c->n, c->column, c->in[0], &drop, c->out[0]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_dropout(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(dropout, check_dropout, NULL, run)
+MNEM__ROW_OP(dropout, check_dropout, NULL, run_dropout)

@@ -47,7 +47,7 @@ static void get_row(const mnem_tensor *weight, const char *base, int64_t id, voi
                          (int)(id % MNEM_PACK_ROWS), to);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_embed(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_tensor *weight = &op->desc.in[0];
     const mnem__real_rows out = mnem__real_rows_get(op->detail, &op->desc.out, args->out);
     const int32_t *ids = op->desc.by_position ? args->positions : args->ids;
@@ -61,4 +61,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(embed, check_embed, workspace, run)
+MNEM__ROW_OP(embed, check_embed, workspace, run_embed)

@@ -15,7 +15,7 @@ static mnem_status check_embed_grad(const mnem_op_desc *desc) {
         out->shape[1] != desc->in[0].shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64) [vocab, n], n as in[0]");
     if (desc->by_token && out->shape[0] < desc->in[0].shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "out has less rows than there are tokens");
+        return mnem__op_fail(MNEM_INVALID, desc, "out has fewer rows than there are tokens");
     return MNEM_OK;
 }
 
@@ -32,7 +32,7 @@ static void add_columns(const mnem__row_kernels *kernels, const mnem__real_rows 
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_embed_grad(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__row_kernels *kernels = op->detail;
     const mnem__real_rows dy = mnem__real_rows_get(kernels, &op->desc.in[0], args->in[0]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
@@ -46,4 +46,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
                     end - begin < PART ? end - begin : PART);
 }
 
-MNEM__ROW_OP(embed_grad, check_embed_grad, NULL, run)
+MNEM__ROW_OP(embed_grad, check_embed_grad, NULL, run_embed_grad)

@@ -54,11 +54,11 @@ static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const 
     kernels->gelu_grad(c->n, c->in[0], c->in[1], c->out[0]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_gelu(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
                           op->desc.kind == MNEM_OP_GELU_GRAD ? backward : forward);
 }
 
-MNEM__ROW_OP(gelu, check_gelu, NULL, run)
-MNEM__ROW_OP(gelu_erf, check_gelu_erf, NULL, run)
-MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run)
+MNEM__ROW_OP(gelu, check_gelu, NULL, run_gelu)
+MNEM__ROW_OP(gelu_erf, check_gelu_erf, NULL, run_gelu)
+MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run_gelu)

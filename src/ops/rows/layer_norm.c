@@ -110,9 +110,9 @@ static void run_real(const mnem_op *op, const mnem_op_args *args, const mnem_wor
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_layer_norm(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     (is_quantized(&op->desc) ? run_quantized : run_real)(op, args, worker);
 }
 
-MNEM__ROW_OP(rms_norm, check_norm, workspace, run)
-MNEM__ROW_OP(layer_norm, check_norm, workspace, run)
+MNEM__ROW_OP(rms_norm, check_norm, workspace, run_layer_norm)
+MNEM__ROW_OP(layer_norm, check_norm, workspace, run_layer_norm)

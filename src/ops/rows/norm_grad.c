@@ -66,7 +66,7 @@ static mnem_status check_norm_grad(const mnem_op_desc *desc) {
             status = mnem__real_check_wide(desc, &desc->also[i], names[i], true);
     if (status == MNEM_OK && desc->kind == MNEM_OP_RMS_NORM_GRAD &&
         !mnem__tensor_absent(&desc->also[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[1] isn't known: there is no bias");
+        return mnem__op_fail(MNEM_INVALID, desc, "also[1] must be absent: there is no bias");
     return status;
 }
 
@@ -136,7 +136,7 @@ static void add_partials(const mnem_op *op, const mnem_op_args *args, int i, int
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_norm_grad(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     norm w = norm_get(op, args, worker);
     int64_t begin, end, part[2];
     mnem_team_split(worker, blocks_of(args->tokens), 1, &begin, &end);
@@ -148,5 +148,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
         if (!mnem__tensor_absent(&op->desc.also[i])) add_partials(op, args, i, slot++, part);
 }
 
-MNEM__ROW_OP(rms_norm_grad, check_norm_grad, workspace, run)
-MNEM__ROW_OP(layer_norm_grad, check_norm_grad, workspace, run)
+MNEM__ROW_OP(rms_norm_grad, check_norm_grad, workspace, run_norm_grad)
+MNEM__ROW_OP(layer_norm_grad, check_norm_grad, workspace, run_norm_grad)

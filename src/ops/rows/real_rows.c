@@ -108,7 +108,7 @@ mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *t
         return mnem__real_fail(desc, name, "and as wide as in[0]");
     if (sum && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_F64) {
         char text[80];
-        snprintf(text, sizeof text, "%s is a sum, and isn't F32", name);
+        snprintf(text, sizeof text, "%s is a sum and must be F32", name);
         return mnem__op_fail(MNEM_INVALID, desc, text);
     }
     return MNEM_OK;

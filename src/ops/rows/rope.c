@@ -23,7 +23,7 @@ static bool is_table(const mnem_tensor *tensor, mnem_type type, int64_t tokens, 
 static mnem_status check_dims(const mnem_op_desc *desc) {
     const int32_t dims = desc->rope.dims;
     if (dims <= 0 || dims % 2 != 0 || dims > DIMS_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.dims isn't even and positive");
+        return mnem__op_fail(MNEM_INVALID, desc, "rope.dims must be even and positive");
     return MNEM_OK;
 }
 
@@ -43,14 +43,14 @@ static mnem_status check_rope_table(const mnem_op_desc *desc) {
     if (!in_range(rope->base, 1e-3f, 1e30f))
         return mnem__op_fail(MNEM_INVALID, desc, "rope.base isn't a positive number");
     if (!in_range(rope->scale, 0.0f, 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.scale isn't 0 (for 1) or a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "rope.scale must be 0 (meaning 1) or positive");
     if (!in_range(rope->yarn_ext, 0.0f, 1e6f) || !in_range(rope->yarn_attn, 0.0f, 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "YaRN's factors aren't numbers of 0 or more");
+        return mnem__op_fail(MNEM_INVALID, desc, "YaRN's factors must be finite and at least 0");
     if (rope->yarn_ext == 0.0f) return MNEM_OK;
     if (rope->original_context <= 0 || !in_range(rope->yarn_beta_fast, 1e-3f, 1e6f) ||
         !in_range(rope->yarn_beta_slow, 1e-3f, 1e6f) || rope->base == 1.0f)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "YaRN wants an original context, positive betas and a base over 1");
+                             "YaRN needs an original context, positive betas and a base above 1");
     return MNEM_OK;
 }
 
@@ -85,8 +85,8 @@ static double pair_frequency(const mnem_rope *rope, const float *factors, int64_
     return frequency * (scale * (1.0 - mix) + mix);
 }
 
-static void put(const mnem_tensor *out, void *row, int64_t pair, int64_t half, double cosine,
-                double sine) {
+static void put_pair(const mnem_tensor *out, void *row, int64_t pair, int64_t half, double cosine,
+                     double sine) {
     if (out->type == MNEM_TYPE_F64) {
         ((double *)row)[pair] = cosine;
         ((double *)row)[half + pair] = sine;
@@ -111,7 +111,7 @@ static void run_table(const mnem_op *op, const mnem_op_args *args, const mnem_wo
         for (int64_t t = begin / half; t < end / half; t++) {
             const double angle = args->positions[t] * frequency;
             const double c = cos(angle) * size, s = sin(angle) * size;
-            put(&op->desc.out, mnem__op_row(&out, t, 0), pair, half, c, s);
+            put_pair(&op->desc.out, mnem__op_row(&out, t, 0), pair, half, c, s);
         }
     }
 }
@@ -144,7 +144,7 @@ static uint64_t workspace(const mnem_op *op) {
     return scratch_bytes(&op->desc) * (uint64_t)op->desc.workers;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_rope(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__row_kernels *kernels = op->detail;
     const mnem__real_rows in = mnem__real_rows_get(kernels, &op->desc.in[0], args->in[0]);
     const mnem__op_rows table = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
@@ -164,4 +164,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(rope, check_rope, workspace, run)
+MNEM__ROW_OP(rope, check_rope, workspace, run_rope)

@@ -16,7 +16,7 @@ static mnem_status check_row_gate(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_row_gate(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__row_kernels *kernels = op->detail;
     const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
     const mnem__op_rows by = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
@@ -33,4 +33,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(row_gate, check_row_gate, NULL, run)
+MNEM__ROW_OP(row_gate, check_row_gate, NULL, run_row_gate)

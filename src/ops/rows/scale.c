@@ -29,8 +29,8 @@ static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mne
         scale_f32(c->n, c->in[0], op->desc.scale, c->out[0]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_scale(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(scale, check_scale, NULL, run)
+MNEM__ROW_OP(scale, check_scale, NULL, run_scale)

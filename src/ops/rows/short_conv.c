@@ -34,7 +34,8 @@ static mnem_status check(const mnem_op_desc *desc) {
         weight->shape[1] < 2 || weight->shape[1] > MNEM_CONV_LENGTH_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [n, 2 to 16]");
     if (desc->kv.page_tokens < weight->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "pages are shorter than the convolution");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "a page has fewer tokens than the convolution's width");
     return MNEM_OK;
 }
 
@@ -80,7 +81,7 @@ static void take_weights(slice *s, const char *weights, int64_t row_bytes) {
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_short_conv(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
     const mnem__op_rows weight = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
@@ -107,7 +108,7 @@ static mnem__op_key key(const mnem_op_desc *desc) {
 
 /* Plain C is enough beside the products around it, and the compiler's vectors keep the bits. */
 static const mnem__op_kernel list[] = {
-    {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "short_conv f32", run, NULL}};
+    {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "short_conv f32", run_short_conv, NULL}};
 static const mnem__op_kernels kernels = {list, 1};
 
 const mnem__op_table mnem__op_short_conv = {.check = check, .key = key, .levels = {&kernels}};

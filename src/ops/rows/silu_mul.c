@@ -61,12 +61,12 @@ static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const 
     kernels->silu_mul_grad(c->n, c->in, c->out[0], c->out[1]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_silu_mul(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
                           op->desc.kind == MNEM_OP_SILU_MUL_GRAD ? backward : forward);
 }
 
-MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run)
-MNEM__ROW_OP(gelu_mul, check_silu_mul, NULL, run)
-MNEM__ROW_OP(swiglu_mul, check_swiglu_mul, NULL, run)
-MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run)
+MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run_silu_mul)
+MNEM__ROW_OP(gelu_mul, check_silu_mul, NULL, run_silu_mul)
+MNEM__ROW_OP(swiglu_mul, check_swiglu_mul, NULL, run_silu_mul)
+MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run_silu_mul)

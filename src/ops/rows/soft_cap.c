@@ -17,8 +17,8 @@ static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mne
     kernels->soft_cap(c->n, c->in[0], op->desc.scale, c->out[0]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_soft_cap(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(soft_cap, check_soft_cap, NULL, run)
+MNEM__ROW_OP(soft_cap, check_soft_cap, NULL, run_soft_cap)

@@ -114,7 +114,7 @@ static void run_row(const view *v, int64_t t) {
     mnem__real_write(&v->dx, t, 0, 0, v->n, v->buffer[2], v->buffer[3]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_state_loss(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     const uint64_t row = row_bytes(d);
     view v = {.desc = d,
@@ -132,5 +132,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     for (int64_t t = begin; t < end; t++) run_row(&v, t);
 }
 
-MNEM__ROW_OP(state_loss, check_state_loss, workspace, run)
-MNEM__ROW_OP(state_loss_grad, check_state_loss, workspace, run)
+MNEM__ROW_OP(state_loss, check_state_loss, workspace, run_state_loss)
+MNEM__ROW_OP(state_loss_grad, check_state_loss, workspace, run_state_loss)

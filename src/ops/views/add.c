@@ -24,13 +24,15 @@ static mnem_status check_add(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, &desc->in[1], "in[1]", false));
     MNEM__TRY(mnem__view_check_real(desc, &desc->out, "out", true));
     if (!mnem__view_spreads(&desc->in[0], &desc->out))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't of the shape of out, nor spreads");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] does not have out's shape and can't be broadcast to it");
     if (!mnem__view_spreads(&desc->in[1], &desc->out))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't of the shape of out, nor spreads");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] does not have out's shape and can't be broadcast to it");
     if (!isfinite(desc->alpha)) return mnem__op_fail(MNEM_INVALID, desc, "alpha isn't finite");
     if (desc->accumulate && !is_rows(desc))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "only rows of one shape are added to out, without alpha");
+                             "accumulate needs inputs of out's shape, as rows, and no alpha");
     return MNEM_OK;
 }
 
@@ -95,11 +97,11 @@ static void run_views(const mnem_op *op, const mnem_op_args *args, const mnem_wo
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_add(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     if (is_rows(&op->desc))
         mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker, chunk);
     else
         run_views(op, args, worker);
 }
 
-MNEM__ROW_OP(add, check_add, NULL, run)
+MNEM__ROW_OP(add, check_add, NULL, run_add)

@@ -34,7 +34,8 @@ static mnem_status check_cast(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check(desc, out, "out", true));
     if (family_of(in->type) == NEITHER || family_of(out->type) == NEITHER)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "only plain numbers are cast");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "only I8 to I64, F32, F64, F16 and BF16 can be cast");
     if (!mnem__tensor_same_shape(in, out))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
     return MNEM_OK;
@@ -152,7 +153,7 @@ static void cast_chunk(const mnem__row_kernels *kernels, const mnem__view *views
     if (!dense) mnem__scatter(out->unit, n, &made, out->base + at[1], out->stride[MNEM__VIEW_LAST]);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_cast(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     mnem__view_shape shape = mnem__view_shape_get(&d->out, args->tokens);
     mnem__view views[] = {mnem__view_get(&d->in[0], args->in[0]),
@@ -179,7 +180,7 @@ static mnem__op_key key(const mnem_op_desc *desc) {
 
 #define KERNELS(level)                                                                             \
     static const mnem__op_kernel kernel_##level = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "cast " #level, \
-                                                   run, &mnem__row_kernels_##level};               \
+                                                   run_cast, &mnem__row_kernels_##level};          \
     static const mnem__op_kernels kernels_##level = {&kernel_##level, 1};
 
 KERNELS(plain)

@@ -17,7 +17,7 @@ static mnem_status check_input(const mnem_op_desc *desc, int i) {
     snprintf(name, sizeof name, "in[%d]", i);
     MNEM__TRY(mnem__view_check(desc, &desc->in[i], name, false));
     if (fits(&desc->in[i], &desc->out, desc->axis)) return MNEM_OK;
-    snprintf(text, sizeof text, "%s isn't of the type and shape of out but for the axis", name);
+    snprintf(text, sizeof text, "%s must have out's type and shape except along the axis", name);
     return mnem__op_fail(MNEM_INVALID, desc, text);
 }
 
@@ -36,7 +36,7 @@ static mnem_status check_concat(const mnem_op_desc *desc) {
     return mnem__op_fail(MNEM_INVALID, desc, "the inputs' axes don't add up to that of out");
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_concat(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     mnem__view out = mnem__view_get(&d->out, args->out);
     for (int i = 0; i < MNEM_OP_INPUTS && !mnem__tensor_absent(&d->in[i]); i++) {
@@ -48,7 +48,8 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "concat plain", run, NULL};
+static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "concat plain", run_concat,
+                                       NULL};
 static const mnem__op_kernels kernels = {&kernel, 1};
 
 /* One kernel for all types. */

@@ -101,14 +101,15 @@ void mnem__view_copy(mnem__view_shape shape, mnem__view from, mnem__view to,
     }
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_copy(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     mnem__view_copy(mnem__view_shape_get(&d->out, args->tokens),
                     mnem__view_get(&d->in[0], args->in[0]), mnem__view_get(&d->out, args->out),
                     worker);
 }
 
-static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "copy plain", run, NULL};
+static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "copy plain", run_copy,
+                                       NULL};
 static const mnem__op_kernels kernels = {&kernel, 1};
 
 /* One kernel for all types. */

@@ -16,16 +16,17 @@ static mnem_status check_gather(const mnem_op_desc *desc) {
     if (!is_rows(in) || !is_rows(out) || in->type != out->type)
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't both F32 or both A8 [T, n]");
     if (in->shape[0] != out->shape[0] || in->shape[1] > out->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't a part of the columns of out");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] must have out's rows and no more columns than out");
     if (desc->axis < 0 || desc->axis > out->shape[1] - in->shape[1] ||
         (out->type == MNEM_TYPE_A8 && desc->axis % 32 != 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "its columns aren't where out has some");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s columns do not lie within out's");
     const mnem_tensor *routes = &desc->in[1];
     if (mnem__tensor_absent(routes)) return MNEM_OK;
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         in->type != MNEM_TYPE_F32 || in->shape[1] != out->shape[1] || routes->shape[1] < 2 ||
         in->shape[1] % (routes->shape[1] / 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [T, 2 used], of rows of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [T, 2 used] that fits in[0]");
     return MNEM_OK;
 }
 
@@ -34,7 +35,7 @@ static int64_t bytes_of(mnem_type type, int64_t columns) {
     return (columns + info->block_elements - 1) / info->block_elements * info->block_bytes;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_gather(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     const mnem__op_rows from = mnem__op_rows_get(&d->in[0], args->in[0]);
     const mnem__op_rows to = mnem__op_rows_get(&d->out, args->out);
@@ -49,7 +50,8 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "gather plain", run, NULL};
+static const mnem__op_kernel kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "gather plain", run_gather,
+                                       NULL};
 static const mnem__op_kernels kernels = {&kernel, 1};
 
 /* One kernel for both types. */

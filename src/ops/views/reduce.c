@@ -29,9 +29,10 @@ static mnem_status check_reduce(const mnem_op_desc *desc) {
     for (int d = 0; same && d < in->dims; d++)
         same = out->shape[d] == (desc->axes >> d & 1 ? 1 : in->shape[d]);
     if (!same)
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't in[0] with 1 for what is reduced");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must have in[0]'s shape with 1 for each reduced axis");
     if ((unsigned)desc->reduce >= MNEM_REDUCE_COUNT)
-        return mnem__op_fail(MNEM_INVALID, desc, "there is no such reduction");
+        return mnem__op_fail(MNEM_INVALID, desc, "unknown reduction");
     return MNEM_OK;
 }
 
@@ -202,7 +203,7 @@ static uint64_t workspace(const mnem_op *op) {
     return (uint64_t)(units_of(&r) * r.pieces * width_of(&r)) * sizeof *r.partials;
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_reduce(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     reduction r;
     r.kernels = op->detail;
@@ -230,4 +231,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(reduce, check_reduce, workspace, run)
+MNEM__ROW_OP(reduce, check_reduce, workspace, run_reduce)

@@ -88,7 +88,7 @@ static void softmax_row(const rows *s, int64_t in_at, int64_t out_at) {
     if (!direct) write_row(s, out_at);
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+static void run_softmax(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     mnem__view_shape shape = mnem__view_shape_get(&d->out, args->tokens);
     mnem__view views[] = {mnem__view_get(&d->in[0], args->in[0]),
@@ -109,4 +109,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
         softmax_row(&s, mnem__view_row(&views[0], &shape, r), mnem__view_row(&views[1], &shape, r));
 }
 
-MNEM__ROW_OP(softmax, check_softmax, workspace, run)
+MNEM__ROW_OP(softmax, check_softmax, workspace, run_softmax)

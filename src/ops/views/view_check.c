@@ -29,13 +29,13 @@ mnem_status mnem__view_check(const mnem_op_desc *desc, const mnem_tensor *tensor
                              bool written) {
     const mnem_type_info *info = mnem_type_get(tensor->type);
     if (tensor->dims < 1 || tensor->dims > MNEM_TENSOR_DIMS)
-        return fail(desc, name, "isn't there, or hasn't 1 to 4 dimensions");
+        return fail(desc, name, "is missing, or does not have 1 to 4 dimensions");
     if (!info || info->block_elements != 1 || tensor->layout != MNEM_LAYOUT_ROW)
-        return fail(desc, name, "isn't of single elements, in rows");
+        return fail(desc, name, "must be of a plain number type, in row layout");
     if (!countable(tensor, info->block_bytes) || !mnem__tensor_valid(tensor))
-        return fail(desc, name, "has no size that can be counted");
+        return fail(desc, name, "has a size that overflows 64 bits");
     if (!whole_elements(tensor, info->block_bytes))
-        return fail(desc, name, "has strides or an offset between its elements");
+        return fail(desc, name, "has strides or an offset that are not whole elements");
     if (written && !mnem__tensor_apart(tensor))
         return fail(desc, name, "has elements that overlap");
     return MNEM_OK;

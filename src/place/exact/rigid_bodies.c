@@ -113,8 +113,9 @@ static mnem_status join(mnem__bodies *out, const mnem_place_buffer *b,
 }
 
 /* Pieces lie body after body. */
-static mnem_status fill(const mnem_place_buffer *buffers, const mnem_place_constraint *constraints,
-                        size_t n, mnem__bodies *out) {
+static mnem_status fill_bodies(const mnem_place_buffer *buffers,
+                               const mnem_place_constraint *constraints, size_t n,
+                               mnem__bodies *out) {
     for (uint32_t i = 0; i < out->count; i++)
         out->bodies[i] = (mnem__body){
             .lower = INT64_MAX, .upper = INT64_MIN, .alignment = 1, .hint = -1, .partner = -1};
@@ -156,7 +157,7 @@ mnem_status mnem__bodies_create(const mnem_place_buffer *buffers,
     out->pieces = mnem__calloc("plan", pieces, sizeof *out->pieces);
     if (out->body_of && out->bodies && out->pieces) {
         number_bodies(constraints, n, out);
-        status = fill(buffers, constraints, n, out);
+        status = fill_bodies(buffers, constraints, n, out);
     } else {
         status = mnem__heap_status();
     }
@@ -212,7 +213,7 @@ void mnem__ranges_free(mnem__ranges *ranges) {
     *ranges = (mnem__ranges){0};
 }
 
-static void take(mnem__ranges *r, mnem__range taken) {
+static void add_range(mnem__ranges *r, mnem__range taken) {
     if (r->count == r->room) {
         const size_t room = r->room ? 2 * r->room : 256;
         mnem__range *data = mnem__realloc("plan", r->data, room * sizeof *data);
@@ -237,8 +238,8 @@ static void take_from(const mnem__bodies *b, const mnem__body *body, const mnem_
         for (uint32_t j = other->first; j < other->end; j++) {
             const mnem__piece *q = &b->pieces[j];
             if (p->lower >= q->upper || q->lower >= p->upper) continue;
-            take(ranges, (mnem__range){other->offset + q->bottom - p->top,
-                                       other->offset + q->top - p->bottom});
+            add_range(ranges, (mnem__range){other->offset + q->bottom - p->top,
+                                            other->offset + q->top - p->bottom});
         }
     }
 }

@@ -57,7 +57,7 @@ static void plant(mnem__skyline_greedy *v, const uint32_t *rank) {
         v->tree[i] = join(v->tree[2 * i], v->tree[2 * i + 1]);
 }
 
-static void take(mnem__skyline_greedy *v, int32_t item) {
+static void remove_item(mnem__skyline_greedy *v, int32_t item) {
     uint32_t at = v->leaves + (uint32_t)item;
     v->tree[at] = (node){0, INT32_MAX};
     while ((at /= 2) > 0) v->tree[at] = join(v->tree[2 * at], v->tree[2 * at + 1]);
@@ -217,7 +217,7 @@ int64_t mnem__skyline_greedy_place(mnem__skyline_greedy *v, const uint32_t *rank
         offsets[q.item] = top & -item->alignment;
         if (__builtin_add_overflow(offsets[q.item], item->bytes, &top)) return INT64_MAX;
         if (top > peak) peak = top;
-        take(v, q.item);
+        remove_item(v, q.item);
         segment_raise(v, segment_cut(v, seg, item->first, item->end), top);
     }
 }

@@ -418,9 +418,9 @@ static mnem_status finish(mnem__spaces *x, mnem_place_buffer *buffers, mnem_plac
     return MNEM_OK;
 }
 
-static mnem_status run(mnem__spaces *x, const mnem_place_options *options,
-                       mnem_place_buffer *buffers, mnem_place_use *uses, mnem_place_space *spaces,
-                       mnem_place_spaces_result *r) {
+static mnem_status place_all(mnem__spaces *x, const mnem_place_options *options,
+                             mnem_place_buffer *buffers, mnem_place_use *uses,
+                             mnem_place_space *spaces, mnem_place_spaces_result *r) {
     mnem__search_limits whole;
     mnem_status status = mnem__search_limits_start(options, &whole);
     if (status != MNEM_OK) return status;
@@ -479,7 +479,7 @@ mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
                       .count = space_count};
     status = mnem__bodies_create(buffers, x.constraints, n, &x.b);
     if (status == MNEM_OK) status = prepare(&x, uses);
-    if (status == MNEM_OK) status = run(&x, options, buffers, uses, spaces, result);
+    if (status == MNEM_OK) status = place_all(&x, options, buffers, uses, spaces, result);
     release(&x);
     mnem__free(none);
     return status;

@@ -17,7 +17,7 @@ static bool external(const mnem__checking *c) {
     c->out->severe = part > waste_bad;
     mnem__say_evidence(c, "%s needs %s for %s that are live at the peak", c->facts->policy_now,
                        mnem__size(V(CAPACITY), a), mnem__size(V(LIVE_PEAK), b));
-    mnem__say_command(c, "take the policy %s: mnem replay %.120s --policy %s", c->facts->policy,
+    mnem__say_command(c, "use the policy %s: mnem replay %.120s --policy %s", c->facts->policy,
                       trace(c), c->facts->policy);
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(CAPACITY), V(TRY_POLICY_CAPACITY), "bytes",
                           "replay");
@@ -29,8 +29,8 @@ static bool internal(const mnem__checking *c) {
     if (part <= waste_fair || V(TRY_ALIGNMENT) >= V(ALIGNMENT)) return false;
     if (V(TRY_ALIGNMENT_CAPACITY) >= V(CAPACITY)) return false;
     c->out->severe = part > waste_bad;
-    mnem__say_evidence(c, "%.0f %% of what is granted (%s) is rounding to %.0f bytes", 100 * part,
-                       mnem__size(V(GRANTED_PEAK), a), V(ALIGNMENT));
+    mnem__say_evidence(c, "%.0f %% of the allocated bytes (%s) come from rounding to %.0f bytes",
+                       100 * part, mnem__size(V(GRANTED_PEAK), a), V(ALIGNMENT));
     mnem__say_command(c, "align blocks to %.0f: mnem replay %.120s --align %.0f", V(TRY_ALIGNMENT),
                       trace(c), V(TRY_ALIGNMENT));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(CAPACITY), V(TRY_ALIGNMENT_CAPACITY), "bytes",
@@ -54,10 +54,9 @@ static bool reuse(const mnem__checking *c) {
     if (V(HIT_RATE) >= 0.9 || V(TRY_SEGMENT) == V(SEGMENT)) return false;
     if (V(TRY_SEGMENT_CALLS) >= V(UPSTREAM_CALLS)) return false;
     c->out->severe = V(HIT_RATE) < 0.7;
-    mnem__say_evidence(c,
-                       "%.0f %% of requests were served without the device, which was asked "
-                       "%.0f times",
-                       100 * V(HIT_RATE), V(UPSTREAM_CALLS));
+    mnem__say_evidence(
+        c, "%.0f %% of requests were served from the pool; it asked the device %.0f times",
+        100 * V(HIT_RATE), V(UPSTREAM_CALLS));
     mnem__say_command(c, "grow by %s: mnem replay %.120s --segment %.0f",
                       mnem__size(V(TRY_SEGMENT), a), trace(c), V(TRY_SEGMENT));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(UPSTREAM_CALLS), V(TRY_SEGMENT_CALLS), "calls",
@@ -69,9 +68,9 @@ static bool zero_copy(const mnem__checking *c) {
     const double copied = V(HANDED_OVER) * (1 - V(ZERO_COPY));
     if (V(ZERO_COPY) >= 0.8 || V(HANDED_OVER) <= 0) return false;
     c->out->severe = V(ZERO_COPY) < 0.5;
-    mnem__say_evidence(c, "%.0f %% of %s were handed over without a copy", 100 * V(ZERO_COPY),
+    mnem__say_evidence(c, "%.0f %% of %s were passed on without a copy", 100 * V(ZERO_COPY),
                        mnem__size(V(HANDED_OVER), a));
-    mnem__say_command(c, "make these bytes in host buffers (mnem_buffer_alloc of device.h)");
+    mnem__say_command(c, "allocate these bytes as host buffers (mnem_buffer_alloc in device.h)");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, copied, 0, "bytes", "trace");
 }
 
@@ -79,7 +78,7 @@ static bool growing(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (V(GROWING_BLOCKS) <= 0) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "live blocks grew by %.0f (%s) in each part of the trace%s%.100s",
+    mnem__say_evidence(c, "live blocks grew by %.0f (%s) in each quarter of the trace%s%.100s",
                        V(GROWING_BLOCKS), mnem__size(V(GROWING_BYTES), a),
                        *c->facts->site ? ", most of them from " : "", c->facts->site);
     mnem__say_command(c, "mnem replay %.120s (who held what)", trace(c));
@@ -100,7 +99,7 @@ static bool brief(const mnem__checking *c) {
     if (V(BRIEF_PART) <= 0.3 || V(BRIEF_BLOCKS) < 100) return false;
     mnem__say_evidence(c, "%.0f %% of blocks (%.0f) are freed by the next operation",
                        100 * V(BRIEF_PART), V(BRIEF_BLOCKS));
-    mnem__say_command(c, "take them from an arena that is reset as a whole: --policy bump");
+    mnem__say_command(c, "allocate them from an arena that is reset as a whole: --policy bump");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(BRIEF_BLOCKS), 0, "calls", "replay");
 }
 
@@ -108,11 +107,11 @@ static bool idle(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (V(IDLE_BYTES) <= 0.2 * V(LIVE_PEAK) || V(TRY_IDLE_PEAK) >= 0.95 * V(LIVE_PEAK))
         return false;
-    mnem__say_evidence(c, "%s at the peak live through most of the trace",
+    mnem__say_evidence(c, "%s of the peak are live during most of the trace",
                        mnem__size(V(IDLE_BYTES), a));
     mnem__say_command(c,
-                      "stream them from disk or compute them again, so that they aren't there "
-                      "at the peak: mnem replay %.120s (who held what)",
+                      "stream or recompute them, so that they are not live at the peak: mnem "
+                      "replay %.120s (who held what)",
                       trace(c));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(LIVE_PEAK), V(TRY_IDLE_PEAK), "bytes", "replay");
 }
@@ -129,7 +128,7 @@ static bool workspace_large(const mnem__checking *c) {
     if (V(WORKSPACE) <= 2 * V(WORKSPACE_USED) || V(WORKSPACE) < 1 << 20) return false;
     mnem__say_evidence(c, "a workspace of %s, of which %s were used", mnem__size(V(WORKSPACE), a),
                        mnem__size(V(WORKSPACE_USED), b));
-    mnem__say_command(c, "ask for %s (the largest of any operator)", b);
+    mnem__say_command(c, "allocate %s (the largest need of any operator)", b);
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(WORKSPACE), V(WORKSPACE_USED), "bytes", "trace");
 }
 
@@ -137,11 +136,11 @@ static bool workspace_over(const mnem__checking *c) {
     char a[MNEM__SIZE], b[MNEM__SIZE];
     if (V(WORKSPACE_USED) <= V(WORKSPACE)) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "%s of a workspace of %s were used: it was overrun",
+    mnem__say_evidence(c, "%s were used of a workspace of %s: it was overrun",
                        mnem__size(V(WORKSPACE_USED), a), mnem__size(V(WORKSPACE), b));
     mnem__say_command(c,
-                      "take at least %.0f (workspace_bytes of each mnem_op), and find who was "
-                      "overwritten: debug = true of mnem_pool_options",
+                      "allocate at least %.0f (workspace_bytes of each mnem_op), and find what was "
+                      "overwritten with debug = true in mnem_pool_options",
                       V(WORKSPACE_USED));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(WORKSPACE_USED) - V(WORKSPACE), 0, "bytes",
                           "trace");
@@ -151,22 +150,22 @@ static bool workspace_over(const mnem__checking *c) {
 const mnem__check mnem__checks_memory[] = {
     MNEM__CHECK(external, "fragmentation", "above 10 % (30 %) of the capacity is holes",
                 F(CAPACITY), F(LIVE_PEAK), F(POLICY_SET), F(TRY_POLICY_CAPACITY)),
-    MNEM__CHECK(internal, "rounding", "above 10 % (30 %) of what is granted is rounding",
+    MNEM__CHECK(internal, "rounding", "above 10 % (30 %) of the allocated bytes come from rounding",
                 F(GRANTED_PEAK), F(LIVE_PEAK), F(ALIGNMENT), F(CAPACITY), F(TRY_ALIGNMENT),
                 F(TRY_ALIGNMENT_CAPACITY)),
     MNEM__CHECK(holes, "holes-too-small", "a request fits the free bytes, and no hole", F(CAPACITY),
                 F(LIVE_PEAK), F(TRY_GRANULES)),
     MNEM__CHECK(reuse, "hit-rate", "below 90 % (70 %) served without the device", F(HIT_RATE),
                 F(SEGMENT), F(UPSTREAM_CALLS), F(TRY_SEGMENT), F(TRY_SEGMENT_CALLS)),
-    MNEM__CHECK(zero_copy, "zero-copy", "below 80 % (50 %) handed over without a copy",
-                F(ZERO_COPY), F(HANDED_OVER)),
-    MNEM__CHECK(growing, "live-blocks-grow", "live blocks grow through all parts of the trace",
+    MNEM__CHECK(zero_copy, "zero-copy", "below 80 % (50 %) passed on without a copy", F(ZERO_COPY),
+                F(HANDED_OVER)),
+    MNEM__CHECK(growing, "live-blocks-grow", "live blocks grow in every quarter of the trace",
                 F(GROWING_BLOCKS), F(GROWING_BYTES)),
     MNEM__CHECK(left_over, "live-at-the-end", "above 1000 blocks live at the end", F(END_BLOCKS),
                 F(END_BYTES)),
     MNEM__CHECK(brief, "freed-at-once", "above 30 % of blocks are freed by the next operation",
                 F(BRIEF_PART), F(BRIEF_BLOCKS)),
-    MNEM__CHECK(idle, "idle-at-the-peak", "above 20 % of the peak lives through most of the trace",
+    MNEM__CHECK(idle, "idle-at-the-peak", "above 20 % of the peak is live during most of the trace",
                 F(IDLE_BYTES), F(LIVE_PEAK), F(TRY_IDLE_PEAK)),
     MNEM__CHECK(unaligned, "unaligned", "blocks begin inside a cache line", F(UNALIGNED_BLOCKS),
                 F(ALIGNMENT)),

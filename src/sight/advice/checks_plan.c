@@ -12,7 +12,7 @@ static bool budget_too_small(const mnem__checking *c) {
     const double lacks = V(NEEDED) - V(BUDGET);
     if (lacks <= 0) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "the least that fits is %s, the budget is %s: %s are missing",
+    mnem__say_evidence(c, "the smallest budget that fits is %s, but it is %s: %s short",
                        mnem__size(V(NEEDED), a), mnem__size(V(BUDGET), b), mnem__size(lacks, d));
     mnem__say_options(c, "--memory %s", mnem__budget(V(NEEDED), a));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, lacks, 0, "bytes", "plan");
@@ -31,7 +31,7 @@ static bool budget_needs_knob(const mnem__checking *c) {
     }
     if (!name || lacks <= 0) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "with this option alone changed it fits the budget");
+    mnem__say_evidence(c, "changing this one option makes it fit the budget");
     if ((mnem_knob_kind)V(TRY_KNOB) == MNEM_KNOB_KV)
         mnem__say_options(c, "%s", name);
     else
@@ -45,7 +45,7 @@ static bool budget_tight(const mnem__checking *c) {
     if (V(TRAINING) || V(STREAMED) || !V(BUDGET_GIVEN) || V(PEAK) <= tight * V(BUDGET))
         return false;
     if (wanted > V(AVAILABLE) || V(PEAK) > V(BUDGET)) return false;
-    mnem__say_evidence(c, "%.0f %% of %s are planned: %s are left for what isn't",
+    mnem__say_evidence(c, "%.0f %% of %s are planned, so %s are left for anything unplanned",
                        100 * V(PEAK) / V(BUDGET), mnem__size(V(BUDGET), a),
                        mnem__size(V(BUDGET) - V(PEAK), b));
     mnem__say_options(c, "--memory %s --ctx %.0f --chunk %.0f", mnem__budget(wanted, text),
@@ -58,8 +58,9 @@ static bool budget_beyond_machine(const mnem__checking *c) {
     char a[MNEM__SIZE], b[MNEM__SIZE];
     if (!V(BUDGET_GIVEN) || V(BUDGET) <= V(AVAILABLE) || V(PEAK) <= V(AVAILABLE)) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "%s are planned, and the machine has %s: it would swap, or kill",
-                       mnem__size(V(PEAK), a), mnem__size(V(AVAILABLE), b));
+    mnem__say_evidence(
+        c, "%s are planned, but the machine has %s available: it would swap, or kill the process",
+        mnem__size(V(PEAK), a), mnem__size(V(AVAILABLE), b));
     mnem__say_options(c, "--memory 85%%");
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK) - V(AVAILABLE), 0, "bytes", "plan");
 }
@@ -70,7 +71,7 @@ static bool weights_streamed(const mnem__checking *c) {
     if (V(TRY_LARGER_SECONDS) >= 0.95 * V(PLAN_SECONDS)) return false;
     c->out->severe = V(TRY_LARGER_SECONDS) < 0.5 * V(PLAN_SECONDS);
     mnem__say_evidence(c,
-                       "%s come from disk for every token; the machine has room for more than %s",
+                       "%s are read from disk for every token; the machine has more memory than %s",
                        mnem__size(V(STREAMED_PASS), a), mnem__size(V(BUDGET), b));
     mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_LARGER), a));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PLAN_SECONDS), V(TRY_LARGER_SECONDS), "seconds",
@@ -82,7 +83,7 @@ static bool experts_missing(const mnem__checking *c) {
     if (V(EXPERT_HIT) >= hits_fair || V(TRY_LARGER) > V(AVAILABLE)) return false;
     if (V(TRY_LARGER_HIT) <= V(EXPERT_HIT)) return false;
     c->out->severe = V(EXPERT_HIT) < hits_bad;
-    mnem__say_evidence(c, "%.0f %% of what tokens use of experts is in memory",
+    mnem__say_evidence(c, "%.0f %% of the uses of experts find them in memory",
                        100 * V(EXPERT_HIT));
     mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_LARGER), a));
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(EXPERT_HIT), V(TRY_LARGER_HIT), "hits", "plan");
@@ -95,7 +96,9 @@ static bool page_cache_wins(const mnem__checking *c) {
     const double room = V(AVAILABLE) - V(BUDGET), pass = V(STREAMED_PASS);
     if (!V(STREAMED) || V(PAGE_CACHE) || room < 1.1 * V(WEIGHTS)) return false;
     if (V(DISK_RATE) <= 0 || cached <= 1.1 * V(DISK_RATE)) return false;
-    mnem__say_evidence(c, "%s from disk a token; all of it would stay in the %s beside the budget",
+    mnem__say_evidence(c,
+                       "%s are read from disk for every token; the page cache could hold them in "
+                       "the %s beyond the budget",
                        mnem__size(pass, a), mnem__size(room, b));
     mnem__say_options(c, "--page-cache");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, pass / V(DISK_RATE), pass / cached, "seconds",
@@ -121,7 +124,7 @@ static bool context_unused(const mnem__checking *c) {
 
 static bool context_beyond_model(const mnem__checking *c) {
     if (V(CONTEXT) <= V(CONTEXT_TRAINED)) return false;
-    mnem__say_evidence(c, "a context of %.0f, and the model was made for %.0f", V(CONTEXT),
+    mnem__say_evidence(c, "a context of %.0f, but the model was trained for %.0f", V(CONTEXT),
                        V(CONTEXT_TRAINED));
     mnem__say_options(c, "--ctx %.0f", V(CONTEXT_TRAINED));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK), V(TRY_TRAINED_PEAK), "bytes", "plan");
@@ -131,7 +134,7 @@ static bool context_short(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (V(CONTEXT) >= V(CONTEXT_WANTED) || V(TRY_WANTED) <= 0 || V(TRY_WANTED) > V(AVAILABLE))
         return false;
-    mnem__say_evidence(c, "the text wants %.0f tokens of context, the budget has room for %.0f",
+    mnem__say_evidence(c, "the text needs %.0f tokens of context, but the budget has room for %.0f",
                        V(CONTEXT_WANTED), V(CONTEXT));
     mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_WANTED), a));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(CONTEXT), V(CONTEXT_WANTED), "tokens", "plan");
@@ -142,7 +145,8 @@ static bool chunk_small(const mnem__checking *c) {
     if (V(CHUNK) >= CHUNK_SMALL || V(TRY_CHUNK) <= V(CHUNK) || V(TRY_CHUNK_PEAK) > V(AVAILABLE))
         return false;
     if (V(TRY_CHUNK_SECONDS) >= 0.95 * V(PLAN_SECONDS)) return false;
-    mnem__say_evidence(c, "prompts run %.0f tokens at a time: each reads all weights", V(CHUNK));
+    mnem__say_evidence(c, "prompts run %.0f tokens at a time, and each chunk reads all weights",
+                       V(CHUNK));
     mnem__say_options(c, "--memory %s --ctx %.0f --chunk %.0f", mnem__budget(V(TRY_CHUNK_PEAK), a),
                       V(CONTEXT), V(TRY_CHUNK));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PLAN_SECONDS), V(TRY_CHUNK_SECONDS), "seconds",
@@ -153,8 +157,10 @@ static bool chunk_small(const mnem__checking *c) {
 static bool weights_wide(const mnem__checking *c) {
     const double after = V(WEIGHTS) * small_bits / V(WEIGHT_BITS);
     if (V(TRAINING) || V(WEIGHT_BITS) < BITS_LARGE || V(WEIGHTS) < 1 << 20) return false;
-    mnem__say_evidence(c, "%.1f bits a weight; making a token reads each once and does little else",
-                       V(WEIGHT_BITS));
+    mnem__say_evidence(
+        c,
+        "%.1f bits a weight; the speed of generation is that of reading them once for each token",
+        V(WEIGHT_BITS));
     mnem__say_command(c, "mnem quantize %.100s Q4_K_M -o small.gguf",
                       *c->facts->model ? c->facts->model : "MODEL");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(WEIGHTS), after, "bytes", "types");
@@ -162,10 +168,10 @@ static bool weights_wide(const mnem__checking *c) {
 
 #define F(name) MNEM_FACT_##name
 const mnem__check mnem__checks_plan[] = {
-    MNEM__CHECK(budget_too_small, "budget-too-small", "the least that fits is above the budget",
-                F(NEEDED), F(BUDGET)),
-    MNEM__CHECK(budget_needs_knob, "budget-option", "one option alone would make it fit", F(NEEDED),
-                F(BUDGET), F(TRY_KNOB), F(TRY_KNOB_VALUE)),
+    MNEM__CHECK(budget_too_small, "budget-too-small",
+                "the smallest budget that fits is above the given one", F(NEEDED), F(BUDGET)),
+    MNEM__CHECK(budget_needs_knob, "budget-option", "changing one option would make it fit",
+                F(NEEDED), F(BUDGET), F(TRY_KNOB), F(TRY_KNOB_VALUE)),
     MNEM__CHECK(budget_tight, "budget-tight", "peak / budget above 0.85", F(PEAK), F(BUDGET),
                 F(BUDGET_GIVEN), F(STREAMED), F(AVAILABLE), F(CONTEXT), F(CHUNK), F(TRAINING)),
     MNEM__CHECK(budget_beyond_machine, "budget-beyond-machine",
@@ -186,14 +192,15 @@ const mnem__check mnem__checks_plan[] = {
     MNEM__CHECK(context_unused, "context-unused", "below half of the context was used", F(CONTEXT),
                 F(CONTEXT_USED), F(TRY_CONTEXT), F(TRY_CONTEXT_PEAK), F(PEAK)),
     MNEM__CHECK(context_beyond_model, "context-beyond-model",
-                "a context above the one that the model was made for", F(CONTEXT),
+                "a context above the one that the model was trained for", F(CONTEXT),
                 F(CONTEXT_TRAINED), F(PEAK), F(TRY_TRAINED_PEAK)),
-    MNEM__CHECK(context_short, "context-short", "a context below the one that the text wants",
+    MNEM__CHECK(context_short, "context-short", "a context below the one that the text needs",
                 F(CONTEXT), F(CONTEXT_WANTED), F(TRY_WANTED), F(AVAILABLE)),
     MNEM__CHECK(chunk_small, "chunk-small", "below 64 tokens of a prompt run together", F(CHUNK),
                 F(CONTEXT), F(TRY_CHUNK), F(TRY_CHUNK_PEAK), F(TRY_CHUNK_SECONDS), F(PLAN_SECONDS),
                 F(AVAILABLE)),
-    MNEM__CHECK(weights_wide, "weights-wide", "memory decides, and weights have 8 bits or more",
-                F(WEIGHTS), F(WEIGHT_BITS), F(TRAINING)),
+    MNEM__CHECK(weights_wide, "weights-wide",
+                "memory bandwidth is the limit, and weights have 8 bits or more", F(WEIGHTS),
+                F(WEIGHT_BITS), F(TRAINING)),
     {{.name = NULL}, NULL},
 };

@@ -5,8 +5,9 @@
 
 static bool threads_too_many(const mnem__checking *c) {
     if (V(THREADS) <= V(PROCESSORS)) return false;
-    mnem__say_evidence(c, "%.0f threads on %.0f processors: at each barrier some wait for a turn",
-                       V(THREADS), V(PROCESSORS));
+    mnem__say_evidence(
+        c, "%.0f threads share %.0f processors, so some wait for a processor at each barrier",
+        V(THREADS), V(PROCESSORS));
     mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
     const double after = V(CPU_SECONDS) / V(PROCESSORS);
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS), fmin(after, V(SECONDS)), "seconds",
@@ -28,8 +29,9 @@ static bool threads_too_few(const mnem__checking *c) {
     if (bytes_time > 0.6 * V(TOKENS_SECONDS)) return false; /* memory is busy already */
     const double gain = threads_gain(c);
     if (gain < 1.1 || V(TOKENS_SECONDS) < 1e-3 * V(TOKENS)) return false;
-    mnem__say_evidence(c, "%.0f of %.0f processors work, and neither memory nor disk is busy",
-                       V(THREADS), all);
+    mnem__say_evidence(
+        c, "%.0f of %.0f processors are in use, and neither memory nor disk is the limit",
+        V(THREADS), all);
     mnem__say_options(c, "--threads %.0f", all);
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(TOKENS_SECONDS),
                           fmax(V(TOKENS_SECONDS) / gain, bytes_time), "seconds", "history");
@@ -44,9 +46,9 @@ static bool others_run(const mnem__checking *c) {
     const double lost = 1 - V(CPU_SECONDS) / (V(THREADS) * V(SECONDS));
     if (V(THREADS) > V(PROCESSORS) || V(WAITING) > 0.02 * V(SECONDS) || lost <= 0.2) return false;
     c->out->severe = lost > 0.4;
-    mnem__say_evidence(c, "%.0f %% of the time of %.0f threads went to others on this machine",
-                       100 * lost, V(THREADS));
-    mnem__say_command(c, "stop other programs, or leave a processor to them: --threads %.0f",
+    mnem__say_evidence(c, "other programs took %.0f %% of the time of %.0f threads", 100 * lost,
+                       V(THREADS));
+    mnem__say_command(c, "stop other programs, or leave them a processor: --threads %.0f",
                       fmax(1, V(THREADS) - 1));
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), V(CPU_SECONDS) / V(THREADS), "seconds",
                           "history");
@@ -58,9 +60,9 @@ static bool bandwidth_reached(const mnem__checking *c) {
     const double part = V(READ_BYTES) / V(TOKENS_SECONDS) / V(READ_RATE);
     const double small = 5.0 / 8; /* bytes of a weight in Q4_K_M */
     if (part <= 0.8 || V(STREAMED) || V(READ_BYTES) < V(MACS)) return false;
-    mnem__say_evidence(c, "tokens read %.0f %% of what memory gives: more threads change nothing",
-                       100 * part);
-    mnem__say_command(c, "stop tuning; fewer bytes only help: mnem quantize %.100s Q4_K_M",
+    mnem__say_evidence(
+        c, "generation uses %.0f %% of the memory bandwidth: more threads don't help", 100 * part);
+    mnem__say_command(c, "only smaller weights help: mnem quantize %.100s Q4_K_M",
                       *c->facts->model ? c->facts->model : "MODEL");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(TOKENS_SECONDS), small * V(MACS) / V(READ_RATE),
                           "seconds", "probe");
@@ -73,8 +75,8 @@ static bool roofs_far(const mnem__checking *c) {
         return false;
     mnem__say_evidence(c, "memory is busy for %.0f %% of the time, arithmetic for %.0f %%",
                        100 * memory / all, 100 * work / all);
-    mnem__say_command(c, "run texts together, which share each pass: mnem run -p A -p B, or "
-                         "mnem serve --parallel 8");
+    mnem__say_command(c, "batch several texts, which share each pass over the weights: mnem run -p "
+                         "A -p B, or mnem serve --parallel 8");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, all, roof / 0.6, "seconds", "probe");
 }
 
@@ -106,9 +108,9 @@ static bool disk_slow(const mnem__checking *c) {
     if (!V(STREAMED) || V(PAGE_CACHE) || V(WAITING) <= 0.1 * V(SECONDS) || rate >= 0.7 * limit)
         return false;
     mnem__say_evidence(c,
-                       "the disk gave %.0f %% of the %s a second that it can, and was waited for",
+                       "the disk delivered %.0f %% of its %s a second while the run waited for it",
                        100 * rate / limit, mnem__size(limit, a));
-    mnem__say_command(c, "stop what else reads or writes there (iotop -o shows it)");
+    mnem__say_command(c, "stop other programs that use this disk (iotop -o lists them)");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS),
                           fmax(V(SECONDS) - V(WAITING), V(DISK_BYTES) / limit), "seconds", "probe");
 }
@@ -128,8 +130,9 @@ static bool reader_idle(const mnem__checking *c) {
     const double busy = V(DISK_BYTES) / V(DISK_RATE), after = streamed_by_all(c);
     if (!V(STREAMED) || V(WAITING) > 0.1 * V(SECONDS) || busy >= 0.9 * V(SECONDS)) return false;
     if (V(THREADS) >= V(PROCESSORS) || after > 0.9 * V(SECONDS)) return false;
-    mnem__say_evidence(c, "the disk is idle for %.0f %% of the time, %.0f of %.0f processors work",
-                       100 * (1 - busy / V(SECONDS)), V(THREADS), V(PROCESSORS));
+    mnem__say_evidence(
+        c, "the disk is idle for %.0f %% of the time, and %.0f of %.0f processors are in use",
+        100 * (1 - busy / V(SECONDS)), V(THREADS), V(PROCESSORS));
     mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), after, "seconds", "history");
 }
@@ -138,9 +141,11 @@ static bool reader_idle(const mnem__checking *c) {
 static bool pages_lost(const mnem__checking *c) {
     const double each = 1e-4, few = 1000;
     if (V(FAULTS) <= few || V(PAGE_CACHE)) return false;
-    mnem__say_evidence(c, "%.0f pages came back from disk while it ran: the machine took them away",
-                       V(FAULTS));
-    mnem__say_command(c, "run in less than is available: --memory 70%%; or keep pages: ulimit -l");
+    mnem__say_evidence(
+        c, "%.0f pages were evicted by the machine and read back from disk during the run",
+        V(FAULTS));
+    mnem__say_command(
+        c, "use less than the available memory: --memory 70%%; or lock pages: raise ulimit -l");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS), fmax(0, V(SECONDS) - each * V(FAULTS)),
                           "seconds", "history");
 }
@@ -163,13 +168,13 @@ static bool prediction_off(const mnem__checking *c) {
                        mnem__size(V(COUNTED), b));
     if (off < 0)
         mnem__say_command(c,
-                          "leave room: --memory %s; a program of yours charges what it takes "
-                          "itself before it plans (mnem_ledger_charge); of mnem alone it is a bug "
-                          "to tell, with --verbose",
+                          "leave room: --memory %s; your own program must charge its own memory "
+                          "before it plans (mnem_ledger_charge); for mnem alone this is a bug: "
+                          "report it with the output of --verbose",
                           mnem__budget(1.2 * V(COUNTED), a));
     else
-        mnem__say_command(c, "nothing is lost but room that others could have; tell it as a bug, "
-                             "with what --verbose prints");
+        mnem__say_command(
+            c, "the run only reserved too much; report it as a bug, with the output of --verbose");
     return mnem__say_gain(c, off < 0 ? MNEM_SURE_LIKELY : MNEM_SURE_PERHAPS, fabs(off), 0, "bytes",
                           "history");
 }
@@ -179,17 +184,17 @@ static bool bytes_unaccounted(const mnem__checking *c) {
     const double lacks = V(COUNTED) - V(LEDGER);
     if (lacks <= fmax(4 << 20, 0.02 * V(COUNTED))) return false;
     c->out->severe = true;
-    mnem__say_evidence(c, "%s of the peak are in no account", mnem__size(lacks, a));
-    mnem__say_command(c, "a program of yours charges what it takes itself (mnem_ledger_charge); "
-                         "when they come shows --trace FILE, mnem report FILE; of mnem alone it "
-                         "is a bug to tell");
+    mnem__say_evidence(c, "%s of the peak are missing from the ledger", mnem__size(lacks, a));
+    mnem__say_command(
+        c, "your own program must charge its own memory (mnem_ledger_charge); --trace FILE and "
+           "mnem report FILE show when it grows; for mnem alone this is a bug: report it");
     return mnem__say_gain(c, MNEM_SURE_LIKELY, lacks, 0, "bytes", "history");
 }
 
 static bool time_off(const mnem__checking *c) {
     const double off = V(TOKENS_SECONDS) / V(TOKENS_PREDICTED);
     if (off < 1.5 && off > 1 / 1.5) return false;
-    mnem__say_evidence(c, "tokens took %.2f times as long as the machine's profile says", off);
+    mnem__say_evidence(c, "tokens took %.2f times as long as the machine's profile predicts", off);
     mnem__say_command(c, "mnem bench --refresh");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "history");
 }
@@ -197,10 +202,10 @@ static bool time_off(const mnem__checking *c) {
 static bool profile_missing(const mnem__checking *c) {
     if (V(PROFILE)) return false;
     if (KNOWN(READ_RATE))
-        mnem__say_evidence(c, "`mnem probe` has the limits of this machine, but not what the "
-                              "kernels reach of them: no speed can be predicted");
+        mnem__say_evidence(c, "`mnem probe` measured the limits of this machine, but not the speed "
+                              "of the kernels: no speed can be predicted");
     else
-        mnem__say_evidence(c, "nothing was measured of this machine: no speed can be predicted");
+        mnem__say_evidence(c, "this machine was never measured: no speed can be predicted");
     mnem__say_command(c, "mnem bench");
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, 0, 0, NULL, "plan");
 }
@@ -225,7 +230,7 @@ static bool work_repeated(const mnem__checking *c) {
 
 static bool clients_refused(const mnem__checking *c) {
     if (V(REFUSED_FULL) <= 0) return false;
-    mnem__say_evidence(c, "%.0f requests found the queue full", V(REFUSED_FULL));
+    mnem__say_evidence(c, "%.0f requests were refused because the queue was full", V(REFUSED_FULL));
     mnem__say_options(c, "--queue %.0f", 32 + fmin(992, 2 * V(REFUSED_FULL)));
     return mnem__say_gain(c, MNEM_SURE_LIKELY, V(REFUSED_FULL), 0, "refusals", "history");
 }
@@ -238,7 +243,7 @@ const mnem__check mnem__checks_run[] = {
                 "processors are idle, and neither memory nor disk is busy", F(THREADS),
                 F(PROCESSORS), F(SECONDS), F(WAITING), F(READ_BYTES), F(READ_RATE),
                 F(TOKENS_SECONDS), F(TOKENS)),
-    MNEM__CHECK(others_run, "others-run", "above 20 % of the threads' time went to others",
+    MNEM__CHECK(others_run, "others-run", "other programs took above 20 % of the threads' time",
                 F(THREADS), F(PROCESSORS), F(SECONDS), F(CPU_SECONDS), F(WAITING)),
     MNEM__CHECK(bandwidth_reached, "bandwidth-reached",
                 "above 80 % of memory's bandwidth, for weights of 8 bits or more", F(READ_BYTES),
@@ -249,24 +254,25 @@ const mnem__check mnem__checks_run[] = {
                 F(WAITING), F(SECONDS), F(DISK_BYTES)),
     MNEM__CHECK(disk_slow, "disk-slow", "below 70 % of the disk's rate while it is waited for",
                 F(STREAMED), F(PAGE_CACHE), F(WAITING), F(SECONDS), F(DISK_BYTES), F(DISK_RATE)),
-    MNEM__CHECK(reader_idle, "reader-idle", "the disk is idle above 10 %, and processors are",
-                F(STREAMED), F(DISK_BYTES), F(DISK_RATE), F(WAITING), F(SECONDS), F(CPU_SECONDS),
-                F(THREADS), F(PROCESSORS)),
-    MNEM__CHECK(pages_lost, "pages-lost", "above 1000 pages came back from disk", F(FAULTS),
+    MNEM__CHECK(reader_idle, "reader-idle",
+                "the disk and processors are idle above 10 % of the time", F(STREAMED),
+                F(DISK_BYTES), F(DISK_RATE), F(WAITING), F(SECONDS), F(CPU_SECONDS), F(THREADS),
+                F(PROCESSORS)),
+    MNEM__CHECK(pages_lost, "pages-lost", "above 1000 pages were read back from disk", F(FAULTS),
                 F(PAGE_CACHE), F(SECONDS)),
-    MNEM__CHECK(pages_small, "pages-small", "pages of 4 KiB under 64 MiB of weights or more",
+    MNEM__CHECK(pages_small, "pages-small", "64 MiB of weights or more are in pages of 4 KiB",
                 F(HUGE_PAGES), F(WEIGHTS)),
     MNEM__CHECK(prediction_off, "prediction-off",
                 "the planned peak is off by more than 3 % and 4 MiB", F(PREDICTED), F(COUNTED)),
     MNEM__CHECK(bytes_unaccounted, "bytes-unaccounted",
-                "above 2 % and 4 MiB of the peak in no account", F(COUNTED), F(LEDGER)),
+                "above 2 % and 4 MiB of the peak missing from the ledger", F(COUNTED), F(LEDGER)),
     MNEM__CHECK(time_off, "time-off", "the predicted time is off by more than half",
                 F(TOKENS_SECONDS), F(TOKENS_PREDICTED)),
     MNEM__CHECK(profile_missing, "profile-missing", "the kernels' speed was never measured here",
                 F(PROFILE)),
     MNEM__CHECK(requests_refused, "requests-refused", "requests for memory were refused",
                 F(REFUSALS), F(BUDGET)),
-    MNEM__CHECK(work_repeated, "work-repeated", "conversations set aside, and no --swap",
+    MNEM__CHECK(work_repeated, "work-repeated", "conversations were preempted without --swap",
                 F(PREEMPTIONS), F(RECOMPUTED_TOKENS), F(TOKENS)),
     MNEM__CHECK(clients_refused, "clients-refused", "the server's queue was full", F(REFUSED_FULL)),
     {{.name = NULL}, NULL},

@@ -5,7 +5,7 @@ static bool pressure(const mnem__checking *c) {
     if (!V(TRAINING) || V(PEAK) <= 0.8 * V(BUDGET) || V(MICRO_BATCH) < 2) return false;
     if (V(TRY_MICRO_PEAK) >= V(PEAK)) return false;
     c->out->severe = V(PEAK) > 0.95 * V(BUDGET);
-    mnem__say_evidence(c, "%.0f %% of the budget, %.0f sequences at a time",
+    mnem__say_evidence(c, "%.0f %% of the budget is used, with %.0f sequences at a time",
                        100 * V(PEAK) / V(BUDGET), V(MICRO_BATCH));
     mnem__say_options(c, "--micro-batch %.0f", (double)((int)V(MICRO_BATCH) / 2));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK), V(TRY_MICRO_PEAK), "bytes", "plan");
@@ -18,7 +18,7 @@ static bool efficiency(const mnem__checking *c) {
     if (V(TRY_BATCH) <= V(BATCH)) return false;
     const double fixed = V(STEP_SECONDS) * (1 - V(EFFICIENCY)), own = V(STEP_SECONDS) - fixed;
     mnem__say_evidence(c,
-                       "%.0f %% of a step updates weights, whatever the batch; one of %.0f "
+                       "%.0f %% of a step's time does not depend on the batch; a batch of %.0f "
                        "sequences would take %s",
                        100 * (1 - V(EFFICIENCY)), V(TRY_BATCH), mnem__size(V(TRY_BATCH_PEAK), a));
     mnem__say_options(c, "--batch %.0f --micro-batch %.0f", V(TRY_BATCH), V(TRY_BATCH));
@@ -39,7 +39,8 @@ static bool moments(const mnem__checking *c) {
 static bool precision(const mnem__checking *c) {
     if (!V(TRAINING) || !V(COMPUTE_F32) || V(BF16_GAIN) < 1.2 || V(TRY_BF16_PEAK) > V(PEAK))
         return false;
-    mnem__say_evidence(c, "activations are f32; products of bf16 are %.1f times as fast here",
+    mnem__say_evidence(c,
+                       "activations are f32; bf16 products are %.1f times as fast on this machine",
                        V(BF16_GAIN));
     mnem__say_options(c, "--precision bf16");
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK), V(TRY_BF16_PEAK), "bytes", "plan");
@@ -59,7 +60,7 @@ static bool computed_again(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (!V(TRAINING) || V(LAYERS_AGAIN) <= 0 || V(TRY_LARGER) <= V(BUDGET)) return false;
     if (V(TRY_LARGER) > V(AVAILABLE) || V(TRY_LARGER_COST) >= 0.995) return false;
-    mnem__say_evidence(c, "%.0f layers are computed again to save memory, which the machine has",
+    mnem__say_evidence(c, "%.0f layers are recomputed to save memory, but the machine has enough",
                        V(LAYERS_AGAIN));
     mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_LARGER), a));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, 1, V(TRY_LARGER_COST), "of a step", "plan");

@@ -93,7 +93,7 @@ typedef struct text {
     char *at, *end; /* at == end: it is full */
 } text;
 
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void append_format(text *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const int n = vsnprintf(t->at, (size_t)(t->end - t->at), format, args);
@@ -103,15 +103,15 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
 
 /* Names of files may be any bytes: what isn't printable ASCII or a whole character is '?'. */
 static void put_quoted(text *t, const char *s) {
-    put(t, "\"");
+    append_format(t, "\"");
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s;
         if (c == '"' || c == '\\')
-            put(t, "\\%c", c);
+            append_format(t, "\\%c", c);
         else
-            put(t, "%c", c < 0x20 || c >= 0x7f ? '?' : c);
+            append_format(t, "%c", c < 0x20 || c >= 0x7f ? '?' : c);
     }
-    put(t, "\"");
+    append_format(t, "\"");
 }
 
 static double finite_or_0(double x) {
@@ -126,43 +126,43 @@ static void put_field(text *t, const field *f, const void *of) {
                           : f->kind == INT64 || f->kind == WHOLE ? *(const int64_t *)at
                                                                  : 0;
     if (f->kind == TEXT ? !*at : real == 0 && whole == 0) return;
-    put(t, ",\"%s\":", f->key);
+    append_format(t, ",\"%s\":", f->key);
     if (f->kind == TEXT)
         put_quoted(t, at);
     else if (f->kind == REAL)
-        put(t, "%.9g", real);
+        append_format(t, "%.9g", real);
     else
-        put(t, "%" PRId64, whole);
+        append_format(t, "%" PRId64, whole);
 }
 
 static void put_work(text *t, const mnem_work *w) {
-    put(t, "[");
+    append_format(t, "[");
     put_quoted(t, w->op);
-    put(t, ",");
+    append_format(t, ",");
     put_quoted(t, w->type);
-    put(t, ",");
+    append_format(t, ",");
     put_quoted(t, w->level);
-    put(t, ",%.9g,%.9g]", finite_or_0(w->macs), finite_or_0(w->bytes));
+    append_format(t, ",%.9g,%.9g]", finite_or_0(w->macs), finite_or_0(w->bytes));
 }
 
 static void put_phase(text *t, mnem_phase which, const mnem_history_phase *p) {
     if (!p->tokens) return;
-    put(t, ",\"%s\":{\"works\":[", mnem_phase_text(which));
+    append_format(t, ",\"%s\":{\"works\":[", mnem_phase_text(which));
     for (int32_t i = 0; i < p->works; i++) {
-        if (i) put(t, ",");
+        if (i) append_format(t, ",");
         put_work(t, &p->work[i]);
     }
-    put(t, "]");
+    append_format(t, "]");
     for (int i = 0; i < PHASE_FIELDS; i++) put_field(t, &phase_fields[i], p);
-    put(t, "}");
+    append_format(t, "}");
 }
 
 size_t mnem__history_write(const mnem_history_run *run, char *out, size_t n) {
     text t = {out, out + n};
-    put(&t, MNEM__HISTORY_BEGIN "%" PRIu64, run->run);
+    append_format(&t, MNEM__HISTORY_BEGIN "%" PRIu64, run->run);
     for (int i = 0; i < RUN_FIELDS; i++) put_field(&t, &run_fields[i], run);
     for (int i = 0; i < MNEM_PHASE_COUNT; i++) put_phase(&t, (mnem_phase)i, &run->phase[i]);
-    put(&t, "}\n");
+    append_format(&t, "}\n");
     return t.at == t.end ? 0 : (size_t)(t.at - out);
 }
 

@@ -84,7 +84,7 @@ static void fill_ledger(const mnem_ledger *ledger, mnem_monitor_view *v) {
     }
 }
 
-static void fill(const mnem_monitor *m, mnem_monitor_view *v) {
+static void fill_view(const mnem_monitor *m, mnem_monitor_view *v) {
     mnem_process_usage usage;
     v->updated_ms = now_ms();
     if (m->ledger) fill_ledger(m->ledger, v);
@@ -108,7 +108,7 @@ static bool write_sequence(mnem_monitor *m) {
 
 /* Under the lock. */
 static void publish(mnem_monitor *m) {
-    fill(m, &m->file.view);
+    fill_view(m, &m->file.view);
     if (!write_sequence(m)) return;
     const bool whole =
         write_at(m, &m->file.view, sizeof m->file.view, offsetof(mnem_monitor_file, view));

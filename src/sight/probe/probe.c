@@ -130,7 +130,7 @@ uint64_t mnem_probe_bytes(int32_t threads) {
 }
 
 /* A ninth of the room is for small pages. */
-static mnem_status take(mnem__probe_run *run) {
+static mnem_status take_probe_memory(mnem__probe_run *run) {
     const uint64_t team = mnem_team_bytes(run->probe->threads);
     const uint64_t least = mnem_probe_bytes(run->probe->threads);
     const uint64_t room =
@@ -283,7 +283,7 @@ static mnem_status measure(mnem__probe_run *run) {
     run->kernels = mnem__probe_kernels_get(mnem__cpu_level_get());
     choose_teams(run);
     name_levels(run);
-    mnem_status status = take(run);
+    mnem_status status = take_probe_memory(run);
     if (status != MNEM_OK) return status;
     /* Pages that a machine hasn't given anybody yet take seconds. */
     run->until = mnem__max_f64(run->begun + seconds, mnem__seconds() + 0.5 * seconds);

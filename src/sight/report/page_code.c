@@ -11,7 +11,7 @@ bool mnem__code_flush(mnem__code *c) {
     return !c->failed;
 }
 
-static void put(mnem__code *c, char letter) {
+static void put_letter(mnem__code *c, char letter) {
     if (c->texts == sizeof c->text) mnem__code_flush(c);
     c->text[c->texts++] = letter;
 }
@@ -22,24 +22,24 @@ void mnem__code_text(mnem__code *c, const char *format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    for (const char *p = text; *p; p++) put(c, *p);
+    for (const char *p = text; *p; p++) put_letter(c, *p);
 }
 
 void mnem__code_quoted(mnem__code *c, const char *text) {
-    put(c, '"');
+    put_letter(c, '"');
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
         if (*p < 32 || *p > 126 || strchr("\"\\<>&'", *p))
             mnem__code_text(c, "\\u%04x", *p < 127 ? *p : '?');
         else
-            put(c, (char)*p);
-    put(c, '"');
+            put_letter(c, (char)*p);
+    put_letter(c, '"');
 }
 
 /* ---- bytes as base64 ---- */
 
 static void put_sextets(mnem__code *c, int count) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (int i = 0; i < count; i++) put(c, digit[c->bits >> (18 - 6 * i) & 63]);
+    for (int i = 0; i < count; i++) put_letter(c, digit[c->bits >> (18 - 6 * i) & 63]);
 }
 
 static void put_byte(mnem__code *c, uint8_t byte) {
@@ -63,7 +63,7 @@ static void put_zeros(mnem__code *c) {
 }
 
 void mnem__code_begin(mnem__code *c) {
-    put(c, '"');
+    put_letter(c, '"');
     c->bits = 0;
     c->waiting = 0;
     c->zeros = 0;
@@ -83,7 +83,7 @@ void mnem__code_end(mnem__code *c) {
     if (c->waiting) {
         const int waiting = c->waiting;
         put_sextets(c, waiting + 1);
-        for (int i = waiting; i < 3; i++) put(c, '=');
+        for (int i = waiting; i < 3; i++) put_letter(c, '=');
     }
-    put(c, '"');
+    put_letter(c, '"');
 }

@@ -31,7 +31,7 @@ void mnem__series_fini(mnem__series *s) {
 }
 
 /* Buckets up to the end get what it is now. */
-static void fill(mnem__series *s, uint32_t index, uint32_t end) {
+static void fill_series(mnem__series *s, uint32_t index, uint32_t end) {
     const size_t row = (size_t)index * MNEM__BUCKETS;
     for (uint32_t b = s->until[index]; b < end; b++) {
         s->last[row + b] = s->now[index];
@@ -42,7 +42,7 @@ static void fill(mnem__series *s, uint32_t index, uint32_t end) {
 
 void mnem__series_set(mnem__series *s, uint32_t index, uint32_t bucket, uint64_t value) {
     const size_t at = (size_t)index * MNEM__BUCKETS + bucket;
-    fill(s, index, bucket + 1);
+    fill_series(s, index, bucket + 1);
     s->now[index] = value;
     s->last[at] = value;
     if (!s->least) return;
@@ -65,7 +65,7 @@ void mnem__series_write(mnem__series *s, mnem__code *code) {
     mnem__code_text(code, "[");
     for (uint32_t i = 0; i < s->count; i++) {
         const size_t row = (size_t)i * MNEM__BUCKETS;
-        fill(s, i, MNEM__BUCKETS);
+        fill_series(s, i, MNEM__BUCKETS);
         mnem__code_text(code, i ? ",\n[" : "[");
         if (s->least) {
             write_row(code, s->least + row, NULL);

@@ -78,7 +78,7 @@ static void give(mnem__count *c, mnem__live *b) {
     mnem__live_remove(&c->blocks, b);
 }
 
-static mnem_status take(mnem__count *c, const mnem__report_event *e) {
+static mnem_status count_taken(mnem__count *c, const mnem__report_event *e) {
     mnem__live *b = mnem__live_find(&c->blocks, e->id);
     if (b) give(c, b); /* its end was lost */
     b = mnem__live_add(&c->blocks, e->id);
@@ -157,7 +157,7 @@ mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *e) {
     c->events++;
     switch (e->what) {
     case MNEM__REPORT_CHARGE: return charge(c, e);
-    case MNEM__REPORT_ALLOC: return take(c, e);
+    case MNEM__REPORT_ALLOC: return count_taken(c, e);
     case MNEM__REPORT_FREE:
         b = mnem__live_find(&c->blocks, e->id);
         if (b) give(c, b);

@@ -30,7 +30,7 @@ static const char record_head[] = "Component,Timestamp(us),Total Allocated(MB),T
 
 static mnem_status make_folder(const char *path) {
     if (mkdir(path, 0777) == 0 || errno == EEXIST) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: the folder can't be made: %s", path, strerror(errno));
+    return mnem__fail(MNEM_IO, "%s: can't create the folder: %s", path, strerror(errno));
 }
 
 static mnem_status open_files(ascend *a, const char *path) {

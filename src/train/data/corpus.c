@@ -37,7 +37,7 @@ mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, u
         if (got <= 0)
             return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
                               (unsigned long long)n, (unsigned long long)at,
-                              got < 0 ? strerrordesc_np(errno) : "the file ends before");
+                              got < 0 ? strerrordesc_np(errno) : "the file ends early");
         to += got;
         at += (uint64_t)got;
         n -= (uint64_t)got;

@@ -201,7 +201,7 @@ bool mnem_feed_ready(mnem_feed *feed) {
 }
 
 /* The window that the caller's next micro-batch begins with is kept as options.first. */
-static mnem_batch take(mnem_feed *f) {
+static mnem_batch take_batch(mnem_feed *f) {
     const uint64_t first = f->options.first;
     const mnem_batch batch = {.ids = ids_of(f, f->taken),
                               .targets = targets_of(f, f->taken),
@@ -220,7 +220,7 @@ mnem_status mnem_feed_next(mnem_feed *f, mnem_batch *batch) {
     pthread_cond_signal(&f->for_reader);
     while (!is_ready(f)) pthread_cond_wait(&f->for_caller, &f->lock);
     if (f->read > f->taken)
-        *batch = take(f);
+        *batch = take_batch(f);
     else
         status = f->status;
     pthread_mutex_unlock(&f->lock);

@@ -156,7 +156,7 @@ static void add_frozen(finder *f, mnem__role role, int32_t layer) {
     add_param(f, role, layer, true, info.shape[0], s->lora_rank);
 }
 
-static void fill(finder *f) {
+static void fill_pairs(finder *f) {
     for (const mnem__tensor_use *use = f->uses; use->role; use++)
         if (!mnem__role_in_layer(use->role)) add_frozen(f, use->role, -1);
     for (int32_t layer = 0; layer < f->t.layers; layer++)
@@ -183,7 +183,7 @@ static mnem_status create(finder *f, mnem__train_shape **shape) {
     s->lora_alpha = f->lora->alpha > 0 ? f->lora->alpha : 2.0f * (float)f->lora->rank;
     s->lora_targets = f->targets;
     for (int i = 0; i < MNEM__ROLES; i++) s->first[i] = s->frozen_first[i] = -1;
-    fill(f);
+    fill_pairs(f);
     *shape = s;
     return MNEM_OK;
 }

@@ -124,8 +124,8 @@ static bool holds(const mnem__train_scratch *s, const mnem_graph_options *room) 
 }
 
 /* An empty graph with this much room: the scratch, or a new one, which becomes the scratch. */
-static mnem_status take(const mnem_graph_options *room, mnem__train_scratch *scratch,
-                        mnem_graph **graph) {
+static mnem_status take_scratch(const mnem_graph_options *room, mnem__train_scratch *scratch,
+                                mnem_graph **graph) {
     mnem_status status = MNEM_OK;
     if (!scratch) return mnem_graph_create(room, graph);
     if (holds(scratch, room)) {
@@ -151,7 +151,7 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
                              .number = f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
                              .gradients = o->keep != NULL};
     mnem_graph_gradients info = {.tensors = room->tensors, .nodes = room->nodes};
-    mnem_status status = take(room, scratch, &b.graph);
+    mnem_status status = take_scratch(room, scratch, &b.graph);
     if (status != MNEM_OK) return status;
     out->room = *room;
     out->last = build(&b);

@@ -165,8 +165,8 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
 /* waiting: mnem__trainer_waiting_at, of a step; round: of several ranks, what is added to the sums
  * while it runs, or -1. A cancel ends one run: the run that it stopped takes it back, so that the
  * trainer can go on. */
-static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
-                       float *waiting, int32_t round, mnem_graph_args *args) {
+static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
+                             float *waiting, int32_t round, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
     uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
@@ -254,10 +254,10 @@ static mnem_status accumulate_one(mnem_trainer *t, const mnem_train_source *sour
     const bool last = index == t->accumulation - 1, cut = mnem__trainer_gradients_cut(t);
     const int32_t round = cut ? index : t->exchange && !t->masks && last ? 0 : -1;
     MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
-    if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, -1, &args));
+    if (t->teacher) MNEM__TRY(run_graph(t, &t->graphs.teacher, tokens, NULL, -1, &args));
     args.row_base = first + index * tokens;
     float *waiting = mnem__trainer_waiting_at(t, index * tokens, args.ids, tokens);
-    MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, round, &args));
+    MNEM__TRY(run_graph(t, &t->graphs.step, tokens, waiting, round, &args));
     add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
     if (last) mnem__trainer_waiting_add(t);
     return MNEM_OK;
@@ -391,7 +391,7 @@ static mnem_status evaluate(mnem_trainer *t, const mnem_train_source *source, mn
         const mnem_status status = next(t, source, 1, &args, &n);
         if (status == MNEM_NOT_FOUND) return MNEM_OK;
         MNEM__TRY(status);
-        MNEM__TRY(run(t, &t->graphs.forward, n, NULL, -1, &args));
+        MNEM__TRY(run_graph(t, &t->graphs.forward, n, NULL, -1, &args));
         add_losses(t, args.targets, n, 1, s);
     }
 }
@@ -422,8 +422,8 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run(t, graph, tokens, NULL, -1,
-                  &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
+    MNEM__TRY(run_graph(t, graph, tokens, NULL, -1,
+                        &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];

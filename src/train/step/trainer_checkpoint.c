@@ -82,8 +82,8 @@ static words shape_text(const mnem_trainer *t, bool constants) {
 }
 
 /* The masks are the last section, where there are any; how many sections there are. */
-static size_t fill(mnem_trainer *t, const char *shape, const char *note,
-                   mnem__checkpoint_entry entries[ENTRIES]) {
+static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
+                           mnem__checkpoint_entry entries[ENTRIES]) {
     const mnem__checkpoint_entry list[ENTRIES] = {
         {.name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
         {.name = "note", .type = MNEM__ENTRY_TEXT, .data = note, .bytes = strlen(note)},
@@ -127,7 +127,7 @@ static mnem_status send_moments(mnem_trainer *t, mnem_status status) {
 mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
     const words shape = shape_text(t, true);
     mnem__checkpoint_entry entries[ENTRIES];
-    const size_t n = fill(t, shape.bytes, note, entries);
+    const size_t n = fill_entries(t, shape.bytes, note, entries);
     const bool cut = mnem__trainer_moments_cut(t);
     mnem_status status = MNEM_OK;
     t->moments_written = false;
@@ -233,7 +233,7 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     mnem__checkpoint_entry entries[ENTRIES];
     mnem__loss_scale scale;
     numbers found;
-    const size_t sections = fill(t, "", "", entries);
+    const size_t sections = fill_entries(t, "", "", entries);
     MNEM__TRY(check_shape(t, c));
     MNEM__TRY(mnem__checkpoint_expect(c, entries, sections));
     MNEM__TRY(read_numbers(c, &found));

@@ -48,7 +48,7 @@ typedef struct writing {
     uint64_t room;
 } writing;
 
-static void put(writing *w, const void *data, uint64_t bytes) {
+static void put_section(writing *w, const void *data, uint64_t bytes) {
     if (w->status == MNEM_OK) w->status = w->put(w->to, data, bytes);
 }
 
@@ -57,13 +57,13 @@ static mnem_status gather(void *context, int32_t owner, uint64_t place, uint64_t
     static const uint8_t zeros[MNEM__MOMENTS_ALIGNMENT];
     writing *w = context;
     mnem_comm *comm = w->t->setup.comm;
-    if (owner < 0) put(w, zeros, bytes);
-    if (owner == 0) put(w, (uint8_t *)w->t->moments + place, bytes);
+    if (owner < 0) put_section(w, zeros, bytes);
+    if (owner == 0) put_section(w, (uint8_t *)w->t->moments + place, bytes);
     for (uint64_t n; owner > 0 && bytes > 0; bytes -= n) {
         n = piece_of(bytes, w->room);
         MNEM__TRY(mnem_comm_post(comm, owner, CHANNEL_SAVE, w->buffer, n, &w->t->request));
         MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
-        put(w, w->buffer, n);
+        put_section(w, w->buffer, n);
     }
     return MNEM_OK;
 }
@@ -100,7 +100,7 @@ typedef struct reading {
     uint64_t room;
 } reading;
 
-static mnem_status take(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
+static mnem_status take_section(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
     reading *r = context;
     if (owner == mnem_comm_rank(r->t->setup.comm))
         return mnem__checkpoint_section_read(&r->section, (uint8_t *)r->t->moments + place, bytes);
@@ -118,6 +118,6 @@ mnem_status mnem__trainer_moments_read(mnem_trainer *t, const mnem__checkpoint *
     reading r = {.t = t};
     r.buffer = mnem__exchange_scratch(t->exchange, &r.room);
     MNEM__TRY(mnem__checkpoint_section_open(c, "moments", bytes, &r.section));
-    MNEM__TRY(walk(t, take, &r));
+    MNEM__TRY(walk(t, take_section, &r));
     return mnem__checkpoint_section_end(&r.section);
 }

@@ -29,7 +29,7 @@ bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_param
 
 /* ---- initial weights ---- */
 
-static void fill(float *x, int64_t n, float value) {
+static void fill_value(float *x, int64_t n, float value) {
     for (int64_t i = 0; i < n; i++) x[i] = value;
 }
 
@@ -47,7 +47,7 @@ void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
                                 : p->init == MNEM__TRAIN_RESIDUAL ? residual
                                                                   : normal;
         if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
-            fill(w, p->count, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
+            fill_value(w, p->count, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
         else
             mnem__random_normals(seed, (uint64_t)i, 0, (uint64_t)p->count, deviation, w);
     }

@@ -113,7 +113,7 @@ static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {
     return count;
 }
 
-static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
+static void fill_plan(planner *p, int32_t rank, mnem_train_plan *plan) {
     const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
     plan->micro_batch = way->micro_batch;
     plan->accumulation = p->setup.share.count / way->micro_batch;
@@ -260,7 +260,7 @@ static mnem_status plan_alone(const mnem_train_options *options, mnem_train_plan
     p.before = before;
     const int32_t rank = fastest(&p, p.budget);
     if (p.status == MNEM_OK && rank < 0) p.status = refuse(&p, plan);
-    if (p.status == MNEM_OK) fill(&p, rank, plan);
+    if (p.status == MNEM_OK) fill_plan(&p, rank, plan);
     if (p.status == MNEM_OK) fill_others(&p, rank, plan);
     if (p.status == MNEM_OK) p.status = check_before(&p, plan);
     *cost = p.cost;

@@ -48,7 +48,7 @@ static uint64_t room_of(const mnem_tensor *tensor) {
 }
 
 /* x, y, the weight, its gradient, and the largest workspace, one behind the other. */
-static mnem_status take(probe *p, mnem_ledger *ledger, mnem_device *device) {
+static mnem_status take_probe(probe *p, mnem_ledger *ledger, mnem_device *device) {
     const mnem_op_desc *forward = &p->op[0].desc;
     const uint64_t x = room_of(&forward->in[0]), w = room_of(&forward->in[1]);
     const uint64_t y = room_of(&forward->out);
@@ -70,7 +70,7 @@ static mnem_status take(probe *p, mnem_ledger *ledger, mnem_device *device) {
     return MNEM_OK;
 }
 
-static void run(const mnem_worker *worker, void *context) {
+static void run_probe(const mnem_worker *worker, void *context) {
     const probe *p = context;
     for (int i = 0; i < 3; i++) {
         mnem_op_run(&p->op[i], &p->args[i], worker);
@@ -81,11 +81,11 @@ static void run(const mnem_worker *worker, void *context) {
 /* Multiply-adds a second of the fastest run, after a first one that warms up: what else the machine
  * does only ever makes one slower. */
 static double rate(probe *p, mnem_team *team) {
-    mnem_team_run(team, run, p);
+    mnem_team_run(team, run_probe, p);
     const double begin = mnem__seconds();
     double fastest = INFINITY;
     for (double at = begin, now; at - begin < seconds_least; at = now) {
-        mnem_team_run(team, run, p);
+        mnem_team_run(team, run_probe, p);
         now = mnem__seconds();
         fastest = mnem__min_f64(fastest, now - at);
     }
@@ -111,7 +111,7 @@ mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_tra
     mnem_status status =
         prepare(&p, &setup.o, tokens < TOKENS_MOST ? tokens : TOKENS_MOST, plan->threads);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &device);
-    if (status == MNEM_OK) status = take(&p, options->ledger, device);
+    if (status == MNEM_OK) status = take_probe(&p, options->ledger, device);
     if (status == MNEM_OK) status = mnem_team_create(plan->threads, &team);
     if (status == MNEM_OK) {
         mnem__team_adapt(team);

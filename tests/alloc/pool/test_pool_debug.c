@@ -159,10 +159,11 @@ static void a_write_past_the_end_is_told_by_the_free(void **state) {
     assert_int_equal(mnem_pool_free(f.pool, &a, NULL), MNEM_INVALID);
     const unsigned free_line = __LINE__ - 1;
     char text[300];
-    snprintf(text, sizeof text,
-             "write past the end of weights embed (1000 bytes, taken at model.c:%u): 1 byte, the "
-             "first 1 past the end; found by the free at %s:%u",
-             line, __FILE__, free_line);
+    snprintf(
+        text, sizeof text,
+        "write past the end of weights embed (1000 bytes, allocated at model.c:%u): 1 byte, the "
+        "first 1 past the end; found by the free at %s:%u",
+        line, __FILE__, free_line);
     says(text);
     assert_int_equal(a.generation, 0); /* given back all the same */
     assert_int_equal(f.told, 1);
@@ -257,7 +258,7 @@ static void a_double_free_is_told_with_all_places(void **state) {
     assert_int_equal(mnem_pool_free(f.pool, &copy, NULL), MNEM_INVALID);
     char text[300];
     snprintf(text, sizeof text,
-             "double free at %s:%u: weights embed (1000 bytes, taken at model.c:%u), freed at "
+             "double free at %s:%u: weights embed (1000 bytes, allocated at model.c:%u), freed at "
              "%s:%u",
              __FILE__, line + 4, line, __FILE__, line + 3);
     says(text);
@@ -276,9 +277,10 @@ static void a_foreign_free_is_told_with_the_place_in_the_other_pool(void **state
     const unsigned line = __LINE__ - 1;
     assert_int_equal(mnem_pool_free(f.pool, &b, NULL), MNEM_INVALID);
     char text[300];
-    snprintf(text, sizeof text,
-             "free of a foreign block at %s:%u: weights embed (2000 bytes, taken at model.c:%u)",
-             __FILE__, line + 2, line);
+    snprintf(
+        text, sizeof text,
+        "free of a foreign block at %s:%u: weights embed (2000 bytes, allocated at model.c:%u)",
+        __FILE__, line + 2, line);
     says(text);
     assert_int_equal(f.last.what, MNEM_MISUSE_FOREIGN_FREE);
     must(mnem_pool_free(other.pool, &b, NULL)); /* nothing changed */

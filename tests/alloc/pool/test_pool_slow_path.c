@@ -188,7 +188,7 @@ static void a_refusal_names_what_is_in_the_way(void **state) {
     assert_non_null(strstr(text, "(fragmentation 0.88, 0.88 of what is free)"));
     assert_non_null(strstr(text, "in the way: kv fixed 16 KiB (test_pool_slow_path.c:"));
     assert_non_null(strstr(text, "16 KiB, 16 KiB of them not movable"));
-    assert_non_null(strstr(text, "bytes_max = 1179648 would serve it"));
+    assert_non_null(strstr(text, "bytes_max = 1179648 would be enough"));
     assert_int_equal(none.generation, 0);
     assert_int_equal(rung(pool, MNEM_POOL_RUNG_REFUSE), 1);
     for (int i = 0; i < 64; i += 8) give(pool, &owners[i].block, NULL);

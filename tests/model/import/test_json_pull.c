@@ -63,7 +63,7 @@ static void wrong_text_is_refused_with_its_byte(void **state) {
     static const struct {
         const char *text, *word;
     } cases[] = {{"{", "no name"},          {"[1,]", "no value"},    {"{\"a\" 1}", "no ':'"},
-                 {"{\"a\":1,}", "name"},    {"[1 2]", "no ','"},     {"\"a", "doesn't end"},
+                 {"{\"a\":1,}", "name"},    {"[1 2]", "no ','"},     {"\"a", "unterminated"},
                  {"\"\\x\"", "escape"},     {"\"\\ud83d\"", "\\u"},  {"01", "no value"},
                  {"[1]]", "more than one"}, {"\"\x01\"", "control"}, {"\"\xff\"", "UTF-8"},
                  {"tru", "no value"},       {"[+1]", "no value"},    {"1.", "no value"}};

@@ -153,7 +153,7 @@ static void a_failure_has_its_line_and_what_was_raised(void **state) {
     assert_int_equal(failure.line, 3);
     assert_int_equal(failure.message.length, 9);
     assert_memory_equal(failure.message.bytes, "no system", 9);
-    assert_string_equal(mnem_last_error(), "template: line 3: it refuses: no system");
+    assert_string_equal(mnem_last_error(), "template: line 3: the template refuses: no system");
     mnem_template_close(t);
     assert_int_equal(open_text("a\n\n{% if x %}{{ }}", NULL, &t), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "line 3"));

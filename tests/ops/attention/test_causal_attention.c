@@ -358,9 +358,9 @@ static void prepare_names_what_is_wrong(void **state) {
     causal_setup s = causal_make(&shape, 1);
     mnem_op_desc d = causal_desc(&s);
     d.sequence = 7;
-    op_refused(&d, "tokens aren't whole sequences");
+    op_refused(&d, "tokens are not a multiple of the sequence length");
     d.sequence = 0;
-    op_refused(&d, "tokens aren't whole sequences");
+    op_refused(&d, "tokens are not a multiple of the sequence length");
     d = causal_desc(&s);
     d.in[1].shape[1] = d.in[2].shape[1] = 3;
     op_refused(&d, "causal_attention (in[0] F32 [16, 4, 16], in[1] F32 [16, 3, 16]");
@@ -378,13 +378,13 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "scale");
     d = causal_desc(&s);
     d.accumulate = true;
-    op_refused(&d, "can't be added to");
+    op_refused(&d, "accumulate is not supported");
     d = causal_desc(&s);
     d.also[0].type = MNEM_TYPE_BF16;
     op_refused(&d, "also[0]");
     d = causal_desc(&s);
     d.in[0] = d.out = d.in[1] = d.in[2] = mnem_tensor_3d(MNEM_TYPE_F32, 16, 2, 257);
-    op_refused(&d, "head_dim is more than 256");
+    op_refused(&d, "head_dim must be at most 256");
     d = causal_desc_gradient(&s);
     d.in[4] = (mnem_tensor){0};
     op_refused(&d, "in[4]");

@@ -98,7 +98,7 @@ static void wrong_arguments_are_named(void **state) {
     mnem_op_args args = good;
     right(&op, args);
     args.tokens = T + 1;
-    wrong(&op, args, "tokens aren't 0 to as many as were prepared");
+    wrong(&op, args, "tokens must be 0 to as many as the operator was prepared for");
     args = good;
     args.in[1] = NULL;
     wrong(&op, args, "in[1] has no pointer");
@@ -110,7 +110,7 @@ static void wrong_arguments_are_named(void **state) {
     args.out = a + 4;
     wrong(&op, args, "out lies over in[0]");
     assert_int_equal(mnem_op_check(&op, &good, 3), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "the team isn't 1 to as many"));
+    assert_non_null(strstr(mnem_last_error(), "the team must have 1 to desc.workers members"));
 }
 
 static void wrong_rows_ids_and_pages_are_named(void **state) {
@@ -120,7 +120,7 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
         .tokens = T, .in = {a, packed}, .out = y, .row_end = R, .workspace = workspace};
     right(&matmul, args);
     args.row_begin = 8;
-    wrong(&matmul, args, "not rows in groups of 16");
+    wrong(&matmul, args, "must be multiples of 16 within the matrix");
     args.row_begin = 0;
     args.workspace = workspace + 4;
     wrong(&matmul, args, "workspace is missing, or not aligned");
@@ -144,7 +144,7 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
     s.first_position = 31;
     wrong(&attention, args, "positions beyond max_positions");
     s.first_row = 1;
-    wrong(&attention, args, "other rows than the tokens");
+    wrong(&attention, args, "rows are not within the tokens");
 }
 
 /* The numbers to multiply say the same, for any count of tokens. */

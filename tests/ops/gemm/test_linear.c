@@ -408,9 +408,9 @@ static void wrong_descriptors_are_refused(void **state) {
         d = p.desc, d.in[0].stride[1] = 8;
         op_refused(&d, "in[0] isn't rows");
         d = p.desc, d.in[0].shape[1]++;
-        op_refused(&d, i == 2 ? "out isn't" : "in[0] isn't as wide");
+        op_refused(&d, i == 2 ? "out isn't" : "in[0]'s width does not match");
         d = p.desc, d.in[1].shape[1]++;
-        op_refused(&d, i == 0 ? "in[0] isn't as wide" : "out isn't");
+        op_refused(&d, i == 0 ? "in[0]'s width does not match" : "out isn't");
         d = p.desc, d.in[1].type = F64;
         op_refused(&d, "in[1]");
         d = p.desc, d.out.shape[0]++;

@@ -268,13 +268,13 @@ static void wrong_teachers_are_refused(void **state) {
     problem p = make(4, 5, 6, F32, F32, 0);
     mnem_op_desc d = p.desc;
     d.in[2].dims = 0;
-    op_refused(&d, "in[3] is there");
+    op_refused(&d, "in[3] is given without in[2]");
     d = p.desc, d.in[2].shape[0]++;
-    op_refused(&d, "in[2] isn't");
+    op_refused(&d, "in[2] must have one row");
     d = p.desc, d.in[3].shape[0]--;
-    op_refused(&d, "in[3] isn't");
+    op_refused(&d, "in[3] must be rows");
     d = p.desc, d.in[3].shape[1]--;
-    op_refused(&d, "in[3] isn't");
+    op_refused(&d, "in[3] must be rows");
     d = p.desc, d.teach_weight = 1.5f;
     op_refused(&d, "teach_weight");
     d = p.desc, d.teach_temperature = 0;

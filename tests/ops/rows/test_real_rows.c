@@ -383,7 +383,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d.in[1] = d.also[0] = d.also[1] = wide;
     d.also[1].type = MNEM_TYPE_BF16;
     d.also[1].stride[0] = 2;
-    op_refused(&d, "also[1] is a sum, and isn't F32");
+    op_refused(&d, "also[1] is a sum and must be F32");
     d.also[1] = mnem_tensor_1d(MNEM_TYPE_F32, 9);
     op_refused(&d, "also[1] isn't F32, BF16 or F16 and as wide as in[0]");
     d.in[2] = mnem_tensor_2d(MNEM_TYPE_F64, 4, 8);
@@ -398,7 +398,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "too many tokens");
     d = (mnem_op_desc){.kind = MNEM_OP_DROPOUT, .workers = 1, .dropout = 1.0f};
     d.in[0] = d.out = rows;
-    op_refused(&d, "dropout isn't 0 or more and below 1");
+    op_refused(&d, "dropout must be at least 0 and below 1");
     d = (mnem_op_desc){.kind = MNEM_OP_SCALE, .workers = 1, .scale = INFINITY};
     d.in[0] = d.out = rows;
     op_refused(&d, "scale isn't finite");

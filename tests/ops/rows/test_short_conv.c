@@ -100,7 +100,7 @@ static void what_is_wrong_is_said(void **state) {
     op_refused(&d, "in[1] isn't F32 [n, 2 to 16]");
     d = desc_of(4, 3);
     d.kv.page_tokens = 2;
-    op_refused(&d, "pages are shorter than the convolution");
+    op_refused(&d, "a page has fewer tokens than the convolution's width");
     d = desc_of(4, 3);
     d.in[0].shape[1] = 2 * WIDTH;
     op_refused(&d, "in[0] isn't F32 [T, 3 n]");

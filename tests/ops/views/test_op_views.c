@@ -42,7 +42,7 @@ static void sizes_that_overflow_are_refused(void **state) {
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, many, many);
     d.in[0].stride[0] = d.in[0].stride[1] = 0;
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, 1);
-    op_refused(&d, "in[0] has no size that can be counted");
+    op_refused(&d, "in[0] has a size that overflows 64 bits");
     d = product_of(4, many, 6);
     d.in[0].stride[0] = d.in[0].stride[1] = d.in[1].stride[0] = d.in[1].stride[1] = 0;
     op_refused(&d, "more than 2^31 - 1 rows or columns");
@@ -50,14 +50,14 @@ static void sizes_that_overflow_are_refused(void **state) {
     d.workers = 256;
     d.in[0].stride[0] = d.in[0].stride[1] = 0;
     d.in[0].shape[0] = d.out.shape[0] = 1 << 30;
-    op_refused(&d, "the workspace is larger than can be counted");
+    op_refused(&d, "the workspace size overflows 64 bits");
 }
 
 static void strides_between_elements_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = product_of(4, 5, 6);
     d.in[0].offset = 2;
-    op_refused(&d, "in[0] has strides or an offset between its elements");
+    op_refused(&d, "in[0] has strides or an offset that are not whole elements");
     d.in[0].offset = 0;
     d.out.stride[0] = 20;
     op_refused(&d, "out has elements that overlap");
@@ -67,7 +67,7 @@ static void shapes_that_differ_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = product_of(4, 5, 6);
     d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, 6, 6);
-    op_refused(&d, "in[0] isn't as wide as in[1] is high");
+    op_refused(&d, "in[0] must have as many columns as in[1] has rows");
     d = product_of(4, 5, 6);
     d.in[1] = mnem_tensor_2d(MNEM_TYPE_F64, 5, 6);
     op_refused(&d, "in[1] isn't F32, BF16 or F16");
@@ -127,26 +127,26 @@ static void what_int4_cannot_hold_is_refused(void **state) {
     const mnem_int4 good = {.rows = 16, .k = 64, .values = values, .scales = scales};
     mnem_int4 w = good;
     w.k = 48;
-    int4_refused(&w, "16 x 48 isn't rows of a multiple of 32");
+    int4_refused(&w, "16 x 48: the columns must be a multiple of 32");
     w = good;
     w.rows = 0;
-    int4_refused(&w, "0 x 64 isn't rows");
+    int4_refused(&w, "0 x 64: ");
     w = good;
     w.group = 48;
-    int4_refused(&w, "a group of 48 columns doesn't divide 64");
+    int4_refused(&w, "a group of 48 columns must be a multiple of 32 that divides 64");
     w = good;
     w.rows = INT64_MAX / 2;
-    int4_refused(&w, "has no size that can be counted");
+    int4_refused(&w, "has a size that overflows 64 bits");
     w = good;
     w.scales = NULL;
     int4_refused(&w, "values or scales are missing");
     w = good;
     scales[3] = 70000.0f;
-    int4_refused(&w, "a scale or zero of row 3");
+    int4_refused(&w, "a scale or zero point of row 3");
     scales[3] = 10000.0f;
     zeros[3] = 8.0f; /* their product is beyond f16 */
     w.zeros = zeros;
-    int4_refused(&w, "a scale or zero of row 3");
+    int4_refused(&w, "a scale or zero point of row 3");
 }
 
 int main(int argc, char **argv) {

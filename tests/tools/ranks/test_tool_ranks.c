@@ -382,8 +382,8 @@ static void ranks_that_differ_are_named(void **state) {
 static const struct {
     int rank, number;
     const char *cut, *text;
-} ends[] = {{2, SIGSTOP, "layers", ") hasn't been heard of for "},
-            {1, SIGSTOP, "rows", ") hasn't been heard of for "},
+} ends[] = {{2, SIGSTOP, "layers", ") has sent nothing for "},
+            {1, SIGSTOP, "rows", ") has sent nothing for "},
             {1, SIGKILL, "layers", ") ended"},
             {2, SIGKILL, "layers", ") ended"},
             {0, SIGKILL, "layers", ") ended"},

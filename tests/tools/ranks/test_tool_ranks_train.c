@@ -18,7 +18,7 @@ static void sharding_needs_ranks(void **state) {
     (void)state;
     const said *s = shell("%s train -d x --shard optimizer", MNEM_COMMAND);
     assert_int_equal(s->code, 2);
-    assert_non_null(strstr(s->err, "--shard is of several ranks: mpirun -n N mnem train"));
+    assert_non_null(strstr(s->err, "--shard needs several ranks: mpirun -n N mnem train"));
 }
 
 #ifdef MNEM_MPIRUN
@@ -207,9 +207,10 @@ static void what_does_not_run_is_refused_once(void **state) {
     } refused[] = {
         {"--memory 100M,4M", "rank 1: train: needs ", 3},
         {"", "several ranks may share a machine", 2},
-        {"--memory 100M --shard gradients --masked", "--shard gradients isn't for --masked", 2},
-        {"--memory 100M --shard weights", "--shard weights isn", 2},
-        {"--memory 100M --adapt", "--adapt is of one process", 2},
+        {"--memory 100M --shard gradients --masked", "--shard gradients does not support --masked",
+         2},
+        {"--memory 100M --shard weights", "--shard weights is not supported", 2},
+        {"--memory 100M --adapt", "--adapt is not supported with several ranks", 2},
         {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };
@@ -235,7 +236,7 @@ static const struct {
     int rank, number;
     const char *text;
 } ends[] = {
-    {2, SIGSTOP, ") hasn't been heard of for "}, {1, SIGKILL, ") ended"}, {0, SIGKILL, ") ended"}};
+    {2, SIGSTOP, ") has sent nothing for "}, {1, SIGKILL, ") ended"}, {0, SIGKILL, ") ended"}};
 enum { ENDS = sizeof ends / sizeof ends[0] };
 static pid_t ended[ENDS]; /* who got it */
 
@@ -310,7 +311,7 @@ static void a_signal_to_all_ends_in_order(void **state) {
     begin_ends();
     const said *s = shell_end(ENDS);
     assert_int_not_equal(s->code, 0);
-    if (!strstr(s->err, "stopped; the checkpoint of step ")) fail_msg("%s", s->err);
+    if (!strstr(s->err, "stopped; the last checkpoint is of step ")) fail_msg("%s", s->err);
     check_checkpoint(ENDS);
 }
 #endif

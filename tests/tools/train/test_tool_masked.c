@@ -109,11 +109,12 @@ static void a_stopped_run_goes_on_with_the_same_numbers(void **state) {
 static void what_makes_no_sense_is_refused(void **state) {
     (void)state;
     const char *dense = at("dense/model.gguf");
-    wrong(LEARN(at("x"), "--masked"), 2, "--masked wants --init");
+    wrong(LEARN(at("x"), "--masked"), 2, "--masked needs --init");
     wrong(LEARN(at("x"), "--init", MASKED, "--lora", "2"), 2, "`mnem merge` keeps zeros too");
     wrong(LEARN(at("x"), "--init", dense, "--masked"), 1, "prune it first (mnem prune)");
-    wrong(LEARN(at("x"), "--distill", dense), 2, "--distill wants --init");
-    wrong(LEARN(at("x"), "--init", dense, "--distill-weight", "0.5"), 2, "--distill is missing");
+    wrong(LEARN(at("x"), "--distill", dense), 2, "--distill needs --init");
+    wrong(LEARN(at("x"), "--init", dense, "--distill-weight", "0.5"), 2,
+          "--distill MODEL is missing");
     wrong(LEARN(at("x"), "--init", dense, "--distill", at("none.gguf")), 1,
           "none.gguf: No such file");
     wrong(LEARN(at("x"), "--init", dense, "--distill", tool_model), 1,
@@ -129,7 +130,7 @@ static void a_teacher_of_other_words_is_refused(void **state) {
     succeed(TRAIN("--data", text, "--config", config_file(), "--vocab", "256", "--ctx", "8",
                   "--steps", "2", "--heldout", "0", "--out", at("bytes")));
     wrong(LEARN(at("x"), "--init", at("dense/model.gguf"), "--distill", at("bytes/model.gguf")), 1,
-          "--distill compares logits word by word");
+          "--distill compares logits token by token");
 }
 
 int main(void) {

@@ -84,7 +84,7 @@ static void a_resident_one_is_not_read_again(void **state) {
     tool_result r =
         LEARN(at("dry"), "--memory", MEMORY, "--distill", at("large/model.gguf"), "--dry-run");
     succeed(r);
-    assert_non_null(strstr(r.err, "says 0.5 of the loss, at temperature 2\n"));
+    assert_non_null(strstr(r.err, "provides 0.5 of the loss, at temperature 2\n"));
     assert_non_null(strstr(r.out, "streamed teacher")); /* what less memory would do */
 }
 
@@ -111,7 +111,8 @@ static void what_has_no_states_to_compare_is_refused(void **state) {
     wrong(LEARN(at("x"), "--memory", MEMORY, "--distill", at("large/model.gguf"), "--distill-on",
                 "states"),
           2, "the teacher's states are 128 wide, the model's 32");
-    wrong(LEARN(at("x"), "--memory", MEMORY, "--distill-on", "states"), 2, "--distill is missing");
+    wrong(LEARN(at("x"), "--memory", MEMORY, "--distill-on", "states"), 2,
+          "--distill MODEL is missing");
     wrong(LEARN(at("x"), "--memory", MEMORY, "--distill", at("deep/model.gguf"), "--distill-on",
                 "words"),
           2, "logits states both");

@@ -182,7 +182,7 @@ static void chat_data_says_what_it_wants(void **state) {
             "--any-bytes");
     REFUSED(CHAT(data, at("bare"), "--steps", "1"), "has no chat template", "--template FILE");
     REFUSED(CHAT(data, at("bare"), at("text.txt"), PLAIN), "1 of 2 files are chat data");
-    REFUSED(CHAT(at("text.txt"), at("bare"), PLAIN), "--template is for chat data");
+    REFUSED(CHAT(at("text.txt"), at("bare"), PLAIN), "--template applies to chat data");
     tool_file("raises.jinja", "{{ raise_exception('no users here') }}");
     REFUSED(CHAT(data, at("bare"), "--template", at("raises.jinja"), "--steps", "1"),
             "no users here", "two.jsonl, line 1");

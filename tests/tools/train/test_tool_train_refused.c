@@ -39,7 +39,7 @@ static void a_wrong_config_is_named(void **state) {
     static const struct {
         const char *text, *said;
     } wrong[] = {
-        {"{\"layer\": 3}", "\"layer\" isn't known"},
+        {"{\"layer\": 3}", "unknown key \"layer\""},
         {"{\"layers\": -3}", "\"layers\" is -3; it must be a whole number from 1 to 1024"},
         {"{\"layers\": 2.5}", "\"layers\" is 2.5; it must be a whole number"},
         {"{\"layers\": \"2\"}", "\"layers\" is \"2\""},
@@ -183,7 +183,7 @@ static void a_folder_has_one_run_at_a_time(void **state) {
     assert_int_equal(flock(fd, LOCK_EX), 0); /* as a run has it */
     tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "another mnem train works in it"));
+    assert_non_null(strstr(r.err, "another mnem train is using this folder"));
     close(fd);
 }
 
@@ -192,7 +192,7 @@ static void a_folder_that_is_a_file_is_named(void **state) {
     const char *out = tool_file("no_folder", "text");
     tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "no_folder: can't make the folder: Not a directory"));
+    assert_non_null(strstr(r.err, "no_folder: can't create the folder: Not a directory"));
 }
 
 int main(void) {

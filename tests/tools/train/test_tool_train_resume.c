@@ -52,7 +52,7 @@ static void what_differs_is_named_with_both_values(void **state) {
                   {"--time", "5", "--time is 5", "has 0"},
                   {"--config", "tiny", "--config is tiny", "has config.json"},
                   {"--data", at("config.json"), "--data is ", "text.txt"},
-                  {"--steps", "4", "has 8 steps", "not become 4"}};
+                  {"--steps", "4", "has 8 steps", "not lowered to 4"}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         const tool_result r =
             TRAIN("--out", at("other"), "--resume", others[i].option, others[i].value);
@@ -89,10 +89,10 @@ static void a_folder_that_holds_a_run_says_what_to_do(void **state) {
     (void)state;
     succeed(SAME(at("held"), "--stop-after", "2"));
     REFUSED(SAME(at("held"), "-t", "1"), "holds a run that has done 2 steps",
-            "The same command with --resume goes on", "another --out");
+            "The same command with --resume continues it", "another --out");
     succeed(SAME(at("held"), "--resume"));
     REFUSED(SAME(at("held"), "-t", "1"), "holds a finished run of 8 steps", "held/model.gguf",
-            "--resume --steps N, with more than 8");
+            "--resume --steps N with N above 8");
 }
 
 int main(void) {

@@ -2,8 +2,8 @@
  * as lists of {"role", "content"}, one at a time.
  *
  * In memory there is one element. Files may begin with a byte order mark. */
-#ifndef MNEM_TOOLS_MNEM_DATASET_H
-#define MNEM_TOOLS_MNEM_DATASET_H
+#ifndef MNEM_TOOLS_MNEM_DATASET_DATASET_H
+#define MNEM_TOOLS_MNEM_DATASET_DATASET_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* dataset_turns.h: an element of a data set as a list of {"role", "content"}, as messages.h has
  * them. */
-#ifndef MNEM_TOOLS_MNEM_DATASET_TURNS_H
-#define MNEM_TOOLS_MNEM_DATASET_TURNS_H
+#ifndef MNEM_TOOLS_MNEM_DATASET_DATASET_TURNS_H
+#define MNEM_TOOLS_MNEM_DATASET_DATASET_TURNS_H
 
 #include <jansson.h>
 #include <stdbool.h>

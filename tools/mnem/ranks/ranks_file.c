@@ -73,7 +73,7 @@ static int receive_from(int32_t rank, void *data, size_t bytes) {
 
 /* ---- memory ---- */
 
-static int take(void) {
+static int take_memory(void) {
     const size_t lists = 3 * RANGES * sizeof(tool_range);
     const mnem_status status =
         mnem_ledger_charge(x.ledger, MNEM_KIND_IO, "model's part", PIECE + lists);
@@ -294,7 +294,7 @@ int tool_ranks_file_open(const char **path, mnem_ledger *ledger) {
     if (!x.any || (me > 0 && !x.lacks[me])) return TOOL_OK;
     x.path = *path;
     x.ledger = ledger;
-    const int code = take();
+    const int code = take_memory();
     if (code != TOOL_OK) return code;
     return me == 0 ? offer_to_all() : take_offer(path);
 }

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 3))) static void put(open_metrics *m, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void append_format(open_metrics *m, const char *format,
+                                                                ...) {
     char line[512];
     va_list list;
     va_start(list, format);
@@ -45,7 +46,7 @@ static void put_escaped(open_metrics *m, const char *text) {
         if (*text == '\n')
             m->put(m->context, "\\n", 2);
         else if (*text == '"' || *text == '\\')
-            put(m, "\\%c", *text);
+            append_format(m, "\\%c", *text);
         else
             m->put(m->context, n ? text : "?", n ? n : 1);
         text += n ? n : 1;
@@ -58,15 +59,16 @@ void open_metrics_family(open_metrics *m, const char *prefix, const char *name,
     m->prefix = prefix;
     m->name = name;
     m->type = type;
-    put(m, "# TYPE %s%s %s\n# HELP %s%s %s.\n", prefix, name, types[type], prefix, name, help);
+    append_format(m, "# TYPE %s%s %s\n# HELP %s%s %s.\n", prefix, name, types[type], prefix, name,
+                  help);
 }
 
 /* All of a sample that stands before its number. */
 static void put_sample(open_metrics *m, const open_metrics_label *labels) {
-    put(m, "%s%s%s", m->prefix, m->name, m->type == OPEN_METRICS_COUNTER ? "_total" : "");
+    append_format(m, "%s%s%s", m->prefix, m->name, m->type == OPEN_METRICS_COUNTER ? "_total" : "");
     const char *before = "{";
     for (; labels && labels->name; labels++) {
-        put(m, "%s%s=\"", before, labels->name);
+        append_format(m, "%s%s=\"", before, labels->name);
         put_escaped(m, labels->value);
         m->put(m->context, "\"", 1);
         before = ",";
@@ -76,17 +78,17 @@ static void put_sample(open_metrics *m, const open_metrics_label *labels) {
 
 void open_metrics_count(open_metrics *m, const open_metrics_label *labels, uint64_t value) {
     put_sample(m, labels);
-    put(m, " %" PRIu64 "\n", value);
+    append_format(m, " %" PRIu64 "\n", value);
 }
 
 void open_metrics_real(open_metrics *m, const open_metrics_label *labels, double value) {
     put_sample(m, labels);
     if (isnan(value))
-        put(m, " NaN\n");
+        append_format(m, " NaN\n");
     else if (isinf(value))
-        put(m, " %sInf\n", value < 0 ? "-" : "+");
+        append_format(m, " %sInf\n", value < 0 ? "-" : "+");
     else
-        put(m, " %.9g\n", value);
+        append_format(m, " %.9g\n", value);
 }
 
 void open_metrics_histogram(open_metrics *m, const mnem_histogram *h) {
@@ -95,14 +97,15 @@ void open_metrics_histogram(open_metrics *m, const mnem_histogram *h) {
         const double bound = mnem_histogram_bound(i);
         below += h->bucket[i];
         if (isinf(bound))
-            put(m, "%s%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", m->prefix, m->name, below);
+            append_format(m, "%s%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", m->prefix, m->name, below);
         else
-            put(m, "%s%s_bucket{le=\"%.10g\"} %" PRIu64 "\n", m->prefix, m->name, bound, below);
+            append_format(m, "%s%s_bucket{le=\"%.10g\"} %" PRIu64 "\n", m->prefix, m->name, bound,
+                          below);
     }
-    put(m, "%s%s_count %" PRIu64 "\n%s%s_sum %.9g\n", m->prefix, m->name, h->count, m->prefix,
-        m->name, h->sum);
+    append_format(m, "%s%s_count %" PRIu64 "\n%s%s_sum %.9g\n", m->prefix, m->name, h->count,
+                  m->prefix, m->name, h->sum);
 }
 
 void open_metrics_end(open_metrics *m) {
-    put(m, "# EOF\n");
+    append_format(m, "# EOF\n");
 }

@@ -1,6 +1,6 @@
 /* recording.h: --trace FILE of the verbs that compute. */
-#ifndef MNEM_TOOL_SIGHT_RECORDING_H
-#define MNEM_TOOL_SIGHT_RECORDING_H
+#ifndef MNEM_TOOLS_MNEM_SIGHT_RECORDING_H
+#define MNEM_TOOLS_MNEM_SIGHT_RECORDING_H
 
 #include <limits.h>
 

@@ -62,7 +62,7 @@ static mnem_status get(mnem_comm *comm, int32_t peer) {
     return status == MNEM_OK ? mnem_comm_wait_soon(comm, &in, 1e-3) : status;
 }
 
-static mnem_status put(mnem_comm *comm, int32_t peer, uint64_t what) {
+static mnem_status send_number(mnem_comm *comm, int32_t peer, uint64_t what) {
     static mnem_comm_request out;
     static uint64_t sent;
     sent = what;
@@ -75,7 +75,7 @@ static mnem_status ask(mnem_comm *comm, int32_t rank) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < TRIPS && status == MNEM_OK; i++) {
         const uint64_t begun = now_ns();
-        status = put(comm, rank, 0);
+        status = send_number(comm, rank, 0);
         if (status == MNEM_OK) status = get(comm, rank);
         const uint64_t took = now_ns() - begun;
         if (status != MNEM_OK || took >= least) continue;
@@ -93,7 +93,7 @@ mnem_status tool_recording_clocks(void) {
     if (mnem_comm_rank(comm) > 0)
         for (int i = 0; i < TRIPS && status == MNEM_OK; i++) {
             status = get(comm, 0);
-            if (status == MNEM_OK) status = put(comm, 0, now_ns());
+            if (status == MNEM_OK) status = send_number(comm, 0, now_ns());
         }
     else
         for (int32_t rank = 1; rank < mnem_comm_size(comm) && status == MNEM_OK; rank++)

@@ -49,7 +49,7 @@ static const char *name_of(const embed *e, int32_t index, char name[256]) {
 }
 
 /* Memory until the end, charged: it is part of the plan. NULL has said why. */
-static void *take(embed *e, void *old, size_t old_bytes, size_t bytes) {
+static void *grow_charged(embed *e, void *old, size_t old_bytes, size_t bytes) {
     const mnem_status status =
         mnem_ledger_charge(e->stage->ledger, MNEM_KIND_HOST, "texts", bytes - old_bytes);
     void *made = status == MNEM_OK ? realloc(old, bytes) : NULL;
@@ -73,7 +73,7 @@ static int add_text(embed *e, const char *bytes, size_t length) {
                            n ? "too many tokens" : "no tokens");
     if (e->ids_count + n > e->ids_room) {
         const size_t room = 2 * (e->ids_count + n), unit = sizeof *e->ids;
-        int32_t *more = take(e, e->ids, e->ids_room * unit, room * unit);
+        int32_t *more = grow_charged(e, e->ids, e->ids_room * unit, room * unit);
         if (!more) return TOOL_FAILED;
         e->ids = more;
         e->ids_room = room;
@@ -112,7 +112,7 @@ static int read_texts(embed *e) {
     if (code != TOOL_OK) return code;
     const int32_t all = e->operands + count_lines(e->stage->prompt.text, e->stage->prompt.bytes);
     if (all == 0) return tool_failed("%s has no line to embed", file_name(e));
-    e->text = take(e, NULL, 0, (size_t)all * sizeof *e->text);
+    e->text = grow_charged(e, NULL, 0, (size_t)all * sizeof *e->text);
     if (!e->text) return TOOL_FAILED;
     for (int32_t i = 0; i < e->operands && code == TOOL_OK; i++) {
         const int32_t more = i - (args->operands - 1);
@@ -153,7 +153,7 @@ static int set_options(embed *e) {
     e->group = !t->encoder ? 1 : e->count < TOGETHER ? e->count : TOGETHER;
     e->stage->options.sequences = e->group;
     e->stage->options.logits_rows = 1;
-    e->out = take(e, NULL, 0, (size_t)e->group * (size_t)t->embd * sizeof *e->out);
+    e->out = grow_charged(e, NULL, 0, (size_t)e->group * (size_t)t->embd * sizeof *e->out);
     return e->out ? TOOL_OK : TOOL_FAILED;
 }
 
@@ -204,7 +204,7 @@ static void print(const embed *e, int32_t index, const float *x) {
                                          e->text[index].n, "embedding", numbers));
 }
 
-static int run(embed *e) {
+static int embed_all(embed *e) {
     const mnem_embed_options options = {.pooling = (mnem_pooling)e->o->pooling, .raw = e->o->raw};
     tool_progress progress;
     mnem_status status = MNEM_OK;
@@ -231,7 +231,7 @@ static int embed_texts(embed *e) {
     if (code == TOOL_OK) code = plan(e);
     if (code == TOOL_OK) tool_report_start(e->stage);
     if (code == TOOL_OK) code = create(e);
-    return code == TOOL_OK ? run(e) : code;
+    return code == TOOL_OK ? embed_all(e) : code;
 }
 
 static int verb_embed(const tool_args *args) {

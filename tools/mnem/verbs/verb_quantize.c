@@ -261,7 +261,8 @@ static int fail(const calibration *c, mnem_status status) {
     return c->asked ? calibration_fail(c, status) : tool_fail(status);
 }
 
-static int run(const quantize_options *o, work *w, calibration *c, mnem_quantize_options *options) {
+static int quantize_file(const quantize_options *o, work *w, calibration *c,
+                         mnem_quantize_options *options) {
     if (o->imatrix) {
         const mnem_status status = mnem_imatrix_open(o->imatrix, &c->imatrix);
         if (status != MNEM_OK) return tool_fail(status);
@@ -339,7 +340,7 @@ static int verb_quantize(const tool_args *args) {
     c.writes = w.out != NULL;
     if (o->calibration.text) code = calibration_run(&c, args, &o->calibration, o->threads, beside);
     if (code == TOOL_OK && c.plan_only) code = tool_refusal_end();
-    if (code == TOOL_OK && w.out) code = run(o, &w, &c, &options);
+    if (code == TOOL_OK && w.out) code = quantize_file(o, &w, &c, &options);
     calibration_close(&c); /* its ledger, too: the test has its own */
     if (code != TOOL_OK) return code;
     return w.out ? end_test(o, &w) : tool_out_end();

@@ -261,7 +261,7 @@ static void say_ready(const serve *s) {
 }
 
 /* Until a signal has drained it. */
-static int run(serve *s) {
+static int serve_requests(serve *s) {
     atomic_store(&s->ready, s->scheduler);
     http_server_wake(s->http);
     if (atomic_load(&s->over)) mnem_scheduler_stop(s->scheduler, false);
@@ -331,7 +331,7 @@ static int verb_serve(const tool_args *args) {
         code = start_thread(s);
     }
     if (code == TOOL_OK) code = create_engine(s);
-    if (code == TOOL_OK) code = run(s);
+    if (code == TOOL_OK) code = serve_requests(s);
     /* Ranks that were still loading have failed for it. */
     const bool in_order = s->engine || !tool_ranks();
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining) && in_order) code = TOOL_OK;

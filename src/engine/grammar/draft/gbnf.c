@@ -75,7 +75,7 @@ static char peek(const reader *r) {
     return r->at < r->length ? r->text[r->at] : 0;
 }
 
-static bool take(reader *r, char c) {
+static bool skip_char(reader *r, char c) {
     if (peek(r) != c || r->at == r->length) return false;
     r->at++;
     return true;
@@ -126,7 +126,7 @@ static bool take_escape(reader *r, uint32_t *code) {
 
 static bool take_character(reader *r, uint32_t *code) {
     if (r->at == r->length) return bad(r, "the grammar ends in the middle of a text or a class");
-    if (take(r, '\\')) return take_escape(r, code);
+    if (skip_char(r, '\\')) return take_escape(r, code);
     const size_t n = mnem__utf8_length(r->text + r->at, r->length - r->at);
     if (n == 0) return bad(r, "no UTF-8");
     *code = mnem__utf8_code(r->text + r->at, n);
@@ -139,7 +139,7 @@ static bool take_character(reader *r, uint32_t *code) {
 static bool read_text(reader *r) {
     uint32_t code;
     char bytes[4];
-    while (!take(r, '"')) {
+    while (!skip_char(r, '"')) {
         const size_t at = r->at;
         if (!take_character(r, &code)) return false;
         if (code >= 0xD800 && code <= 0xDFFF)
@@ -162,9 +162,9 @@ static bool read_range(reader *r, mnem__range *range) {
 }
 
 static bool read_class(reader *r) {
-    const bool negated = take(r, '^');
+    const bool negated = skip_char(r, '^');
     uint32_t n = 0;
-    while (!take(r, ']')) {
+    while (!skip_char(r, ']')) {
         if (n == MNEM__RANGES_MAX - 1) return bad(r, "a class of more than 1023 ranges");
         if (!read_range(r, &r->range[n])) return false;
         n++;
@@ -214,7 +214,7 @@ static bool read_group(reader *r) {
         return fail_at(r, r->at - 1, MNEM_BAD_FILE, "parentheses more than 100 deep");
     skip_space(r, true);
     if (!read_choice(r, true)) return false;
-    if (!take(r, ')')) return bad(r, "')' is missing");
+    if (!skip_char(r, ')')) return bad(r, "')' is missing");
     r->depth--;
     return true;
 }
@@ -223,10 +223,10 @@ static bool read_group(reader *r) {
 static bool read_item(reader *r, bool *is) {
     const char c = peek(r);
     *is = true;
-    if (take(r, '"')) return read_text(r);
-    if (take(r, '[')) return read_class(r);
-    if (take(r, '(')) return read_group(r);
-    if (take(r, '.')) {
+    if (skip_char(r, '"')) return read_text(r);
+    if (skip_char(r, '[')) return read_class(r);
+    if (skip_char(r, '(')) return read_group(r);
+    if (skip_char(r, '.')) {
         const mnem__range any = {0, MNEM__CHARACTER_MAX};
         mnem__draft_class(r->d, &any, 1);
         return is_fine(r);
@@ -257,13 +257,13 @@ static bool read_braces(reader *r, bool nested, uint32_t *least, uint32_t *most)
     if (!read_count(r, least)) return false;
     *most = *least;
     skip_space(r, nested);
-    if (take(r, ',')) {
+    if (skip_char(r, ',')) {
         *most = MNEM__ENDLESS;
         skip_space(r, nested);
         if (peek(r) != '}' && !read_count(r, most)) return false;
         skip_space(r, nested);
     }
-    if (!take(r, '}')) return bad(r, "'}' is missing");
+    if (!skip_char(r, '}')) return bad(r, "'}' is missing");
     return *least <= *most || bad(r, "more times at least than at most");
 }
 
@@ -303,7 +303,7 @@ static bool read_sequence(reader *r, bool nested) {
 static bool read_choice(reader *r, bool nested) {
     mnem__choice choice = mnem__draft_choose(r->d);
     if (!read_sequence(r, nested)) return false;
-    while (take(r, '|')) {
+    while (skip_char(r, '|')) {
         mnem__draft_other(r->d, &choice);
         skip_space(r, true);
         if (!read_sequence(r, nested)) return false;

@@ -57,7 +57,7 @@ static bool grow(mnem__draft *d, void **block, uint32_t count, uint32_t *room, s
     return true;
 }
 
-static uint32_t put(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
+static uint32_t add_node(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
     if (!grow(d, (void **)&d->node, d->nodes, &d->nodes_room, sizeof *d->node)) return 0;
     d->node[d->nodes] = (mnem__draft_node){(uint32_t)op, x, y};
     return d->nodes++;
@@ -69,7 +69,7 @@ static void put_edge(mnem__draft *d, mnem__edge edge) {
 }
 
 uint32_t mnem__draft_node_put(mnem__draft *d, mnem__draft_op op, int32_t x, int32_t y) {
-    return put(d, op, x, y);
+    return add_node(d, op, x, y);
 }
 
 void mnem__draft_edge_put(mnem__draft *d, mnem__edge edge) {
@@ -93,19 +93,19 @@ void mnem__draft_begin(mnem__draft *d, uint32_t rule) {
 }
 
 void mnem__draft_end(mnem__draft *d) {
-    put(d, MNEM__DRAFT_RETURN, 0, 0);
+    add_node(d, MNEM__DRAFT_RETURN, 0, 0);
 }
 
 void mnem__draft_text(mnem__draft *d, const char *bytes, size_t n) {
     for (size_t i = 0; i < n && d->status == MNEM_OK; i++) {
         const uint8_t byte = (uint8_t)bytes[i];
-        put(d, MNEM__DRAFT_BYTES, (int32_t)d->edges, 1);
+        add_node(d, MNEM__DRAFT_BYTES, (int32_t)d->edges, 1);
         put_edge(d, (mnem__edge){byte, byte, 1});
     }
 }
 
 void mnem__draft_call(mnem__draft *d, uint32_t rule) {
-    put(d, MNEM__DRAFT_CALL, (int32_t)rule, 0);
+    add_node(d, MNEM__DRAFT_CALL, (int32_t)rule, 0);
 }
 
 /* ---- characters ---- */
@@ -164,7 +164,7 @@ static void add(edge_list *list, uint32_t byte, int32_t to) {
 }
 
 static uint32_t write_node(mnem__draft *d, const edge_list *list) {
-    const uint32_t node = put(d, MNEM__DRAFT_BYTES, (int32_t)d->edges, (int32_t)list->count);
+    const uint32_t node = add_node(d, MNEM__DRAFT_BYTES, (int32_t)d->edges, (int32_t)list->count);
     for (uint32_t i = 0; i < list->count; i++) {
         mnem__edge e = list->edge[i];
         if (e.to != OUT) e.to = far(node, (uint32_t)e.to);
@@ -233,7 +233,7 @@ static void write_class(mnem__draft *d, const mnem__range *range, uint32_t n) {
     w.d = d;
     w.n = w.whole[0] = w.whole[1] = w.whole[2] = list.count = 0;
     take_ranges(&w, range, n);
-    const uint32_t jump = put(d, MNEM__DRAFT_JUMP, 1, 0), edges = d->edges;
+    const uint32_t jump = add_node(d, MNEM__DRAFT_JUMP, 1, 0), edges = d->edges;
     write_leads(&w, &list, 0, 0x7F, 1);
     write_leads(&w, &list, 0x80, 0x7FF, 2);
     write_leads(&w, &list, 0x800, 0xFFFF, 3);
@@ -251,7 +251,7 @@ static uint32_t copy(mnem__draft *d, uint32_t from, uint32_t size) {
     const uint32_t at = d->nodes;
     for (uint32_t i = 0; i < size && d->status == MNEM_OK; i++) {
         const mnem__draft_node n = d->node[from + i];
-        put(d, (mnem__draft_op)n.op, n.x, n.y);
+        add_node(d, (mnem__draft_op)n.op, n.x, n.y);
     }
     return at;
 }
@@ -294,15 +294,15 @@ void mnem__draft_letters(mnem__draft *d, const char *pairs) {
 /* ---- one of several ---- */
 
 mnem__choice mnem__draft_choose(mnem__draft *d) {
-    return (mnem__choice){.split = put(d, MNEM__DRAFT_SPLIT, 1, 0), .jump = -1};
+    return (mnem__choice){.split = add_node(d, MNEM__DRAFT_SPLIT, 1, 0), .jump = -1};
 }
 
 void mnem__draft_other(mnem__draft *d, mnem__choice *c) {
-    const uint32_t jump = put(d, MNEM__DRAFT_JUMP, c->jump, 0);
+    const uint32_t jump = add_node(d, MNEM__DRAFT_JUMP, c->jump, 0);
     if (d->status != MNEM_OK) return;
     c->jump = (int32_t)jump;
     d->node[c->split].y = far(c->split, d->nodes);
-    c->split = put(d, MNEM__DRAFT_SPLIT, 1, 0);
+    c->split = add_node(d, MNEM__DRAFT_SPLIT, 1, 0);
 }
 
 void mnem__draft_chosen(mnem__draft *d, mnem__choice *c) {
@@ -315,11 +315,11 @@ void mnem__draft_chosen(mnem__draft *d, mnem__choice *c) {
 }
 
 uint32_t mnem__draft_jump(mnem__draft *d) {
-    return put(d, MNEM__DRAFT_JUMP, 1, 0);
+    return add_node(d, MNEM__DRAFT_JUMP, 1, 0);
 }
 
 uint32_t mnem__draft_split(mnem__draft *d) {
-    return put(d, MNEM__DRAFT_SPLIT, 1, 1);
+    return add_node(d, MNEM__DRAFT_SPLIT, 1, 1);
 }
 
 void mnem__draft_land(mnem__draft *d, uint32_t at) {
@@ -333,7 +333,7 @@ void mnem__draft_land(mnem__draft *d, uint32_t at) {
 /* ---- repetition ---- */
 
 uint32_t mnem__draft_item(mnem__draft *d) {
-    return put(d, MNEM__DRAFT_JUMP, 1, 0);
+    return add_node(d, MNEM__DRAFT_JUMP, 1, 0);
 }
 
 /* Makes a rule of the item, and a call the item. */
@@ -349,7 +349,7 @@ static uint32_t outline(mnem__draft *d, uint32_t item) {
 }
 
 static void loop(mnem__draft *d, uint32_t item) {
-    const uint32_t jump = put(d, MNEM__DRAFT_JUMP, 0, 0);
+    const uint32_t jump = add_node(d, MNEM__DRAFT_JUMP, 0, 0);
     if (d->status != MNEM_OK) return;
     d->node[jump].x = far(jump, item);
     d->node[item] = (mnem__draft_node){MNEM__DRAFT_SPLIT, 1, far(item, d->nodes)};
@@ -359,7 +359,7 @@ static void loop(mnem__draft *d, uint32_t item) {
 static void put_optional(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more) {
     const uint32_t first = d->nodes, stride = size + 1;
     for (uint32_t i = 0; i < more && d->status == MNEM_OK; i++) {
-        put(d, MNEM__DRAFT_SPLIT, 1, 0);
+        add_node(d, MNEM__DRAFT_SPLIT, 1, 0);
         copy(d, body, size);
     }
     if (d->status != MNEM_OK) return;
@@ -395,7 +395,7 @@ static void put_many(mnem__draft *d, uint32_t body, uint32_t size, uint32_t more
     put_optional(d, body, size, NEAR);
     const uint32_t far_off = d->nodes, blocks = (more - NEAR) / BLOCK;
     for (uint32_t i = 0; i < blocks && d->status == MNEM_OK; i++) {
-        put(d, MNEM__DRAFT_SPLIT, 1, 0);
+        add_node(d, MNEM__DRAFT_SPLIT, 1, 0);
         mnem__draft_call(d, block);
     }
     put_optional(d, body, size, (more - NEAR) % BLOCK);
@@ -425,7 +425,7 @@ void mnem__draft_repeat(mnem__draft *d, uint32_t item, uint32_t least, uint32_t 
     const uint32_t body = item + 1, size = d->nodes - body, made = least ? least : 1;
     const uint32_t last = made > 1 ? put_exact(d, body, size, made - 1) : body;
     if (most == MNEM__ENDLESS) {
-        const uint32_t split = put(d, MNEM__DRAFT_SPLIT, 0, 1);
+        const uint32_t split = add_node(d, MNEM__DRAFT_SPLIT, 0, 1);
         if (d->status == MNEM_OK) d->node[split].x = far(split, last);
         return;
     }

@@ -44,7 +44,7 @@ static char peek(const pattern *p) {
     return p->at < p->length ? p->text[p->at] : 0;
 }
 
-static bool take(pattern *p, char c) {
+static bool skip_char(pattern *p, char c) {
     if (p->at == p->length || p->text[p->at] != c) return false;
     p->at++;
     return true;
@@ -196,7 +196,7 @@ static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
 
 static bool take_character(pattern *p, uint32_t *code, bool *kind) {
     *kind = false;
-    if (take(p, '\\')) return take_escape(p, code, kind);
+    if (skip_char(p, '\\')) return take_escape(p, code, kind);
     const size_t n = mnem__utf8_length(p->text + p->at, p->length - p->at);
     *code = mnem__utf8_code(p->text + p->at, n);
     p->at += n;
@@ -204,10 +204,10 @@ static bool take_character(pattern *p, uint32_t *code, bool *kind) {
 }
 
 static bool read_class(pattern *p) {
-    const bool negated = take(p, '^');
+    const bool negated = skip_char(p, '^');
     bool kind, spaced = false;
     p->n = 0;
-    while (!take(p, ']')) {
+    while (!skip_char(p, ']')) {
         uint32_t low, high;
         if (p->at == p->length) return bad(p, "']' is missing");
         if (!take_character(p, &low, &kind)) return false;
@@ -235,7 +235,7 @@ static bool read_one(pattern *p) {
     uint32_t code;
     bool kind;
     p->n = 0;
-    if (take(p, '.')) {
+    if (skip_char(p, '.')) {
         add_range(p, '\n', '\n');
         add_range(p, '\r', '\r');
         add_range(p, 0x2028, 0x2029);
@@ -256,20 +256,20 @@ static bool read_choice(pattern *p);
 /* <name>, which says nothing. */
 static bool take_name(pattern *p) {
     const size_t at = p->at;
-    if (!take(p, '<') || peek(p) == '=' || peek(p) == '!') {
+    if (!skip_char(p, '<') || peek(p) == '=' || peek(p) == '!') {
         p->at = at;
         return false;
     }
     while (p->at < p->length && peek(p) != '>') p->at++;
-    return take(p, '>');
+    return skip_char(p, '>');
 }
 
 static bool read_group(pattern *p) {
     if (++p->depth > DEPTH_MAX) return unsupported(p, "groups more than 64 deep");
-    if (take(p, '?') && !take(p, ':') && !take_name(p))
+    if (skip_char(p, '?') && !skip_char(p, ':') && !take_name(p))
         return unsupported(p, "(?...) is not supported");
     if (!read_choice(p)) return false;
-    if (!take(p, ')')) return bad(p, "')' is missing");
+    if (!skip_char(p, ')')) return bad(p, "')' is missing");
     p->depth--;
     return true;
 }
@@ -306,15 +306,15 @@ static bool read_repetition(pattern *p, uint32_t item) {
     if (c == '?') most = 1;
     if (c == '{') {
         if (!read_count(p, &least)) return false;
-        if (!take(p, ','))
+        if (!skip_char(p, ','))
             most = least;
         else if (peek(p) != '}' && !read_count(p, &most))
             return false;
-        if (!take(p, '}')) return bad(p, "'}' is missing");
+        if (!skip_char(p, '}')) return bad(p, "'}' is missing");
         if (least > most) return bad(p, "more times at least than at most");
     }
     mnem__draft_repeat(p->s->d, item, least, most);
-    take(p, '?'); /* how eager it is changes what is found, not what fits */
+    skip_char(p, '?'); /* how eager it is changes what is found, not what fits */
     if (is_repetition(p)) return unsupported(p, "repeated twice");
     return mnem__schema_is_fine(p->s);
 }
@@ -323,14 +323,14 @@ static bool read_item(pattern *p) {
     const char c = peek(p);
     if (c == '^' || c == '$') return unsupported(p, "^ and $ are supported at the two ends only");
     if (is_repetition(p)) return bad(p, "nothing stands before, to be repeated");
-    if (take(p, '(')) return read_group(p);
-    return take(p, '[') ? read_class(p) : read_one(p);
+    if (skip_char(p, '(')) return read_group(p);
+    return skip_char(p, '[') ? read_class(p) : read_one(p);
 }
 
 static bool read_choice(pattern *p) {
     mnem__choice choice = mnem__draft_choose(p->s->d);
     while (p->at < p->length && peek(p) != ')') {
-        if (take(p, '|')) {
+        if (skip_char(p, '|')) {
             mnem__draft_other(p->s->d, &choice);
             continue;
         }

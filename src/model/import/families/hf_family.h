@@ -3,8 +3,8 @@
  * A row says which classes config.json may name, how they are called in GGUF files, where tensors
  * go by what their names end with, which keys are written from which members, and what is done to
  * rows and numbers on the way. Whoever adds a family adds a row; nothing else knows one by name. */
-#ifndef MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
-#define MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
+#ifndef MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_FAMILY_H
+#define MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_FAMILY_H
 
 #include <stdbool.h>
 #include <stddef.h>

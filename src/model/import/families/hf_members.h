@@ -4,8 +4,8 @@
  * which values are computed here. Members of other classes mean nothing to it, and are as if they
  * were not there. A member that changes what is computed is either read (hf_keys.c, hf_rope.c,
  * hf_windows.c) or has its supported values in `fixed`; tests/data/config lists them all. */
-#ifndef MNEM_SRC_MODEL_IMPORT_HF_MEMBERS_H
-#define MNEM_SRC_MODEL_IMPORT_HF_MEMBERS_H
+#ifndef MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_MEMBERS_H
+#define MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_MEMBERS_H
 
 #include <stdint.h>
 

@@ -103,7 +103,7 @@ static bool take_system(chat *c, const message *m) {
 }
 
 /* The newest stay where there isn't room for all. */
-static bool take(chat *c, const message *m) {
+static bool take_message(chat *c, const message *m) {
     tool_conversation *said = &c->said;
     if (strcmp(m->role, "system") == 0) return true;
     if (strcmp(m->role, "assistant") == 0) {
@@ -134,7 +134,7 @@ static int load(chat *c, FILE *file) {
         return chat_begin(c);
     }
     rewind(file);
-    each(c, file, take);
+    each(c, file, take_message);
     fprintf(stderr, "%d turn%s%s.\n", c->said.turns, tool_s((uint64_t)c->said.turns),
             c->has_system ? " and a system text" : "");
     return TOOL_OK;

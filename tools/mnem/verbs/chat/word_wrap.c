@@ -66,12 +66,12 @@ static size_t encode_style(unsigned style, char *text) {
 
 /* ---- words ---- */
 
-static void put(word_wrap *w, const char *text, size_t n) {
+static void put_bytes(word_wrap *w, const char *text, size_t n) {
     if (n) w->out(w->context, text, n);
 }
 
 static void put_blanks(word_wrap *w, int n) {
-    for (int i = 0; i < n; i++) put(w, " ", 1);
+    for (int i = 0; i < n; i++) put_bytes(w, " ", 1);
     w->column += n;
 }
 
@@ -84,12 +84,12 @@ static void write_word(word_wrap *w) {
     const int indent = indent_of(w);
     const bool crosses = w->columns && w->width && w->column + w->blanks + w->width > w->columns;
     if (crosses && w->column > indent) {
-        put(w, "\n", 1);
+        put_bytes(w, "\n", 1);
         w->column = 0;
         w->blanks = indent;
     }
     put_blanks(w, crosses && w->blanks > w->columns / 2 ? w->columns / 2 : w->blanks);
-    put(w, w->word, w->bytes);
+    put_bytes(w, w->word, w->bytes);
     w->column += w->width;
     w->bytes = 0;
     w->width = w->blanks = 0;
@@ -144,13 +144,13 @@ void wrap_verbatim(word_wrap *w, uint32_t c, unsigned style) {
     if (style != w->style) n = encode_style(style, text);
     w->style = style;
     n += encode(c, text + n);
-    put(w, text, n);
+    put_bytes(w, text, n);
     w->column += c == '\t' ? TAB - w->column % TAB : width_of(c);
 }
 
 void wrap_line(word_wrap *w) {
     write_word(w);
-    put(w, "\n", 1);
+    put_bytes(w, "\n", 1);
     w->column = w->blanks = w->indent = 0;
     w->joins = w->wide = false;
 }
@@ -158,6 +158,6 @@ void wrap_line(word_wrap *w) {
 void wrap_flush(word_wrap *w) {
     char text[LONGEST];
     write_word(w);
-    if (w->style) put(w, text, encode_style(0, text));
+    if (w->style) put_bytes(w, text, encode_style(0, text));
     w->style = 0;
 }

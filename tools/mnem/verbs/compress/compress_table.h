@@ -10,8 +10,8 @@
  *     if (code == TOOL_OK) ... writes tool_compress_path(&c) ...;
  *     if (code == TOOL_OK) code = tool_compress_end(&c);     // the table; nothing without --test
  */
-#ifndef MNEM_TOOLS_MNEM_COMPRESS_TABLE_H
-#define MNEM_TOOLS_MNEM_COMPRESS_TABLE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_COMPRESS_COMPRESS_TABLE_H
+#define MNEM_TOOLS_MNEM_VERBS_COMPRESS_COMPRESS_TABLE_H
 
 #include "options.h"
 

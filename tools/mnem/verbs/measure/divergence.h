@@ -1,7 +1,7 @@
 /* divergence.h: how well logits predict a token, and how far they are from a reference's. Numbers
  * only. */
-#ifndef MNEM_TOOLS_MNEM_DIVERGENCE_H
-#define MNEM_TOOLS_MNEM_DIVERGENCE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_DIVERGENCE_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_DIVERGENCE_H
 
 #include <stdint.h>
 

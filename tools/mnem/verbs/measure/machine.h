@@ -1,6 +1,6 @@
 /* machine.h: how fast this machine reads memory and a model's file. */
-#ifndef MNEM_TOOLS_MNEM_MACHINE_H
-#define MNEM_TOOLS_MNEM_MACHINE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_MACHINE_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_MACHINE_H
 
 #include "sight/profile_age.h"
 #include "stage.h"

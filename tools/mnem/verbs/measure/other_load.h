@@ -1,7 +1,7 @@
 /* other_load.h: which part of the processors' time others took while something was measured: other
  * processes, the kernel for them, and other guests of the host (steal). */
-#ifndef MNEM_TOOLS_MNEM_OTHER_LOAD_H
-#define MNEM_TOOLS_MNEM_OTHER_LOAD_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_OTHER_LOAD_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_OTHER_LOAD_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  *
  * Both run the same tokens in turns, a few at a time, and the reference's logits wait in a buffer
  * for the model's. */
-#ifndef MNEM_TOOLS_MNEM_REFERENCE_H
-#define MNEM_TOOLS_MNEM_REFERENCE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_REFERENCE_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_REFERENCE_H
 
 #include "stage.h"
 

@@ -1,6 +1,6 @@
 /* speed.h: tokens per second of a session: of a prompt, and one by one. */
-#ifndef MNEM_TOOLS_MNEM_SPEED_H
-#define MNEM_TOOLS_MNEM_SPEED_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_SPEED_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_SPEED_H
 
 #include "stage.h"
 

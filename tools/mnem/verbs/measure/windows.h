@@ -4,8 +4,8 @@
  * dropped. Each window is evaluated from an empty context; the predictions of its tokens from
  * context / 2 + 1 on count (numbered from 0). If the file wants a begin token, it takes the place
  * of each window's first token. */
-#ifndef MNEM_TOOLS_MNEM_WINDOWS_H
-#define MNEM_TOOLS_MNEM_WINDOWS_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_WINDOWS_H
+#define MNEM_TOOLS_MNEM_VERBS_MEASURE_WINDOWS_H
 
 #include "verbs/measure/divergence.h"
 #include "verbs/measure/reference.h"

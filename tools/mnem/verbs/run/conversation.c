@@ -43,7 +43,7 @@ static size_t put_valid(const char *text, size_t n, bool bare, char *out, size_t
     return bytes;
 }
 
-static size_t put(const char *text, size_t n, bool bare, char *out, size_t room) {
+static size_t put_text(const char *text, size_t n, bool bare, char *out, size_t room) {
     enum { SLICE = 256 };
     char valid[3 * (SLICE + 4)];
     mnem_utf8_joiner joiner = {0};
@@ -60,7 +60,8 @@ static size_t put(const char *text, size_t n, bool bare, char *out, size_t room)
 }
 
 size_t tool_conversation_bytes(const char *text, size_t length) {
-    return sizeof open_answer + put(text, length, false, NULL, 0) + 2 * sizeof closing + LIST_BYTES;
+    return sizeof open_answer + put_text(text, length, false, NULL, 0) + 2 * sizeof closing +
+           LIST_BYTES;
 }
 
 /* ---- the buffer ---- */
@@ -121,7 +122,7 @@ static bool add(tool_conversation *c, const char *opening, const char *text, siz
     if (around > left(c)) return false;
     mend_seam(c);
     append(c, opening, around);
-    const size_t bytes = put(text, length, c->bare, c->text + c->bytes, left(c));
+    const size_t bytes = put_text(text, length, c->bare, c->text + c->bytes, left(c));
     if (bytes > left(c)) {
         c->bytes = before;
         return false;
@@ -153,7 +154,7 @@ void tool_conversation_answer(tool_conversation *c, const char *text, size_t len
         append(c, open_answer, strlen(open_answer));
     }
     /* What is printed is whole characters; the first that has no room ends what is kept. */
-    const size_t room = left(c), bytes = put(text, length, c->bare, c->text + c->bytes, room);
+    const size_t room = left(c), bytes = put_text(text, length, c->bare, c->text + c->bytes, room);
     if (bytes <= room) c->bytes += bytes;
 }
 

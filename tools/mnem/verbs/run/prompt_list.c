@@ -12,7 +12,8 @@ bool tool_prompts_asked(const run_options *asked) {
 }
 
 /* Memory until the end; NULL has said why. */
-static void *take(tool_prompt_list *l, void *old, size_t old_bytes, size_t bytes, int *code) {
+static void *grow_charged(tool_prompt_list *l, void *old, size_t old_bytes, size_t bytes,
+                          int *code) {
     const mnem_status status =
         mnem_ledger_charge(l->stage->ledger, MNEM_KIND_HOST, "prompts", bytes - old_bytes);
     void *made = status == MNEM_OK ? realloc(old, bytes) : NULL;
@@ -108,7 +109,7 @@ static int read_texts(tool_prompt_list *l, const run_options *asked) {
     const size_t all =
         (size_t)words->count + count_lines(l->stage->prompt.text, l->stage->prompt.bytes);
     if (all > INT32_MAX) return tool_failed("%zu prompts are too many", all);
-    if (all) l->prompt = take(l, NULL, 0, all * sizeof *l->prompt, &code);
+    if (all) l->prompt = grow_charged(l, NULL, 0, all * sizeof *l->prompt, &code);
     if (code != TOOL_OK) return code;
     for (size_t i = 0; i < all; i++) l->prompt[i] = (tool_prompt){.system = asked->system};
     for (int i = 0; i < words->count; i++) {
@@ -131,7 +132,7 @@ static int add_ids(tool_prompt_list *l, tool_prompt *p, const int32_t *ids, size
     int code = TOOL_OK;
     if (l->ids_count + n > l->ids_room) {
         const size_t room = 2 * (l->ids_count + n);
-        int32_t *more = take(l, l->ids, l->ids_room * unit, room * unit, &code);
+        int32_t *more = grow_charged(l, l->ids, l->ids_room * unit, room * unit, &code);
         if (!more) return code;
         l->ids = more;
         l->ids_room = room;

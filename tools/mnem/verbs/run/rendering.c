@@ -168,7 +168,7 @@ int tool_rendering_try(tool_rendering *r, tool_conversation *c, const char *syst
 }
 
 /* Many short messages take the most; there are only so many. */
-static void fill(tool_conversation *c) {
+static void fill_with_turns(tool_conversation *c) {
     enum { SHORT = 16, LONG = 16 * 1024 };
     static char text[LONG];
     size_t n = c->room / (2 * TOOL_TURNS_MAX);
@@ -192,7 +192,7 @@ int tool_rendering_reserve(tool_rendering *r, tool_conversation *c) {
     enum { WORD = 16 * 1024, SCRATCH_OF_BYTE = 16 }; /* mnem_tokenizer_encode's, in a long word */
     const int32_t *ids;
     size_t count;
-    fill(c);
+    fill_with_turns(c);
     /* What fails here, such as a template for one turn, has taken what it will take again. */
     encode(r, c, true, &ids, &count);
     tool_conversation_clear(c);

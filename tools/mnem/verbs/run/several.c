@@ -309,7 +309,7 @@ static void stop_all(tool_several *s) {
                    tool_interrupted() ? TOOL_END_INTERRUPTED : TOOL_END_FAILED);
 }
 
-static int run(tool_several *s) {
+static int run_prompts(tool_several *s) {
     while (s->printed < s->list.count && !tool_out_closed()) {
         for (int32_t lane = 0; lane < s->together; lane++) {
             const bool waiting = s->begun < s->list.count && s->begun - s->printed < s->slots;
@@ -392,7 +392,7 @@ int tool_several_run(tool_several *s) {
     if (code != TOOL_OK) return code;
     const double begun = tool_clock(), cpu = tool_cpu_clock();
     tool_stage_begin(s->stage, "generate");
-    code = run(s);
+    code = run_prompts(s);
     tool_stage_end(s->stage, "generate");
     s->seconds = tool_clock() - begun;
     s->cpu_seconds = tool_cpu_clock() - cpu;

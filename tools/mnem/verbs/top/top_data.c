@@ -56,7 +56,7 @@ void top_json(const mnem_monitor_view *v) {
 
 /* ---- OpenMetrics ---- */
 
-static void put(void *context, const char *bytes, size_t n) {
+static void print_bytes(void *context, const char *bytes, size_t n) {
     (void)context;
     tool_out(bytes, n);
 }
@@ -96,7 +96,7 @@ static void put_requests(open_metrics *m, const mnem_monitor_numbers *n) {
 }
 
 void top_open_metrics(const mnem_monitor_view *v) {
-    open_metrics m = {.put = put};
+    open_metrics m = {.put = print_bytes};
     const mnem_monitor_numbers *n = &v->numbers;
     family(&m, "budget_bytes", OPEN_METRICS_GAUGE, "Memory budget of the process in bytes",
            v->budget_bytes);

@@ -96,14 +96,15 @@ static void set_texts(const train_options *asked, train_config *c) {
 int train_config_lora(train_config *c) {
     uint32_t targets;
     if (c->masked && !*c->init)
-        return tool_failed("the config's \"masked\" wants \"init\": the model whose zeros stay");
-    if (c->masked && c->lora)
         return tool_failed(
-            "the config has \"masked\" and \"lora\": adapters leave all zeros alone");
+            "the config's \"masked\" needs \"init\", the model whose zeros are kept");
+    if (c->masked && c->lora)
+        return tool_failed("the config has \"masked\" and \"lora\": adapters never change the "
+                           "model's zeros; remove \"masked\"");
     if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
     if (c->lora && !*c->init)
         return tool_failed(
-            "the config's \"lora\" wants \"init\": the model that the adapters are for");
+            "the config's \"lora\" needs \"init\", the model that the adapters are for");
     if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
         return TOOL_OK;
     return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
@@ -112,11 +113,11 @@ int train_config_lora(train_config *c) {
 static int set_lora(const train_options *asked, train_config *c) {
     if (!asked->lora) {
         if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
-            return tool_usage("train", "--lora is missing: the rank of the adapters");
+            return tool_usage("train", "--lora RANK is missing, the rank of the adapters");
         return TOOL_OK;
     }
     if (!asked->init && !*c->init)
-        return tool_usage("train", "--lora wants --init: the model that the adapters are for");
+        return tool_usage("train", "--lora needs --init, the model that the adapters are for");
     c->lora = asked->lora;
     c->lora_alpha = asked->lora_alpha;
     const char *targets = asked->lora_targets ? asked->lora_targets : "";
@@ -124,7 +125,7 @@ static int set_lora(const train_options *asked, train_config *c) {
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
         return tool_usage("train", "--lora-targets: %s", mnem_last_error());
     if (strlen(targets) >= sizeof c->lora_targets)
-        return tool_usage("train", "--lora-targets: some are there twice");
+        return tool_usage("train", "--lora-targets: a target is listed twice");
     snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
     return TOOL_OK;
 }
@@ -132,10 +133,11 @@ static int set_lora(const train_options *asked, train_config *c) {
 static int set_masked(const train_options *asked, train_config *c) {
     if (!asked->masked) return TOOL_OK;
     if (!asked->init && !*c->init)
-        return tool_usage("train", "--masked wants --init: the model whose zeros stay");
+        return tool_usage("train", "--masked needs --init, the model whose zeros are kept");
     if (asked->lora)
-        return tool_usage("train", "--masked trains all of a model but its zeros, --lora adapters "
-                                   "beside it; `mnem merge` keeps zeros too");
+        return tool_usage("train",
+                          "--masked trains the model's own weights, --lora trains adapters "
+                          "instead: give one of them (`mnem merge` keeps zeros too)");
     c->masked = 1;
     return TOOL_OK;
 }
@@ -246,5 +248,5 @@ int train_config_make(const train_options *asked, train_config *c) {
 int train_config_length(const train_options *asked, train_config *c) {
     set_length(asked, c);
     if (c->steps > 0 || c->time > 0) return TOOL_OK;
-    return tool_usage("train", "how long? --steps, --tokens or --time");
+    return tool_usage("train", "the length of the run is missing: --steps, --tokens or --time");
 }

@@ -170,8 +170,8 @@ int train_config_add(const char *path, train_config *config) {
             return tool_failed("standard input (-) can be read once only");
     struct stat about;
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
-        return tool_failed("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
-                           "--data -` keeps it",
+        return tool_failed("%s is a pipe, which --resume could not read again: `... | mnem train "
+                           "--data -` keeps a copy of the text",
                            path);
     if (strcmp(path, "-") != 0 && !realpath(path, whole))
         return tool_failed("%s: %s", path, strerror(errno));
@@ -203,7 +203,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    return tool_failed("%s: \"%s\" isn't known", path, key);
+    return tool_failed("%s: unknown key \"%s\"", path, key);
 }
 
 static json_t *load_object(const char *path) {

@@ -23,16 +23,17 @@ static int check_look(const char *path, const dataset_look *look) {
     dataset_name(look, name);
     if (look->shape == DATASET_NONE) return TOOL_OK;
     if (*look->why)
-        return tool_failed("%s: %s; --any-bytes takes the file as it is", path, look->why);
+        return tool_failed("%s: %s; --any-bytes trains on the file as it is", path, look->why);
     if (look->shape == DATASET_TEXTS)
-        return tool_failed("%s: %s: the first has \"text\": text is learned from plain files "
-                           "(jq -r %s FILE), and --any-bytes takes the file as it is",
+        return tool_failed("%s: %s: the first record has \"text\": convert the file to plain text "
+                           "(jq -r %s FILE), or train on it as it is (--any-bytes)",
                            path, name, list ? "'.[].text'" : ".text");
-    return tool_failed("%s: %s: the first has %s%s%s: conversations have \"messages\", \"prompt\" "
-                       "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and "
-                       "\"output\" (Alpaca); --any-bytes takes the file as it is",
-                       path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
-                       *look->key ? "\"" : "");
+    return tool_failed(
+        "%s: %s: the first record has %s%s%s, but conversations have \"messages\", \"prompt\" "
+        "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" "
+        "(Alpaca); --any-bytes trains on the file as it is",
+        path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
+        *look->key ? "\"" : "");
 }
 
 /* "JSON lines of messages", of all files, each kind once. */
@@ -56,8 +57,8 @@ static int check_chat(const train_run *run) {
     char name[TRAIN_DATA_NAME];
     train_data_name(run, name);
     if (!*c->init)
-        return tool_failed("%s is chat data (%s): --init MODEL says whose template and vocabulary "
-                           "it is for; --any-bytes learns from it as from any text",
+        return tool_failed("%s is chat data (%s) and needs --init MODEL for its template and "
+                           "vocabulary; --any-bytes trains on it as plain text",
                            file, name);
     return TOOL_OK;
 }
@@ -73,10 +74,9 @@ int train_data_kind(train_run *run) {
         if (!dataset_is_chat(&look)) other = i;
     }
     if (chats && chats < c->files)
-        return tool_failed(
-            "%d of %d files are chat data, the others aren't (%s): a run learns from "
-            "one kind; --any-bytes takes all as text",
-            chats, c->files, c->file[other]);
+        return tool_failed("%d of %d files are chat data, the others are not (%s): a run trains on "
+                           "one kind; --any-bytes treats all of them as text",
+                           chats, c->files, c->file[other]);
     if (said && train_is_chat(run) && !chats)
         return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations",
                            c->file[0]);
@@ -88,7 +88,7 @@ int train_data_kind(train_run *run) {
         if (code != TOOL_OK) return code;
     }
     if (run->asked->template.file || run->asked->template.arguments)
-        return tool_usage("train", "--template is for chat data, and this is text");
+        return tool_usage("train", "--template applies to chat data only, and this is text");
     return TOOL_OK;
 }
 
@@ -104,7 +104,7 @@ int train_template_read(const char *path, char **text) {
     if (bad) return tool_failed("%s: %s", path, strerror(why));
     if (n == 0 || n > TEMPLATE_MOST)
         return tool_failed("%s: %s", path,
-                           n ? "more than a MiB isn't a template" : "an empty template");
+                           n ? "a template must be shorter than 1 MiB" : "an empty template");
     (*text)[n] = 0;
     return TOOL_OK;
 }
@@ -124,8 +124,8 @@ static int our_template(const train_run *run, char **text) {
     *text = ours ? strdup(ours) : NULL;
     mnem_tokenizer_destroy(tokenizer);
     if (*text) return TOOL_OK;
-    return tool_failed("%s has no chat template, and its tokens tell no format: --template FILE "
-                       "gives one",
+    return tool_failed("%s has no chat template, and its tokens match no known chat format: give a "
+                       "template with --template FILE",
                        run->config.init);
 }
 

@@ -11,11 +11,11 @@ enum { CONTEXT_LEAST = 32, CONTEXT_STEP = 16 };
 
 static int fail_text(const train_run *run, mnem_status status) {
     char advice[400], size[TOOL_TEXT];
-    snprintf(advice, sizeof advice,
-             " (there is %s of text; take more, or a shorter --ctx%s; --heldout %g of it is held "
-             "out)",
-             tool_size(run->corpus_info.text_bytes, size), run->context_open ? " than that" : "",
-             run->config.heldout);
+    snprintf(
+        advice, sizeof advice,
+        " (the text has %s; give more text, or a shorter --ctx%s; --heldout %g of it is held out)",
+        tool_size(run->corpus_info.text_bytes, size), run->context_open ? " than that" : "",
+        run->config.heldout);
     return tool_fail_with(status, advice);
 }
 
@@ -49,7 +49,7 @@ static void say_cut(const train_run *run, const mnem_corpus_fit *fit) {
     const mnem_corpus_info *i = &run->corpus_info;
     if (!fit->cut || run->args->quiet) return;
     tool_message("%llu of %llu conversations have more than %d tokens and are cut there, %llu of "
-                 "them before any answer; --ctx %llu takes all whole",
+                 "them before any answer; --ctx %llu fits all of them",
                  (unsigned long long)fit->cut, (unsigned long long)i->rows, run->config.context,
                  (unsigned long long)fit->silent, (unsigned long long)i->row_most - 1);
 }
@@ -62,7 +62,8 @@ static int fit_chats(train_run *run) {
         mnem_windows_split_rows(run->corpus_info.rows, (uint32_t)c->context, c->heldout, c->seed,
                                 &run->training, &run->validation);
     if (status == MNEM_OK) status = mnem_corpus_rows_fit(run->corpus, (uint32_t)c->context, &fit);
-    if (status != MNEM_OK) return tool_fail_with(status, " (--heldout 0 holds none out)");
+    if (status != MNEM_OK)
+        return tool_fail_with(status, " (--heldout 0 trains on all of the text)");
     if (fit.counted == 0)
         return tool_failed("no answer begins within %d tokens: a longer --ctx is needed (the "
                            "longest conversation has %llu)",

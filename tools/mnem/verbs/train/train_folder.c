@@ -50,11 +50,11 @@ const char *train_path(const train_run *run, const char *name) {
 static int lock_folder(const train_run *run) {
     const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
-    return tool_failed("%s: another mnem train works in it", run->out);
+    return tool_failed("%s: another mnem train is using this folder", run->out);
 }
 
 static int cant_make(const char *path) {
-    return tool_failed("%s: can't make the folder: %s", path, strerror(errno));
+    return tool_failed("%s: can't create the folder: %s", path, strerror(errno));
 }
 
 /* A folder that is only ours, with files only. */
@@ -147,7 +147,8 @@ int train_folder_open(train_run *run) {
     if (!train_follows() || !run->asked->resume ||
         access(train_path(run, "config.json"), F_OK) == 0)
         return TOOL_OK;
-    return tool_failed("%s: can't be seen from here: all ranks read the run's folder", run->out);
+    return tool_failed("%s: this rank can't read it; all ranks need access to the run's folder",
+                       run->out);
 }
 
 /* ---- keeping, or leaving nothing ---- */
@@ -225,11 +226,12 @@ static int move_text_aside(const train_run *run, const char *path) {
     struct stat about;
     if (run->asked->dry_run || lstat(path, &about) != 0) return TOOL_OK;
     if (!S_ISREG(about.st_mode))
-        return tool_failed("%s isn't a file: standard input's text can't be kept there", path);
+        return tool_failed(
+            "%s is not a regular file, so the text of standard input can't be saved there", path);
     for (int32_t i = 0; realpath(path, whole) && i < run->config.files; i++)
         if (!strcmp(run->config.file[i], whole))
-            return tool_failed("%s: standard input's text is kept there; give it another name",
-                               path);
+            return tool_failed(
+                "%s: the text of standard input is saved under this name; rename your file", path);
     waiting_text(run->staging, old);
     return rename(path, old) == 0 ? TOOL_OK : cant_write(path);
 }

@@ -12,9 +12,9 @@ enum { LORA_CONTEXT = 512 };
 static int differs(const train_run *run, const char *name, const char *ours, const char *theirs) {
     const char *option = tool_given(run->args, name) ? "--" : "the config's ";
     return tool_failed(
-        "%s%s is %s, but %s has %s: with --init the shape is the model's; leave it out%s", option,
-        name, ours, run->config.init, theirs,
-        option[0] == '-' ? "" : " (a --config file may have the other keys alone)");
+        "%s%s is %s, but %s has %s: --init takes the shape from the model; leave this out%s",
+        option, name, ours, run->config.init, theirs,
+        option[0] == '-' ? "" : " (a --config file may keep its other keys)");
 }
 
 static int check_count(const train_run *run, const char *name, int32_t ours, int32_t theirs) {
@@ -96,7 +96,7 @@ static int check_trainable(const train_run *run, const mnem_transformer *t) {
                             (r->scale == 0 || r->scale == 1) && t->rope_factors < 0;
     if (run->config.lora) return TOOL_OK;
     if (!strcmp(t->architecture, "llama") && !plain_rope)
-        return tool_failed("%s: scaled or partial rotary positions: training doesn't do that",
+        return tool_failed("%s: training does not support scaled or partial rotary positions",
                            run->config.init);
     return TOOL_OK;
 }

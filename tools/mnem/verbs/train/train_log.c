@@ -104,8 +104,8 @@ static void write_line(train_run *run, const char *type, json_t *line) {
     if (ok) return;
     const bool cut = ftruncate(fd, begin) == 0;
     if (!run->log_gap)
-        tool_message("%s: can't write it: %s; the run goes on%s", train_path(run, "log.jsonl"),
-                     strerror(why), cut ? "" : ", half a line stays");
+        tool_message("%s: can't write it: %s; the run continues%s", train_path(run, "log.jsonl"),
+                     strerror(why), cut ? "" : ", and the last line stays incomplete");
     run->log_gap = true;
 }
 

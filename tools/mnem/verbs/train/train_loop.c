@@ -31,7 +31,8 @@ static int fail_run(const train_run *run, mnem_status status) {
     const int code = tool_fail(status);
     const char *path = train_path(run, "checkpoint");
     if (access(path, F_OK) == 0)
-        tool_message("%s is whole: `mnem train --out %s --resume` goes on from it", path, run->out);
+        tool_message("%s is complete: `mnem train --out %s --resume` continues from it", path,
+                     run->out);
     return code;
 }
 
@@ -141,7 +142,7 @@ static int set_length(train_run *run, loop *l) {
     const mnem_status status = mnem_trainer_schedule_set(run->trainer, &schedule);
     if (status != MNEM_OK) return tool_fail(status);
     if (!run->args->quiet)
-        fprintf(stderr, "%lld step%s fit%s %.0f s\n", (long long)run->config.steps,
+        fprintf(stderr, "%lld step%s fit%s in %.0f s\n", (long long)run->config.steps,
                 tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "", limit);
     return train_follows() ? TOOL_OK
                            : train_config_save(train_path(run, "config.json"), &run->config);
@@ -174,8 +175,8 @@ static int stop_ranks(const train_run *run) {
     if (run->args->quiet || train_follows()) return TOOL_INTERRUPTED;
     if (access(path, F_OK) == 0 && mnem_trainer_steps_saved(path, &steps) == MNEM_OK)
         fprintf(stderr,
-                "stopped; the checkpoint of step %llu stands: `mnem train --out %s --resume` goes "
-                "on\n",
+                "stopped; the last checkpoint is of step %llu: `mnem train --out %s --resume` "
+                "continues\n",
                 (unsigned long long)steps, run->out);
     else
         fprintf(stderr, "stopped before the first checkpoint\n");
@@ -208,7 +209,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     tell_monitor(run, r, each, tokens_per_s);
     say_step(run, l, r, tokens_per_s);
     if (!r->applied && !run->args->quiet)
-        tool_message("step %llu: f16 overflowed; the step is left out and the loss scale is halved",
+        tool_message("step %llu: f16 overflowed; the step is skipped and the loss scale is halved",
                      (unsigned long long)r->step);
     int code = set_length(run, l);
     if (code == TOOL_OK && wants_look(run, r->step)) {
@@ -248,7 +249,7 @@ static int stop(train_run *run, int exit_code) {
     if (!run->undrawn && !train_follows()) train_draw(run);
     if (!run->args->quiet) {
         train_report_end(stderr, run);
-        fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` goes on\n",
+        fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` continues\n",
                 (long long)step, run->out);
     }
     if (run->args->json)

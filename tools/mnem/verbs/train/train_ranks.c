@@ -58,21 +58,23 @@ int train_ranks_check(const train_run *run) {
     const bool given = tool_given(run->args, "shard");
     if (!tool_ranks()) {
         if (given)
-            return tool_usage("train", "--shard is of several ranks: mpirun -n N mnem train");
+            return tool_usage("train", "--shard needs several ranks: mpirun -n N mnem train");
         return TOOL_OK;
     }
     if (given && o->shard > 2)
-        return tool_usage("train", "--shard %s isn't built; gradients, optimizer and none are",
+        return tool_usage("train", "--shard %s is not supported; use gradients, optimizer or none",
                           shards[o->shard]);
     if (given && o->shard == 2 && o->masked)
-        return tool_usage("train", "--shard gradients isn't for --masked: zeros are kept in whole "
-                                   "gradients; --shard optimizer does");
+        return tool_usage("train", "--shard gradients does not support --masked, which needs whole "
+                                   "gradients; use --shard optimizer");
     if (!o->memory)
-        return tool_usage("train", "several ranks may share a machine: say with --memory what each "
-                                   "may take");
-    if (o->adapt) return tool_usage("train", "--adapt is of one process; leave it out");
+        return tool_usage(
+            "train", "several ranks may share a machine: give the budget of each with --memory");
+    if (o->adapt)
+        return tool_usage("train", "--adapt is not supported with several ranks; leave it out");
     if (o->data && !strcmp(o->data, "-"))
-        return tool_usage("train", "several ranks read files: standard input is rank 0's alone");
+        return tool_usage(
+            "train", "only rank 0 has standard input: with several ranks, --data must name files");
     return TOOL_OK;
 }
 

@@ -46,7 +46,7 @@ static void print_time(FILE *file, const train_run *run) {
                      tool_count(run->plan.macs_per_step, count));
     if (s > 0)
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      ", about %.*f %s (a short test of this machine says)",
+                      ", about %.*f %s (measured by a short test of this machine)",
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
     if (s > 0 && run->config.steps)
         snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s",
@@ -68,11 +68,10 @@ static void print_choice(FILE *file, const train_run *run) {
              tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     recomputed_text(p, text, sizeof text);
-    if (*text) tool_wrap(file, "  again    ", text);
+    if (*text) tool_wrap(file, "  redone   ", text);
     if (*text) {
         snprintf(text, sizeof text,
-                 "%.1f %% of a step's work is done again for it; nothing "
-                 "else changes",
+                 "recomputing these is %.1f %% of a step's work; results do not change",
                  100 * p->recomputed / (p->macs_per_step - p->recomputed));
         tool_wrap(file, "           ", text);
     }
@@ -110,7 +109,7 @@ static tool_bytes bytes_of(const train_run *run) {
 static void print_before(FILE *file, const train_run *run) {
     char text[160], all[TOOL_TEXT], steps[TOOL_TEXT];
     if (!before_bytes(run)) return;
-    snprintf(text, sizeof text, "reading the text took %s, which is free again; steps take %s",
+    snprintf(text, sizeof text, "reading the text took %s, freed since; steps take %s",
              tool_size(run->text_bytes, all), tool_size(run->plan.peak_bytes, steps));
     tool_wrap(file, "  before   ", text);
 }
@@ -119,8 +118,8 @@ static void print_teacher(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     char text[300], size[TOOL_TEXT];
     if (!*c->distill) return;
-    int n = snprintf(text, sizeof text, "%.100s says %g of the loss", tool_file_name(c->distill),
-                     c->distill_weight);
+    int n = snprintf(text, sizeof text, "%.100s provides %g of the loss",
+                     tool_file_name(c->distill), c->distill_weight);
     if (strcmp(c->distill_on, "states") != 0)
         n += snprintf(text + n, sizeof text - (size_t)n, ", at temperature %g",
                       c->distill_temperature);
@@ -135,8 +134,8 @@ static void print_teacher(FILE *file, const train_run *run) {
 }
 
 static void print_ranks(FILE *file, const mnem_train_plan *p) {
-    static const char *const cut[] = {"", "nothing of the optimizer is cut", "moments are cut",
-                                      "moments and gradients are cut"};
+    static const char *const cut[] = {"", "no sharding", "moments are sharded",
+                                      "moments and gradients are sharded"};
     char text[400];
     if (p->ranks < 2) return;
     int n = snprintf(text, sizeof text, "%d sequence%s from number %d of the batch on, %s",

@@ -97,10 +97,10 @@ void train_result_say_use(const train_run *run) {
     if (run->args->quiet || run->args->json) return;
     tool_out_flush(); /* in the order in which they are said */
     if (run->config.lora)
-        fprintf(stderr, "`mnem merge %s %s -o OUT` makes a model that runs\n", run->config.init,
-                path);
+        fprintf(stderr, "`mnem merge %s %s -o OUT` writes a model that includes it\n",
+                run->config.init, path);
     else
-        fprintf(stderr, "`mnem run %s -p TEXT` lets it write\n", path);
+        fprintf(stderr, "`mnem run %s -p TEXT` generates text with it\n", path);
 }
 
 /* ---- a run that is finished already ---- */
@@ -123,11 +123,12 @@ int train_result_say_whole(train_run *run) {
     const bool lora = run->config.lora != 0;
     run->finished = true;
     train_log_read(run);
-    tool_message("%s is finished: all %lld steps are done. To learn more: --resume --steps N, with "
-                 "more than those; or a run from %s: mnem train --init %s --data FILE --out NEW",
-                 run->out, (long long)run->config.steps,
-                 lora ? "a model that has the adapter (mnem merge)" : "its model",
-                 lora ? "MERGED" : train_result_path(run));
+    tool_message(
+        "%s is finished: all %lld steps are done. To train it further: --resume --steps N with a "
+        "larger N, or start a run from %s: mnem train --init %s --data FILE --out NEW",
+        run->out, (long long)run->config.steps,
+        lora ? "a model that has the adapter (mnem merge)" : "its model",
+        lora ? "MERGED" : train_result_path(run));
     train_result_say(run, run->config.steps);
     return tool_out_end();
 }

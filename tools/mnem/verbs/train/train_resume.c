@@ -29,15 +29,15 @@ static int check_folder(const train_run *run) {
     for (int i = 0; i < asked->args.operands; i++)
         folders += train_resume_is_folder(asked->args.operand[i]);
     if (folders + (asked->out != NULL) < 2) return TOOL_OK;
-    return tool_usage("train", "--resume goes on in one folder");
+    return tool_usage("train", "--resume continues one folder, but several are given");
 }
 
 /* ---- values ---- */
 
 static int differs(const train_run *run, const char *option, const char *asked, const char *has) {
     return tool_usage("train",
-                      "--%s is %s, but the run in %s has %s: leave it out to go on with that, or "
-                      "begin a run in another --out",
+                      "--%s is %s, but the run in %s has %s: leave it out to continue with that, "
+                      "or start a run in another --out",
                       option, asked, run->out, has);
 }
 
@@ -135,8 +135,8 @@ static int grow(train_run *run, int64_t steps) {
     if (steps == c->steps) return TOOL_OK;
     if (steps < c->steps || c->steps == 0)
         return tool_usage("train",
-                          "the run in %s has %lld steps, which may grow, but not become %lld "
-                          "(--stop-after %lld stops there)",
+                          "the run in %s has %lld steps; the number may be raised, but not lowered "
+                          "to %lld (--stop-after %lld stops there)",
                           run->out, (long long)c->steps, (long long)steps, (long long)steps);
     if (!run->args->quiet)
         tool_message("%lld steps instead of %lld: the learning rate follows the longer course from "
@@ -179,17 +179,17 @@ int train_resume_say(const train_run *run) {
     saved = (train_config){0};
     if (mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) != MNEM_OK ||
         train_config_load(train_path(run, "config.json"), &saved) != TOOL_OK)
-        return tool_failed("%s holds a run: --resume goes on with it, another --out begins a new "
+        return tool_failed("%s holds a run: --resume continues it, another --out starts a new "
                            "one",
                            run->out);
     if (saved.steps && steps >= (uint64_t)saved.steps)
-        tool_message("%s holds a finished run of %llu step%s (%s). To go on: --resume --steps N, "
-                     "with more than %llu; a new run wants another --out",
+        tool_message("%s holds a finished run of %llu step%s (%s). To continue: --resume --steps N "
+                     "with N above %llu; a new run needs another --out",
                      run->out, (unsigned long long)steps, tool_s(steps),
                      saved.lora ? adapter : result, (unsigned long long)steps);
     else
         tool_message("%s holds a run that has done %llu step%s%s. The same command with --resume "
-                     "goes on; a new run wants another --out",
+                     "continues it; a new run needs another --out",
                      run->out, (unsigned long long)steps, tool_s(steps),
                      saved.steps ? "" : " of its --time");
     train_config_fini(&saved);

@@ -55,11 +55,10 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
                 info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
                 tool_s(info.distinct), tool_seconds(seconds, time));
     if (info.words_dropped)
-        tool_message(
-            "%llu word%s of the text, rare ones, were left out: %s has no room to count them; "
-            "with more the vocabulary may be another one",
-            (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
-            tool_size(room, size));
+        tool_message("%llu rare word%s of the text were left out: %s of memory is too little to "
+                     "count them; with more, the vocabulary may differ",
+                     (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
+                     tool_size(room, size));
 }
 
 /* Counting words wants room before the trainer has its own: three quarters of what is free now, but
@@ -132,10 +131,11 @@ static int open_chats(train_run *run) {
         const train_chat *chat = &run->chat;
         const bool silent = chat->conversations && chat->unanswered == chat->conversations;
         if (status == MNEM_INVALID && !chat->said && silent)
-            code = tool_failed("none of %llu conversation%s has an answer, a message of the role "
-                               "\"assistant\", which is what a run learns; the first one: %s",
-                               (unsigned long long)chat->conversations, tool_s(chat->conversations),
-                               chat->first_unanswered);
+            code =
+                tool_failed("none of %llu conversation%s has an answer (a message of the role "
+                            "\"assistant\"), and a run trains on answers only; the first one: %s",
+                            (unsigned long long)chat->conversations, tool_s(chat->conversations),
+                            chat->first_unanswered);
         else if (status != MNEM_OK)
             code = train_chat_fail(&reader, status);
     }
@@ -157,10 +157,10 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    return tool_failed(
-        "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
-        "another --out",
-        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
+    return tool_failed("%s has %d tokens, but %s only %d: it is another model's vocabulary; start "
+                       "a run in another --out",
+                       train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init,
+                       t.vocab);
 }
 
 int train_text_open(train_run *run) {

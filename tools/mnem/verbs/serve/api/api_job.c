@@ -124,7 +124,7 @@ static void finish(api_job *job) {
 /* ---- on the server's thread: what has come ---- */
 
 /* Takes a token out of the ring; false: there is none. */
-static bool take(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top) {
+static bool pop_token(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top) {
     api_ring_token kept;
     api *a = answer->job->api;
     pthread_mutex_lock(&a->lock);
@@ -179,7 +179,8 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     tell_choice *choice = &job->tell.choice[answer->index];
     mnem_token_logprob top[MNEM_TOP_LOGPROBS];
     mnem_request_token token;
-    while ((!job->tell.stream || job->tell.out.length < OUT_MOST) && take(answer, &token, top)) {
+    while ((!job->tell.stream || job->tell.out.length < OUT_MOST) &&
+           pop_token(answer, &token, top)) {
         if (choice->stopped_by || tell_token(choice, &token)) continue;
         mnem_scheduler_cancel(job->api->scheduler, answer->request);
     }

@@ -14,7 +14,7 @@ static _Thread_local api_json *open_json;
 
 /* ---- jansson's allocations ---- */
 
-static void *take(size_t bytes) {
+static void *json_take(size_t bytes) {
     api_json *json = open_json;
     if (!json) return malloc(bytes);
     if (bytes > json->bytes || (bytes + 15) / 16 * 16 > json->bytes - json->used) {
@@ -36,7 +36,7 @@ static void give(void *block) {
 }
 
 void api_json_install(void) {
-    json_set_alloc_funcs(take, give);
+    json_set_alloc_funcs(json_take, give);
 }
 
 /* ---- documents ---- */
@@ -76,7 +76,7 @@ static json_t *load(api_json *json, const char *text, size_t n, size_t flags, js
 static json_t *parse(api_json *json, const char *text, size_t n, size_t flags, json_error_t *why) {
     const size_t bytes = api_big_bytes(text, n);
     if (bytes == n) return load(json, text, n, flags, why);
-    char *changed = take(bytes);
+    char *changed = json_take(bytes);
     if (!changed) return NULL;
     json->big = true;
     api_big_write(text, n, changed);

@@ -16,8 +16,8 @@
  *                        &server);
  *     http_server_run(server);
  */
-#ifndef MNEM_TOOLS_MNEM_SERVE_HTTP_H
-#define MNEM_TOOLS_MNEM_SERVE_HTTP_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_HTTP_HTTP_H
+#define MNEM_TOOLS_MNEM_VERBS_SERVE_HTTP_HTTP_H
 
 #include "mnem/mnem.h"
 

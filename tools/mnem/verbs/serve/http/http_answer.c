@@ -39,7 +39,7 @@ static size_t room(const http_exchange *e) {
     return e->server->out_bytes - (e->out_used - e->out_at);
 }
 
-static void put(http_exchange *e, const void *bytes, size_t n) {
+static void append_bytes(http_exchange *e, const void *bytes, size_t n) {
     if (n > e->server->out_bytes - e->out_used) {
         e->out_used -= e->out_at;
         memmove(e->out, e->out + e->out_at, e->out_used);
@@ -54,7 +54,7 @@ static void put(http_exchange *e, const void *bytes, size_t n) {
 }
 
 static void put_text(http_exchange *e, const char *text) {
-    put(e, text, strlen(text));
+    append_bytes(e, text, strlen(text));
 }
 
 /* ---- heads ---- */
@@ -134,7 +134,7 @@ void http__answer_refuse(http_exchange *e, int status, const char *headers, cons
                         : "invalid_request_error",
         status);
     put_head(e, status, "application/json", headers, n);
-    if (!is_head(e)) put(e, body, (size_t)n);
+    if (!is_head(e)) append_bytes(e, body, (size_t)n);
     e->ended = true;
 }
 
@@ -166,7 +166,7 @@ bool http_respond(http_exchange *e, int status, const char *type, const char *he
     if (bytes > e->server->options.answer_bytes) return false;
     if (!may_begin(e)) return true;
     put_head(e, status, type, headers, (int64_t)bytes);
-    if (!is_head(e)) put(e, body, bytes);
+    if (!is_head(e)) append_bytes(e, body, bytes);
     e->ended = true;
     return true;
 }
@@ -205,7 +205,7 @@ bool http_stream_write(http_exchange *e, const void *bytes, size_t n) {
         snprintf(size, sizeof size, "%zx\r\n", n);
         put_text(e, size);
     }
-    put(e, bytes, n);
+    append_bytes(e, bytes, n);
     if (e->framed) put_text(e, "\r\n");
     return true;
 }

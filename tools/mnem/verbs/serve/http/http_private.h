@@ -17,8 +17,8 @@
  *               \________\___________-> REFUSED  ___/
  *
  * Invariant: on_gone is owed in ANSWERING and nowhere else. */
-#ifndef MNEM_TOOLS_MNEM_SERVE_HTTP_PRIVATE_H
-#define MNEM_TOOLS_MNEM_SERVE_HTTP_PRIVATE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_HTTP_HTTP_PRIVATE_H
+#define MNEM_TOOLS_MNEM_VERBS_SERVE_HTTP_HTTP_PRIVATE_H
 
 #include <stdatomic.h>
 

@@ -20,7 +20,7 @@ static size_t or_size(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-static void fill(http_server_options *o) {
+static void fill_defaults(http_server_options *o) {
     if (!o->host) o->host = "127.0.0.1";
     o->connections = or_default(o->connections, 64);
     o->connections_per_address = or_default(o->connections_per_address, o->connections);
@@ -95,7 +95,7 @@ static uint64_t bytes_of(const http_server_options *filled) {
 
 uint64_t http_server_bytes(const http_server_options *options) {
     http_server_options o = *options;
-    fill(&o);
+    fill_defaults(&o);
     return check(&o) ? 0 : bytes_of(&o);
 }
 
@@ -104,7 +104,7 @@ uint64_t http_server_bytes(const http_server_options *options) {
 mnem_status http__server_make(const http_server_options *options, http_server **server,
                               const char **text) {
     http_server_options o = *options;
-    fill(&o);
+    fill_defaults(&o);
     if ((*text = check(&o))) return MNEM_INVALID;
     const uint64_t bytes = bytes_of(&o);
     if (o.ledger) {

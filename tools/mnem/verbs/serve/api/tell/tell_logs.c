@@ -24,7 +24,7 @@ void tell_logs_cut(tell_choice *c, uint64_t from) {
 
 /* The entry at *at, which moves behind it. Behind the last one all of them go, at once: an answer
  * has thousands. */
-static bool take(tell_choice *c, size_t *at, tell_log *log) {
+static bool next_log(tell_choice *c, size_t *at, tell_log *log) {
     if (*at == c->logs.length) {
         c->logs.length = 0;
         return false;
@@ -75,7 +75,7 @@ static void put_entry(const tell *t, mnem_token_logprob entry, api_text *out) {
 
 void tell_logs_chat(tell_choice *c, api_text *out) {
     tell_log log;
-    for (size_t at = 0; take(c, &at, &log);) {
+    for (size_t at = 0; next_log(c, &at, &log);) {
         put_comma(out);
         put_entry(c->tell, log.chosen, out);
         api_say(out, ",\"top_logprobs\":[");
@@ -104,7 +104,7 @@ static void put_top(const tell *t, const tell_log *log, api_text *out) {
 void tell_logs_text(tell_choice *c, api_text lists[4]) {
     const tell *t = c->tell;
     tell_log log;
-    for (size_t at = 0; take(c, &at, &log);) {
+    for (size_t at = 0; next_log(c, &at, &log);) {
         for (int k = 0; k < 4; k++)
             if (lists[k].length) api_say(&lists[k], ",");
         put_token(t, log.chosen.id, &lists[0]);

@@ -22,7 +22,7 @@ static size_t tail_of(const char *bytes, size_t n, const char *mark) {
     return most;
 }
 
-static void put(tell_choice *c, bool thought, const char *bytes, size_t n) {
+static void put_part(tell_choice *c, bool thought, const char *bytes, size_t n) {
     if (n == 0) return;
     c->tell->form->put_text(c, thought, bytes, n);
     c->begun = true;
@@ -48,7 +48,7 @@ static size_t read_begin(tell_choice *c, const char *bytes, size_t n, bool final
 static size_t read_thought(tell_choice *c, const char *bytes, size_t n, bool final) {
     const char *end = memmem(bytes, n, think_end, sizeof think_end - 1);
     const size_t more = end ? (size_t)(end - bytes) : final ? n : n - tail_of(bytes, n, think_end);
-    put(c, true, bytes, more);
+    put_part(c, true, bytes, more);
     if (!end) return more;
     c->part = TELL_TEXT_BEGIN;
     return more + sizeof think_end - 1;
@@ -71,7 +71,7 @@ static size_t read_text(tell_choice *c, const char *bytes, size_t n, bool final)
     const size_t passed = more;
     if (!found && !final && *mark) more -= tail_of(bytes, n, mark);
     while (format && (found || !final) && more && is_space(bytes[more - 1])) more--;
-    put(c, false, bytes, more);
+    put_part(c, false, bytes, more);
     if (!found) return more;
     c->part = TELL_CALL;
     c->parser = (call_parser){.format = format, .texts = &c->tell->call_texts};
