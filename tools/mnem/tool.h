@@ -263,7 +263,8 @@ void tool_progress_hide(void); /* takes any progress line off the screen (tool_m
  * only the flag); the second exits at once. What a verb was writing is taken away on its way out.
  */
 void tool_interrupt_watch(mnem_session *session);
-/* The same for something else that a signal handler may call. */
+/* The same for something else that a signal handler may call; with a context of NULL nothing is
+ * called. */
 void tool_interrupt_call(void (*function)(void *context), void *context);
 /* Called where a second signal leaves at once; what a signal handler may do. */
 void tool_interrupt_leave(void (*function)(void));

@@ -1,14 +1,19 @@
 /* test_tool_probe.c: `mnem probe`: what it prints, keeps and refuses. How fast the machine is, and
  * whether it is busy, makes no difference. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
 #include "kit/kit.h"
 #include "tools/kit/tool_memory.h"
+#include "tools/kit/tool_moment.h"
 
 /* Sanitizers take more. */
 #define BUDGET (MNEM_RELEASE ? "80M" : "600M")
@@ -196,6 +201,55 @@ static void a_kept_probe_that_is_torn_is_none(void **state) {
     }
 }
 
+/* ---- a signal ---- */
+
+static double seconds_of(struct timeval t) {
+    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+/* Processor time of all runs that have ended. */
+static double ended_seconds(void) {
+    struct rusage used;
+    getrusage(RUSAGE_CHILDREN, &used);
+    return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+}
+
+/* Processor time of one that runs. */
+static double running_seconds(pid_t pid) {
+    clockid_t clock;
+    struct timespec used;
+    assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &used), 0);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* Takes a signal while it measures; returns the processor time that it spends afterwards. */
+static double stop_one(int number) {
+    int out, err;
+    char byte;
+    const double before = ended_seconds();
+    const pid_t pid = tool_start(
+        (const char *const[]){"probe", "--seconds", "60", "--memory", BUDGET, "-t", "1", NULL},
+        &out, &err);
+    moment_handles(pid, number);
+    const double begin = running_seconds(pid);
+    while (running_seconds(pid) < begin + 0.03) usleep(1000);
+    const double sent = running_seconds(pid);
+    assert_int_equal(kill(pid, number), 0);
+    assert_int_equal(tool_wait(pid), 128 + number);
+    assert_int_equal(read(out, &byte, 1), 0); /* no figures */
+    close(out);
+    close(err);
+    return ended_seconds() - before - sent;
+}
+
+/* A turn of a probe of 60 seconds takes up to two: none of three is waited for. */
+static void a_signal_ends_the_pass_that_runs(void **state) {
+    (void)state;
+    const double spent = stop_one(SIGINT) + stop_one(SIGTERM) + stop_one(SIGHUP);
+    if (MNEM_RELEASE && spent > 0.3) fail_msg("%.3f s of processor time after signals", spent);
+}
+
 static void wrong_usage_is_said(void **state) {
     (void)state;
     assert_int_equal(RUN("probe", "--seconds", "0").code, 2);
@@ -211,6 +265,7 @@ int main(void) {
         cmocka_unit_test(operators_have_their_exact_work),
         cmocka_unit_test(others_find_the_probe_that_is_kept),
         cmocka_unit_test(a_kept_probe_that_is_torn_is_none),
+        cmocka_unit_test(a_signal_ends_the_pass_that_runs),
         cmocka_unit_test(wrong_usage_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,11 +18,9 @@ typedef struct probe_options {
 enum { SECONDS = 6, LEAST_KEPT = 3, PHASES = 2 };
 enum { HEAP = 512 << 10 }; /* what the heap may still take beside the blocks */
 
-static volatile int stopped;
-
-static void stop(void *context) {
-    (void)context;
-    stopped = 1;
+/* Called by a signal: passes end at once, not only between two of them. */
+static void stop(void *stopped) {
+    *(volatile int *)stopped = 1;
 }
 
 /* ---- measuring ---- */
@@ -50,10 +48,10 @@ static bool is_kept(const probe_options *o, const mnem_probe *probe) {
 
 static int measure(const probe_options *o, mnem_ledger *ledger, const char *file,
                    mnem_probe *probe) {
+    static volatile int stopped;
     tool_progress progress;
     tool_progress_begin(&progress, "measuring");
-    tool_interrupt_watch(NULL);
-    tool_interrupt_call(stop, NULL);
+    tool_interrupt_call(stop, (void *)&stopped);
     const mnem_probe_options options = {.ledger = ledger,
                                         .memory_bytes = room(ledger),
                                         .seconds = o->seconds > 0 ? o->seconds : SECONDS,
@@ -62,6 +60,7 @@ static int measure(const probe_options *o, mnem_ledger *ledger, const char *file
                                         .cancel = &stopped,
                                         .progress = {tool_progress_tell, &progress}};
     const mnem_status status = mnem_probe_run(&options, probe);
+    tool_interrupt_watch(NULL);
     tool_progress_end(&progress);
     if (status != MNEM_OK) return tool_fail(status);
     if (is_kept(o, probe)) tool_probe_save(probe);
