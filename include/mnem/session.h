@@ -98,8 +98,9 @@ enum {
     MNEM_DRY_BREAKER_BYTES = 40, /* of each, at most */
     MNEM_DRY_WORDS = 831,        /* of each, at most */
 };
-/* Writes the words of the texts into the caller's storage, which the breakers borrow: capacity
- * MNEM_DRY_WORDS for each text is always enough. texts NULL: llama.cpp's four, which are a line
+/* How many words the texts take at most; texts NULL: the four below. */
+int32_t mnem_dry_breakers_size(const char *const *texts, int32_t count);
+/* Writes the words of the texts into the caller's storage, which the breakers borrow. texts NULL: llama.cpp's four, which are a line
  * feed, a colon, a double quote and an asterisk (count is ignored). Empty texts are left out.
  * MNEM_INVALID: too many texts, one that is too long, or the capacity is too small; the statuses of
  * mnem_tokenizer_encode. */

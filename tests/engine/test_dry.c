@@ -441,6 +441,12 @@ static void without_texts_they_are_the_usual_four(void **state) {
     must(mnem_dry_breakers_init(tokenizer, NULL, 0, a, sizeof a / sizeof *a, &x));
     must(mnem_dry_breakers_init(tokenizer, four, 4, b, sizeof b / sizeof *b, &y));
     assert_int_equal(x.word_count, y.word_count);
+    assert_int_equal(mnem_dry_breakers_size(NULL, 0), x.word_count);
+    assert_int_equal(
+        mnem_dry_breakers_size((const char *[]){"", "0123456789012345678901234567890123"
+                                                    "456789"},
+                               2),
+        MNEM_DRY_WORDS);
     assert_memory_equal(a, b, (size_t)x.word_count * sizeof *a);
 }
 

@@ -108,16 +108,26 @@ static mnem_status put_breaker(mnem_tokenizer *tokenizer, const char *text, int3
     return MNEM_OK;
 }
 
+static const char *const usual[] = {"\n", ":", "\"", "*"};
+enum { USUAL = sizeof usual / sizeof *usual };
+
+int32_t mnem_dry_breakers_size(const char *const *texts, int32_t count) {
+    int32_t words = 0;
+    if (!texts) return mnem_dry_breakers_size(usual, USUAL);
+    for (int32_t i = 0; i < count; i++) {
+        const size_t bytes = strnlen(texts[i], MNEM_DRY_BREAKER_BYTES);
+        if (bytes == 0) continue;
+        words += HEAD_WORDS + text_words((int32_t)bytes) + ((int32_t)bytes - 1) * (1 + TAIL_TOKENS);
+    }
+    return words;
+}
+
 mnem_status mnem_dry_breakers_init(mnem_tokenizer *tokenizer, const char *const *texts,
                                    int32_t count, int32_t *words, int32_t capacity,
                                    mnem_dry_breakers *breakers) {
-    static const char *const usual[] = {"\n", ":", "\"", "*"};
     int32_t at = 0;
     *breakers = (mnem_dry_breakers){0};
-    if (!texts) {
-        texts = usual;
-        count = sizeof usual / sizeof *usual;
-    }
+    if (!texts) return mnem_dry_breakers_init(tokenizer, usual, USUAL, words, capacity, breakers);
     if (count < 0 || count > MNEM_DRY_BREAKERS)
         return mnem__fail(MNEM_INVALID, "sampler: %d DRY breakers, of at most %d", count,
                           MNEM_DRY_BREAKERS);
