@@ -38,10 +38,10 @@ typedef struct mnem_scheduler_options {
     const mnem_tokenizer *tokenizer; /* defines the tokens that end a turn; NULL: only `ends` */
     const int32_t *ends;             /* [end_count] further ones (of a template), up to 8; copied */
     int32_t end_count;
-    int32_t running;           /* requests that run together (default: all sequences). If it is
+    int32_t running;        /* requests that run together (default: all sequences). If it is
                                   less, the other sequences hold the prefix cache */
-    int32_t queue_requests;    /* limit of waiting requests (64) */
-    uint64_t queue_bytes;      /* of waiting requests, and of biases of running ones (1 MiB) */
+    int32_t queue_requests; /* limit of waiting requests (64) */
+    uint64_t queue_bytes;   /* of waiting requests; biases and breakers of running ones (1 MiB) */
     int32_t step_milliseconds; /* limit of a step while a request generates (150) */
     int32_t age_milliseconds;  /* waiting time after which no other request overtakes (5,000) */
     int32_t reserve; /* tokens after its prompt for which a request needs pages at its start (64) */
@@ -138,7 +138,7 @@ typedef struct mnem_request {
     const int32_t *prompt; /* [prompt_tokens], 1 or more; copied */
     int32_t prompt_tokens;
     int32_t tokens;               /* most to choose (0: what the context leaves) */
-    mnem_sampler_options sampler; /* copied with its biases */
+    mnem_sampler_options sampler; /* copied with its biases and breakers */
     mnem_match *match;            /* NULL: no grammar. At the beginning of its text; borrowed until
                                      on_end; no other user of it or of its grammar until then */
     bool ignore_end;              /* tokens that end a turn are treated like others */

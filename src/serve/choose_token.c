@@ -67,6 +67,7 @@ void mnem__choose_token(mnem_scheduler *s, mnem__lane *lane, const float *logits
     mnem__choice_made *c = &lane->choice;
     mnem_sampler_options options = q->sampler;
     options.bias = mnem__request_bias(s, r);
+    options.dry_breakers.words = mnem__request_breakers(s, r);
     mnem__sampler_text text = {&options, r->generator, lane->ids, lane->count, q->prompt_tokens};
     c->made = true;
     c->status = MNEM_OK;

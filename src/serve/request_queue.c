@@ -1,8 +1,8 @@
 /* request_queue.c: requests from submit to their end: what they bring, who is next, when to refuse.
  *
  * Idea: a table of requests, small enough to be walked, and one block of bytes for what they bring
- * (biases, the prompt). Blocks lie one behind another; when one goes, those behind it move up:
- * there are no holes, and nothing else to keep books of.
+ * (biases, DRY's breakers, the prompt). Blocks lie one behind another; when one goes, those behind
+ * it move up: there are no holes, and nothing else to keep books of.
  *
  *     queue   [ biases | prompt of 7 ][ biases of 5, which runs ][ prompt of 8 ]      free
  *
@@ -28,8 +28,16 @@ const mnem_logit_bias *mnem__request_bias(const mnem_scheduler *s, const mnem__r
     return (const mnem_logit_bias *)(const void *)(s->queue + r->at);
 }
 
-const int32_t *mnem__request_prompt(const mnem_scheduler *s, const mnem__request *r) {
+static uint64_t breaker_bytes(const mnem__request *r) {
+    return (uint64_t)r->asked.sampler.dry_breakers.word_count * sizeof(int32_t);
+}
+
+const int32_t *mnem__request_breakers(const mnem_scheduler *s, const mnem__request *r) {
     return (const int32_t *)(const void *)(s->queue + r->at + bias_bytes(r));
+}
+
+const int32_t *mnem__request_prompt(const mnem_scheduler *s, const mnem__request *r) {
+    return mnem__request_breakers(s, r) + r->asked.sampler.dry_breakers.word_count;
 }
 
 /* The request's block ends behind so many bytes; those behind it move up. */
@@ -45,17 +53,18 @@ static void cut_block(mnem_scheduler *s, mnem__request *r, uint64_t bytes) {
 }
 
 void mnem__request_drop_prompt(mnem_scheduler *s, mnem__request *r) {
-    cut_block(s, r, mnem__align_up(bias_bytes(r), ALIGNMENT));
+    cut_block(s, r, mnem__align_up(bias_bytes(r) + breaker_bytes(r), ALIGNMENT));
 }
 
 static void put_block(mnem_scheduler *s, mnem__request *r, const mnem_request *asked,
                       uint64_t bytes) {
-    const uint64_t biases = bias_bytes(r);
+    const uint64_t biases = bias_bytes(r), breakers = breaker_bytes(r);
     r->at = s->queue_used;
     r->bytes = bytes;
     s->queue_used += bytes;
     if (biases) memcpy(s->queue + r->at, asked->sampler.bias, biases);
-    memcpy(s->queue + r->at + biases, asked->prompt,
+    if (breakers) memcpy(s->queue + r->at + biases, asked->sampler.dry_breakers.words, breakers);
+    memcpy(s->queue + r->at + biases + breakers, asked->prompt,
            (size_t)asked->prompt_tokens * sizeof *asked->prompt);
 }
 
@@ -157,10 +166,12 @@ static int32_t most_tokens(const mnem_scheduler *s, const mnem_request *q) {
 /* Under the lock. */
 static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64_t *number,
                                 mnem_request_refusal *refusal) {
-    const uint64_t bytes =
-        mnem__align_up((uint64_t)q->sampler.bias_count * sizeof(mnem_logit_bias) +
-                           (uint64_t)q->prompt_tokens * sizeof *q->prompt,
-                       ALIGNMENT);
+    const mnem_sampler_options *sampler = &q->sampler;
+    const int32_t words = sampler->dry_multiplier != 0 ? sampler->dry_breakers.word_count : 0;
+    const uint64_t bytes = mnem__align_up((uint64_t)sampler->bias_count * sizeof(mnem_logit_bias) +
+                                              (uint64_t)words * sizeof(int32_t) +
+                                              (uint64_t)q->prompt_tokens * sizeof *q->prompt,
+                                          ALIGNMENT);
     if (s->stopping)
         return mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further requests are accepted");
     mnem__request *r = find_room(s, bytes);
@@ -181,6 +192,7 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
                          .generator = q->sampler.seed,
                          .submitted = mnem__seconds()};
     r->asked.no_sharing |= q->prompt_logprobs;
+    r->asked.sampler.dry_breakers.word_count = words;
     put_block(s, r, q, bytes);
     s->waiting++;
     *number = r->number;

@@ -104,7 +104,7 @@ uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t seq
     books b = books_of(&o, sequences, context);
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         b.pages[k] = b.lanes * mnem__div_up(b.context, PAGE_LEAST);
-    return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab) +
+    return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab, context) +
            (o.swap ? MNEM__SWAP_STACK_BYTES : 0);
 }
 
@@ -163,7 +163,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     lay_out(&b, base, s);
     fill_in(s, &o, &b);
     mnem_status status = open_swap(s);
-    if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, &s->desk);
+    if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, s->context, &s->desk);
     if (status != MNEM_OK) {
         mnem_scheduler_destroy(s);
         return status;

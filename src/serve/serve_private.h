@@ -51,9 +51,9 @@ typedef enum mnem__request_state {
 typedef struct mnem__request {
     mnem__request_state state;
     uint64_t number;    /* they go up with time */
-    mnem_request asked; /* prompt and biases: in the queue's bytes, found by at */
+    mnem_request asked; /* what it brings: in the queue's bytes, found by at */
     bool cancelled;     /* by another thread; under the lock */
-    uint64_t at, bytes; /* of the queue: biases, then the prompt until it has a lane */
+    uint64_t at, bytes; /* of the queue: the prompt's until it has a lane */
     int32_t tokens_most;
     int32_t chosen;     /* tokens sent */
     int32_t scored;     /* of the prompt: told, the first one included */
@@ -171,6 +171,7 @@ static inline bool mnem__request_before(const mnem__request *a, const mnem__requ
 /* ---- request_queue.c ---- */
 
 const mnem_logit_bias *mnem__request_bias(const mnem_scheduler *s, const mnem__request *r);
+const int32_t *mnem__request_breakers(const mnem_scheduler *s, const mnem__request *r);
 const int32_t *mnem__request_prompt(const mnem_scheduler *s, const mnem__request *r);
 /* The prompt's bytes go back: it is in a lane. Under the lock. */
 void mnem__request_drop_prompt(mnem_scheduler *s, mnem__request *r);

@@ -44,6 +44,8 @@ static void defaults_are_as_promised(void **state) {
     const mnem_sampler_options o = mnem_sampler_usual();
     assert_true(o.temperature == 0.8f && o.top_k == 40 && o.top_p == 0.95f && o.min_p == 0.05f &&
                 o.repeat_penalty == 1 && o.repeat_last == 64 && o.seed == 0);
+    assert_true(o.dry_multiplier == 0 && o.dry_base == 1.75f && o.dry_allowed_length == 2 &&
+                o.dry_penalty_last == 64 && o.xtc_probability == 0 && o.xtc_threshold == 0.1f);
 }
 
 static void zero_temperature_takes_the_largest_and_the_lowest_id_of_equals(void **state) {
@@ -287,7 +289,7 @@ static void a_desk_of_many_texts_chooses_what_samplers_of_their_own_do(void **st
     mnem_logit_bias bias[TEXTS][BIASES];
     mnem__sampler_text text[TEXTS];
     int32_t ids[TEXTS][CHOSEN + 1];
-    assert_int_equal(mnem__sampler_desk_create(WORDS, &desk), MNEM_OK);
+    assert_int_equal(mnem__sampler_desk_create(WORDS, CHOSEN + 1, &desk), MNEM_OK);
     for (int t = 0; t < TEXTS; t++) {
         o[t] = random_penalties(&seed, bias[t]);
         o[t].temperature = t % 3 ? 0.9f : 0;
@@ -368,6 +370,14 @@ static void options_out_of_range_are_named(void **state) {
         {"looked back", {.top_p = 1, .repeat_penalty = 1, .repeat_last = -1}},
         {"presence", {.presence_penalty = INFINITY}},
         {"frequency", {.frequency_penalty = NAN}},
+        {"DRY multiplier", {.dry_multiplier = -1}},
+        {"DRY base", {.dry_base = 0.5f}},
+        {"DRY base", {.dry_base = NAN}},
+        {"DRY allows", {.dry_allowed_length = -1}},
+        {"DRY looks back", {.dry_penalty_last = (1 << 20) + 1}},
+        {"DRY breakers", {.dry_breakers = {.word_count = 1}}},
+        {"XTC probability", {.xtc_probability = 1.5f}},
+        {"XTC threshold", {.xtc_threshold = -0.1f}},
         {"token 10", {.bias = (mnem_logit_bias[]){{10, 1}}, .bias_count = 1}},
         {"bias of token 9", {.bias = (mnem_logit_bias[]){{9, NAN}}, .bias_count = 1}},
         {"-1 biases", {.bias_count = -1}},
@@ -389,6 +399,8 @@ static void choosing_allocates_nothing_and_creation_survives_no_memory(void **st
     mnem_sampler_options o = mnem_sampler_usual();
     o.repeat_penalty = 1.1f;
     o.presence_penalty = 1;
+    o.dry_multiplier = 0.8f;
+    o.xtc_probability = 0.5f;
     o.bias = (mnem_logit_bias[]){{3, 1}};
     o.bias_count = 1;
     mnem_heap_usage before, after;

@@ -171,8 +171,7 @@ static void options_of_other_tools_take_their_value_along(void **state) {
 static void what_changes_the_text_is_refused_with_the_way_there_is(void **state) {
     (void)state;
     static const char *const ways[][3] = {
-        {"--ignore-eos", NULL, "\"ignore_eos\""},
-        {"--logit-bias", "15+1", "\"logit_bias\""},
+        {"--top-n-sigma", "1", "--xtc-probability"},
         {"--samplers", "top_k;min_p", "the order is fixed"},
         {"--reasoning-budget", "0", "--template-args"},
         {"--think=false", NULL, "--template-args"},
@@ -184,7 +183,13 @@ static void what_changes_the_text_is_refused_with_the_way_there_is(void **state)
         if (r.code != 2 || !strstr(r.err, "no option --") || !strstr(r.err, ways[i][2]))
             fail_msg("%s: %s", ways[i][0], r.err);
     }
-    const tool_result r = RUN("merge", tool_model, "--lora", "adapter.gguf", "--out", "x.gguf");
+    tool_result r = RUN("serve", tool_model, "--ignore-eos");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "\"ignore_eos\""));
+    r = RUN("serve", tool_model, "--logit-bias", "15+1");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "\"logit_bias\""));
+    r = RUN("merge", tool_model, "--lora", "adapter.gguf", "--out", "x.gguf");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "no option --lora: the adapter is the second operand of mnem "
                                   "merge MODEL ADAPTER --out FILE"));

@@ -161,16 +161,43 @@ const tool_option tool_sampling_options[] = {
      .help =
          "drop tokens less likely than X times the most likely one; 0 disables it (default: 0.05)"},
     {"repeat-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(repeat_penalty), .least = 0.01, .most = 100,
-     .help = "make recent tokens less likely by this factor; 1 disables it (default: 1)"},
+     .help = "make recent tokens less likely by this factor; 1 disables it (default: 1)",
+     .also = "repetition-penalty"},
+    {"repeat-last-n", 0, "N", TOOL_VALUE_COUNT, AT(repeat_last), .least = 0, .most = 65536,
+     .help = "number of last tokens that --repeat-penalty covers; 0 disables it (default: 64)"},
     {"presence-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(presence_penalty), .least = -2, .most = 2,
      .help = "subtract X from the logit of each token that occurs in the answer; 0 disables it "
              "(default: 0)"},
     {"frequency-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(frequency_penalty), .least = -2, .most = 2,
      .help = "subtract X from the logit of a token for each of its occurrences in the answer; 0 "
              "disables it (default: 0)"},
+    {"dry-multiplier", 0, "X", TOOL_VALUE_FLOAT, AT(dry_multiplier), .least = 0, .most = 100,
+     .help = "DRY: subtract X * B^(N - L) from the logit of a token that would extend a repetition "
+             "of N tokens, with the B and L below; 0 disables it (default: 0)"},
+    {"dry-base", 0, "B", TOOL_VALUE_FLOAT, AT(dry_base), .least = 1, .most = 100,
+     .help = "DRY: base of the penalty, which grows with the repetition (default: 1.75)"},
+    {"dry-allowed-length", 0, "L", TOOL_VALUE_COUNT, AT(dry_allowed_length), .least = 0,
+     .most = INT32_MAX, .help = "DRY: shorter repetitions cost nothing (default: 2)"},
+    {"dry-penalty-last-n", 0, "N", TOOL_VALUE_COUNT, AT(dry_penalty_last), .least = 0,
+     .most = 65536,
+     .help = "DRY: number of last tokens searched for repetitions; 0 disables it (default: 64)"},
+    {"xtc-probability", 0, "P", TOOL_VALUE_FLOAT, AT(xtc_probability), .least = 0, .most = 1,
+     .help = "XTC: with probability P, drop all tokens above --xtc-threshold but the least likely "
+             "of them; 0 disables it (default: 0)"},
+    {"xtc-threshold", 0, "P", TOOL_VALUE_FLOAT, AT(xtc_threshold), .least = 0, .most = 1,
+     .help = "XTC: least probability of a token that is dropped; above 0.5 disables it (default: "
+             "0.1)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = -1,
      .help = "seed of the sampler; the same seed gives the same text (default, or -1: random, and "
              "printed)"},
     {0},
 };
 #undef AT
+
+const tool_option tool_breaker_options[] = {
+    {"dry-sequence-breaker", 0, "TEXT", TOOL_VALUE_LIST, 0, .most = MNEM_DRY_BREAKERS,
+     .help =
+         "DRY: no repetition extends beyond TEXT, in which \\n is a line feed; may be repeated, "
+         "up to 16 times; none: no breakers (default: \\n, :, \" and *)"},
+    {0},
+};

@@ -78,13 +78,13 @@ static const struct {
     {"device", A_VALUE, "everything runs on the CPU"},
     {"dtype torch-dtype", A_VALUE,
      "weights keep the types of the file; mnem quantize converts them"},
-    {"ignore-eos", REFUSED,
-     "text ends at the model's end-of-text token; requests to mnem serve can set \"ignore_eos\": "
-     "true"},
-    {"logit-bias l", REFUSED, "requests to mnem serve can set \"logit_bias\": {\"ID\": BIAS}"},
+    {"ignore-eos", REFUSED, "mnem run has it; requests to mnem serve can set \"ignore_eos\": true"},
+    {"logit-bias l", REFUSED,
+     "mnem run has --logit-bias ID+BIAS; requests to mnem serve can set \"logit_bias\": {\"ID\": "
+     "BIAS}"},
     {"samplers sampler-seq sampling-seq", REFUSED,
-     "the order is fixed: penalties, --top-k, --top-p, --min-p, --temp (--top-k 0, --top-p 1 and "
-     "--min-p 0 turn one off)"},
+     "the order is fixed: penalties, DRY, --top-k, --top-p, --min-p, XTC, --temp (--top-k 0, "
+     "--top-p 1 and --min-p 0 turn one off)"},
     {"reasoning-budget think hidethinking", REFUSED,
      "the chat template controls thinking: --template-args '{\"enable_thinking\": false}' turns it "
      "off if the template has that variable"},
@@ -102,10 +102,10 @@ static const struct {
     {"pg", REFUSED, "prompts and generation are measured separately: -p 512 -n 128"},
     {"chunks", REFUSED, "the whole text is measured; use a shorter text to save time"},
     {"imatrix", REFUSED, "only mnem quantize and mnem prune accept one"},
-    {"mirostat mirostat-lr mirostat-ent typical tfs xtc-probability xtc-threshold dry-multiplier "
-     "dynatemp-range",
-     REFUSED, "what narrows the choice is --temp, --top-k, --top-p and --min-p"},
-    {"repeat-last-n", REFUSED, "--repeat-penalty looks at the last 64 tokens"},
+    {"mirostat mirostat-lr mirostat-ent typical typical-p tfs top-n-sigma top-nsigma "
+     "dynatemp-range "
+     "dynatemp-exp adaptive-target adaptive-decay",
+     REFUSED, "what narrows the choice is --temp, --top-k, --top-p, --min-p and --xtc-probability"},
     {"keep", REFUSED, "the --system text is kept when old turns are dropped"},
     {"chat-template", REFUSED,
      "the model's own chat template is applied; --template FILE uses another, --raw none"},

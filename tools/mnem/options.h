@@ -128,6 +128,7 @@ extern const tool_option tool_template_options[];
     "IQ4_NL IQ4_XS MXFP4"
 extern const tool_option tool_threads_options[];  /* an int32_t */
 extern const tool_option tool_sampling_options[]; /* mnem_sampler_options */
+extern const tool_option tool_breaker_options[];  /* tool_texts: tool_stage_breakers */
 
 /* What is asked of training; 0: not given. */
 typedef struct tool_training_asked {

@@ -120,6 +120,7 @@ static void take_down(tool_stage *stage) {
     if (stage->prompt.room)
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
     free(stage->prompt.text);
+    tool_breakers_close(stage);
     mnem_device_close(stage->device);
     stage->session = NULL;
     stage->tokenizer = NULL;

@@ -29,6 +29,11 @@ typedef struct tool_stage {
         char *text;
         size_t bytes, room; /* room is charged to host "prompt" */
     } prompt;
+    struct {
+        int32_t *words;
+        uint64_t bytes; /* charged to host "sampler" */
+        mnem_dry_breakers of;
+    } breakers;
 } tool_stage;
 
 /* Each returns an exit code, and has printed the message when it isn't TOOL_OK. close is needed in
@@ -37,6 +42,10 @@ typedef struct tool_stage {
 /* Settles, makes the ledger, opens the model and its adapters. */
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
+/* Makes DRY's breakers of the texts of --dry-sequence-breaker, or the usual ones where there are
+ * none; with a tokenizer, before the plan. */
+int tool_stage_breakers(tool_stage *stage, const tool_texts *texts);
+void tool_breakers_close(tool_stage *stage);
 /* Refuses a model that makes embeddings only. */
 int tool_stage_needs_text(const tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */

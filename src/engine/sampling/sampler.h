@@ -17,15 +17,15 @@ int32_t mnem__sampler_vocab(const mnem_sampler *sampler);
 mnem_status mnem__sampler_check(const mnem_sampler_options *options, int32_t vocab);
 
 typedef struct mnem__sampler_text {
-    const mnem_sampler_options *options; /* checked; with its biases */
+    const mnem_sampler_options *options; /* checked; with its biases and breakers */
     uint64_t state;                      /* at first the seed */
     const int32_t *ids; /* [count], of which those from chosen_from on were chosen */
     int32_t count, chosen_from;
 } mnem__sampler_text;
 
-/* Destroyed as a sampler is; nobody sits at it. */
-mnem_status mnem__sampler_desk_create(int32_t vocab, mnem_sampler **desk);
-uint64_t mnem__sampler_desk_bytes(int32_t vocab);
+/* For texts of up to `context` tokens. Destroyed as a sampler is; nobody sits at it. */
+mnem_status mnem__sampler_desk_create(int32_t vocab, int32_t context, mnem_sampler **desk);
+uint64_t mnem__sampler_desk_bytes(int32_t vocab, int32_t context);
 /* The text and its ids stay as they are until it rises. */
 void mnem__sampler_sit(mnem_sampler *desk, const mnem__sampler_text *text);
 void mnem__sampler_rise(mnem_sampler *desk, mnem__sampler_text *text);

@@ -377,10 +377,10 @@ static void tab_completes_commands_options_and_files(void **state) {
     size_t from = start_chat();
     type("/he\t\n");
     from = expect_from(from, "/system TEXT");
-    type("/set re\t1.5\n");
+    type("/set repeat-p\t1.5\n");
     from = expect_from(from, "> ");
     type("/set\n");
-    from = expect_from(from, "repeat-penalty    1.5");
+    from = expect_from(from, "repeat-penalty     1.5");
     snprintf(command, sizeof command, "/load %s/conv\t\n", tool_scratch());
     type(command);
     from = expect_from(from, "0 turns");

@@ -115,6 +115,7 @@ static int verb_plan(const tool_args *args) {
     tool_several *several = NULL;
     const plan_options *o = (const plan_options *)args;
     int code = tool_prompt_check("plan", &o->run);
+    if (code == TOOL_OK) code = tool_biases_read("plan", &o->run);
     if (code != TOOL_OK) return code;
     if (o->ranks) return plan_ranks(args, o);
     if (tool_budget_list() || o->run.session.link || tool_given(args, "cut"))
@@ -125,6 +126,7 @@ static int verb_plan(const tool_args *args) {
     if (o->devices) return plan_devices(args, o);
     code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->run.breakers);
     if (o->sequences) stage.options.sequences = o->sequences;
     if (code == TOOL_OK) code = plan_text(&stage, &o->run, &g, &several);
     if (code == TOOL_OK)

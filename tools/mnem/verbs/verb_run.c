@@ -191,9 +191,12 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt-cache takes one prompt; it can't be used with several");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
         return tool_usage("run", "--prompt-cache-ro needs --prompt-cache FILE, which it reads");
+    if (asked->ignore_end && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
+        return tool_usage("run", "--ignore-eos needs a prompt: in a chat, that token ends a turn");
     if (tool_ranks() && asked->prompt_cache)
         return tool_usage("run", "--prompt-cache is not supported across ranks yet");
-    const int code = tool_prompt_check("run", asked);
+    int code = tool_prompt_check("run", asked);
+    if (code == TOOL_OK) code = tool_biases_read("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
 }
@@ -216,6 +219,7 @@ static int verb_run(const tool_args *args) {
     }
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->breakers);
     if (code == TOOL_OK)
         code = several ? run_several(&stage, o)
                : chat  ? tool_chat(&stage, o, &g)
@@ -255,6 +259,12 @@ const tool_option tool_run_options[] = {
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
+    TOOL_GROUP(tool_breaker_options, AT(breakers)),
+    {"logit-bias", 0, "ID+BIAS", TOOL_VALUE_LIST, AT(biases), .most = TOOL_SPACES_MAX,
+     .help = "add BIAS to the logit of token ID, or subtract it (ID-BIAS); may be repeated (mnem "
+             "tokenize shows ids)"},
+    {"ignore-eos", 0, NULL, TOOL_VALUE_FLAG, AT(ignore_end),
+     .help = "with a prompt: do not end the text at the model's end-of-text token"},
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,
      .also = "reverse-prompt stop-sequence",
      .help = "stop before this text; may be repeated up to 8 times"},

@@ -161,6 +161,7 @@ static int make_api(serve *s) {
                            .metrics_vllm = s->o->metrics == 1,
                            .on_note = s->stage.args->quiet ? NULL : on_note,
                            .body_bytes = BODY_BYTES};
+    options.sampler.dry_breakers = s->stage.breakers.of;
     serve_parts(tool_budget_bytes(s->stage.ledger), &options);
     const mnem_status status = api_create(&options, &s->api);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -217,6 +218,7 @@ static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
     if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&s->stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
         code = tool_stage_read(&s->stage, s->o->template.file);
     if (code == TOOL_OK) choose_name(s);
@@ -387,6 +389,7 @@ static const tool_option options[] = {
              "last (default: file, the pooling that the model file names)"},
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
+    TOOL_GROUP(tool_breaker_options, AT(breakers)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),

@@ -1,6 +1,7 @@
 /* test_api_live.c: answers of the model that ships, over real sockets. */
 #include "tools/serve/api/live_serve.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,69 @@ static void clients_that_leave_free_their_pages(void **state) {
                      200);
 }
 
+static bool collect(void *context, const char *text, size_t bytes) {
+    strncat(context, text, bytes);
+    return true;
+}
+
+/* What mnem_continue writes with the same options, of one text of breakers or of none. */
+static void continue_with(const mnem_opened *o, const char *prompt, mnem_sampler_options *options,
+                          const char *breaker, char text[1024]) {
+    int32_t words[MNEM_DRY_WORDS];
+    must(mnem_dry_breakers_init(o->tokenizer, &breaker, breaker ? 1 : 0, words, MNEM_DRY_WORDS,
+                                &options->dry_breakers));
+    *text = 0;
+    must(mnem_session_truncate(o->session, 0));
+    must(mnem_continue(o, prompt, 24, options, collect, text));
+}
+
+static void requests_sample_as_the_library_does(void **state) {
+    (void)state;
+    static const char prompt[] = "the son of Joseph, the son of Levi, the son of";
+    static const struct {
+        const char *fields, *breaker;
+        mnem_sampler_options options;
+    } cases[] = {
+        {"\"dry_multiplier\":0", NULL, {.top_p = 1}},
+        {"\"dry_multiplier\":2,\"dry_sequence_breakers\":[]",
+         NULL,
+         {.top_p = 1, .dry_multiplier = 2, .dry_allowed_length = 2, .dry_penalty_last = 64}},
+        {"\"dry_multiplier\":2,\"dry_sequence_breakers\":[\"f Judah\"],\"dry_base\":1.2,"
+         "\"dry_allowed_length\":1,\"dry_penalty_last_n\":30",
+         "f Judah",
+         {.top_p = 1,
+          .dry_multiplier = 2,
+          .dry_base = 1.2f,
+          .dry_allowed_length = 1,
+          .dry_penalty_last = 30}},
+        {"\"xtc_probability\":1,\"xtc_threshold\":0.05",
+         NULL,
+         {.top_k = 40,
+          .top_p = 0.95f,
+          .min_p = 0.05f,
+          .xtc_probability = 1,
+          .xtc_threshold = 0.05f}},
+    };
+    char body[512], text[1024];
+    mnem_opened o;
+    must(mnem_open(MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf", 0,
+                   &(mnem_engine_options){.context = 256}, &o));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mnem_sampler_options options = cases[i].options;
+        continue_with(&o, prompt, &options, cases[i].breaker, text);
+        snprintf(body, sizeof body, "{\"prompt\":\"%s\",%s," GREEDY "}", prompt, cases[i].fields);
+        assert_int_equal(live_ask("POST", "/v1/completions", body, out), 200);
+        json_t *answer = json_loads(out, 0, NULL);
+        const char *told = json_string_value(
+            json_object_get(json_array_get(json_object_get(answer, "choices"), 0), "text"));
+        assert_string_equal(told, text);
+        if (i > 0) assert_string_not_equal(text, other);
+        if (i == 0) snprintf(other, sizeof other, "%s", text);
+        json_decref(answer);
+    }
+    mnem_close(&o);
+}
+
 static void stops_end_an_answer(void **state) {
     (void)state;
     live_ask("POST", "/v1/completions",
@@ -164,6 +228,7 @@ int main(void) {
         TEST(answers_follow_a_schema),
         TEST(a_tool_is_called),
         TEST(clients_that_leave_free_their_pages),
+        TEST(requests_sample_as_the_library_does),
         TEST(stops_end_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

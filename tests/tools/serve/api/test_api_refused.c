@@ -73,6 +73,12 @@ static void huge_and_negative_numbers_are_400_in_every_field(void **state) {
                                          "repetition_penalty",
                                          "top_k",
                                          "repeat_last_n",
+                                         "dry_multiplier",
+                                         "dry_base",
+                                         "dry_penalty_last_n",
+                                         "dry_sequence_breakers",
+                                         "xtc_probability",
+                                         "xtc_threshold",
                                          "n",
                                          "priority",
                                          "max_tokens",
@@ -95,6 +101,36 @@ static void huge_and_negative_numbers_are_400_in_every_field(void **state) {
                      fields[i], values[k]);
             assert_true(is_refused(chat, body, 400, fields[i]));
         }
+}
+
+static void breakers_are_short_and_few(void **state) {
+    (void)state;
+    static const char name[] = "dry_sequence_breakers", letters[] = "0123456789";
+    char body[512];
+    const char *values[] = {"\"a\"", "[1]", "[null]", "[\"a\",{}]"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"a\",\"%s\":%s}", name, values[i]);
+        assert_true(is_refused("/v1/completions", body, 400, name));
+    }
+    for (int bytes = 40; bytes <= 41; bytes++) {
+        snprintf(body, sizeof body,
+                 "{\"prompt\":\"a\",\"dry_multiplier\":1,\"%s\":[\"%s%s%s%.*s\"]}", name, letters,
+                 letters, letters, bytes - 30, "0123456789x");
+        if (bytes <= 40)
+            assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+        else
+            assert_true(is_refused("/v1/completions", body, 400, name));
+    }
+    for (int count = 16; count <= 17; count++) {
+        size_t n = (size_t)snprintf(body, sizeof body, "{\"prompt\":\"a\",\"%s\":[\"\"", name);
+        for (int i = 1; i < count; i++)
+            n += (size_t)snprintf(body + n, sizeof body - n, ",\"b%d\"", i);
+        snprintf(body + n, sizeof body - n, "]}");
+        if (count <= 16)
+            assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+        else
+            assert_true(is_refused("/v1/completions", body, 400, name));
+    }
 }
 
 static void seeds_may_be_any_whole_number(void **state) {
@@ -330,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(bodies_that_are_no_json_are_400),
         TEST(huge_and_negative_numbers_are_400_in_every_field),
+        TEST(breakers_are_short_and_few),
         TEST(seeds_may_be_any_whole_number),
         TEST(null_is_absent_and_unknown_is_ignored),
         TEST(what_can_not_be_done_is_named),

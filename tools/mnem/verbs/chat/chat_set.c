@@ -40,17 +40,17 @@ static void show(const chat *c) {
     for (const tool_option *row = tool_sampling_options; row->name; row++) {
         char text[TOOL_TEXT];
         value_text(row, sampling + row->offset, text);
-        fprintf(stderr, "  %-17s %s\n", row->name, text);
+        fprintf(stderr, "  %-18s %s\n", row->name, text);
     }
     if (c->tokens > 0)
-        fprintf(stderr, "  %-17s %d\n", tokens_name, c->tokens);
+        fprintf(stderr, "  %-18s %d\n", tokens_name, c->tokens);
     else
-        fprintf(stderr, "  %-17s to the end\n", tokens_name);
-    fprintf(stderr, "  %-17s %s\n", verbose_name, c->verbose ? "yes" : "no");
+        fprintf(stderr, "  %-18s to the end\n", tokens_name);
+    fprintf(stderr, "  %-18s %s\n", verbose_name, c->verbose ? "yes" : "no");
     if (c->has_system)
-        tool_wrap(stderr, "  system            ", c->system);
+        tool_wrap(stderr, "  system             ", c->system);
     else
-        fprintf(stderr, "  %-17s none\n", system_name);
+        fprintf(stderr, "  %-18s none\n", system_name);
 }
 
 /* Within [least, most], and whole where the row counts; false: it has been told. */
@@ -110,7 +110,7 @@ static int set_tokens(chat *c, const char *text) {
 }
 
 static void refuse(const char *name, size_t n) {
-    char text[400];
+    char text[600];
     size_t used = (size_t)snprintf(text, sizeof text, "No option %.*s; /set takes",
                                    (int)(n < 40 ? n : 40), name);
     for (const tool_option *row = tool_sampling_options; row->name; row++)

@@ -5,6 +5,7 @@
  * token is an object whose text is what came out with it; held text comes with a later one. */
 #include "verbs/run/prompt_cache.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,8 +25,42 @@ static uint64_t random_seed(void) {
     return seed;
 }
 
+static mnem_logit_bias biases[TOOL_SPACES_MAX];
+
+/* The range of a bias is that of mnem serve. */
+static bool read_bias(const char *text, mnem_logit_bias *bias) {
+    enum { MOST = 100 };
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    errno = 0;
+    const long id = strtol(text, &end, 10);
+    if (errno || id > INT32_MAX || (*end != '+' && *end != '-')) return false;
+    const char *sign = end;
+    const double value = strtod(sign, &end);
+    *bias = (mnem_logit_bias){(int32_t)id, (float)value};
+    return end > sign + 1 && !*end && value >= -MOST && value <= MOST;
+}
+
+int tool_biases_read(const char *verb, const run_options *asked) {
+    for (int i = 0; i < asked->biases.count; i++) {
+        const char *text = asked->biases.text[i];
+        if (!read_bias(text, &biases[i]))
+            return tool_usage(verb,
+                              "--logit-bias takes ID+BIAS or ID-BIAS, with a bias of at most 100, "
+                              "not \"%s\"",
+                              text);
+        for (int k = 0; k < i; k++)
+            if (biases[k].id == biases[i].id)
+                return tool_usage(verb, "--logit-bias has token %d twice", biases[i].id);
+    }
+    return TOOL_OK;
+}
+
 mnem_sampler_options tool_generator_sampling(const tool_stage *stage, const run_options *asked) {
     mnem_sampler_options sampling = asked->sampling;
+    sampling.dry_breakers = stage->breakers.of;
+    sampling.bias = biases;
+    sampling.bias_count = asked->biases.count;
     if (!tool_given(stage->args, "seed")) sampling.seed = random_seed();
     return sampling;
 }
@@ -49,9 +84,7 @@ int tool_generator_resample(tool_generator *g, const mnem_sampler_options *sampl
     g->sampling = status == MNEM_OK ? *sampling : before;
     if (status != MNEM_OK && mnem_sampler_create(&before, vocab, &g->sampler) != MNEM_OK)
         return TOOL_FAILED;
-    const int32_t last = g->sampling.repeat_last;
-    for (int32_t i = seen > last ? seen - last : 0; i < seen; i++)
-        mnem_sampler_accept(g->sampler, g->ids[i]);
+    for (int32_t i = 0; i < seen; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
     return code;
 }
 
@@ -358,6 +391,7 @@ static bool room(tool_generator *g) {
 }
 
 static bool is_end(const tool_generator *g) {
+    if (g->asked->ignore_end) return false;
     return mnem_tokenizer_is_end(g->stage->tokenizer, g->next) ||
            (g->next == g->end && g->next >= 0);
 }

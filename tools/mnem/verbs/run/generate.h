@@ -16,6 +16,9 @@ typedef struct run_options {
     tool_args args;
     tool_session_asked session;
     mnem_sampler_options sampling;
+    tool_texts breakers; /* of DRY */
+    tool_texts biases;   /* ID+BIAS, ID-BIAS */
+    bool ignore_end;
     tool_texts prompt;
     const char *file, *prompts, *system; /* prompts: a file of them */
     const char *prompt_cache;
@@ -91,7 +94,9 @@ int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t roo
 int tool_generator_prepare(tool_stage *stage, const run_options *asked, int32_t room,
                            tool_generator *g);
 void tool_generator_close(tool_generator *g);
-/* What was asked for; the seed is a random one where none was. */
+/* Reads --logit-bias; exit code, with the message printed. */
+int tool_biases_read(const char *verb, const run_options *asked);
+/* What was asked for, with the biases that were read; the seed is a random one where none was. */
 mnem_sampler_options tool_generator_sampling(const tool_stage *stage, const run_options *asked);
 /* Another sampler from here on; on a failure, with its message printed, the one before goes on. */
 int tool_generator_resample(tool_generator *g, const mnem_sampler_options *sampling);

@@ -28,6 +28,7 @@ typedef struct serve_options {
     tool_args args;
     tool_session_asked session;
     mnem_sampler_options sampling; /* where a request doesn't say */
+    tool_texts breakers;
     tool_template_asked template;
     int32_t pooling; /* mnem_pooling, of embeddings */
     const char *host, *parallel, *swap, *key_file, *alias, *cors;

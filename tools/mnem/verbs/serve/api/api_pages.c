@@ -72,10 +72,14 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
 static void put_sampler(const mnem_sampler_options *s, api_text *text) {
     api_format(text,
                "\"temperature\":%g,\"top_k\":%d,\"top_p\":%g,\"min_p\":%g,\"repeat_penalty\":%g,"
-               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g",
+               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
+               "\"dry_multiplier\":%g,\"dry_base\":%g,\"dry_allowed_length\":%d,"
+               "\"dry_penalty_last_n\":%d,\"xtc_probability\":%g,\"xtc_threshold\":%g",
                (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
                (double)s->repeat_penalty, s->repeat_last, (double)s->presence_penalty,
-               (double)s->frequency_penalty);
+               (double)s->frequency_penalty, (double)s->dry_multiplier, (double)s->dry_base,
+               s->dry_allowed_length, s->dry_penalty_last, (double)s->xtc_probability,
+               (double)s->xtc_threshold);
 }
 
 void api_on_props(void *context, http_exchange *exchange, const http_request *request) {

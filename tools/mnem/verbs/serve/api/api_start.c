@@ -260,6 +260,24 @@ static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_pro
     return fine;
 }
 
+/* The breakers of a request that has its own, in *words, which is to be freed. */
+static bool make_breakers(api *a, ask_request *ask, int32_t **words, api_error *error) {
+    mnem_dry_breakers *breakers = &ask->sampler.dry_breakers;
+    if (ask->breakers < 0 || ask->sampler.dry_multiplier == 0) return true;
+    const int32_t capacity = mnem_dry_breakers_size(ask->breaker, ask->breakers);
+    *words = api_alloc(&a->memory, (size_t)(capacity + 1) * sizeof **words);
+    if (!*words) {
+        refuse_memory(a, error);
+        return false;
+    }
+    const uint64_t before = api_prompt_begin(a);
+    const mnem_status status = mnem_dry_breakers_init(a->model.tokenizer, ask->breaker,
+                                                      ask->breakers, *words, capacity, breakers);
+    api_prompt_end(a, before);
+    return status == MNEM_OK ||
+           api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
+}
+
 bool api_check_model(const api *a, const char *name, api_error *error) {
     if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
     error->code = "model_not_found";
@@ -292,6 +310,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     api_json json = {0};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     api_prompts prompts = {.memory = &a->memory};
+    int32_t *words = NULL;
     const ask_defaults defaults = {.sampler = a->options.sampler,
                                    .vocab = a->model.info.vocab,
                                    .truncate = a->options.truncate};
@@ -300,10 +319,11 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
         ask && api_check_ready(a, &error) && check_text(a, &error) &&
         api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
         ask_read(form, &json, &defaults, ask, &error) && api_check_model(a, ask->model, &error) &&
-        make_prompts(a, &json, ask, &prompts, &error);
+        make_breakers(a, ask, &words, &error) && make_prompts(a, &json, ask, &prompts, &error);
     if (fine) start_job(a, exchange, http, ask, &prompts, &error);
     if (error.status) api_answer_error(a, exchange, &error, form == ASK_MESSAGES);
     api_prompts_fini(&prompts);
     api_json_close(&json);
+    api_free(&a->memory, words);
     api_free(&a->memory, ask);
 }

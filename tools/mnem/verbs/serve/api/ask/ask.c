@@ -17,6 +17,7 @@ bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_r
                        .n = 1,
                        .tokens = defaults->tokens,
                        .sampler = defaults->sampler,
+                       .breakers = -1,
                        .truncate = defaults->truncate,
                        .tools_parallel = true,
                        .salt = ""};

@@ -67,6 +67,8 @@ typedef struct ask_request {
 
     mnem_sampler_options sampler; /* bias: below */
     mnem_logit_bias bias[ASK_BIASES];
+    const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, beside those of sampler */
+    int32_t breakers;                       /* -1: it has none of its own */
     bool seeded;
 
     bool no_sharing;

@@ -5,7 +5,7 @@
 
 #include "verbs/serve/api/ask/ask_private.h"
 
-enum { TOP_K_MOST = 1 << 30, PRIORITY_MOST = 1 << 20, SALT_BYTES = 256 };
+enum { LAST_MOST = 65536, TOP_K_MOST = 1 << 30, PRIORITY_MOST = 1 << 20, SALT_BYTES = 256 };
 
 /* ---- sampling ---- */
 
@@ -17,7 +17,11 @@ enum { TOP_K_MOST = 1 << 30, PRIORITY_MOST = 1 << 20, SALT_BYTES = 256 };
     X("presence_penalty", presence_penalty, -2, 2)                                                 \
     X("frequency_penalty", frequency_penalty, -2, 2)                                               \
     X("repeat_penalty", repeat_penalty, 0.01, 100)                                                 \
-    X("repetition_penalty", repeat_penalty, 0.01, 100)
+    X("repetition_penalty", repeat_penalty, 0.01, 100)                                             \
+    X("dry_multiplier", dry_multiplier, 0, 100)                                                    \
+    X("dry_base", dry_base, 1, 100)                                                                \
+    X("xtc_probability", xtc_probability, 0, 1)                                                    \
+    X("xtc_threshold", xtc_threshold, 0, 1)
 
 static bool read_reals(ask_reader *r) {
     mnem_sampler_options *s = &r->ask->sampler;
@@ -32,14 +36,19 @@ static bool read_reals(ask_reader *r) {
 static bool read_wholes(ask_reader *r) {
     mnem_sampler_options *s = &r->ask->sampler;
     int64_t top_k = s->top_k, seed = -1, priority = 0, last = s->repeat_last;
+    int64_t dry_allowed = s->dry_allowed_length, dry_last = s->dry_penalty_last;
     const bool fine =
         api_get_whole(r->root, "top_k", -1, TOP_K_MOST, &top_k, r->error) &&
-        api_get_whole(r->root, "repeat_last_n", 0, 65536, &last, r->error) &&
+        api_get_whole(r->root, "repeat_last_n", 0, LAST_MOST, &last, r->error) &&
+        api_get_whole(r->root, "dry_allowed_length", 0, INT32_MAX, &dry_allowed, r->error) &&
+        api_get_whole(r->root, "dry_penalty_last_n", 0, LAST_MOST, &dry_last, r->error) &&
         api_get_whole(r->root, "seed", INT64_MIN, INT64_MAX, &seed, r->error) &&
         api_get_whole(r->root, "priority", -PRIORITY_MOST, PRIORITY_MOST, &priority, r->error);
     if (!fine) return false;
     s->top_k = top_k < 0 ? 0 : (int32_t)top_k;
     s->repeat_last = (int32_t)last;
+    s->dry_allowed_length = (int32_t)dry_allowed;
+    s->dry_penalty_last = (int32_t)dry_last;
     r->ask->seeded = seed != -1;
     s->seed = (uint64_t)seed;
     r->ask->priority = (int32_t)priority;
@@ -80,6 +89,26 @@ static bool read_biases(ask_reader *r, int32_t vocab) {
         if (!add_bias(r, id, value, vocab)) return false;
     }
     r->ask->sampler.bias = r->ask->bias;
+    return true;
+}
+
+static bool read_breakers(ask_reader *r) {
+    static const char name[] = "dry_sequence_breakers";
+    const json_t *breakers = api_get(r->root, name), *one;
+    size_t i;
+    if (!breakers) return true;
+    if (!json_is_array(breakers) || json_array_size(breakers) > MNEM_DRY_BREAKERS)
+        return api_refuse(r->error, 400, name, "'%s' must be a list of at most %d strings", name,
+                          MNEM_DRY_BREAKERS);
+    r->ask->breakers = 0;
+    json_array_foreach(breakers, i, one) {
+        if (!json_is_string(one) || json_string_length(one) > MNEM_DRY_BREAKER_BYTES)
+            return api_refuse(r->error, 400, name,
+                              "'%s' has an element that is not a string of "
+                              "at most %d bytes",
+                              name, MNEM_DRY_BREAKER_BYTES);
+        r->ask->breaker[r->ask->breakers++] = json_string_value(one);
+    }
     return true;
 }
 
@@ -148,8 +177,9 @@ bool ask_read_fields(ask_reader *r, int32_t vocab) {
     int64_t n = 1;
     if (!api_get_whole(r->root, "n", 1, ASK_CHOICES, &n, r->error)) return false;
     r->ask->n = (int32_t)n;
-    return read_reals(r) && read_wholes(r) && read_biases(r, vocab) && read_stream(r) &&
-           read_sharing(r) && api_get_text(r->root, "model", &r->ask->model, r->error) &&
+    return read_reals(r) && read_wholes(r) && read_biases(r, vocab) && read_breakers(r) &&
+           read_stream(r) && read_sharing(r) &&
+           api_get_text(r->root, "model", &r->ask->model, r->error) &&
            api_get_bool(r->root, "ignore_eos", &r->ask->ignore_end, r->error);
 }
 
