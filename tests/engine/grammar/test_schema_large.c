@@ -153,6 +153,23 @@ static void members_of_one_type_have_one_rule(void **state) {
     free(text);
 }
 
+/* Automata of patterns and lengths: each took 3 million steps of 40. */
+static void many_formats_with_lengths_take_few_steps(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    char text[2048], *at = stpcpy(text, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 13; i++)
+        at += sprintf(at, "%s\"k%d\":{\"type\":\"string\",\"format\":\"uri\",\"maxLength\":%d}",
+                      i ? "," : "", i, 150 + i);
+    stpcpy(at, "}}");
+    must(mnem_grammar_create_schema(NULL, text, strlen(text), NULL, &grammar));
+    mnem_match *match;
+    must(mnem_match_create(grammar, &match));
+    assert_true(admits(match, "{\"k0\":\"http://a.bc/d?e=f#g\"}"));
+    assert_false(admits(match, "{\"k12\":\"a.bc/d\"}"));
+    close_members(match, grammar);
+}
+
 /* What counts are the bytes that reading takes: a long text takes little more than itself. */
 static void long_texts_are_read_where_their_tree_has_room(void **state) {
     enum { BYTES = 120000 };
@@ -179,6 +196,7 @@ int main(void) {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
         cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),
+        cmocka_unit_test(many_formats_with_lengths_take_few_steps),
         cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
