@@ -153,6 +153,35 @@ static void members_of_one_type_have_one_rule(void **state) {
     free(text);
 }
 
+/* Of schemas that say the same, whatever they are called and described, one is written. */
+static void schemas_that_say_the_same_have_one_rule(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    mnem_grammar_info info;
+    char *text = malloc(TEXT), *at = stpcpy(text, "{\"$defs\":{\"id\":{\"minimum\":1,"
+                                                  "\"type\":\"integer\"}},\"type\":\"object\","
+                                                  "\"properties\":{");
+    assert_non_null(text);
+    for (int i = 0; i < 300; i++)
+        at +=
+            sprintf(at,
+                    "%s\"a%d\":{\"type\":\"string\",\"title\":\"%d\",\"pattern\":\"^[a-z]{1,9}$\","
+                    "\"maxLength\":%d},\"b%d\":{\"description\":\"%d\",\"$ref\":\"#/$defs/id\"},"
+                    "\"c%d\":{\"enum\":[{\"title\":\"%d\"}]}",
+                    i ? "," : "", i, i, 6 + i % 2, i, i, i, i % 2);
+    stpcpy(at, "}}");
+    mnem_match *match = open_schema(text, &grammar);
+    mnem_grammar_info_get(grammar, &info);
+    assert_in_range(info.rules, 1, 99);
+    assert_true(admits(match, "{\"a0\":\"abcdef\",\"b0\":1,\"c0\":{\"title\":\"0\"}}"));
+    assert_true(admits(match, "{\"a299\":\"abcdefg\",\"b299\":9,\"c299\":{\"title\":\"1\"}}"));
+    assert_false(admits(match, "{\"a298\":\"abcdefg\"}"));
+    assert_false(admits(match, "{\"b298\":0}"));
+    assert_false(admits(match, "{\"c298\":{\"title\":\"1\"}}"));
+    close_members(match, grammar);
+    free(text);
+}
+
 /* Automata of patterns and lengths: each took 3 million steps of 40. */
 static void many_formats_with_lengths_take_few_steps(void **state) {
     (void)state;
@@ -199,6 +228,7 @@ int main(void) {
         cmocka_unit_test(many_formats_with_lengths_take_few_steps),
         cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),
+        cmocka_unit_test(schemas_that_say_the_same_have_one_rule),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "engine/grammar/draft/gbnf.h"
 #include "engine/grammar/schema/schema_write.h"
+#include "engine/grammar/schema/twins/schema_twins.h"
 #include "model/json/json_tree.h"
 
 /* X(NAME, word): words that constrain. */
@@ -163,6 +164,7 @@ typedef struct mnem__schema {
     mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
     mnem__schema_made *made;
+    mnem__twins twins;
     mnem__schema_matcher matcher[MNEM__MATCHERS];
     uint32_t matchers_made;
     uint32_t refs, alls;
