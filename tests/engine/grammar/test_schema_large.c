@@ -153,6 +153,52 @@ static void members_of_one_type_have_one_rule(void **state) {
     free(text);
 }
 
+/* Of schemas that say the same, whatever they are called and described, one is written. */
+static void schemas_that_say_the_same_have_one_rule(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    mnem_grammar_info info;
+    char *text = malloc(TEXT), *at = stpcpy(text, "{\"$defs\":{\"id\":{\"minimum\":1,"
+                                                  "\"type\":\"integer\"}},\"type\":\"object\","
+                                                  "\"properties\":{");
+    assert_non_null(text);
+    for (int i = 0; i < 300; i++)
+        at +=
+            sprintf(at,
+                    "%s\"a%d\":{\"type\":\"string\",\"title\":\"%d\",\"pattern\":\"^[a-z]{1,9}$\","
+                    "\"maxLength\":%d},\"b%d\":{\"description\":\"%d\",\"$ref\":\"#/$defs/id\"},"
+                    "\"c%d\":{\"enum\":[{\"title\":\"%d\"}]}",
+                    i ? "," : "", i, i, 6 + i % 2, i, i, i, i % 2);
+    stpcpy(at, "}}");
+    mnem_match *match = open_schema(text, &grammar);
+    mnem_grammar_info_get(grammar, &info);
+    assert_in_range(info.rules, 1, 99);
+    assert_true(admits(match, "{\"a0\":\"abcdef\",\"b0\":1,\"c0\":{\"title\":\"0\"}}"));
+    assert_true(admits(match, "{\"a299\":\"abcdefg\",\"b299\":9,\"c299\":{\"title\":\"1\"}}"));
+    assert_false(admits(match, "{\"a298\":\"abcdefg\"}"));
+    assert_false(admits(match, "{\"b298\":0}"));
+    assert_false(admits(match, "{\"c298\":{\"title\":\"1\"}}"));
+    close_members(match, grammar);
+    free(text);
+}
+
+/* Automata of patterns and lengths: each took 3 million steps of 40. */
+static void many_formats_with_lengths_take_few_steps(void **state) {
+    (void)state;
+    mnem_grammar *grammar;
+    char text[2048], *at = stpcpy(text, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 13; i++)
+        at += sprintf(at, "%s\"k%d\":{\"type\":\"string\",\"format\":\"uri\",\"maxLength\":%d}",
+                      i ? "," : "", i, 150 + i);
+    stpcpy(at, "}}");
+    must(mnem_grammar_create_schema(NULL, text, strlen(text), NULL, &grammar));
+    mnem_match *match;
+    must(mnem_match_create(grammar, &match));
+    assert_true(admits(match, "{\"k0\":\"http://a.bc/d?e=f#g\"}"));
+    assert_false(admits(match, "{\"k12\":\"a.bc/d\"}"));
+    close_members(match, grammar);
+}
+
 /* What counts are the bytes that reading takes: a long text takes little more than itself. */
 static void long_texts_are_read_where_their_tree_has_room(void **state) {
     enum { BYTES = 120000 };
@@ -179,8 +225,10 @@ int main(void) {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
         cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),
+        cmocka_unit_test(many_formats_with_lengths_take_few_steps),
         cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),
+        cmocka_unit_test(schemas_that_say_the_same_have_one_rule),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

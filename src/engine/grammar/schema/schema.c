@@ -384,6 +384,7 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
         write_root(s, root);
         status = s->status;
     }
+    mnem__schema_drop_matchers(s);
     mnem__arena_free(&s->arena);
     mnem__free(s);
     return status;

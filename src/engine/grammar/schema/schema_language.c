@@ -17,13 +17,29 @@ enum {
     STATES_MAX = 20000,
     WORDS_MAX = 1 << 20,
     HASHES = 4096,
-    NONE = UINT32_MAX /* there are too many */
+    STEP_WORDS_MAX = 1 << 17,
+    NONE = UINT32_MAX, /* there are too many */
+    DEAD = UINT32_MAX - 1
 };
 
 typedef struct state {
     uint32_t from, count; /* of words: sorted nodes */
     uint32_t same;        /* the next state of one hash + 1 */
 } state;
+
+/* Nodes that a byte led to, and the state that they and what follows without a byte are: most bytes
+ * of most states lead to what another one led to before. */
+typedef struct step {
+    uint32_t from, count; /* of step_word */
+    uint32_t to;          /* DEAD: no text */
+    uint32_t same;        /* the next step of one hash + 1 */
+} step;
+
+/* Bytes [low, high] that lead from a state to a node. */
+typedef struct move {
+    uint8_t low, high;
+    uint32_t to;
+} move;
 
 struct mnem__language {
     mnem__schema *s;
@@ -34,6 +50,11 @@ struct mnem__language {
     state *states;
     uint32_t count, states_room, *word, words, words_room;
     uint32_t of_hash[HASHES];
+    step *steps;
+    uint32_t step_count, steps_room, *step_word, step_words, step_words_room;
+    uint32_t of_next[HASHES];
+    move *moves; /* of the state at hand */
+    uint32_t move_count, moves_room, *fan, fan_room;
 };
 
 mnem__language *mnem__language_open(mnem__schema *s) {
@@ -60,18 +81,6 @@ bool mnem__language_next(mnem__language *l, bool wanted) {
     return true;
 }
 
-void mnem__language_close(mnem__language *l) {
-    if (!l) return;
-    l->s->d = l->before;
-    mnem__draft_fini(&l->d);
-    mnem__free(l->seen);
-    mnem__free(l->states);
-    mnem__free(l->word);
-    mnem__free(l);
-}
-
-/* ---- sets of nodes ---- */
-
 static bool prepare(mnem__language *l) {
     mnem__draft_end(&l->d);
     l->start[l->grammars] = l->d.nodes;
@@ -81,6 +90,32 @@ static bool prepare(mnem__language *l) {
     l->stack = l->seen + l->d.nodes;
     return true;
 }
+
+uint64_t mnem__language_bytes(const mnem__language *l) {
+    return sizeof *l + mnem__draft_bytes_used(&l->d) + 3 * (uint64_t)l->d.nodes * sizeof *l->seen;
+}
+
+bool mnem__language_set_aside(mnem__language *l) {
+    const bool fine = prepare(l);
+    l->s->d = l->before;
+    return fine;
+}
+
+void mnem__language_close(mnem__language *l) {
+    if (!l) return;
+    if (l->s->d == &l->d) l->s->d = l->before;
+    mnem__draft_fini(&l->d);
+    mnem__free(l->seen);
+    mnem__free(l->states);
+    mnem__free(l->word);
+    mnem__free(l->steps);
+    mnem__free(l->step_word);
+    mnem__free(l->moves);
+    mnem__free(l->fan);
+    mnem__free(l);
+}
+
+/* ---- sets of nodes ---- */
 
 static void visit(mnem__language *l, uint32_t node, uint32_t *depth) {
     if (l->seen[node] == l->search) return;
@@ -121,7 +156,7 @@ static bool grow(mnem__language *l, void **block, uint32_t *room, uint32_t neede
 static uint32_t close_set(mnem__language *l, const uint32_t *node, uint32_t n) {
     uint32_t depth = 0, count = 0;
     const uint32_t most = l->words + l->d.nodes;
-    if (most > WORDS_MAX || most > l->before->bytes_max / 16) return NONE;
+    if (most > WORDS_MAX || most > l->d.bytes_max / 8) return NONE;
     if (!grow(l, (void **)&l->word, &l->words_room, most, sizeof *l->word)) return NONE;
     uint32_t *out = l->word + l->words;
     l->search++;
@@ -188,7 +223,7 @@ static uint32_t go_on(const mnem__language *l, const uint32_t *set, uint32_t n, 
 
 bool mnem__language_has(mnem__language *l, const char *bytes, size_t length) {
     uint32_t n;
-    if (!prepare(l) || !start_set(l, &n)) return false;
+    if (!start_set(l, &n)) return false;
     uint32_t *next = l->stack + l->d.nodes + 1;
     for (size_t i = 0; i < length && n; i++) {
         const uint32_t count = go_on(l, l->word, n, (uint8_t)bytes[i], next);
@@ -200,12 +235,16 @@ bool mnem__language_has(mnem__language *l, const char *bytes, size_t length) {
 
 /* ---- states ---- */
 
+static uint64_t hash_of(const uint32_t *node, uint32_t n) {
+    uint64_t hash = n;
+    for (uint32_t i = 0; i < n; i++) hash = (hash ^ node[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return (hash >> 40) % HASHES;
+}
+
 /* The state of the set behind the words; NONE: there are too many. */
 static uint32_t state_of(mnem__language *l, uint32_t n) {
     const uint32_t *set = l->word + l->words;
-    uint64_t hash = n;
-    for (uint32_t i = 0; i < n; i++) hash = (hash ^ set[i]) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t *place = &l->of_hash[(hash >> 40) % HASHES];
+    uint32_t *place = &l->of_hash[hash_of(set, n)];
     for (uint32_t at = *place; at; at = l->states[at - 1].same) {
         const state *t = &l->states[at - 1];
         if (t->count == n && memcmp(l->word + t->from, set, n * sizeof *set) == 0) return at - 1;
@@ -219,38 +258,106 @@ static uint32_t state_of(mnem__language *l, uint32_t n) {
     return l->count - 1;
 }
 
-/* Bytes at which what is reached may change. */
-static void find_cuts(const mnem__language *l, const state *t, bool cut[257]) {
-    memset(cut, 0, 257 * sizeof *cut);
-    cut[0] = cut[256] = true;
+/* Notes where nodes lead, while there is room. */
+static bool note_step(mnem__language *l, const uint32_t *next, uint32_t n, uint32_t to,
+                      uint32_t *place) {
+    if (l->step_words + n > STEP_WORDS_MAX) return true;
+    if (!grow(l, (void **)&l->steps, &l->steps_room, l->step_count + 1, sizeof *l->steps) ||
+        !grow(l, (void **)&l->step_word, &l->step_words_room, l->step_words + n, sizeof *next))
+        return false;
+    memcpy(l->step_word + l->step_words, next, n * sizeof *next);
+    l->steps[l->step_count] = (step){l->step_words, n, to, *place};
+    l->step_words += n;
+    *place = ++l->step_count;
+    return true;
+}
+
+/* The state of n nodes and what follows them without a byte; NONE, DEAD. */
+static uint32_t reach(mnem__language *l, const uint32_t *next, uint32_t n) {
+    uint32_t *place = &l->of_next[hash_of(next, n)], to = DEAD;
+    for (uint32_t at = *place; at; at = l->steps[at - 1].same) {
+        const step *t = &l->steps[at - 1];
+        if (t->count == n && memcmp(l->step_word + t->from, next, n * sizeof *next) == 0)
+            return t->to;
+    }
+    const uint32_t count = close_set(l, next, n);
+    if (count == NONE) return NONE;
+    if (count && lives(l, l->word + l->words, count)) to = state_of(l, count);
+    return to == NONE || !note_step(l, next, n, to, place) ? NONE : to;
+}
+
+/* The moves of a state's nodes, and the bytes at which they may change. */
+static bool find_moves(mnem__language *l, const state *t, uint64_t cut[4]) {
+    l->move_count = 0;
     for (uint32_t i = t->from; i < t->from + t->count; i++) {
         const mnem__draft_node *d = &l->d.node[l->word[i]];
         if (d->op != MNEM__DRAFT_BYTES) continue;
-        for (int32_t e = d->x; e < d->x + d->y; e++)
-            cut[l->d.edge[e].low] = cut[l->d.edge[e].high + 1] = true;
+        const uint32_t most = l->move_count + (uint32_t)d->y;
+        if (!grow(l, (void **)&l->moves, &l->moves_room, most, sizeof *l->moves)) return false;
+        for (int32_t e = d->x; e < d->x + d->y; e++) {
+            const mnem__edge *edge = &l->d.edge[e];
+            cut[edge->low / 64] |= UINT64_C(1) << edge->low % 64;
+            if (edge->high < 255)
+                cut[(edge->high + 1) / 64] |= UINT64_C(1) << (edge->high + 1) % 64;
+            l->moves[l->move_count++] =
+                (move){edge->low, edge->high, (uint32_t)((int32_t)l->word[i] + edge->to)};
+        }
     }
+    return true;
+}
+
+/* The bytes from cut to cut. */
+typedef struct parts {
+    uint32_t count,
+        next[257];     /* of each part: where its nodes begin in l->fan; and where all end */
+    uint16_t low[257]; /* its first byte; 256 behind the last one */
+    uint8_t of[256];   /* the part of each byte */
+} parts;
+
+static void find_parts(const uint64_t cut[4], parts *p) {
+    p->count = 0;
+    for (int word = 0; word < 4; word++)
+        for (uint64_t bits = cut[word]; bits; bits &= bits - 1)
+            p->low[p->count++] = (uint16_t)(64 * word + __builtin_ctzll(bits));
+    p->low[p->count] = 256;
+    for (uint32_t k = 0; k < p->count; k++)
+        memset(p->of + p->low[k], (int)k, (size_t)(p->low[k + 1] - p->low[k]));
+}
+
+/* The nodes to which each part leads, in the order of the state's nodes. */
+static bool find_fan(mnem__language *l, const state *t, parts *p) {
+    uint64_t cut[4] = {1}; /* byte 0 begins one */
+    uint32_t end[257];
+    if (!find_moves(l, t, cut)) return false;
+    find_parts(cut, p);
+    memset(end, 0, (p->count + 1) * sizeof *end);
+    for (uint32_t i = 0; i < l->move_count; i++)
+        for (uint32_t k = p->of[l->moves[i].low]; k <= p->of[l->moves[i].high]; k++) end[k + 1]++;
+    for (uint32_t k = 0; k < p->count; k++) end[k + 1] += end[k];
+    memcpy(p->next, end, (p->count + 1) * sizeof *end);
+    if (!grow(l, (void **)&l->fan, &l->fan_room, end[p->count], sizeof *l->fan)) return false;
+    for (uint32_t i = 0; i < l->move_count; i++)
+        for (uint32_t k = p->of[l->moves[i].low]; k <= p->of[l->moves[i].high]; k++)
+            l->fan[end[k]++] = l->moves[i].to;
+    return true;
 }
 
 /* Writes a state's edges into the draft that is written: nodes 2 * state and one more from base on
  * are a state's fork and its bytes. */
 static bool write_edges(mnem__language *l, uint32_t at, uint32_t *edges) {
     const state t = l->states[at];
-    uint32_t *next = l->stack + l->d.nodes + 1;
-    bool cut[257];
-    find_cuts(l, &t, cut);
+    parts p;
     *edges = 0;
-    for (int low = 0, high; low < 256; low = high) {
-        for (high = low + 1; !cut[high]; high++) {
-        }
-        if (!mnem__schema_spend(l->s, t.count)) return false;
-        const uint32_t count = go_on(l, l->word + t.from, t.count, (uint8_t)low, next);
-        const uint32_t n = count ? close_set(l, next, count) : 0;
-        if (n == NONE) return false;
-        if (!n || !lives(l, l->word + l->words, n)) continue;
-        const uint32_t to = state_of(l, n);
+    if (!find_fan(l, &t, &p)) return false;
+    for (uint32_t k = 0; k < p.count; k++) {
+        const uint32_t count = p.next[k + 1] - p.next[k];
+        if (!mnem__schema_spend(l->s, 1 + count)) return false;
+        const uint32_t to = count ? reach(l, l->fan + p.next[k], count) : DEAD;
         if (to == NONE) return false;
+        if (to == DEAD) continue;
         const int32_t far = 2 * ((int32_t)to - (int32_t)at) - 1;
-        mnem__draft_edge_put(l->before, (mnem__edge){(uint8_t)low, (uint8_t)(high - 1), far});
+        mnem__draft_edge_put(l->before,
+                             (mnem__edge){(uint8_t)p.low[k], (uint8_t)(p.low[k + 1] - 1), far});
         ++*edges;
     }
     return true;

@@ -17,10 +17,12 @@
 
 mnem__language *mnem__language_open(mnem__schema *schema); /* NULL with a failure */
 bool mnem__language_next(mnem__language *language, bool wanted);
-/* *any: whether there is such a text. MNEM_OVER_BUDGET: the automaton is too large. Either this or
- * the next function, once. */
+/* *any: whether there is such a text. MNEM_OVER_BUDGET: the automaton is too large. Once. */
 bool mnem__language_write(mnem__language *language, bool *any);
-/* Whether these bytes are a text of it. */
+/* Instead: s->d is again what it was before, and texts are matched from here on. */
+bool mnem__language_set_aside(mnem__language *language);
+uint64_t mnem__language_bytes(const mnem__language *language); /* while it is set aside */
+/* Whether these bytes are a text of one that is set aside. */
 bool mnem__language_has(mnem__language *language, const char *bytes, size_t length);
 void mnem__language_close(mnem__language *language); /* NULL is fine */
 

@@ -55,6 +55,25 @@ static bool gather_lists(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
     return true;
 }
 
+/* Whether a keyword changes which values fit. */
+static bool constrains(const char *key) {
+    for (int w = 0; w < MNEM__WORD_COUNT; w++)
+        if (*key == *mnem__schema_words[w] && strcmp(key, mnem__schema_words[w]) == 0) return true;
+    return strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0;
+}
+
+/* The first schema that says the same; the schema itself where that depends on where it stands, or
+ * on which part brought it. The whole is nobody's twin, so that messages name what is within it.
+ * NULL with a failure. */
+static const mnem__node *twin_of(mnem__schema *s, const mnem__node *node) {
+    uint64_t visited;
+    if (s->documents || s->unevaluated || node == s->top) return node;
+    s->twins.counts = constrains;
+    const mnem__node *twin = mnem__twins_first(&s->twins, &s->arena, node, &visited);
+    if (!twin) mnem__schema_no_memory(s);
+    return twin && mnem__schema_spend(s, visited) ? twin : NULL;
+}
+
 bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__node *node,
                          uint32_t parent) {
     if (node->kind == MNEM__JSON_TRUE) return true;
@@ -63,6 +82,8 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
     if (node->kind != MNEM__JSON_OBJECT)
         return mnem__schema_bad(s, "a schema is an object, true or false");
     if (!mnem__schema_spend(s, p->count + node->count)) return false;
+    node = twin_of(s, node);
+    if (!node) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (p->part[i].node == node) {
             if (p->count > parent && is_ancestor(p, i, parent)) p->never = true;
@@ -127,12 +148,6 @@ static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
 
 void mnem__schema_put_never(mnem__schema *s) {
     mnem__draft_class(s->d, NULL, 0);
-}
-
-static bool constrains(const char *key) {
-    for (int w = 0; w < MNEM__WORD_COUNT; w++)
-        if (*key == *mnem__schema_words[w] && strcmp(key, mnem__schema_words[w]) == 0) return true;
-    return false;
 }
 
 /* The type of a schema that says nothing but one type; MNEM__TYPE_COUNT: it says more, or less. */

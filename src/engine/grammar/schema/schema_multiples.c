@@ -119,8 +119,9 @@ bool mnem__schema_is_multiple(mnem__schema *s, const mnem__node *of, const mnem_
     mnem_text text;
     mnem__language *l = write_plain(s, value, &text) ? mnem__language_open(s) : NULL;
     if (!l) return false;
-    const bool is = mnem__language_next(l, true) && mnem__schema_put_multiples(s, of) &&
-                    mnem__language_has(l, text.bytes, text.length);
+    const bool fine = mnem__language_next(l, true) && mnem__schema_put_multiples(s, of);
+    const bool is =
+        mnem__language_set_aside(l) && fine && mnem__language_has(l, text.bytes, text.length);
     mnem__language_close(l);
     return is;
 }

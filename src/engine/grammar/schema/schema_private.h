@@ -4,6 +4,7 @@
 
 #include "engine/grammar/draft/gbnf.h"
 #include "engine/grammar/schema/schema_write.h"
+#include "engine/grammar/schema/twins/schema_twins.h"
 #include "model/json/json_tree.h"
 
 /* X(NAME, word): words that constrain. */
@@ -144,6 +145,16 @@ typedef struct mnem__schema_length {
     uint32_t least, most, rule;
 } mnem__schema_length;
 
+/* A pattern or a format that texts were matched with. */
+enum { MNEM__MATCHERS = 8, MNEM__MATCHER_BYTES = 256 << 10 };
+typedef struct mnem__language mnem__language;
+typedef struct mnem__schema_matcher {
+    mnem__language *language; /* NULL: none */
+    const char *text;
+    size_t bytes;
+    bool format;
+} mnem__schema_matcher;
+
 typedef struct mnem__schema {
     mnem__draft *d;
     mnem__arena arena;
@@ -153,6 +164,9 @@ typedef struct mnem__schema {
     mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
     mnem__schema_made *made;
+    mnem__twins twins;
+    mnem__schema_matcher matcher[MNEM__MATCHERS];
+    uint32_t matchers_made;
     uint32_t refs, alls;
     uint64_t steps;
     uint32_t format[MNEM__FORMATS]; /* rules of schema_formats.c; 0: not used */
@@ -259,6 +273,7 @@ bool mnem__schema_differ(mnem__schema *schema, const mnem__node *a, const mnem__
 bool mnem__schema_matches(mnem__schema *schema, const mnem__node *pattern, const char *text);
 /* Whether a text has a format; formats that no draft defines constrain nothing. */
 bool mnem__schema_is_format(mnem__schema *schema, const mnem__node *format, const char *text);
+void mnem__schema_drop_matchers(mnem__schema *schema);
 
 /* ---- schema_strings.c ---- */
 bool mnem__schema_write_common(mnem__schema *schema);
@@ -275,7 +290,6 @@ bool mnem__schema_written(mnem__schema *schema, const mnem__node *value, mnem_te
 /* A string as the words at hand want it. */
 bool mnem__schema_write_string(mnem__schema *schema);
 /* What the parts at hand say of strings, as grammars of a language. */
-typedef struct mnem__language mnem__language;
 bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
 /* A text of JSON with its characters from U+007F on by their numbers; of no bytes: it has none. */

@@ -330,24 +330,50 @@ static bool language_has(mnem__schema *s, mnem__language *l, const char *text) {
            mnem__language_has(l, written.bytes, written.length);
 }
 
-bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {
+/* A pattern or a format as a language that is set aside; NULL with a failure. */
+static mnem__language *make_matcher(mnem__schema *s, const mnem__node *of, bool format) {
     mnem__language *l = mnem__language_open(s);
-    if (!l) return false;
-    const bool has = mnem__language_next(l, true) &&
-                     (mnem__schema_put_text(s, 0, MNEM__ENDLESS), true) &&
-                     mnem__schema_add_pattern(s, l, pattern->text, pattern->text_bytes, true) &&
-                     language_has(s, l, text);
+    if (!l) return NULL;
+    bool fine = mnem__language_next(l, true);
+    if (fine && format) fine = mnem__schema_put_format(s, of->text);
+    if (fine && !format) {
+        mnem__schema_put_text(s, 0, MNEM__ENDLESS);
+        fine = mnem__schema_add_pattern(s, l, of->text, of->text_bytes, true);
+    }
+    if (mnem__language_set_aside(l) && fine) return l;
     mnem__language_close(l);
+    return NULL;
+}
+
+/* Keys and values are matched one by one with the same few patterns, so that small ones are kept. */
+static bool matches(mnem__schema *s, const mnem__node *of, bool format, const char *text) {
+    mnem__schema_matcher *m = s->matcher, *free = &s->matcher[s->matchers_made % MNEM__MATCHERS];
+    for (; m < s->matcher + MNEM__MATCHERS; m++)
+        if (m->language && m->format == format && m->bytes == of->text_bytes &&
+            memcmp(m->text, of->text, m->bytes) == 0)
+            return language_has(s, m->language, text);
+    mnem__language *l = make_matcher(s, of, format);
+    if (!l) return false;
+    const bool has = language_has(s, l, text);
+    if (mnem__language_bytes(l) > MNEM__MATCHER_BYTES) {
+        mnem__language_close(l);
+        return has;
+    }
+    s->matchers_made++;
+    mnem__language_close(free->language);
+    *free = (mnem__schema_matcher){l, of->text, of->text_bytes, format};
     return has;
 }
 
+bool mnem__schema_matches(mnem__schema *s, const mnem__node *pattern, const char *text) {
+    return matches(s, pattern, false, text);
+}
+
 bool mnem__schema_is_format(mnem__schema *s, const mnem__node *format, const char *text) {
-    const char *name = mnem__node_text(format, "");
-    if (!mnem__schema_has_format(name)) return true;
-    mnem__language *l = mnem__language_open(s);
-    if (!l) return false;
-    const bool has = mnem__language_next(l, true) && mnem__schema_put_format(s, name) &&
-                     language_has(s, l, text);
-    mnem__language_close(l);
-    return has;
+    if (!mnem__schema_has_format(mnem__node_text(format, ""))) return true;
+    return matches(s, format, true, text);
+}
+
+void mnem__schema_drop_matchers(mnem__schema *s) {
+    for (int i = 0; i < MNEM__MATCHERS; i++) mnem__language_close(s->matcher[i].language);
 }
