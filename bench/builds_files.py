@@ -3,7 +3,8 @@ import itertools
 import shlex
 
 from builds_setup import PROMPT, equal_output, session
-from two_builds import ALL, amounts, compare_lines, same_file, wording
+from two_builds import (ALL, KIB, NOTHING, SLACK, TABLES_MORE, amounts, compare_lines, same_file,
+                        wording)
 
 
 def quantize(s, group):
@@ -20,6 +21,84 @@ def quantize(s, group):
     for i, (model, kind, level) in enumerate(itertools.product(of, s.extent.kinds, s.levels)):
         if level == "native" or model == of[0]:
             yield job, model, kind, 1 + i % 2, level
+
+
+def made_within(group, case, names, count):
+    """Files that a verb makes at budgets from just below its least: equal, and so is what it says."""
+    for build in (case.pair.old, case.pair.new):
+        for name in names:
+            (build.folder / name).unlink(missing_ok=True)
+    needed = case.pair.old.run(case, "--memory", NOTHING).last.get("needed_bytes")
+    if not needed:  # without a text a verb of files takes no budget
+        equal_output(group, case)
+        for name in names:
+            same_file(group, case, name)
+        return
+    for budget in [needed - 64 * KIB, needed + TABLES_MORE, 2 * needed, ALL][-count:]:
+        one, old, new, _ = case.pair.within(group, case, budget)
+        if old:
+            peaks = [[x.pop("peak_bytes", 0) for x in r.objects] for r in (old, new)]
+            for was, now in zip(*peaks):
+                group.check(one, "peak_bytes", was, now, now <= was + SLACK)
+            group.check(one, "JSON", *(case.pair.said(r.objects) for r in (old, new)))
+        for name in names:
+            same_file(group, one, name)
+
+
+CALIBRATED = [("imatrix", "Q4_K_M"), ("gptq", "Q4_0"), ("awq", "Q4_0"), ("auto", "Q5_K")]
+
+
+def calibrate(s, group):
+    for model, (method, kind) in itertools.product(s.extent.calibrated, CALIBRATED):
+        out = f"{model}-{method}.gguf"
+        yield made_within, group, s.case(f"calibrate {model}, {method}, {kind}", [
+            "quantize", f"../models/{model}.gguf", out, "--type", kind, "--method", method,
+            "--calibrate", "../text/calibration.txt", "--ctx", 64, "--chunks", 4, "--no-table",
+            "--threads", 2, "--json", "-q"]), [out], s.extent.calibrations
+    for model in s.extent.calibrated:
+        out = f"{model}.imatrix.gguf"
+        yield made_within, group, s.case(f"importance matrix of {model}", [
+            "quantize", f"../models/{model}.gguf", "--imatrix-out", out, "--calibrate",
+            "../text/calibration.txt", "--ctx", 64, "--chunks", 4, "--threads", 1, "--json",
+            "-q"]), [out], s.extent.calibrations
+
+
+TEXT = ["--calibrate", "../text/calibration.txt", "--ctx", 64, "--no-table"]
+PRUNED = [["--ffn", "25%"], ["--heads", "50%"], ["--layers", "34%"], ["--pattern", "2:4"],
+          ["--pattern", "2:4", "--compact", "--type", "Q8_0"],
+          ["--ffn", "25%", *TEXT], ["--pattern", "2:4", "--method", "wanda", *TEXT],
+          ["--pattern", "2:4", "--method", "sparsegpt", *TEXT]]
+
+
+def prune(s, group):
+    for model, (i, options) in itertools.product(s.extent.calibrated, enumerate(PRUNED)):
+        out = f"{model}-pruned-{i}.gguf"
+        yield made_within, group, s.case(f"prune {model} {shlex.join(map(str, options))}", [
+            "prune", f"../models/{model}.gguf", "--out", out, *options, "--threads", 2, "--json",
+            "-q"]), [out], s.extent.calibrations
+
+
+def embed(s, group):
+    def job(case, count):
+        for budget in case.pair.budgets(case, count, plan_of_texts(case)):
+            one, old, new, _ = case.pair.within(group, case, budget)
+            for was, now in zip(old.objects, new.objects) if old else ():
+                for key in ("text", "tokens", "embedding"):
+                    group.check(one, f"{key} {was.get('text')}", was.get(key), now.get(key))
+    texts = [PROMPT, "a cat", PROMPT[10:]]
+    for model, pooling, kv in itertools.product(s.models, ("mean", "last", "cls"),
+                                                ("f16", "q8_0")):
+        yield job, session(s, "embed", model, (0 if pooling == "mean" else 7, kv, 2), [
+            *texts, "--pooling", pooling, "--ctx", 96, "-q"]), s.extent.few
+    for model in s.extent.encoders:
+        yield job, s.case(f"embed {model}", ["embed", f"../models/{model}.gguf", "a c", "b", "--json",
+                                             "--threads", 2, "--raw", "-q"]), s.extent.few
+
+
+def plan_of_texts(case):
+    """The plan of an embedding's options; an encoder's context is the longest text's."""
+    args = case.args
+    return case.like("", ["plan", args[1], *(["--ctx", "96"] if "--ctx" in args else []), "--json"])
 
 
 def verbs(s, group):

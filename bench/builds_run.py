@@ -3,7 +3,8 @@ import itertools
 
 from builds_setup import GREEDY, PROMPT, SEEDED, plan_of, session
 from builds_train import train_case, train_options
-from two_builds import ALL, NOTHING, SLACK, compare_lines, frontier, plan_at, size, way
+from two_builds import (ALL, NOTHING, SLACK, compare_lines, frontier, plan_at, same_file, size,
+                        way)
 
 def run_at(group, case, budget):
     case, old, new, given = case.pair.within(group, case, budget)
@@ -79,3 +80,40 @@ def least(s, group):
             yield job, session(s, verb, model, options, [*more, "--ctx", 48])
     for label, more in train_options(s, few=True):
         yield job, train_case(s, label, [*more, "--dry-run", "--out", "least"])
+
+
+def saved(s, group):
+    """A prompt's state in a file: the same file, the same tokens after it, and each build goes on
+    from the other's."""
+    def job(case, name):
+        for build in (case.pair.old, case.pair.new):
+            (build.folder / name).unlink(missing_ok=True)
+        longer = case.like(", loaded", [*case.args[:2], "-p", f"{PROMPT} And the earth was",
+                                        *case.args[4:]])
+        mine = [*longer.args, "--prompt-cache", f"../old/{name}", "--prompt-cache-ro"]
+        for one in (case.plus("saved", "--prompt-cache", name),
+                    longer.plus("its own", "--prompt-cache", name, "--prompt-cache-ro"),
+                    longer.like(", the old one's", mine)):
+            old, new = case.pair.both(one)
+            group.check(one, "exit code", str(old.code), str(new.code), old.code == new.code == 0)
+            group.check(one, "tokens", *([(x["token"], x["text"]) for x in r.objects if "token" in x]
+                                         for r in (old, new)))
+            for key in ("prompt_tokens", "prompt_cached"):
+                group.check(one, key, *(r.last.get("stats", {}).get(key) for r in (old, new)))
+            same_file(group, one, name)
+    few = ((32, "f16", 2), (7, "q8_0", 1))
+    for model, options, memory in itertools.product(s.models, few, ALL_OR_STREAMED):
+        name = f"{model}-{options[1]}-{memory}.state"
+        yield job, session(s, "run", model, options, [*GREEDY, "--ctx", 96, *memory_of(s, model,
+                           options, memory)]), name
+
+
+ALL_OR_STREAMED = ("all", "streamed")
+
+
+def memory_of(s, model, options, memory):
+    """All, or what the old build's least and a little are."""
+    if memory == "all":
+        return ["--memory", ALL]
+    case = session(s, "run", model, options, [*GREEDY, "--ctx", 96])
+    return ["--memory", s.pair.ends(case, plan_of(case))[0] + 2 * SLACK]

@@ -3,7 +3,7 @@ lines of a session and of a verb that writes the same to standard output.
 """
 import itertools
 
-from builds_input import TYPES
+from builds_input import ENCODERS, TYPES
 from two_builds import Case
 
 QUANTIZE_TO = "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K".split()
@@ -31,6 +31,12 @@ class Extent:
         self.lora = ["own-gpt2", "own-qwen3", "mnem-kjv-5m-q8_0"]
         self.lora += [] if quick else ["kjv-5m-f16", "kjv-5m-q4_k_m"]
         self.merges = 2 if quick else 4
+        self.calibrated = ["own-qwen3"] if quick else ["own-qwen3", "own-gpt2", "types-F32"]
+        self.calibrations = 2 if quick else 4  # of the budgets the largest
+        self.encoders = ENCODERS[:1] if quick else ENCODERS
+        self.served = ["mnem-kjv-5m-q8_0"] if quick else ["mnem-kjv-5m-q8_0", "kjv-5m-q4_k_m"]
+        self.ranked = ["llama-Q4_K"] if quick else ["llama-Q4_K", "gpt2-Q8_0", "kjv-5m-q4_k_m"]
+        self.rank_ways = 1 if quick else 2
 
 
 class Setup:

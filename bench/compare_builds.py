@@ -16,6 +16,13 @@ checkout). Both run the same command lines, each in a folder of its own, and mus
   lora         the same of adapters, and of what `merge` makes of them
   resume       the old build's checkpoints go on in both, with the same losses and files
   quantize     the same files and reports
+  calibrate    the same of methods that read a text, at budgets; and of importance matrices
+  prune        the same of what `prune` removes, with a text and without
+  embed        the same embeddings to the bit, over models, poolings, KV types and budgets
+  saved        the same file of a prompt's state; each build goes on from the other's
+  serve        the same answers to a scripted load, alone and at once; the same counters and metrics
+  ranks        2 and 3 ranks by layers and by rows: the same tokens, which one process gives too,
+               perplexities, losses, ways and refusals
   verbs        the same of info, tokenize, and of plans for devices that aren't here
   errors       exit codes and JSON of what can't work
 and, counted while those run,
@@ -49,9 +56,11 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # no folder of it beside the sources
-from builds_files import errors, quantize, verbs
+from builds_files import calibrate, embed, errors, prune, quantize, verbs
 from builds_input import make_models, make_texts
-from builds_run import least, perplexity, plans, tokens
+from builds_ranks import ranks
+from builds_run import least, perplexity, plans, saved, tokens
+from builds_serve import serve
 from builds_setup import Extent, Setup
 from builds_train import lora, resume, train, train_plans
 from two_builds import Build, Pair, executable, force_levels
@@ -101,7 +110,8 @@ EXCEPTIONS = [  # group, label of the case, field (patterns); what is allowed, a
 
 GROUPS = {"tokens": tokens, "perplexity": perplexity, "least": least, "plans": plans,
           "train-plans": train_plans, "train": train, "lora": lora, "resume": resume,
-          "quantize": quantize, "verbs": verbs, "errors": errors}
+          "quantize": quantize, "calibrate": calibrate, "prune": prune, "embed": embed,
+          "saved": saved, "serve": serve, "ranks": ranks, "verbs": verbs, "errors": errors}
 
 
 def arguments():

@@ -142,9 +142,12 @@ class Build:
         """Copied: both sides' paths are as long, and a build meanwhile changes nothing."""
         self.binary[level] = self.folder / f"mnem-{level}"
         shutil.copy2(binary, self.binary[level])
+        beside = binary.with_name("mnem-mpi")  # the command as a rank, which it looks for there
+        if level == "native" and beside.exists():
+            shutil.copy2(beside, self.folder)
 
     def run(self, case, *more):
-        command = [self.binary[case.level], *case.args, *map(str, more)]
+        command = [*case.launcher, self.binary[case.level], *case.args, *map(str, more)]
         done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=600, check=False)
         return Result(done)
@@ -166,12 +169,16 @@ class Build:
 class Case:
     """A command line for both builds, and a label that says what it is of."""
 
-    def __init__(self, pair, label, args, level="native"):
-        self.pair, self.label, self.level = pair, label, level
+    def __init__(self, pair, label, args, level="native", ranks=0):
+        self.pair, self.label, self.level, self.ranks = pair, label, level, ranks
         self.args = [str(a) for a in args]
 
+    @property
+    def launcher(self):
+        return ["mpirun", "-n", str(self.ranks)] if self.ranks else []
+
     def like(self, label, args):
-        return Case(self.pair, f"{self.label}{label}", args, self.level)
+        return Case(self.pair, f"{self.label}{label}", args, self.level, self.ranks)
 
     def plus(self, label, *args):
         return self.like(f", {label}", [*self.args, *args])
@@ -179,7 +186,7 @@ class Case:
     @property
     def commands(self):
         return "\n".join(shlex.join(["cd", str(build.folder)]) + " && " +
-                         shlex.join([str(build.binary[self.level]), *self.args])
+                         shlex.join([*self.launcher, str(build.binary[self.level]), *self.args])
                          for build in (self.pair.old, self.pair.new))
 
 
@@ -211,7 +218,7 @@ def freed(value):
     if isinstance(value, dict):
         return {key: amounts(x) if key in TEXTS and isinstance(x, str) else freed(x)
                 for key, x in value.items()}
-    return [freed(x) for x in value] if isinstance(value, list) else value
+    return [freed(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
 def facts(text):
@@ -231,6 +238,10 @@ class Pair:
         self.free_texts = free_texts
         self.groups = {name: Group(name, exceptions) for name in names}
 
+    def said(self, value):
+        """JSON as it is compared."""
+        return freed(value) if self.free_texts else value
+
     def output(self, group, case, old, new):
         """What both wrote to standard output."""
         if not self.free_texts or old.out == new.out:
@@ -248,6 +259,10 @@ class Pair:
                         sorted(options(new)), options(old) <= options(new))
         else:
             group.check(case, "error", wording(old), wording(new))
+
+    def have_ranks(self):
+        return all((build.folder / "mnem-mpi").exists() for build in (self.old, self.new)) and \
+            shutil.which("mpirun")
 
     def both(self, case, *more):
         return self.old.run(case, *more), self.new.run(case, *more)
