@@ -15,6 +15,7 @@ SHAPES = {
 WIDE = {"gpt2": "Q8_0", "qwen2": "Q4_0", "qwen3": "BF16 --tied", "llama": "Q4_K"}
 TYPES = "F32 F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K BF16".split()
 TRAINED = ["gpt2", "llama"]
+ENCODERS = ["bert", "nomic_bert", "bert_cls"]
 
 
 def make_models(root, make_model, folder, extent):
@@ -22,7 +23,7 @@ def make_models(root, make_model, folder, extent):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     files = {p.stem: p for place in ("tests", "models") for p in (root / place).rglob("*.gguf")
-             if "-5m-" in p.name}
+             if "-5m-" in p.name or p.stem in ENCODERS}
     for name, path in files.items():
         (folder / f"{name}.gguf").symlink_to(path)
 
@@ -43,7 +44,7 @@ def make_texts(root, folder):
     """From the held-out text of the tests; what a training run is, for each architecture."""
     folder.mkdir(exist_ok=True)
     text = next((root / "tests").rglob("heldout.txt")).read_bytes()
-    for name, count in (("empty", 0), ("short", 300), ("train", 20000)):
+    for name, count in (("empty", 0), ("short", 300), ("train", 20000), ("calibration", 6000)):
         (folder / f"{name}.txt").write_bytes(text[:count])
     for name in TRAINED:
         heads = {"heads": 4, "kv_heads": 4 if name == "gpt2" else 2}

@@ -142,9 +142,12 @@ class Build:
         """Copied: both sides' paths are as long, and a build meanwhile changes nothing."""
         self.binary[level] = self.folder / f"mnem-{level}"
         shutil.copy2(binary, self.binary[level])
+        beside = binary.with_name("mnem-mpi")  # the command as a rank, which it looks for there
+        if level == "native" and beside.exists():
+            shutil.copy2(beside, self.folder)
 
     def run(self, case, *more):
-        command = [self.binary[case.level], *case.args, *map(str, more)]
+        command = [*case.launcher, self.binary[case.level], *case.args, *map(str, more)]
         done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=600, check=False)
         return Result(done)
@@ -166,12 +169,16 @@ class Build:
 class Case:
     """A command line for both builds, and a label that says what it is of."""
 
-    def __init__(self, pair, label, args, level="native"):
-        self.pair, self.label, self.level = pair, label, level
+    def __init__(self, pair, label, args, level="native", ranks=0):
+        self.pair, self.label, self.level, self.ranks = pair, label, level, ranks
         self.args = [str(a) for a in args]
 
+    @property
+    def launcher(self):
+        return ["mpirun", "-n", str(self.ranks)] if self.ranks else []
+
     def like(self, label, args):
-        return Case(self.pair, f"{self.label}{label}", args, self.level)
+        return Case(self.pair, f"{self.label}{label}", args, self.level, self.ranks)
 
     def plus(self, label, *args):
         return self.like(f", {label}", [*self.args, *args])
@@ -179,7 +186,7 @@ class Case:
     @property
     def commands(self):
         return "\n".join(shlex.join(["cd", str(build.folder)]) + " && " +
-                         shlex.join([str(build.binary[self.level]), *self.args])
+                         shlex.join([*self.launcher, str(build.binary[self.level]), *self.args])
                          for build in (self.pair.old, self.pair.new))
 
 
@@ -196,12 +203,66 @@ def wording(text):
     return re.sub(r"\d[\d.,]*( (bytes|B|KiB|MiB|GiB)\b)?", "N", text)
 
 
+# ---- texts for humans ----
+
+TEXTS = {"error", "message", "reason", "why", "change"}  # keys of them, in JSON
+
+
+def amounts(text):
+    """The numbers of a text, in no order: a sentence that is turned round has the same."""
+    return sorted(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
+def freed(value):
+    """JSON, with the numbers of texts in place of their words."""
+    if isinstance(value, dict):
+        return {key: amounts(x) if key in TEXTS and isinstance(x, str) else freed(x)
+                for key, x in value.items()}
+    return [freed(x) for x in value] if isinstance(value, (list, tuple)) else value
+
+
+def facts(text):
+    """Of a table or a list: its words with digits in them, in order."""
+    return [word for word in text.split() if re.search(r"\d", word)]
+
+
+def options(text):
+    return set(re.findall(r"--[a-z][a-z-]*", text))
+
+
 class Pair:
     """Both builds, and the groups that what they do is counted in."""
 
-    def __init__(self, old, new, names, exceptions):
+    def __init__(self, old, new, names, exceptions, free_texts=False):
         self.old, self.new = old, new
+        self.free_texts = free_texts
         self.groups = {name: Group(name, exceptions) for name in names}
+
+    def said(self, value):
+        """JSON as it is compared."""
+        return freed(value) if self.free_texts else value
+
+    def output(self, group, case, old, new):
+        """What both wrote to standard output."""
+        if not self.free_texts or old.out == new.out:
+            group.check(case, "output", old.out, new.out)
+        elif old.objects:
+            group.check(case, "JSON", freed(old.objects), freed(new.objects))
+        else:
+            group.check(case, "numbers", *(facts(r.out.decode(errors="replace"))
+                                           for r in (old, new)))
+
+    def advice(self, group, case, old, new):
+        """What a refusal says; its amounts are in JSON."""
+        if self.free_texts:
+            group.check(case, "options that would help", sorted(options(old)),
+                        sorted(options(new)), options(old) <= options(new))
+        else:
+            group.check(case, "error", wording(old), wording(new))
+
+    def have_ranks(self):
+        return all((build.folder / "mnem-mpi").exists() for build in (self.old, self.new)) and \
+            shutil.which("mpirun")
 
     def both(self, case, *more):
         return self.old.run(case, *more), self.new.run(case, *more)
@@ -248,12 +309,12 @@ class Pair:
         would help depends on what is missing: the new build is asked as far below its least."""
         group = self.groups["refusals"]
         more = now.get("needed_bytes", 0) - was.get("needed_bytes", 0)
-        words = wording(now.get("error", ""))
+        words = now.get("error", "")
         if 0 < more <= SLACK:
-            words = wording(self.new.run(case, "--memory", budget + more).last.get("error", ""))
+            words = self.new.run(case, "--memory", budget + more).last.get("error", "")
         case = case.plus(f"{budget} bytes", "--memory", budget)
         group.check(case, "keys", sorted(was), sorted(set(was) & set(now)))
-        group.check(case, "error", wording(was.get("error", "")), words)
+        self.advice(group, case, was.get("error", ""), words)
         for key in ("status", "refused", "budget_bytes"):
             group.check(case, key, was.get(key), now.get(key))
         a, b = (x.get("needed_bytes", 0) for x in (was, now))
