@@ -1,7 +1,7 @@
-/* comm.c: a rank's handle: what its users may ask for is checked and counted here, and done by an
- * implementation's table.
+/* comm.c: a rank's handle: checks and counts the calls of its users, and passes them to an
+ * implementation's table of functions.
  *
- * Invariant: the first failure's text is the only one; whoever calls later is told it again. */
+ * Invariant: only the first failure's text is kept, and all later calls return it. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* comm_private.h: a handle, and what is below the checks of its users. */
+/* comm_private.h: a rank's handle, and the calls behind its argument checks. */
 #ifndef MNEM_SRC_COMM_COMM_PRIVATE_H
 #define MNEM_SRC_COMM_COMM_PRIVATE_H
 

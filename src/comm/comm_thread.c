@@ -6,8 +6,8 @@
  *     channel   posted   r1 r2 r3          or   posted   -
  *               sent     -                      sent     s1 s2
  *
- * Invariant: at most one of a channel's two queues isn't empty. A rank that is destroyed takes its
- * requests out of all queues, and who waits for it fails. */
+ * Invariant: at most one of a channel's two queues isn't empty. Destroying a rank removes its
+ * requests from all queues, and calls that wait for it fail. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* influence.c: by how much each layer turns what goes through it (block influence; ShortGPT: Men et
- * al. 2024).
+/* influence.c: by how much each layer changes the direction of hidden states (block influence;
+ * ShortGPT: Men et al. 2024).
  *
  * The idea: the influence of a layer is 1 - cos of the angle between a token's hidden state before
  * and behind it, the mean over tokens. A walk shows the states before a layer as the inputs of its

@@ -1,4 +1,5 @@
-/* prune_solved.c: a model with zeros for two of every four weights, whose others make up for them.
+/* prune_solved.c: prunes two of every four weights, and changes the others to compensate
+ * (SparseGPT).
  *
  *     types ─► walk: rows of the layers' matrices, pruned ─► file ─► written with the rest
  *

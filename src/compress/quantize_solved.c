@@ -1,5 +1,5 @@
-/* quantize_solved.c: a model in a smaller type whose codes make up for each other on a text, or
- * whose columns are scaled before they are rounded.
+/* quantize_solved.c: quantizes a model with codes that compensate for each other's errors on a text
+ * (GPTQ), or with columns scaled before rounding (AWQ).
  *
  *     types of all tensors ─► walk: codes of the layers' matrices, norms that take scales ─► file
  *                             ─► written with the rest

@@ -1,4 +1,5 @@
-/* walk_plan.c: which way of walking fits a budget, and the bytes of everything that it takes.
+/* walk_plan.c: chooses the way of a walk that fits a budget, and computes the bytes of everything
+ * that it allocates.
  *
  * Idea: the fewer tokens run together the less a layer's program takes, and what of the states
  * doesn't fit goes to the file. The first way that fits is taken, of these in this order:

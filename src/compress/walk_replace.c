@@ -1,4 +1,4 @@
-/* walk_replace.c: a layer's weights while it is walked, made what a watcher says they are.
+/* walk_replace.c: replaces weights of a layer during a walk, as a watcher asks.
  *
  * Idea: rows of any type become rows of the matrix's own, which are packed over those that the
  * layer has in memory: the program stays, and the layer runs again with them.

@@ -1,4 +1,4 @@
-/* range.c: the books of ranges and granules; the backend moves the memory.
+/* range.c: the bookkeeping of ranges and granules; the backend maps the memory.
  *
  * The idea: a granule is a row in the table of its device, and its index there is its number; a
  * range has a slot for each place of a granule, with the number of what is mapped. Taking looks for

@@ -1,4 +1,5 @@
-/* perfetto.h: how a trace of ours stands in Perfetto's TrackEvent form, for its writer and reader.
+/* perfetto.h: the layout of mnem's traces in Perfetto's TrackEvent format, for their writer and
+ * reader.
  *
  * Source: perfetto/protos (trace_packet, track_event, track_descriptor, interned_data). A file is
  * packets, one after the other, of one sequence:

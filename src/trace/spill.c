@@ -1,4 +1,4 @@
-/* spill.c: buffers of threads, and the file without a name that they go to when they are full.
+/* spill.c: buffers of threads, and the unnamed temporary file to which full ones are written.
  *
  * A thread that has filled its buffer writes it itself: 48 KiB into the page cache take some
  * microseconds, no other thread is needed, and nothing has to be dropped while the disk has room.

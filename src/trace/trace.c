@@ -1,4 +1,4 @@
-/* trace.c: the life of a recording: made, told of what the caller says itself, written, ended. */
+/* trace.c: creates a recording, adds the caller's own events, writes it and ends it. */
 #include "mnem/trace.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* trace_format.c: which format a file's name asks for, and who writes it. */
+/* trace_format.c: maps the ending of a file's name to a format and its writer. */
 #include <string.h>
 #include <strings.h>
 

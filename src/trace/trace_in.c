@@ -1,4 +1,4 @@
-/* trace_in.c: what is left of the window moves to its front, and the file fills it up. */
+/* trace_in.c: moves the unread bytes to the front of the window, and fills it up from the file. */
 #include "trace/trace_in.h"
 
 #include <errno.h>

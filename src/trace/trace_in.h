@@ -1,4 +1,4 @@
-/* trace_in.h: a file read from its beginning on through one window of memory. */
+/* trace_in.h: reads a file sequentially through one window of memory. */
 #ifndef MNEM_SRC_TRACE_TRACE_IN_H
 #define MNEM_SRC_TRACE_TRACE_IN_H
 

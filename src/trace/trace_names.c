@@ -1,5 +1,5 @@
-/* trace_names.c: a hash of chains over a table that only grows. A site is found behind its account,
- * which is made with it, so that whoever reads the site knows whose it is.
+/* trace_names.c: a hash of chains over a table that only grows. A site's entry follows that of its
+ * account, which is added with it, so that readers of the site know its account.
  *
  * Cost: one walk of a chain, about one entry long. */
 #include "trace/trace_names.h"

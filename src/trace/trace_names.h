@@ -1,7 +1,7 @@
 /* trace_names.h: texts of a recording, each kept once, in memory of the caller's.
  *
- * Looked up without a lock: an entry is whole before the hash shows it, and nothing goes. What
- * finds no room gets MNEM__NAME_NONE. Number 0 is "others". */
+ * Look-ups take no lock: an entry is complete before the hash has it, and entries are never
+ * removed. Names beyond the room get MNEM__NAME_NONE. Number 0 is "others". */
 #ifndef MNEM_SRC_TRACE_TRACE_NAMES_H
 #define MNEM_SRC_TRACE_TRACE_NAMES_H
 

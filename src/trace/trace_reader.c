@@ -1,4 +1,4 @@
-/* trace_reader.c: one reader over whatever the events come from. */
+/* trace_reader.c: the public reader, over any source of events. */
 #include <stdio.h>
 #include <string.h>
 

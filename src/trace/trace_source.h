@@ -1,4 +1,4 @@
-/* trace_source.h: what a reader is inside: one source of events (the recording of this process, a
+/* trace_source.h: the inside of a reader: one source of events (the recording of this process, a
  * Perfetto file, a Chrome file) and the tables that its numbers mean.
  *
  *     recording ─┐                          ┌─► write_perfetto.c

@@ -1,5 +1,5 @@
-/* trace_tables.c: rows that double, texts in blocks of 16 KiB, and a hash over the names where a
- * file says them again and again. */
+/* trace_tables.c: rows that double, texts in blocks of 16 KiB, and a hash over the names for files
+ * that repeat them. */
 #include "trace/trace_tables.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* test_granule_fit.c: the granule allocator beside a model that only follows its orders. */
+/* test_granule_fit.c: the granule allocator against a model that carries out its map and unmap
+ * orders. */
 #include <stdlib.h>
 #include <string.h>
 

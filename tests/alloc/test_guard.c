@@ -1,4 +1,5 @@
-/* test_guard.c: every kind of misuse is found, with both places; what is right is left alone. */
+/* test_guard.c: every kind of misuse is found, with both call sites; correct use reports nothing.
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

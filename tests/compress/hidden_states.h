@@ -1,4 +1,5 @@
-/* hidden_states.h: what a model's last layer gives for a text, and how far another model is. */
+/* hidden_states.h: hidden states of a model's last layer for a text, and their distance from
+ * another model's. */
 #ifndef MNEM_TESTS_COMPRESS_HIDDEN_STATES_H
 #define MNEM_TESTS_COMPRESS_HIDDEN_STATES_H
 

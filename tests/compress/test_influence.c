@@ -1,5 +1,5 @@
-/* test_influence.c: by how much layers turn what goes through them: a layer that adds nothing, not
- * at all; the others as states say that are seen otherwise. */
+/* test_influence.c: block influence of layers: 0 for a layer that adds nothing; for the others, the
+ * value computed from hidden states that a plain walk shows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

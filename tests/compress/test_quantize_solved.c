@@ -1,6 +1,6 @@
-/* test_quantize_solved.c: a model whose codes were solved: nearer to what it was; scales that fold
- * away; the same bytes for any budget, pass and number of threads; what is refused; each failing
- * allocation leaves nothing. */
+/* test_quantize_solved.c: a model quantized with solved codes: its outputs are closer to the
+ * original's; scales are folded away; the same bytes for any budget, pass and number of threads;
+ * what is refused; each failing allocation leaves nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

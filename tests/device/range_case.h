@@ -1,4 +1,4 @@
-/* range_case.h: what a device says of its granules, for tests. */
+/* range_case.h: checks what a device reports about its granules. */
 #ifndef MNEM_TESTS_DEVICE_RANGE_CASE_H
 #define MNEM_TESTS_DEVICE_RANGE_CASE_H
 

@@ -1,5 +1,5 @@
-/* test_graph_gather.c: columns that other programs make: a run copies its own to where all are, has
- * the rest brought once for each node, before anybody reads them, and ends where that fails. */
+/* test_graph_gather.c: columns that other programs compute: a run copies its own to the full rows,
+ * gathers the rest once for each node, before any node reads them, and ends where that fails. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* test_trace_kept.c: what is kept of an event is 24 bytes, and all that was told is in them. */
+/* test_trace_kept.c: events are stored in 24 bytes each, without loss. */
 #include <string.h>
 #include <sys/mman.h>
 

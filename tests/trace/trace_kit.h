@@ -1,4 +1,4 @@
-/* trace_kit.h: a recording, and the file that it becomes, event by event. */
+/* trace_kit.h: makes a recording, and reads the file of it event by event. */
 #ifndef MNEM_TESTS_TRACE_TRACE_KIT_H
 #define MNEM_TESTS_TRACE_TRACE_KIT_H
 

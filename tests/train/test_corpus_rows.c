@@ -1,4 +1,5 @@
-/* test_corpus_rows.c: rows that stand for themselves: made, read as batches, stale, damaged. */
+/* test_corpus_rows.c: a corpus of separate rows (conversations): made, read as batches, stale,
+ * damaged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

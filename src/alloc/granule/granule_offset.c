@@ -1,7 +1,7 @@
 /* granule_offset.c: see granule_offset.h.
  *
  *     pool -- mnem_offset_alloc --> [ base | fit ] --> granule_fit.h      from its free runs
- *          -- add, withdraw ------> granules come from nobody, and go back there
+ *          -- add, withdraw ------> unowned granules of the space come in, and go back
  *          -- survey -------------> which slots of the range are wholly free
  *
  * The base's bytes are the largest there can be: what there is to hand out is the granules that

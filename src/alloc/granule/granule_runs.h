@@ -1,6 +1,6 @@
 /* granule_runs.h: the lists of free runs of a granule allocator, and the sums over them.
  *
- * Here and not in granule_runs.c is what an ordinary alloc and free do. */
+ * Functions that every alloc and free calls are inline here; the others are in granule_runs.c. */
 #ifndef MNEM_SRC_ALLOC_GRANULE_GRANULE_RUNS_H
 #define MNEM_SRC_ALLOC_GRANULE_GRANULE_RUNS_H
 

@@ -1,4 +1,4 @@
-/* ledger_events.h: a recording begins with what a ledger has, and holds samples of its sums. */
+/* ledger_events.h: records a ledger's accounts at the start of a trace, and samples of its sums. */
 #ifndef MNEM_SRC_ALLOC_LEDGER_LEDGER_EVENTS_H
 #define MNEM_SRC_ALLOC_LEDGER_LEDGER_EVENTS_H
 

@@ -1,4 +1,4 @@
-/* ledger_private.h: what a ledger is inside, and the sums that a recording samples. */
+/* ledger_private.h: the members of a ledger, and the sums that a trace samples. */
 #ifndef MNEM_SRC_ALLOC_LEDGER_LEDGER_PRIVATE_H
 #define MNEM_SRC_ALLOC_LEDGER_LEDGER_PRIVATE_H
 

@@ -1,4 +1,4 @@
-/* guard.h: debug mode of a pool: finds what was done wrong with its blocks, and names both places.
+/* guard.h: debug mode of a pool: detects misuse of its blocks, and names the call sites involved.
  *
  * Free memory is filled with MNEM__POISON_FREE and looked at when it is taken again: a byte that
  * changed was written after its free. A block lies between gaps of MNEM__POISON_GAP, which are

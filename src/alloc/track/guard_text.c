@@ -1,4 +1,4 @@
-/* guard_text.c: what was done wrong, as a line of text: what, with which block, and the places. */
+/* guard_text.c: a misuse as a line of text: its kind, the block, and the call sites. */
 #include <stdio.h>
 #include <stdlib.h>
 

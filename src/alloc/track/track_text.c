@@ -1,8 +1,8 @@
 /* track_text.c: groups of live blocks as lines of text.
  *
- * The idea: a line is made apart and put in only when it fits whole, so that what is cut off is
- * counted and nothing is half said. Names of functions are looked up here, when somebody reads, not
- * when a block is taken. */
+ * The idea: a line is formatted separately and appended only when all of it fits, so that no line
+ * is cut and omitted ones are counted. Names of functions are looked up here, when the text is
+ * made, not when a block is allocated. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -8,12 +8,12 @@
  *     sender     waits in a queue of its channel until there is one, then MPI_Isend; on
  *                MNEM_COMM_READY there are none
  *
- * All calls of MPI are made with one lock held, so that who waits drives everything itself: handing
- * each message to a thread that owns MPI would cost two wake-ups. A thread (mpi_life.c) does so
- * where nobody waits.
+ * All MPI calls are made under one lock, and a waiting thread makes progress itself: passing each
+ * message to a thread that owns MPI would cost two wake-ups. The heartbeat thread (mpi_life.c)
+ * makes progress while nobody waits.
  * Invariant: credits of a channel are used in the order in which the receives were posted, and MPI
  * keeps the order of messages of one tag.
- * Nothing here takes memory but MPI. */
+ * Only MPI allocates memory here. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

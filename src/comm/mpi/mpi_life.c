@@ -1,9 +1,9 @@
-/* mpi_life.c: ranks that are processes under MPI: their begin, their signs of life, their end.
+/* mpi_life.c: ranks that are processes under MPI: start, heartbeats and end.
  *
- * Idea: a thread tells the others now and then that this rank is alive, and misses those that
- * aren't: by silence, or at once by the process itself where it is on this machine (pidfd). A rank
- * that ends as it should says so first. A rank of this machine that is silent, but neither ended
- * nor stopped, waits for a processor: it gets PATIENCE times as long.
+ * Idea: a thread sends heartbeats to the other ranks, and detects those that died: by their
+ * silence, or at once through a pidfd where the process is on this machine. A rank that ends
+ * normally says so first. A rank of this machine that is silent, but neither ended nor stopped,
+ * waits for a processor: it gets PATIENCE times as long.
  * Cost: a small message to each peer twice a second. */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* mpi_private.h: a rank under MPI, for its messages and its signs of life. */
+/* mpi_private.h: a rank under MPI, shared by messages and heartbeats. */
 #ifndef MNEM_SRC_COMM_MPI_PRIVATE_H
 #define MNEM_SRC_COMM_MPI_PRIVATE_H
 

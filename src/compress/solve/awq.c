@@ -1,4 +1,4 @@
-/* awq.c: exponents are tried, each on all rows that are given.
+/* awq.c: tries exponents of the scales, each on all given rows.
  *
  * Scales of an exponent are divided by their geometric mean, so that they lie around 1. Sums of
  * errors are added in the order of rows: the choice doesn't depend on the team.

@@ -1,4 +1,5 @@
-/* ascend.c: Ascend NPUs are known by name; no build can open one yet, and opening says so. */
+/* ascend.c: Ascend NPUs: the name is known, but opening one isn't supported yet (MNEM_UNSUPPORTED).
+ */
 #include "device/backend/backend.h"
 
 const mnem__backend mnem__backend_ascend = {.name = "ascend"};

@@ -2,8 +2,8 @@
  * each device.
  *
  * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work.
- * Others read in its table what they want to know: nobody asks for its name. A backend that this
- * build knows but can't open has a table with a name and no functions.
+ * Callers read the properties of a backend from its table, and never test its name. A backend that
+ * this build knows but can't open has a table with a name and no functions.
  *
  *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */
 #ifndef MNEM_SRC_DEVICE_BACKEND_BACKEND_H

@@ -1,6 +1,6 @@
 /* host.c: the CPU and its memory as a device.
  *
- * The idea: a block is pages of its own, zeroed and touched. A stream is a thread and a ring of
+ * The idea: each block has its own pages, zeroed and touched. A stream is a thread and a ring of
  * MNEM_STREAM_DEPTH pieces of work between two counters; one thread puts in, the stream's thread
  * takes out.
  *

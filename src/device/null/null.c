@@ -1,4 +1,4 @@
-/* null.c: a device that hands out addresses without memory, for plans of machines that aren't here.
+/* null.c: a device that allocates addresses without memory, for plans of other machines.
  *
  * The idea: addresses come from a counter that only goes forward in a range no host pointer has, so
  * that one that is used by mistake faults; capacity is counted by device.c. Work is done when it is

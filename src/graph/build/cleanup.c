@@ -1,4 +1,4 @@
-/* cleanup.c: what a program does without, before it is placed.
+/* cleanup.c: removes what a program doesn't need, before offsets are assigned.
  *
  * Idea: four passes over the nodes. 1. Folded: what reads only constants goes to the front, its
  * outputs to a block of their own, and runs once. 2. Merged: a node that computes what an earlier

@@ -1,4 +1,5 @@
-/* graph_private.h: what build.c fills, compile.c decides and run.c reads. */
+/* graph_private.h: the tables of a graph: build.c fills them, compile.c completes them, run.c reads
+ * them. */
 #ifndef MNEM_SRC_GRAPH_BUILD_GRAPH_PRIVATE_H
 #define MNEM_SRC_GRAPH_BUILD_GRAPH_PRIVATE_H
 

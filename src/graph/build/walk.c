@@ -1,4 +1,4 @@
-/* walk.c: a compiled graph's tensors and nodes, told to those who show it.
+/* walk.c: lists a compiled graph's tensors and nodes for callers that display them.
  *
  * Idea: copies out of the tables; the tables stay private.
  * Invariant: what is told is what run.c uses. Cost: a few words copied. */

@@ -1,4 +1,4 @@
-/* gradient_recompute.c: values of the forward pass that weren't kept, made again.
+/* gradient_recompute.c: recomputes values of the forward pass that weren't kept.
  *
  * Idea: what a gradient node needs is either kept, external, made again already, or must be made
  * now: then the nodes behind it that aren't there are marked from it backwards, and added once more

@@ -1,4 +1,5 @@
-/* gradient_sum.c: what a value's gradient is made of, and where it is.
+/* gradient_sum.c: sums the contributions to a value's gradient, and decides where the sum is
+ * stored.
  *
  * Idea: a root's gradient is one tensor, its sum. The first user (from the end) writes its columns,
  * later ones are added: by the gradient node itself where it can, otherwise apart and by an ADD.

@@ -1,9 +1,9 @@
-/* run_gather.c: GATHER nodes: columns of rows that other programs have.
+/* run_gather.c: GATHER nodes: collects columns of rows that the programs of other ranks compute.
  *
- * Idea: worker 0 copies this program's columns to where all are, unless they were made there, and
- * has the rest brought by args.gather; the others go on to the next meeting, where whatever needs
- * the rows waits. Invariant: a failure is worker 0's to say at that meeting, so that all end at the
- * same node. */
+ * Idea: worker 0 copies this program's columns to the full rows, unless they were computed there,
+ * and calls args.gather for the rest; the other members go on to the next meeting, where nodes that
+ * need the rows wait. Invariant: worker 0 reports a failure at that meeting, so that all members
+ * end at the same node. */
 #include "base/clock.h"
 #include "base/team/team.h"
 #include "graph/run/run_private.h"

@@ -1,7 +1,6 @@
 /* template.c: the public calls: a template is opened, given its variables and run.
  *
- * Every way out of a failure leads here: guard() sets the jump, and what was begun is undone by
- * freeing an arena. */
+ * All failures return here: guard() sets the jump, and freeing the arena undoes what was begun. */
 #include <string.h>
 
 #include "base/error.h"

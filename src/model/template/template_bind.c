@@ -1,5 +1,5 @@
-/* template_bind.c: arguments to parameters, by place and by name; and the types that functions want
- * of them. */
+/* template_bind.c: binds arguments to parameters, by position and by name, and checks their types.
+ */
 #include <string.h>
 
 #include "model/template/template_call.h"

@@ -1,7 +1,7 @@
 /* template_eval.c: expressions to values: names, attributes, items, calls, operators.
  *
- * What isn't there is a value too, undefined, which can be asked for, written (as nothing) and
- * walked (as empty), and ends the rendering when it is used otherwise. */
+ * A missing value is a value, too: undefined. It can be tested, printed (as nothing) and iterated
+ * (as empty); any other use ends the rendering with an error. */
 #include <string.h>
 
 #include "model/template/template_run.h"

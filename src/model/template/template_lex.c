@@ -1,7 +1,7 @@
 /* template_lex.c: a template's text as tokens, with Jinja's white space: a newline behind a block's
  * end goes (trim_blocks), white space before a block at the beginning of a line goes
- * (lstrip_blocks), and signs at a tag's ends say otherwise: - takes all white space beside it,
- * + leaves it.
+ * (lstrip_blocks), and signs at the ends of a tag override this: - removes all white space beside
+ * it, + keeps it.
  *
  *     text {%- if x +%} text      data "text", block begin, name "if", name "x", block end, data
  *

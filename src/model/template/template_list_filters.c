@@ -1,4 +1,4 @@
-/* template_list_filters.c: filters of what can be walked.
+/* template_list_filters.c: filters of iterables.
  *
  * Where Python gives a generator, the result is walked at once and can be read once; it is true
  * whatever is in it, as there. Attributes are paths: "function.name", "0". */

@@ -1,6 +1,7 @@
 /* template_methods.c: Python's methods of str, dict and list.
  *
- * What changes a list or a dict is known too: the sandbox hides it, so that it is undefined. */
+ * Methods that change a list or a dict are known, too: the sandbox hides them, so that they are
+ * undefined. */
 #include <math.h>
 #include <string.h>
 

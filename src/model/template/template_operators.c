@@ -1,4 +1,4 @@
-/* template_operators.c: what signs do to two values, as Python does it, in 64 bits. */
+/* template_operators.c: binary operators, as in Python, with integers of 64 bits. */
 #include <math.h>
 
 #include "model/template/template_call.h"

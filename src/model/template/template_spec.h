@@ -1,5 +1,5 @@
-/* template_spec.h: how a value is written into a text, which both of Python's ways to do so read:
- * '%5.2f' and '{:5.2f}'. */
+/* template_spec.h: format specifications, as both of Python's syntaxes have them: '%5.2f' and
+ * '{:5.2f}'. */
 #ifndef MNEM_SRC_MODEL_TEMPLATE_TEMPLATE_SPEC_H
 #define MNEM_SRC_MODEL_TEMPLATE_TEMPLATE_SPEC_H
 

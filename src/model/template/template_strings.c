@@ -1,4 +1,4 @@
-/* template_strings.c: what methods and filters do to texts alike: white space, replacing, lines.
+/* template_strings.c: text functions shared by methods and filters: white space, replacing, lines.
  * Characters are those of UTF-8, classes Unicode's. Cost: linear. */
 #include <string.h>
 

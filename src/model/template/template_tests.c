@@ -1,4 +1,4 @@
-/* template_tests.c: what stands behind `is`. */
+/* template_tests.c: tests: the names that may follow `is`. */
 #include <string.h>
 
 #include "model/template/template_call.h"

@@ -1,4 +1,4 @@
-/* block.h: a block of bytes as viewers know memory: an address, for a while. */
+/* block.h: a block of bytes as viewers show memory: an address with a lifetime. */
 #ifndef MNEM_SRC_TRACE_EXPORT_BLOCK_H
 #define MNEM_SRC_TRACE_EXPORT_BLOCK_H
 

@@ -1,10 +1,10 @@
-/* export.h: a trace as a file of those who know memory as blocks: PyTorch's snapshot, stacks,
- * MindStudio's tables.
+/* export.h: writes a trace in formats that show memory as blocks: PyTorch's snapshot, folded
+ * stacks, MindStudio's tables.
  *
  *     events ──► export.c ──► account_blocks.c, pool_blocks.c ──► a format: blocks begin and end
  *
- * The events are told in the order of their times; where a format wants to hear them again, all of
- * them, from the first. What differs between formats is a table of functions.
+ * Events come in the order of time; a format that needs several passes gets all of them again. Each
+ * format is a table of functions.
  *
  * A device here is one ledger or one pool: what has a sum of its own. */
 #ifndef MNEM_SRC_TRACE_EXPORT_EXPORT_H

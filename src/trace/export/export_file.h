@@ -1,5 +1,5 @@
 /* export_file.h: a file that is written in small pieces, through one buffer; whole or not at all
- * (base/file/new_file.h). The first failure is kept, and told at the end. */
+ * (base/file/new_file.h). The first failure is kept, and returned at the end. */
 #ifndef MNEM_SRC_TRACE_EXPORT_EXPORT_FILE_H
 #define MNEM_SRC_TRACE_EXPORT_EXPORT_FILE_H
 

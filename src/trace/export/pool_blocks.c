@@ -1,5 +1,5 @@
-/* pool_blocks.c: a table with open addressing; what is taken out lets those behind it move up, so
- * nothing is left that says "was here". Cost: constant, and 64 bytes for each two live blocks. */
+/* pool_blocks.c: a table with open addressing; removing an entry moves those behind it up, so that
+ * no tombstones are left. Cost: constant, and 64 bytes for each two live blocks. */
 #include "trace/export/pool_blocks.h"
 
 #include <stdbool.h>

@@ -3,10 +3,11 @@
  *     NAME_ascend_pt/ASCEND_PROFILER_OUTPUT/operator_memory.csv  a row a block, when it ends
  *                                           memory_record.csv    a row a change of a sum
  *
- * It skips rows of another width than the head's without a word, splits at commas whatever stands
- * around them, and wants Component first. Sizes in KB are of 1024 bytes with four digits, in MB of
- * 2^20 with seven: a byte more is another number. A device's sum is its component PTA, what the
- * kernel counts of the process is APP. What is reserved is what is live, as in a ledger. */
+ * It silently skips rows with another number of columns than the header, splits at commas even
+ * within quotes, and needs Component as the first column. Sizes in KB are of 1024 bytes with four
+ * digits, in MB of 2^20 with seven: a byte more is another number. A device's sum is its component
+ * PTA, what the kernel counts of the process is APP. What is reserved is what is live, as in a
+ * ledger. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* pool_debug_case.c: a pool for tests, and the misuse that it told of. */
+/* pool_debug_case.c: a pool in debug mode for tests, and the misuse that it reported. */
 #include "alloc/pool/pool_debug_case.h"
 
 #include <string.h>

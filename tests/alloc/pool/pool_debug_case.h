@@ -1,4 +1,4 @@
-/* pool_debug_case.h: a pool for tests, and the misuse that it told of. */
+/* pool_debug_case.h: a pool in debug mode for tests, and the misuse that it reported. */
 #ifndef MNEM_TESTS_ALLOC_POOL_POOL_DEBUG_CASE_H
 #define MNEM_TESTS_ALLOC_POOL_POOL_DEBUG_CASE_H
 

@@ -1,4 +1,4 @@
-/* solve_case.h: a matrix and what meets it, the same as tests/data/compress/make_solve.py makes. */
+/* solve_case.h: a matrix and its inputs, the same as tests/data/compress/make_solve.py makes. */
 #ifndef MNEM_TESTS_COMPRESS_SOLVE_SOLVE_CASE_H
 #define MNEM_TESTS_COMPRESS_SOLVE_SOLVE_CASE_H
 

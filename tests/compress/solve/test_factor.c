@@ -1,4 +1,5 @@
-/* test_factor.c: N D^2 N^T is the damped Hessian, whoever makes it; what can't be factored. */
+/* test_factor.c: N D^2 N^T is the damped Hessian for every team; what can't be factored is refused.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_tool_teacher.c: `mnem train --distill`: a teacher too large to stay is streamed, and what of
- * it is learned may be its hidden states. */
+/* test_tool_teacher.c: `mnem train --distill`: a teacher too large for memory is streamed; a run
+ * may also learn its hidden states. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* test_tool_train_adapt.c: `mnem train --adapt`: what runs together changes, what is learned
- * doesn't. */
+/* test_tool_train_adapt.c: `mnem train --adapt`: the micro-batch changes, the losses don't. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

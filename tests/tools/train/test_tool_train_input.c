@@ -1,5 +1,5 @@
-/* test_tool_train_input.c: what `mnem train` takes and what it doesn't: text and bytes that are
- * none, models of another shape, standard input. */
+/* test_tool_train_input.c: input that `mnem train` accepts or refuses: text, bytes that aren't
+ * text, models of another shape, standard input. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* test_tool_train_refused.c: what `mnem train` refuses: input, configurations and lengths that are
- * none, and folders that another run has or had. */
+/* test_tool_train_refused.c: what `mnem train` refuses: invalid input, configurations and lengths,
+ * and folders that another run uses or used. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_tool_train_resume.c: a run that goes on: the same command line again, other values, another
- * length, the folder as an operand, and a folder that holds a run. */
+/* test_tool_train_resume.c: resuming a run: the same command line, other values, another length,
+ * the folder as an operand, and a folder that has a run already. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* test_trace_export.c: what others' viewers get says the same as the ledger, to the byte. */
+/* test_trace_export.c: files for other viewers have the ledger's sums, to the byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_train_ranks_ends.c: what ends or refuses a training of several ranks, and that all of them
- * end alike and know whose it was. */
+/* test_train_ranks_ends.c: errors and refusals in a training of several ranks: all ranks end with
+ * the same status, and name the rank that failed. */
 #include <math.h>
 #include <string.h>
 

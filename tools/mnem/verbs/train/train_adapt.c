@@ -1,4 +1,5 @@
-/* train_adapt.c: `--adapt`: other sequences together, by what is measured while a run goes on.
+/* train_adapt.c: `--adapt`: changes the number of sequences in a micro-batch by measurements during
+ * a run.
  *
  * After a few steps the live bytes over the budget and the time of a step beside what the machine's
  * products take go to the planner (mnem_adapt_next). A change is a checkpoint, another plan and

@@ -1,7 +1,7 @@
 /* train_advise.c: a finished training, planned again from its folder's config.json.
  *
- * The text isn't read: its tokens aren't in the plan, on either side of what is compared. A folder
- * that went is no failure; then only what the history keeps is known. */
+ * The text isn't read: its tokens aren't in the plan, on either side of what is compared. A deleted
+ * folder is no failure; then only the history's data is known. */
 #include "verbs/train/train_advise.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* train_choice.c: what a training run is, chosen by a name or a file, and by options over that.
  *
- * Rule: nothing that was said is ignored: two lengths, a part of an adapter without its rank, a
- * model that isn't there are refused. */
+ * Rule: no option is ignored: two lengths, an adapter's options without its rank, and a model that
+ * doesn't exist are refused. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* train_data.c: what kind of data a run learns from, and the template that conversations want.
+/* train_data.c: detects the kind of data that a run trains on, and finds the template for
+ * conversations.
  *
  * Files that begin as a data set of conversations does (dataset.h) are conversations, all of them
  * or none; --any-bytes learns from them as from any text. */

@@ -1,4 +1,4 @@
-/* train_fit.c: windows that fit what there is to learn from, and what is said of it.
+/* train_fit.c: chooses windows that fit the text, and reports what doesn't fit.
  *
  * Where nobody said a context, text that is short gets a shorter one, halved until training and
  * held-out part have a window each; conversations get that of the longest, up to the usual one.

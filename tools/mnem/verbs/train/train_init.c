@@ -1,7 +1,7 @@
 /* train_init.c: what a model to start from decides.
  *
- * Rule: the shape is the model's. What --config or an option says of it is either the same or
- * refused with both numbers; nothing that was said is ignored. */
+ * Rule: the shape is the model's. A value of --config or of an option must be the same, or is
+ * refused with both numbers; none is ignored. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* train_keep.c: a run of training as a line of the history. */
+/* train_keep.c: writes a training run to the history. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

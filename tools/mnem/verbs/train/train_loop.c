@@ -1,9 +1,9 @@
 /* train_loop.c: the steps of a run, and what comes between them.
  *
- * After a step: its line, the length of a run of --time once steps were timed, a look at held-out
- * text a tenth of the way apart, a checkpoint about every minute. A signal is no failure: the loop
- * stops after the step that it finds, with a checkpoint. The time of looks and checkpoints isn't
- * that of steps. */
+ * After a step: its line, the number of steps of a run with --time once steps were timed, an
+ * evaluation of held-out text after each tenth of the run, a checkpoint about every minute. A
+ * signal is no failure: the loop stops after the current step, with a checkpoint. The time of steps
+ * excludes that of evaluations and checkpoints. */
 #include <math.h>
 #include <unistd.h>
 

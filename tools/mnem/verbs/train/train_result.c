@@ -1,4 +1,4 @@
-/* train_result.c: what a run leaves: a model or an adapter, and what is said of it.
+/* train_result.c: writes the result of a run, a model or an adapter, and reports it.
  *
  * It is written from the trainer's weights when all steps are done, and has its name when it is
  * whole; a run that has the last checkpoint and the result has nothing left to do. */

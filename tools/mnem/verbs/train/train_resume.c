@@ -1,8 +1,8 @@
-/* train_resume.c: the command line of a run that goes on.
+/* train_resume.c: options of a resumed run.
  *
- * The rule: whatever was said when a run began may be said again. What is the same is fine; the
- * length may grow; what differs is refused with both values. Budget, threads and what is shown
- * aren't what a run is: they may be anything. */
+ * The rule: all options of the first command may be repeated. Equal values are accepted, the length
+ * may grow, and other differences are refused with both values. Budget, threads and output aren't
+ * properties of a run: they may change. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

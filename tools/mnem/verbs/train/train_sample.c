@@ -1,4 +1,5 @@
-/* train_sample.c: what the model would say now: a line that a terminal can't take as orders.
+/* train_sample.c: prints a sample of the model's text, escaped so that a terminal can't take it as
+ * commands.
  *
  *     sample: "In the beginning" -> "God created the heaven and"
  *

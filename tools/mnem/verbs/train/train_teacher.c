@@ -1,4 +1,5 @@
-/* train_teacher.c: the model of --distill, which is learned from beside the text.
+/* train_teacher.c: the teacher of --distill, whose logits or states a run learns from, besides the
+ * text.
  *
  * Rule: logits can be compared where token i is the same word for both, so a teacher of another
  * vocabulary is refused with the first word that differs. The file is open until its weights are in
