@@ -40,9 +40,8 @@ typedef struct mnem_walk_options {
                             it has no name any more while it is used. NULL: all must fit */
     uint64_t later_bytes; /* what the caller takes behind the walk, with what it holds now: it must
                              fit, too, before anything is run */
-    bool plan_only;  /* of mnem_walk, mnem_calibrate, mnem_influence: nothing is run or held, the
-                       report says what would be */
-    bool page_cache; /* read weights through the page cache */
+    bool plan_only;       /* nothing is run, held or written: the report says what would be */
+    bool page_cache;      /* read weights through the page cache */
     mnem_progress progress; /* of tokens times layers */
 } mnem_walk_options;
 
