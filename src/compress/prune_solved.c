@@ -18,11 +18,7 @@ static mnem_status solve(mnem__solver *s, mnem_type *types, const char *to,
                          const mnem_prune_options *options, const mnem_solve_options *o) {
     MNEM__TRY(mnem__rewrite_check(s->model, "model", to));
     MNEM__TRY(mnem__prune_types(s->model, options, types));
-    MNEM__TRY(mnem__solver_init(s));
-    if (s->bytes == 0) return MNEM_OK;
-    MNEM__TRY(mnem__solver_file_open(s, to));
-    const mnem_walk_watcher watcher = mnem__solver_watcher(s);
-    return mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report);
+    return mnem__solver_walk(s, o, to);
 }
 
 static mnem_status prune_with_solver(const mnem_model *model, const char *to,
@@ -42,7 +38,8 @@ static mnem_status prune_with_solver(const mnem_model *model, const char *to,
     mnem_status status = solve(&s, types, to, options, o);
     mnem__free(s.block); /* writing needs the rows only */
     s.block = NULL;
-    if (status == MNEM_OK) status = mnem__prune_run(model, to, options, &giver);
+    if (status == MNEM_OK && !o->walk.plan_only)
+        status = mnem__prune_run(model, to, options, &giver);
     mnem__solver_fini(&s);
     if (s.fd >= 0) close(s.fd);
     mnem__free(types);

@@ -42,12 +42,8 @@ static mnem_status find_types(const mnem__quantize_job *job, const mnem_quantize
 }
 
 static mnem_status solve(mnem__solver *s, const mnem_solve_options *o, const char *to) {
-    MNEM__TRY(mnem__solver_init(s));
-    if (s->bytes == 0) return MNEM_OK;
-    MNEM__TRY(mnem__solver_file_open(s, to));
-    const mnem_walk_watcher watcher = mnem__solver_watcher(s);
-    MNEM__TRY(mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report));
-    return mnem__solver_output(s);
+    MNEM__TRY(mnem__solver_walk(s, o, to));
+    return s->bytes && !o->walk.plan_only ? mnem__solver_output(s) : MNEM_OK;
 }
 
 static mnem_status quantize_with_solver(mnem__quantize_job *job, const char *to,
@@ -69,7 +65,7 @@ static mnem_status quantize_with_solver(mnem__quantize_job *job, const char *to,
     job->give = mnem__solver_give;
     job->tell = tell;
     job->give_context = &s;
-    if (status == MNEM_OK) status = mnem__quantize_run(job, to, options);
+    if (status == MNEM_OK && !o->walk.plan_only) status = mnem__quantize_run(job, to, options);
     mnem__solver_fini(&s);
     if (s.fd >= 0) close(s.fd);
     mnem__free(types);

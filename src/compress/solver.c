@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "compress/solve/hessian.h"
 #include "compress/solver_private.h"
 
@@ -123,7 +124,7 @@ static bool holds_solved(const mnem__solver *s) {
     return true;
 }
 
-mnem_walk_watcher mnem__solver_watcher(mnem__solver *s) {
+static mnem_walk_watcher watcher_of(mnem__solver *s) {
     const int32_t output = mnem__solver_output_tensor(s);
     s->again = holds_solved(s);
     return (mnem_walk_watcher){.begin = begin,
@@ -133,4 +134,29 @@ mnem_walk_watcher mnem__solver_watcher(mnem__solver *s) {
                                                                               : NULL,
                                .context = s,
                                .again = s->again};
+}
+
+/* ---- the walk ---- */
+
+/* As if the block were taken. */
+static mnem_status plan(mnem__solver *s, const mnem_solve_options *o) {
+    mnem_walk_watcher watcher = watcher_of(s);
+    mnem_walk_options options = o->walk;
+    watcher.bytes = s->block_bytes;
+    options.plan_only = true;
+    return mnem_walk(s->model, &options, o->ids, o->sequences, &watcher, o->report);
+}
+
+mnem_status mnem__solver_walk(mnem__solver *s, const mnem_solve_options *o, const char *to) {
+    mnem_walk_options options = o->walk;
+    MNEM__TRY(mnem__solver_init(s));
+    if (s->bytes == 0) return MNEM_OK;
+    MNEM__TRY(plan(s, o));
+    if (o->walk.plan_only) return MNEM_OK;
+    MNEM__TRY(mnem__solver_take(s));
+    MNEM__TRY(mnem__solver_file_open(s, to));
+    const mnem_walk_watcher watcher = watcher_of(s);
+    /* The block is gone by then. */
+    options.later_bytes -= mnem__min_u64(options.later_bytes, s->block_bytes);
+    return mnem_walk(s->model, &options, o->ids, o->sequences, &watcher, o->report);
 }

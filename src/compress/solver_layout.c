@@ -175,7 +175,14 @@ mnem_status mnem__solver_init(mnem__solver *s) {
     MNEM__TRY(place_all(s));
     if (s->bytes == 0) return MNEM_OK;
     measure(s, &most);
-    s->block = mnem__alloc(TAG, lay_out(s, &most, NULL) + 64);
+    s->block_bytes = lay_out(s, &most, NULL) + 64;
+    return MNEM_OK;
+}
+
+mnem_status mnem__solver_take(mnem__solver *s) {
+    sizes most = {0};
+    measure(s, &most);
+    s->block = mnem__alloc(TAG, s->block_bytes);
     if (!s->block) return mnem__heap_status();
     lay_out(s, &most, (uint8_t *)mnem__align_up((uintptr_t)s->block, 64));
     MNEM__TRY(mnem_team_create(s->threads, &s->team));

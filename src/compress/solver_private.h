@@ -56,6 +56,7 @@ typedef struct mnem__solver {
     int fd;
     char path[256];
     /* memory */
+    uint64_t block_bytes;
     uint8_t *block; /* the rest lies in it */
     float *pool;    /* Hessians and rows of a layer's inputs, what factors have beside them */
     float *weights, *chosen, *importance;
@@ -84,17 +85,21 @@ static inline bool mnem__solver_scales(const mnem__solver *s) {
 
 /* Is it a matrix that is solved? */
 bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info);
-/* Takes the team and all memory, where anything is solved. types is borrowed. MNEM_UNSUPPORTED: a
- * model without an input that could be scaled, by AWQ. */
+/* Finds what is solved, and what that takes. types is borrowed. MNEM_UNSUPPORTED: a model without
+ * an input that could be scaled, by AWQ. */
 mnem_status mnem__solver_init(mnem__solver *s);
+/* Takes the team and the block. */
+mnem_status mnem__solver_take(mnem__solver *s);
 void mnem__solver_fini(mnem__solver *s);
 /* Of the pool, for an input of k columns. */
 uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k);
 
 /* ---- solver.c ---- */
 
-/* Its functions for a walk. */
-mnem_walk_watcher mnem__solver_watcher(mnem__solver *s);
+/* Plans the walk with all that the solver takes, before it is taken, so that a refusal names a
+ * budget that is enough; then walks, where anything is solved and not only the plan was asked for.
+ * What was solved is in a file beside `to`. */
+mnem_status mnem__solver_walk(mnem__solver *s, const mnem_solve_options *o, const char *to);
 int32_t mnem__solver_tensor_of(const mnem__solver *s, const mnem_tensor_info *matrix);
 /* An input of k columns from `at` on, without rows yet; returns where it ends. */
 float *mnem__solver_lay_input(const mnem__solver *s, mnem__solver_input *input, int64_t k,

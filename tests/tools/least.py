@@ -50,6 +50,7 @@ class Place:
             "calibrate": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--calibrate", text, "--no-table"],
             "calibrate-test": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--calibrate", text, "--test",
                                text],
+            **self.solved(),
             "convert": ["convert", folder, "-o", out / "m.gguf"],
             "prune-test": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "-c", 64, "--test", text],
             "prune-calibrate": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "--calibrate", text, "-c",
@@ -57,6 +58,21 @@ class Place:
             "probe": ["probe", "--seconds", 0.2],
             "probe-model": ["probe", model, "--seconds", 0.2],
             "serve": ["serve", model, "--port", 0],
+        }
+
+    def solved(self):
+        """What is solved on a text, alone, and with what is planned beside it."""
+        text, out, test = self.root / "few.txt", self.out / "m.gguf", ["--test", self.root / "few.txt"]
+        quantize = ["quantize", self.model, out, "Q4_0", "-c", 64, "--calibrate", text]
+        prune = ["prune", self.model, "-o", out, "--pattern", "2:4", "-c", 64, "--calibrate", text]
+        return {
+            "gptq": [*quantize, "--method", "gptq", "--no-table"],
+            "gptq-imatrix": [*quantize, "--method", "gptq", "--imatrix-out", self.out / "i.gguf", "--no-table"],
+            "gptq-test": [*quantize, "--method", "gptq", *test],
+            "awq-test": [*quantize, "--method", "awq", *test],
+            "prune-calibrate-test": [*prune, *test],
+            "sparsegpt": [*prune, "--method", "sparsegpt", "--no-table"],
+            "sparsegpt-test": [*prune, "--method", "sparsegpt", *test],
         }
 
     def run(self, verb, args):

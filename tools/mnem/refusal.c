@@ -48,7 +48,7 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
     }
 }
 
-/* ---- a refusal that waits for that of other work ---- */
+/* ---- refusals that wait for those of other work ---- */
 
 static struct {
     bool on, is;
@@ -93,26 +93,27 @@ static void list_words(int32_t rank, const char *least, char text[WORDS]) {
              entry + strcspn(entry, ","));
 }
 
-/* Now, or when what comes behind is refused too: then the one that needs more. */
 static int refuse(const char *text, uint64_t needed_bytes, uint64_t budget_bytes) {
     char least[TOOL_TEXT];
-    if (held.on && !held.is) {
+    if (held.on) {
+        if (held.is && held.needed_bytes >= needed_bytes) return TOOL_OVER_BUDGET;
         held.is = true;
         held.needed_bytes = needed_bytes;
         held.budget_bytes = budget_bytes;
         snprintf(held.text, sizeof held.text, "%s", text);
         return TOOL_OVER_BUDGET;
     }
-    if (held.is && held.needed_bytes > needed_bytes) return tool_refusal_end();
     note_plan(needed_bytes, budget_bytes, least);
     return tool_over("%s", text);
 }
 
-int tool_refusal_end(void) {
-    char least[TOOL_TEXT];
+int tool_refusal_end(int code) {
+    const bool says = held.is && (code == TOOL_OK || code == TOOL_OVER_BUDGET);
     held.on = held.is = false;
-    note_plan(held.needed_bytes, held.budget_bytes, least);
-    return tool_over("%s", held.text);
+    if (!says) return code;
+    refuse(held.text, held.needed_bytes, held.budget_bytes);
+    tool_message("nothing has been written yet");
+    return TOOL_OVER_BUDGET;
 }
 
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,

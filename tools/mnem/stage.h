@@ -57,11 +57,12 @@ mnem_status tool_stage_try(tool_stage *stage);
 char *tool_budget_of_other(uint64_t bytes, char text[TOOL_TEXT]);
 /* As tool_fail_plan, where the verb added up what it needs (refusal.c). */
 int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob);
-/* From here on the first refusal waits, unsaid, for that of other work: the one that needs more is
- * said then. */
+/* From here on refusals wait, unsaid, for those of other work: at the end the one that needs most
+ * is said, so that its least is enough for all. */
 void tool_refusal_hold(void);
 bool tool_refusal_held(void); /* one waits */
-int tool_refusal_end(void);   /* says it */
+/* Says it and returns its code; where none waits, or something else failed, returns code. */
+int tool_refusal_end(int code);
 /* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
 int tool_stage_follow(tool_stage *stage);
 /* The same with a function that follows in place of mnem_engine_follow. */

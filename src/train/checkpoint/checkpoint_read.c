@@ -19,7 +19,7 @@
 #include "base/heap.h"
 #include "train/checkpoint/checkpoint_format.h"
 
-enum { BUFFER = 256 << 10 };
+enum { BUFFER = 64 << 10 }; /* a trainer that reads none is charged for it, too */
 static const char TAG[] = "checkpoint";
 
 struct mnem__checkpoint {

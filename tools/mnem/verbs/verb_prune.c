@@ -212,20 +212,36 @@ static int check_plan(work *w) {
     return status == MNEM_OK ? TOOL_OK : tool_fail_asked(status);
 }
 
+/* Of the test and of the calibration, as quantize does it (verb_quantize.c). */
+static int plan_uses(work *w) {
+    const prune_options *o = w->asked;
+    calibration *c = &w->calibration;
+    calibration_asked asked = o->calibration;
+    if (!w->compress.implied) tool_refusal_hold();
+    int code = tool_compress_try(&w->compress);
+    tool_refusal_hold();
+    if ((code == TOOL_OK || tool_refusal_held()) && asked.text) {
+        if (o->layers) c->influence = w->influence;
+        if (o->method == METHOD_SPARSEGPT) {
+            asked.method = "sparsegpt"; /* which counts while it prunes */
+            c->solve = (calibration_solve){o->args.operand[0], tool_compress_path(&w->compress),
+                                           NULL, &w->options};
+        }
+        c->writes = true;
+        code = calibration_plan(c, &o->args, &asked, o->threads, o->out);
+    }
+    return tool_refusal_end(code);
+}
+
 static int take_uses(work *w) {
     const prune_options *o = w->asked;
-    calibration_asked asked = o->calibration;
     if (o->imatrix) {
         const mnem_status status = mnem_imatrix_open(o->imatrix, &w->imatrix);
         if (status != MNEM_OK) return tool_fail(status);
         if (o->method != METHOD_MAGNITUDE) w->options.imatrix = w->imatrix;
     }
-    if (!asked.text) return TOOL_OK;
-    if (o->layers) w->calibration.influence = w->influence;
-    if (o->method == METHOD_SPARSEGPT)
-        asked.method = "sparsegpt"; /* which counts while it prunes */
-    w->calibration.writes = true;
-    const int code = calibration_run(&w->calibration, &o->args, &asked, o->threads, o->out);
+    if (!o->calibration.text) return TOOL_OK;
+    const int code = calibration_run(&w->calibration);
     if (code != TOOL_OK) return code;
     if (o->method != METHOD_MAGNITUDE) w->options.imatrix = w->calibration.imatrix;
     w->options.influence = w->calibration.influence;
@@ -302,7 +318,7 @@ static int write_model(work *w) {
 
 static int write_and_measure(work *w) {
     int code = tool_given(&w->asked->args, "max-loss") ? check_target(w) : TOOL_OK;
-    if (code == TOOL_OK) code = tool_compress_try(&w->compress);
+    if (code == TOOL_OK) code = plan_uses(w);
     if (code == TOOL_OK) code = take_uses(w);
     if (code == TOOL_OK) code = write_model(w);
     if (code == TOOL_OK) code = tool_compress_end(&w->compress);

@@ -261,6 +261,23 @@ static int fail(const calibration *c, mnem_status status) {
     return c->asked ? calibration_fail(c, status) : tool_fail(status);
 }
 
+/* Of the test and of the calibration: what is refused names a budget that is enough for both. */
+static int plan_both(const quantize_options *o, work *w, calibration *c,
+                     const mnem_quantize_options *options) {
+    int code = TOOL_OK;
+    if (!w->compress.implied) tool_refusal_hold();
+    if (w->out) code = tool_compress_try(&w->compress);
+    tool_refusal_hold();
+    if ((code == TOOL_OK || tool_refusal_held()) && o->calibration.text) {
+        const char *target = w->out ? tool_compress_path(&w->compress) : NULL;
+        c->writes = w->out != NULL;
+        if (target) c->solve = (calibration_solve){o->args.operand[0], target, options, NULL};
+        code = calibration_plan(c, &o->args, &o->calibration, o->threads,
+                                w->out ? w->out : o->calibration.imatrix_out);
+    }
+    return tool_refusal_end(code);
+}
+
 static int quantize_file(const quantize_options *o, work *w, calibration *c,
                          mnem_quantize_options *options) {
     if (o->imatrix) {
@@ -332,14 +349,8 @@ static int verb_quantize(const tool_args *args) {
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
-    if (o->calibration.text && test.test && !w.compress.implied) tool_refusal_hold();
-    if (w.out) code = tool_compress_try(&w.compress);
-    c.plan_only = tool_refusal_held(); /* what the calibration needs may be more */
-    if (code != TOOL_OK && !c.plan_only) return code;
-    const char *beside = w.out ? w.out : o->calibration.imatrix_out;
-    c.writes = w.out != NULL;
-    if (o->calibration.text) code = calibration_run(&c, args, &o->calibration, o->threads, beside);
-    if (code == TOOL_OK && c.plan_only) code = tool_refusal_end();
+    code = plan_both(o, &w, &c, &options);
+    if (code == TOOL_OK && o->calibration.text) code = calibration_run(&c);
     if (code == TOOL_OK && w.out) code = quantize_file(o, &w, &c, &options);
     calibration_close(&c); /* its ledger, too: the test has its own */
     if (code != TOOL_OK) return code;

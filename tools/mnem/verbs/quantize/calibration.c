@@ -152,92 +152,14 @@ int calibration_fail(const calibration *c, mnem_status status) {
                           (mnem_knob){.kind = MNEM_KNOB_NONE});
 }
 
-typedef struct walks {
-    mnem_walk_report counted, turned;
-} walks;
-
-static mnem_status count_inputs(calibration *c, const mnem_walk_options *o, walks *w) {
-    return mnem_calibrate(c->stage.model, o, c->cut.ids, c->cut.sequences, c->imatrix, &w->counted);
-}
-
-static mnem_status measure_influence(calibration *c, const mnem_walk_options *o, walks *w) {
-    if (!c->influence) return MNEM_OK;
-    return mnem_influence(c->stage.model, o, c->cut.ids, c->cut.sequences, c->influence,
-                          &w->turned);
-}
-
-/* Both walks are planned before the first: the refusal is that of the one that needs more. */
-static mnem_status plan_walks(calibration *c, mnem_walk_options o) {
-    walks w = {.counted = {0}};
-    o.plan_only = true;
-    const mnem_status turned = measure_influence(c, &o, &w);
-    const mnem_status counted = count_inputs(c, &o, &w);
-    const bool second = w.turned.needed_bytes > w.counted.needed_bytes;
-    c->needed_bytes = second ? w.turned.needed_bytes : w.counted.needed_bytes;
-    if (counted == MNEM_OK || second)
-        return turned == MNEM_OK ? counted : measure_influence(c, &o, &w);
-    return counted;
-}
-
-static int count(calibration *c) {
-    tool_progress progress;
-    walks w = {.counted = {0}};
-    const cut *text = &c->cut;
-    const mnem_walk_options o = walk_options(c, (mnem_progress){tool_progress_tell, &progress});
-    mnem_status status = mnem_imatrix_create(&c->imatrix);
-    if (status == MNEM_OK) status = plan_walks(c, o);
-    if (status != MNEM_OK) return calibration_fail(c, status);
-    if (c->plan_only) return TOOL_OK;
-    tool_progress_begin(&progress, "calibrating");
-    status = measure_influence(c, &o, &w);
-    if (status == MNEM_OK) status = count_inputs(c, &o, &w);
-    tool_progress_end(&progress);
-    if (status == MNEM_OK)
-        status = mnem_imatrix_note(c->imatrix, tool_file_name(c->asked->text),
-                                   (uint32_t)text->sequences, (uint32_t)text->context);
-    if (status == MNEM_OK && c->asked->imatrix_out)
-        status = mnem_imatrix_write(c->imatrix, c->asked->imatrix_out);
-    if (status != MNEM_OK) return calibration_fail(c, status);
-    say(c, &w.counted, text);
-    return TOOL_OK;
-}
-
 static bool method_is(const calibration *c, const char *method) {
     return strcasecmp(c->asked->method ? c->asked->method : "auto", method) == 0;
-}
-
-static bool is_2_4(const mnem_model *model) {
-    mnem_tensor_info t;
-    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
-        if (t.sparse) return true;
-    return false;
 }
 
 /* Whether what columns weigh isn't asked for beside what is solved. */
 static bool solves_only(const calibration *c) {
     return method_is(c, "gptq") || method_is(c, "awq") || method_is(c, "sparsegpt");
 }
-
-int calibration_run(calibration *c, const tool_args *args, const calibration_asked *asked,
-                    int32_t threads, const char *out) {
-    static calibration_asked mine; /* borrowed by the stage */
-    mine = *asked;
-    mine.session.threads = threads;
-    c->asked = &mine;
-    snprintf(c->spill, sizeof c->spill, "%.*s.states", PATH_MAX - 16, out);
-    int code = tool_stage_open(args, &mine.session, &c->stage);
-    if (code == TOOL_OK) code = tool_stage_needs_text(&c->stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&c->stage);
-    if (code == TOOL_OK) code = make_cut(&c->stage, asked, &c->cut);
-    if (code == TOOL_OK && c->writes) c->write_bytes = write_bytes(c->stage.model, threads);
-    if (code == TOOL_OK && (asked->imatrix_out || !solves_only(c))) code = count(c);
-    c->zeros = c->stage.model && is_2_4(c->stage.model);
-    mnem_model_close(c->stage.model);
-    c->stage.model = NULL;
-    return code;
-}
-
-/* ---- writing ---- */
 
 static mnem_solve_options solve_options(const calibration *c, mnem_progress progress,
                                         mnem_walk_report *report) {
@@ -249,6 +171,139 @@ static mnem_solve_options solve_options(const calibration *c, mnem_progress prog
                                           : method_is(c, "awq") ? MNEM_SOLVE_AWQ
                                                                 : MNEM_SOLVE_AUTO};
 }
+
+typedef mnem_status walk(calibration *c, const mnem_walk_options *o, mnem_walk_report *report);
+
+static mnem_status count_inputs(calibration *c, const mnem_walk_options *o,
+                                mnem_walk_report *report) {
+    return mnem_calibrate(c->stage.model, o, c->cut.ids, c->cut.sequences, c->imatrix, report);
+}
+
+static mnem_status measure_influence(calibration *c, const mnem_walk_options *o,
+                                     mnem_walk_report *report) {
+    if (!c->influence) return MNEM_OK;
+    return mnem_influence(c->stage.model, o, c->cut.ids, c->cut.sequences, c->influence, report);
+}
+
+/* Is what columns weigh counted, beside what is solved? */
+static bool counts(const calibration *c) {
+    return c->asked->imatrix_out || !solves_only(c);
+}
+
+/* ---- the plan ---- */
+
+/* One that doesn't fit, or fails. */
+static int plan_walk(calibration *c, walk *run) {
+    mnem_walk_report report = {0};
+    mnem_walk_options o = walk_options(c, (mnem_progress){0});
+    o.plan_only = true;
+    const mnem_status status = run(c, &o, &report);
+    c->needed_bytes = report.needed_bytes;
+    return status == MNEM_OK ? TOOL_OK : calibration_fail(c, status);
+}
+
+/* A refusal may wait for one that needs more. */
+static bool goes_on(int code) {
+    return code == TOOL_OK || (code == TOOL_OVER_BUDGET && tool_refusal_held());
+}
+
+static int plan_count(calibration *c) {
+    const mnem_status status = mnem_imatrix_create(&c->imatrix);
+    if (status != MNEM_OK) return tool_fail(status);
+    const int code = plan_walk(c, measure_influence);
+    return goes_on(code) ? plan_walk(c, count_inputs) : code;
+}
+
+/* An upper bound of what a file's tensors take in an imatrix. */
+static uint64_t imatrix_bytes(const mnem_model *model) {
+    enum { ENTRY = 256 };
+    mnem_tensor_info t;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
+        bytes += (uint64_t)t.shape[t.dims - 1] * sizeof(float) + ENTRY;
+    return bytes;
+}
+
+static mnem_status solve_walk(calibration *c, const mnem_walk_options *o,
+                              mnem_walk_report *report) {
+    mnem_solve_options options = solve_options(c, (mnem_progress){0}, report);
+    options.walk = *o;
+    return c->solve.prune
+               ? mnem_prune_solved(c->solve.from, c->solve.to, c->solve.prune, &options)
+               : mnem_quantize_solved(c->solve.from, c->solve.to, c->solve.quantize, &options);
+}
+
+/* As it will be: the model is closed, and what was counted before is kept. */
+static int plan_solve(calibration *c) {
+    const uint64_t kept = counts(c) ? imatrix_bytes(c->stage.model) : 0;
+    mnem_status status = mnem_ledger_charge(c->stage.ledger, MNEM_KIND_HOST, "imatrix", kept);
+    if (status != MNEM_OK) return tool_fail(status);
+    mnem_model_close(c->stage.model);
+    c->stage.model = NULL;
+    const int code = plan_walk(c, solve_walk);
+    mnem_ledger_release(c->stage.ledger, MNEM_KIND_HOST, "imatrix", kept);
+    if (!goes_on(code)) return code;
+    status = mnem_model_open(c->solve.from, &c->stage.model);
+    return status == MNEM_OK ? code : tool_fail(status);
+}
+
+int calibration_plan(calibration *c, const tool_args *args, const calibration_asked *asked,
+                     int32_t threads, const char *out) {
+    static calibration_asked mine; /* borrowed by the stage */
+    mine = *asked;
+    mine.session.threads = threads;
+    c->asked = &mine;
+    snprintf(c->spill, sizeof c->spill, "%.*s.states", PATH_MAX - 16, out);
+    int code = tool_stage_open(args, &mine.session, &c->stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&c->stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&c->stage);
+    if (code == TOOL_OK) code = make_cut(&c->stage, asked, &c->cut);
+    if (code == TOOL_OK && c->writes) c->write_bytes = write_bytes(c->stage.model, threads);
+    /* Otherwise it is the only walk, and plans itself. */
+    const bool solves = c->solve.from && solves_only(c) && (counts(c) || tool_refusal_held());
+    if (code == TOOL_OK && solves) code = plan_solve(c);
+    if (goes_on(code) && c->stage.model && counts(c)) code = plan_count(c);
+    return code;
+}
+
+/* ---- the run ---- */
+
+static int count(calibration *c) {
+    tool_progress progress;
+    mnem_walk_report turned = {0}, counted = {0};
+    const cut *text = &c->cut;
+    const mnem_walk_options o = walk_options(c, (mnem_progress){tool_progress_tell, &progress});
+    tool_progress_begin(&progress, "calibrating");
+    mnem_status status = measure_influence(c, &o, &turned);
+    if (status == MNEM_OK) status = count_inputs(c, &o, &counted);
+    tool_progress_end(&progress);
+    if (status == MNEM_OK)
+        status = mnem_imatrix_note(c->imatrix, tool_file_name(c->asked->text),
+                                   (uint32_t)text->sequences, (uint32_t)text->context);
+    if (status == MNEM_OK && c->asked->imatrix_out)
+        status = mnem_imatrix_write(c->imatrix, c->asked->imatrix_out);
+    c->needed_bytes = turned.needed_bytes + counted.needed_bytes; /* one was refused at the most */
+    if (status != MNEM_OK) return calibration_fail(c, status);
+    say(c, &counted, text);
+    return TOOL_OK;
+}
+
+static bool is_2_4(const mnem_model *model) {
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
+        if (t.sparse) return true;
+    return false;
+}
+
+int calibration_run(calibration *c) {
+    const int code = counts(c) ? count(c) : TOOL_OK;
+    c->zeros = is_2_4(c->stage.model);
+    mnem_model_close(c->stage.model);
+    c->stage.model = NULL;
+    return code;
+}
+
+/* ---- writing ---- */
 
 static mnem_status solve(calibration *c, const char *in, const char *out,
                          const mnem_quantize_options *options) {

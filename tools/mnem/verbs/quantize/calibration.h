@@ -30,27 +30,36 @@ typedef struct calibration_cut {
     uint64_t bytes; /* charged */
 } calibration_cut;
 
+/* What is solved behind a calibration, to be planned with it; from NULL: nothing. */
+typedef struct calibration_solve {
+    const char *from, *to;
+    const mnem_quantize_options *quantize;
+    const mnem_prune_options *prune; /* NULL: quantized */
+} calibration_solve;
+
 typedef struct calibration {
     tool_stage stage; /* its ledger stays, so that what comes next keeps to the budget too */
     calibration_cut cut;
     const calibration_asked *asked;
     char spill[PATH_MAX];
-    mnem_imatrix *imatrix; /* NULL: not counted */
-    bool zeros;            /* the model is 2:4 */
-    bool plan_only;        /* the caller's: nothing is run */
-    bool writes;           /* the caller's: a model is written behind it */
-    uint64_t write_bytes;  /* what that takes at the most */
-    uint64_t needed_bytes; /* where a walk was refused: the least budget */
-    double *influence;     /* of each layer, [MNEM_LAYERS_MAX]; the caller's. NULL: not measured */
+    mnem_imatrix *imatrix;   /* NULL: not counted */
+    bool zeros;              /* the model is 2:4 */
+    calibration_solve solve; /* the caller's */
+    bool writes;             /* the caller's: a model is written behind it */
+    uint64_t write_bytes;    /* what that takes at the most */
+    uint64_t needed_bytes;   /* where a walk was refused: the least budget */
+    double *influence; /* of each layer, [MNEM_LAYERS_MAX]; the caller's. NULL: not measured */
 } calibration;
 
 /* How many of a text's tokens a calibration sees; asked: a calibration_asked. What measures on the
  * rest leaves these out. */
 int64_t calibration_sees(const void *asked, int64_t tokens);
-/* Runs the model over the text; the states that don't fit go to a file beside `out`, what is
- * written. An exit code; close is needed in any case. */
-int calibration_run(calibration *c, const tool_args *args, const calibration_asked *asked,
-                    int32_t threads, const char *out);
+/* Reads the text, and plans all that is run over it; the states that don't fit go to a file beside
+ * `out`, what is written. An exit code; close is needed in any case. */
+int calibration_plan(calibration *c, const tool_args *args, const calibration_asked *asked,
+                     int32_t threads, const char *out);
+/* Runs the model over the text, behind a plan. */
+int calibration_run(calibration *c);
 /* Writes a model by the method that was asked for; options->imatrix is set here. A zeroed
  * calibration: by its imatrix, or to nearest. */
 mnem_status calibration_quantize(calibration *c, const char *in, const char *out,
