@@ -100,10 +100,10 @@ enum {
 };
 /* How many words the texts take at most; texts NULL: the four below. */
 int32_t mnem_dry_breakers_size(const char *const *texts, int32_t count);
-/* Writes the words of the texts into the caller's storage, which the breakers borrow. texts NULL: llama.cpp's four, which are a line
- * feed, a colon, a double quote and an asterisk (count is ignored). Empty texts are left out.
- * MNEM_INVALID: too many texts, one that is too long, or the capacity is too small; the statuses of
- * mnem_tokenizer_encode. */
+/* Writes the words of the texts into the caller's storage, which the breakers borrow. texts NULL:
+ * llama.cpp's four, which are a line feed, a colon, a double quote and an asterisk (count is
+ * ignored). Empty texts are left out. MNEM_INVALID: too many texts, one that is too long, or the
+ * capacity is too small; the statuses of mnem_tokenizer_encode. */
 mnem_status mnem_dry_breakers_init(mnem_tokenizer *tokenizer, const char *const *texts,
                                    int32_t count, int32_t *words, int32_t capacity,
                                    mnem_dry_breakers *breakers);

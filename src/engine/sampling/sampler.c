@@ -4,9 +4,9 @@
  * then the temperature. The cuts work on the probabilities without temperature, and each keeps at
  * least one token.
  * The idea: top-k, top-p and min-p keep a beginning of the candidates in the order of (value down,
- * id up), and XTC an end, so that no sort is needed: top-k is a heap of k candidates with the worst
- * at its root, filled in one pass; min-p and XTC are filters; top-p takes the best from a heap until
- * it has enough.
+ * id up), and XTC an end, so that no sort is needed: top-k is a heap of k candidates with the
+ * worst at its root, filled in one pass; min-p and XTC are filters; top-p takes the best from a
+ * heap until it has enough.
  * NaN and -inf are never chosen, +inf is the largest float; without any candidate the choice is 0.
  * The generator is SplitMix64 (Steele, Lea, Flood, 2014), whose state is the seed.
  * Cost: O(vocab) and what the cuts leave. Memory: 8 bytes for each candidate that top-k lets

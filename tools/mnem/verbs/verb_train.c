@@ -221,9 +221,11 @@ static int say_kind(train_run *run) {
 }
 
 static int prepare(train_run *run) {
-    int code = train_ranks_check(run);
+    int code = train_export_check(run);
+    if (code == TOOL_OK) code = train_ranks_check(run);
     if (code == TOOL_OK && run->asked->resume)
         code = train_folder_open(run); /* the config is in it */
+    if (code == TOOL_OK) code = train_export_find(run);
     if (code == TOOL_OK) code = make_config(run);
     if (code == TOOL_OK) code = check_adapt(run);
     if (code == TOOL_OK && !run->asked->resume) code = train_folder_open(run);
@@ -240,6 +242,16 @@ static int prepare(train_run *run) {
     return code == TOOL_OK ? train_plan(run) : code;
 }
 
+/* All steps that are left. */
+static int train_on(train_run *run) {
+    int code = begin(run);
+    if (code == TOOL_OK) tool_interrupt_call(cancel, run->trainer);
+    if (code == TOOL_OK && tool_ranks() && tool_interrupted()) cancel(run->trainer); /* before */
+    if (code == TOOL_OK) code = train_loop(run);
+    if ((code == TOOL_OK || code == TOOL_INTERRUPTED) && !train_follows()) train_keep(run);
+    return code;
+}
+
 static int verb_train(const tool_args *args) {
     static train_run run;
     run = (train_run){.args = args, .asked = (const train_options *)args};
@@ -251,11 +263,7 @@ static int verb_train(const tool_args *args) {
         code = train_plan_ways(&run);
     else if (code == TOOL_OK && !run.finished) {
         code = create(&run);
-        if (code == TOOL_OK) code = begin(&run);
-        if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
-        if (code == TOOL_OK && tool_ranks() && tool_interrupted()) cancel(run.trainer); /* before */
-        if (code == TOOL_OK) code = train_loop(&run);
-        if ((code == TOOL_OK || code == TOOL_INTERRUPTED) && !train_follows()) train_keep(&run);
+        if (code == TOOL_OK) code = run.asked->export ? train_export(&run) : train_on(&run);
     }
     return close_run(&run, code);
 }
@@ -278,6 +286,9 @@ static const tool_option options[] = {
      .help = "folder of the run (default: mnem-train)"},
     {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume),
      .help = "continue the run in the folder --out from its last checkpoint"},
+    {"export", 0, "FILE", TOOL_VALUE_TEXT, AT(export), .path = TOOL_PATH_WRITE,
+     .help = "with --resume: train nothing, and write the model (with --lora the adapter) of the "
+             "last checkpoint to FILE"},
     {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model",
      .help = "start from this model's weights and vocabulary instead of random ones"},
     {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
@@ -389,6 +400,7 @@ TOOL_VERB(
     "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets allow?\n"
     "mnem train --resume  # continue after Ctrl-C\n"
     "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
+    "mnem train --resume tuned --export so_far.gguf  # the adapter of its last checkpoint\n"
     "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # with less loss\n"
     "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"
     "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");

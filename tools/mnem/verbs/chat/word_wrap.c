@@ -9,6 +9,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "verbs/run/terminal_text.h"
+
 enum {
     LONGEST = 32, /* bytes of a character with a change of style */
     JOINER = 0x200d,
@@ -16,13 +18,6 @@ enum {
 };
 
 /* ---- characters ---- */
-
-/* Such as move the cursor, begin an escape sequence, or reverse the order of what follows. */
-static bool is_control(uint32_t c) {
-    return c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-           (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff;
-}
 
 /* Columns; characters that the locale doesn't know are newer than its table. */
 static int width_of(uint32_t c) {
@@ -128,7 +123,7 @@ void wrap_character(word_wrap *w, uint32_t c, unsigned style) {
         w->joins = w->wide = false;
         return;
     }
-    if (is_control(c)) return;
+    if (tool_is_control(c)) return;
     const int width = width_of(c);
     if (breaks_before(w, c, width)) write_word(w);
     add(w, c, width, style);
@@ -137,7 +132,7 @@ void wrap_character(word_wrap *w, uint32_t c, unsigned style) {
 void wrap_verbatim(word_wrap *w, uint32_t c, unsigned style) {
     char text[LONGEST];
     size_t n = 0;
-    if (is_control(c) && c != '\t') return;
+    if (tool_is_control(c) && c != '\t') return;
     write_word(w);
     put_blanks(w, w->blanks);
     w->blanks = 0;

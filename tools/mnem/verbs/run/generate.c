@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "sight/history_file.h"
+#include "verbs/run/terminal_text.h"
 
 const char *tool_end_text(tool_end end) {
     static const char *const texts[] = {"limit",       "end_token", "stop",   "context_full",
@@ -249,7 +250,7 @@ static void print(tool_generator *g, int32_t id, const char *text, size_t length
         json_object_set_new(object, "text", json_stringn(text, length));
         tool_out_json("token", object);
     } else if (length) {
-        tool_out(text, length);
+        tool_out_shown(text, length);
         tool_out_flush();
     }
     if (!length) return;

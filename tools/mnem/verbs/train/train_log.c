@@ -70,10 +70,10 @@ static bool keep_until(train_run *run, FILE *file, int64_t steps) {
     return ftruncate(fileno(file), end) == 0 && fseek(file, end, SEEK_SET) == 0;
 }
 
-void train_log_read(train_run *run) {
+void train_log_read(train_run *run, int64_t steps) {
     FILE *file = fopen(train_path(run, "log.jsonl"), "r");
     if (!file) return;
-    read_until(run, file, INT64_MAX - 1);
+    read_until(run, file, steps);
     fclose(file);
 }
 

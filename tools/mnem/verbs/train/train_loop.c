@@ -249,8 +249,10 @@ static int stop(train_run *run, int exit_code) {
     if (!run->undrawn && !train_follows()) train_draw(run);
     if (!run->args->quiet) {
         train_report_end(stderr, run);
-        fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` continues\n",
-                (long long)step, run->out);
+        fprintf(stderr,
+                "stopped after step %lld; `mnem train --out %s --resume` continues, and with "
+                "`--export FILE` it writes the %s so far instead\n",
+                (long long)step, run->out, run->config.lora ? "adapter" : "model");
     }
     if (run->args->json)
         tool_out_json("result",

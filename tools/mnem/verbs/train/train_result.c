@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "output_file.h"
+#include "ranks/ranks.h"
 #include "verbs/train/train_tool.h"
 
 const char *train_result_path(const train_run *run) {
+    if (run->asked->export) return run->asked->export;
     return train_path(run, run->config.lora ? "adapter.gguf" : "model.gguf");
 }
 
@@ -108,7 +110,8 @@ void train_result_say_use(const train_run *run) {
 /* The checkpoint has all steps, and the result was written after it. */
 static bool is_whole(const train_run *run) {
     uint64_t steps = 0;
-    if (!run->asked->resume || !run->config.steps || access(train_result_path(run), F_OK) != 0)
+    if (!run->asked->resume || run->asked->export || !run->config.steps ||
+        access(train_result_path(run), F_OK) != 0)
         return false;
     return mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK &&
            steps >= (uint64_t)run->config.steps;
@@ -122,7 +125,7 @@ bool train_result_is_whole(const train_run *run) {
 int train_result_say_whole(train_run *run) {
     const bool lora = run->config.lora != 0;
     run->finished = true;
-    train_log_read(run);
+    train_log_read(run, run->config.steps);
     tool_message(
         "%s is finished: all %lld steps are done. To train it further: --resume --steps N with a "
         "larger N, or start a run from %s: mnem train --init %s --data FILE --out NEW",
@@ -130,5 +133,39 @@ int train_result_say_whole(train_run *run) {
         lora ? "a model that has the adapter (mnem merge)" : "its model",
         lora ? "MERGED" : train_result_path(run));
     train_result_say(run, run->config.steps);
+    return tool_out_end();
+}
+
+/* ---- the model of a run that was stopped ---- */
+
+int train_export_check(const train_run *run) {
+    static const char *const idle[] = {"dry-run",    "steps",      "tokens", "time",
+                                       "stop-after", "save-every", "adapt",  "sample"};
+    if (!run->asked->export) return TOOL_OK;
+    if (!run->asked->resume)
+        return tool_usage("train", "--export writes the model of a run that was stopped: add "
+                                   "--resume and its folder");
+    if (tool_ranks()) return tool_usage("train", "--export is not supported across ranks yet");
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+        if (tool_given(run->args, idle[i]))
+            return tool_usage("train", "--export trains nothing: leave out --%s", idle[i]);
+    return TOOL_OK;
+}
+
+int train_export_find(const train_run *run) {
+    if (!run->asked->export || access(train_path(run, "checkpoint"), F_OK) == 0) return TOOL_OK;
+    return tool_failed("%s has no checkpoint yet, so that there is nothing to export: the same "
+                       "command without --export starts the run",
+                       run->out);
+}
+
+int train_export(train_run *run) {
+    const int64_t steps = (int64_t)mnem_trainer_steps(run->trainer);
+    const mnem_status status = train_result_write(run);
+    if (status != MNEM_OK) return tool_fail(status);
+    run->finished = run->config.steps && steps >= run->config.steps;
+    train_log_read(run, steps);
+    train_result_say(run, steps);
+    train_result_say_use(run);
     return tool_out_end();
 }

@@ -44,7 +44,7 @@ typedef struct train_options {
     int32_t lora, context, vocab, distill_on, shard; /* the last two: of their words */
     double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
-    const char *trace;
+    const char *trace, *export; /* export: the file; NULL: the run goes on */
     bool any_bytes, resume, dry_run, masked, no_history, adapt;
 } train_options;
 
@@ -285,6 +285,11 @@ void train_result_say_use(const train_run *run); /* what the result is for */
 /* A run to resume that has nothing left to do: is it, and what is said then; an exit code. */
 bool train_result_is_whole(const train_run *run);
 int train_result_say_whole(train_run *run);
+/* --export: what it excludes; whether there is a checkpoint; the result of the trainer's weights.
+ * Exit codes. */
+int train_export_check(const train_run *run);
+int train_export_find(const train_run *run);
+int train_export(train_run *run);
 
 /* ---- train_adapt.c ---- */
 void train_adapt_begin(train_run *run);
@@ -308,8 +313,8 @@ void train_ranks_planned(const train_run *run);
 void train_keep(const train_run *run); /* a line in the history */
 
 /* ---- train_log.c ---- */
-int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropped */
-void train_log_read(train_run *run);               /* the points only; nothing is written */
+int train_log_open(train_run *run, int64_t steps);  /* lines past steps are dropped */
+void train_log_read(train_run *run, int64_t steps); /* their points only; nothing is written */
 void train_log_step(train_run *run, const mnem_train_report *report, double tokens_per_s);
 void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte);
 void train_log_adapt(train_run *run, const char *what, const mnem_load *load, int32_t before,

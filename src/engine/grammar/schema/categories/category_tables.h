@@ -1,4 +1,4 @@
-/* category_tables.h: written by scripts/make_category_tables from Unicode 14.0.0; see
+/* category_tables.h: written by scripts/make_unicode_tables from Unicode 14.0.0; see
  * schema_categories.c. */
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_CATEGORIES_CATEGORY_TABLES_H
 #define MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_CATEGORIES_CATEGORY_TABLES_H
