@@ -100,8 +100,8 @@ static uint8_t *tensor_pointer(const mnem__run *r, int32_t id, int64_t first) {
     return base + root->offset + skipped;
 }
 
-/* A tail's nodes compute only what somebody reads, the rows from first_row on: for them the batch
- * begins there, and so does the sequence. */
+/* A tail's nodes compute only the rows that are read, from first_row on: for them the batch begins
+ * there, and so does the sequence. */
 static void bind(const mnem__run *r, const mnem__graph_step *step, bound *b) {
     const int64_t first = step->tail ? r->args->first_row : 0;
     b->args = (mnem_op_args){.tokens = r->args->tokens - first,
@@ -295,12 +295,12 @@ static void tell_end(const mnem__run *r, int32_t i) {
 typedef struct telling {
     mnem__event_program program;
     int again;  /* which of those that are remembered; -1: none, or it isn't told again */
-    int whole;  /* the same of one that is told in full */
+    int whole;  /* the same for a program that is recorded in full */
     bool named; /* no operator lacks a name so far */
 } telling;
 
-/* What is resident is sampled between nodes, in the time of none: node i - 1 ends before. NULL:
- * nobody listens any more. */
+/* Resident bytes are sampled between nodes, so that no node's time includes it: node i - 1 ends
+ * before. NULL: no recording any more. */
 static mnem__event_sink *sample_between(mnem__event_sink *sink, const mnem__run *r, int32_t i,
                                         uint64_t *now) {
     uint64_t bytes, products;
@@ -313,9 +313,9 @@ static mnem__event_sink *sample_between(mnem__event_sink *sink, const mnem__run 
     return sink;
 }
 
-/* Begins node i, which ends the one before it, where that is told of: one event for both, since of
- * a small model's operator two are a part in fifty; and of four operators one, where only their
- * times are new. */
+/* Begins node i, which ends the one before it, where it is recorded: one event for both, since two
+ * would be 2 % of the time of a small model's operator; one event for four operators, where only
+ * their times are new. */
 static void tell_begin(telling *t, const mnem__run *r, int32_t i, bool within) {
     const mnem__graph_step *step = &r->graph->step[i];
     mnem__event_sink *sink = mnem__event_enter();
@@ -360,7 +360,7 @@ static mnem_status run_told(mnem__walk *w, int32_t *i) {
     return status;
 }
 
-/* Whether this walk is told of by operator. */
+/* Whether each operator of this walk is recorded. */
 static bool told_of(const mnem__run *r) {
     if (!mnem__event_told()) return false;
     const mnem__event_program p = program_of(r);
