@@ -71,7 +71,7 @@ extern "C" {
     X(READ_RATE, "read_bytes_per_s")                                                               \
     X(DISK_RATE, "disk_bytes_per_s")                                                               \
     X(MAC_RATE, "macs_per_s")                                                                      \
-    X(HUGE_PAGES, "huge_pages") /* the machine gives them to who asks */                           \
+    X(HUGE_PAGES, "huge_pages") /* the machine offers them (madvise) */                            \
     X(BF16_GAIN, "bf16_gain")                                                                      \
     X(THREADS_GAIN, "threads_gain") /* arithmetic of all processors over one's */                  \
     X(SECONDS, "seconds")                                                                          \

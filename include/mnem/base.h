@@ -62,9 +62,9 @@ const char *mnem_cpu_level(void);
  * changes nothing. INVALID: no such level; the error names all. */
 mnem_status mnem_cpu_limit(const char *level);
 
-/* Where long work tells how far it is: what it does at the moment ("tokenizing"), done of total in
- * the unit that the function says (total 0: not known). false ends it with MNEM_CANCELLED. Called
- * now and then, by the thread that called the function. Zero: nobody is told. */
+/* Reports progress of long work: the current activity ("tokenizing"), and done of total in a unit
+ * that the function documents (total 0: not known). Return false to end it with MNEM_CANCELLED.
+ * Called from time to time, on the thread that called the function. Zero: no reports. */
 typedef struct mnem_progress {
     bool (*tell)(void *context, const char *what, uint64_t done, uint64_t total);
     void *context;

@@ -78,8 +78,9 @@ mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, dou
 
 /* Returns when every rank has called it. */
 mnem_status mnem_comm_barrier(mnem_comm *comm);
-/* Every rank has bytes [begin[r], begin[r + 1]) of all, begin [size + 1], and gets everybody's. The
- * same begin on every rank. Where it fails by MNEM_IO the handle is aborted, so that all may go. */
+/* All-gather: rank r contributes the bytes [begin[r], begin[r + 1]) of all, and gets those of all
+ * ranks. begin has size + 1 offsets, the same on every rank. On MNEM_IO the handle is aborted, so
+ * that no rank waits for ever. */
 mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin);
 /* Whether what says the same on every rank, such as "build" and a version; text is cut at
  * MNEM_COMM_TEXT_MAX. MNEM_INVALID on every rank where it doesn't: the text names the first rank
@@ -87,10 +88,10 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin);
 enum { MNEM_COMM_TEXT_MAX = 240 };
 mnem_status mnem_comm_agree(mnem_comm *comm, const char *what, const char *text);
 
-/* Ends the handles of all ranks with this text, which the others are told with the rank's number
- * (but for one that begins with "comm: ", as what a handle failed with does, which they are told as
- * it is). From any thread; later ones change no text. Once it has returned, nothing reads or writes
- * memory of this rank's requests any more: it may be freed. */
+/* Aborts the handles of all ranks. The error of the other ranks is this text with the rank's number
+ * (a text that begins with "comm: ", as that of a failed handle, is passed on unchanged). May be
+ * called from any thread; only the first text counts. After it has returned, memory of this rank's
+ * requests is no longer accessed and may be freed. */
 void mnem_comm_abort(mnem_comm *comm, const char *text);
 /* What it failed with; NULL: it hasn't. Borrowed until it is destroyed. From any thread. */
 const char *mnem_comm_failure(const mnem_comm *comm);

@@ -67,9 +67,9 @@ typedef struct mnem_graph_node {
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
-    int32_t what;   /* GATHER: a number of the builder's, which args.gather is told */
-    bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
-                  two and more dimensions are rows here; one sequence */
+    int32_t what;   /* GATHER: a number chosen by the builder, passed to args.gather */
+    bool tail; /* only the rows from args.first_row on, as the others aren't read. Tensors of two
+                  and more dimensions are rows here; one sequence */
 } mnem_graph_node;
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node);
 
@@ -137,7 +137,7 @@ typedef struct mnem_graph_sizes {
     int32_t nodes, barriers;
     mnem_graph_saving folded;  /* they read constants only: run once, outputs among the constants */
     mnem_graph_saving merged;  /* the same as an earlier node's (never what recomputation adds) */
-    mnem_graph_saving dropped; /* nobody reads what they write */
+    mnem_graph_saving dropped; /* their outputs are never read */
     mnem_graph_saving
         in_place; /* they write over an input: by how it was built, or since it dies */
 } mnem_graph_sizes;
@@ -292,8 +292,8 @@ typedef struct mnem_graph_args {
     uint64_t seed;                       /* DROPOUT */
     int64_t row_base;                    /* DROPOUT: absolute number of the first row */
     const volatile int *cancel;          /* not 0: stop soon. NULL: never */
-    const mnem_graph_observer *observer; /* NULL: nobody, and no clock is read */
-    const mnem_graph_tap *tap;           /* NULL: nobody */
+    const mnem_graph_observer *observer; /* NULL: none, and no clock is read */
+    const mnem_graph_tap *tap;           /* NULL: none */
     const mnem_graph_gather *gather;     /* of GATHER; NULL where there is none */
 } mnem_graph_args;
 

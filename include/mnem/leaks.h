@@ -28,7 +28,7 @@ typedef struct mnem_track_info {
     uint64_t blocks_live, bytes_live, bytes_peak; /* as asked for */
     uint64_t allocations, frees;                  /* a realloc is both */
     uint64_t frees_unknown;    /* of blocks that were there before the library was */
-    uint64_t allocations_lost; /* not watched, for want of room */
+    uint64_t allocations_lost; /* not watched, for lack of room */
     uint64_t bytes_own;        /* what the library itself has mapped */
     uint32_t stacks;           /* different ones so far */
     uint32_t generation;       /* marks so far */

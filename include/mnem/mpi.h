@@ -19,12 +19,12 @@ extern "C" {
 
 /* Zero means default. */
 typedef struct mnem_comm_mpi_options {
-    bool quiet; /* no thread: nobody is told that this rank is alive, and nobody is missed */
+    bool quiet; /* no thread: sends no heartbeats, and detects no lost ranks */
     double
         silence; /* seconds after which a rank that wasn't heard of is lost (default 6); ten times
                      * as many for a process of this machine that runs: it waits for a processor */
-    /* Called once by that thread when a rank is lost or has aborted: the handle has failed, and its
-     * next call says so. For who computes for long without one. */
+    /* Called once, on the heartbeat thread, when a rank is lost or has aborted: the handle has
+     * failed, and its next call returns that. For callers that compute for long without a call. */
     void (*on_lost)(void *context, const char *text);
     void *context;
 } mnem_comm_mpi_options;

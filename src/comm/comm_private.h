@@ -23,7 +23,7 @@ struct mnem_comm {
     const mnem_comm *inner; /* of one that is around another */
     int32_t rank, size;
     mnem_comm_stats stats;
-    /* 0: fine, 1: somebody writes the text, 2: it is there. */
+    /* 0: no failure, 1: a thread writes the text, 2: the text is complete. */
     atomic_int failed;
     char failure[512];
     /* Of barrier, gather and agree; here, not on a stack, since a rank that fails leaves them. */

@@ -73,7 +73,7 @@ static mnem_status read_vector(const mnem__solver *s, mnem__role role, float oth
                                   (uint64_t)s->shape.embd * sizeof(float), out);
 }
 
-/* The norm's vectors wait in s->importance and s->weights, which nobody needs meanwhile. */
+/* The norm's vectors are kept in s->importance and s->weights, which are unused meanwhile. */
 static mnem_status begin(mnem__solver *s) {
     const mnem__architecture *a = mnem__architecture_find(s->shape.architecture);
     const mnem__role norm = a->last_norm ? a->last_norm : MNEM__ROLE_OUTPUT_NORM;

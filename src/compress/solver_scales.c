@@ -57,7 +57,7 @@ static mnem__role role_of(const mnem_walk_layer *layer, int32_t matrix) {
     return mnem__role_find(layer->matrix[matrix].name, &of);
 }
 
-/* The input that all of fold->to read, and nobody else; or -1. */
+/* The input that all of fold->to read, and no other matrix; or -1. */
 static int32_t input_of(const mnem_walk_layer *layer, const mnem__awq_fold *fold) {
     int32_t input = -1;
     for (int32_t m = 0; m < layer->matrices; m++)

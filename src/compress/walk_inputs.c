@@ -1,6 +1,6 @@
-/* walk_inputs.c: from a graph's tap to what the watcher is told.
+/* walk_inputs.c: passes the rows that a graph's tap sees to the watcher.
  *
- * Idea: matrices that read one tensor, with nobody writing to it in between, have the same rows, so
+ * Idea: matrices that read one tensor, with no write to it in between, have the same rows, so
  * a watcher needn't look at them again: queries, keys and values, or gate and up.
  * Invariant: what is the same follows from the program alone. Cost: nodes^2 of one layer, once. */
 #include "compress/walk_private.h"

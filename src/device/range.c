@@ -134,7 +134,7 @@ static mnem_status refuse_granule(const mnem_device *device, uint64_t granule) {
                       device->granules[granule].uses - 1);
 }
 
-/* Marks granules as on their way out, all or none: nobody takes or maps them any more. */
+/* Marks granules as being freed, all or none, so that no thread allocates or maps them any more. */
 static mnem_status rows_retire(mnem_device *device, const uint64_t *granules, size_t count) {
     mnem_status status = MNEM_OK;
     size_t done = 0;

@@ -186,7 +186,7 @@ mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
                       t->architecture);
 }
 
-/* Nothing runs that would stop for want of a page. */
+/* Nothing runs that would stop for lack of a page. */
 static mnem_status check_pages(const mnem__step *x) {
     const mnem__kv_pages *pages = x->e->pages;
     const mnem_page_count taken = count_step(x);

@@ -1,4 +1,4 @@
-/* split.c: a chain of layers cut into parts so that the fullest device has the most room left.
+/* split.c: a chain of layers cut into parts so that the fullest device has the most memory left.
  *
  * Idea: given a room that every device must keep, filling the devices one after another with as
  * many layers as they hold finds a cut if there is one: whatever another cut gives to the first

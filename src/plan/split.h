@@ -27,9 +27,9 @@ typedef struct mnem__split_result {
 } mnem__split_result;
 
 /* Cuts the chain, in its order and in the order of the devices, so that the fullest device has the
- * most room left; a device may get no layer. Then a layer moves to a neighbour as long as that
- * leaves more room on the fuller of the two. Takes no heap; O((layers + devices) log bytes), and
- * a constant for each layer moved.
+ * most memory left; a device may get no layer. Then layers move to a neighbour as long as that
+ * leaves more memory free on the fuller of the two. Allocates no heap; O((layers + devices) log
+ * bytes), and a constant for each layer moved.
  * MNEM_OVER_BUDGET when nothing fits; MNEM_INVALID without layers or devices, or when the layers'
  * bytes together, or a device's and those, pass 2^62. The devices' out fields are unspecified then.
  * Method: bisection over the room with a greedy probe, as for the chains-on-chains problem (Pinar

@@ -133,8 +133,8 @@ static void thread_describe(mnem__trace_thread *t, bool shared) {
         prctl(PR_GET_NAME, t->name);
 }
 
-/* A buffer that nobody has, for a thread of its own; the first one is for those who share. The lock
- * is held. NULL: there is none. */
+/* Takes a free buffer for a thread; the first buffer is for threads that share it. The lock is
+ * held. NULL: none is free. */
 static mnem__trace_buffer *buffer_take(mnem_trace *trace, bool shared) {
     if (trace->thread_count == trace->threads_most && !shared) return NULL;
     for (uint32_t i = shared ? 0 : 1; i < (shared ? 1 : trace->buffer_count); i++)

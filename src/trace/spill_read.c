@@ -12,7 +12,7 @@
 #include "trace/trace_private.h"
 #include "trace/trace_source.h"
 
-/* A program that was told: its operators up to `to`, of which those below known were so far. */
+/* A recorded program: its operators up to `to`; those below `known` were read so far. */
 typedef struct program {
     mnem__event *told;
     uint32_t room, known, to;
@@ -30,7 +30,7 @@ typedef struct cursor {
     uint64_t within_products;
     mnem__event *events;
     program program[MNEM__PROGRAMS];
-    uint32_t newest; /* of the programs: the one that is told */
+    uint32_t newest; /* of the programs: the current one */
     uint32_t inner;  /* which of an AGAIN's operators is next */
 } cursor;
 

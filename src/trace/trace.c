@@ -75,7 +75,7 @@ static void parts_init(mnem_trace *trace, const sizes *s) {
         trace->buffers[i] = (mnem__trace_buffer){
             .chunk = (mnem__event *)(void *)(memory + s->chunks_at) + (size_t)i * s->events,
             .thread = MNEM__TRACE_NONE};
-    trace->thread_count = 1;                          /* the first is those who share */
+    trace->thread_count = 1;                          /* the first is for threads that share it */
     trace->threads_most = s->buffers * s->events / 4; /* a cursor's part is 4 events */
     if (trace->threads_most > MNEM__TRACE_THREADS) trace->threads_most = MNEM__TRACE_THREADS;
     trace->sink.room = mnem__trace_room;
@@ -172,7 +172,7 @@ mnem_status mnem_trace_write_to(mnem_trace *trace, const char *path) {
 
 /* ---- what the caller says ---- */
 
-/* To the recording that there is, which whoever asks may not know to have ended. */
+/* To the active recording, which may have ended since the caller looked. */
 static void put_named(mnem__event_what what, const char *name, uint64_t value) {
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;

@@ -21,7 +21,7 @@
 #include "trace/trace_names.h"
 
 enum {
-    MNEM__TRACE_THREADS = 256, /* that are told apart; later ones share the first buffer */
+    MNEM__TRACE_THREADS = 256, /* with a buffer each; later ones share the first buffer */
     MNEM__TRACE_NOTES = 4096,  /* bytes of notes */
     MNEM__TRACE_NONE = UINT32_MAX,
 };
@@ -51,7 +51,7 @@ typedef struct mnem__trace_thread {
 typedef struct mnem__trace_buffer {
     mnem__event *chunk;
     uint64_t next;
-    uint32_t thread; /* MNEM__TRACE_NONE: nobody's */
+    uint32_t thread; /* MNEM__TRACE_NONE: no thread's */
 } mnem__trace_buffer;
 
 struct mnem_trace {

@@ -170,7 +170,7 @@ static void put_counter(writer *w, uint64_t number, uint64_t parent, const char 
     track_end(w, begun);
 }
 
-/* Of ranks, 1 + the rank is the process: number 0 is the kernel's idle one to who reads it. */
+/* The process number of a rank is 1 + the rank: viewers take 0 as the kernel's idle process. */
 static uint32_t pid_of(const mnem_trace_file_info *info, uint32_t rank) {
     return info->ranks ? 1 + rank : info->pid;
 }

@@ -212,7 +212,7 @@ static void too_long_a_message_is_told(void **state) {
     CHAT("run", "--temp", "0", "-n", "4", "--ctx", "16");
     size_t at = expect_from(0, "> ");
     type("one two three four five six seven eight nine ten eleven twelve thirteen fourteen\n");
-    at = expect_from(at, "the context has room for 15");
+    at = expect_from(at, "the context has space for 15");
     at = expect_from(at, "> ");
     type("/quit\n");
     expect_from(at, " · peak ");

@@ -165,7 +165,7 @@ static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
                            "layers: --cut rows is not possible: ranks: splitting by "
-                           "rows is not supported for attention"));
+                           "rows is not supported for latent attention"));
     json_decref(plan);
     r = RUN("plan", tool_model, "--ranks", "8", "--memory", "60M", "--json"); /* of 6 layers */
     plan = json_of(&r);

@@ -185,7 +185,7 @@ static void a_full_context_stops_and_says_so(void **state) {
     (void)state;
     tool_result r = RUN("run", "-p", PROMPT, "--ctx", "32", "-n", "100", "--temp", "0");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "the context of 32 tokens is full; --ctx 64 has room for more"));
+    assert_non_null(strstr(r.err, "the context of 32 tokens is full; --ctx 64 allows more"));
 }
 
 static void an_empty_prompt_starts_from_the_begin_token(void **state) {

@@ -51,11 +51,11 @@ static bool word_set(const word *w, const char *value, size_t n, char why[128]) 
         return true;
     }
     if (w->number)
-        snprintf(why, 128, "%s wants a number from 1 to %d", w->key, w->most);
+        snprintf(why, 128, "%s needs a number from 1 to %d", w->key, w->most);
     else if (w->flag)
         snprintf(why, 128, "%s takes no value", w->key);
     else
-        snprintf(why, 128, "%s wants a file name of at most 255 bytes", w->key);
+        snprintf(why, 128, "%s needs a file name of at most 255 bytes", w->key);
     return false;
 }
 
@@ -65,7 +65,7 @@ static bool one(const char *text, size_t n, char why[128]) {
     for (int i = 0; i < WORDS; i++)
         if (strlen(words[i].key) == key && !memcmp(words[i].key, text, key))
             return word_set(&words[i], equals ? equals + 1 : NULL, equals ? n - key - 1 : 0, why);
-    snprintf(why, 128, "\"%.*s\" is none of out, trace, depth, top, blocks, children, quiet",
+    snprintf(why, 128, "\"%.*s\" is not one of out, trace, depth, top, blocks, children, quiet",
              (int)(key < 40 ? key : 40), text);
     return false;
 }

@@ -27,7 +27,7 @@ typedef struct mnem__granule_share {
 /* At most 2^32 - 1 alignments in all. Freed by mnem_offset_destroy. */
 mnem_status mnem__granule_offset_create(const mnem__granule_share *share,
                                         mnem_offset_allocator **a);
-/* Granules of nobody become its own: one order. They are a free run then. */
+/* Gives the allocator unowned granules, by one order. They become a free run. */
 mnem_status mnem__granule_offset_add(mnem_offset_allocator *a, const uint32_t *granules,
                                      uint32_t count);
 /* How many granules must be added so that bytes fit. */
@@ -35,7 +35,7 @@ uint32_t mnem__granule_offset_need(const mnem_offset_allocator *a, uint64_t byte
 /* Like mnem_offset_alloc, but free granules may be mapped together for it. */
 mnem_status mnem__granule_offset_remap(mnem_offset_allocator *a, uint64_t bytes,
                                        mnem_offset_block *block);
-/* Nobody has more granules, or somebody: whether whole ones are scarce. */
+/* Sets whether whole granules are scarce: whether the pool can add more. */
 void mnem__granule_offset_full(mnem_offset_allocator *a, bool full);
 /* Wholly free granules, at most so many, become nobody's (of idle steps at least, where that isn't
  * 0: slot_idle says it of each slot). Free memory is idle. How many. */

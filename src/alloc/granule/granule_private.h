@@ -46,7 +46,7 @@ struct mnem__granule_fit {
     mnem__granule_space *space;
     uint32_t slot_grown; /* where the last growth ended */
     uint16_t number;     /* in space->owner */
-    bool shared;         /* the space is others' too, who hand the granules out */
+    bool shared;         /* the space is shared: the pool hands out its granules */
     bool full;           /* there are no more granules: places may be scarce */
     bool remapping;      /* shared: this request may be served by a remap */
     bool remap_first;

@@ -116,7 +116,7 @@ static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const
     return __builtin_expect(known != 0, 1) ? known : name_make(sink, ledger, a);
 }
 
-/* The lock is held, so that live bytes are told in their order. */
+/* The lock is held, so that events have live bytes in the right order. */
 static inline void tell_live(mnem_ledger *ledger, const account *a) {
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;

@@ -33,15 +33,14 @@ struct mnem_ledger {
     unsigned count;
     uint32_t owner; /* of its accounts' names (base/event.h) */
     mnem__event_tellers tellers;
-    bool sampled;   /* a recording has all of its accounts, so its sums are told, too */
+    bool sampled;   /* a recording has all of its accounts, so its sums are recorded, too */
     uint32_t told;  /* charges and releases of those */
     uint32_t kinds; /* that were ever charged, a bit each */
     mnem__heap_watcher watcher;
 };
 
-/* A sample: what the ledger has at this moment by its own sums, which are kept apart from the
- * accounts': who adds up the accounts that were told must come to the same. The lock is held, so
- * that nothing is told between. */
+/* Records a sample of the ledger's own sums, which are kept apart from the accounts: the sums of
+ * the recorded accounts must equal it. The lock is held, so that no event comes in between. */
 void mnem__ledger_tell_sums(mnem_ledger *ledger);
 /* The same, a mnem__event_sampler: takes the lock. */
 void mnem__ledger_tell_sample(void *ledger, bool last);

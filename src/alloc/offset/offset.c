@@ -94,8 +94,8 @@ void mnem_offset_destroy(mnem_offset_allocator *a) {
     mnem__free(a->memory);
 }
 
-/* A refusal is an ordinary answer, asked for again and again by pools that then grow: no text is
- * made for it. Zero bytes are a mistake, and are told. */
+/* A refusal is an ordinary result, which pools get often before they grow: it sets no error text.
+ * Zero bytes are a mistake, and set one. */
 static mnem_status refuse_bytes(uint64_t bytes) {
     return bytes ? MNEM_OVER_BUDGET : mnem__fail(MNEM_INVALID, "offset: 0 bytes requested");
 }

@@ -54,7 +54,7 @@ MNEM__HOT mnem_status mnem__run_alloc_inline(mnem__default *d, uint32_t units,
     mnem__node *node = mnem__node_at(d, i);
     const uint32_t offset = node->offset, rest = node->units - units;
     if (rest && !d->spare && !mnem__nodes_ready(d, 1))
-        return MNEM_NO_MEMORY; /* whoever refused, no budget */
+        return MNEM_NO_MEMORY; /* the heap refused, not a budget */
     if (!rest) {
         mnem__free_remove(d, node);
         node->list = MNEM__LIST_BLOCK;

@@ -148,7 +148,7 @@ MNEM__FIT_INLINE mnem_status mnem__fit_alloc(mnem_offset_allocator *a, uint64_t 
     if (!rest) {
         mnem__fit_remove(f, i, index);
     } else {
-        if (!mnem__runs_ready(r, 1)) return MNEM_NO_MEMORY; /* whoever refused: no budget of ours */
+        if (!mnem__runs_ready(r, 1)) return MNEM_NO_MEMORY; /* the heap refused, not a budget */
         index->resize(f, i, offset + bytes, rest);
         i = mnem__run_add(r, run->before, offset, bytes);
     }

@@ -172,7 +172,7 @@ static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind 
     char most[24], room[24], asked[24];
     return mnem__fail(
         MNEM_OVER_BUDGET,
-        "pool %s: %s%s%s: limit %s, %s left: no room for %s (%llu bytes, %llu over)", pool->tag,
+        "pool %s: %s%s%s: limit %s, %s left: can't allocate %s (%llu bytes, %llu over)", pool->tag,
         mnem_kind_text(kind), *tag ? " " : "", tag, mnem_size_format(limit, most, sizeof most),
         mnem_size_format(left, room, sizeof room), mnem_size_format(bytes, asked, sizeof asked),
         (unsigned long long)bytes, (unsigned long long)(bytes - left));

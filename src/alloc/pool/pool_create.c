@@ -194,7 +194,7 @@ static mnem_status leaks(mnem_pool *pool) {
                       (unsigned long long)pool->track.all.bytes_live, count, text);
 }
 
-/* To who records, that a live block ends. */
+/* Tells a recording that a live block ends. */
 static void tell_end(mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
     const mnem_pool_block was = {
         .id = id,
@@ -229,7 +229,7 @@ mnem_status mnem_pool_destroy(mnem_pool *pool) {
     return status;
 }
 
-/* Debug: what was written wrongly and nobody looked at since. */
+/* Debug mode: reports misuse of memory that wasn't checked since. */
 static void guard_end_check(mnem_pool *pool) {
     mnem__pool_lock_take(&pool->lock);
     mnem__pool_guard_check(pool);

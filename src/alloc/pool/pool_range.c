@@ -78,7 +78,7 @@ void mnem__pool_range_fini(mnem_pool *pool) {
     mnem__free(pool->granule_map);
 }
 
-/* Places are scarce for everybody when there is little more memory to be had. */
+/* Places are scarce for all heaps when little more memory is available. */
 static void full_tell(mnem_pool *pool) {
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
     const bool full = (double)pool->units_reserved >= soft;

@@ -38,13 +38,14 @@ static void put_numbers(text *t, mnem_pool *pool, const mnem_pool_request *r) {
     mnem_pool_info info;
     size_text most, live, reserved, asked, run;
     mnem__pool_info_fill(pool, &info);
-    append_format(
-        t,
-        "pool %s: limit %s, %s live in %s reserved: no room for %s (%llu bytes); largest free run "
-        "%s (fragmentation %.2f, %.2f of what is free)",
-        pool->tag, size(info.bytes_max, most), size(info.bytes_live, live),
-        size(info.bytes_reserved, reserved), size(r->bytes, asked), (unsigned long long)r->bytes,
-        size(info.bytes_largest_free, run), info.fragmentation, info.fragmentation_free);
+    append_format(t,
+                  "pool %s: limit %s, %s live in %s reserved: can't allocate %s (%llu bytes); "
+                  "largest free run "
+                  "%s (fragmentation %.2f, %.2f of what is free)",
+                  pool->tag, size(info.bytes_max, most), size(info.bytes_live, live),
+                  size(info.bytes_reserved, reserved), size(r->bytes, asked),
+                  (unsigned long long)r->bytes, size(info.bytes_largest_free, run),
+                  info.fragmentation, info.fragmentation_free);
     if (info.bytes_pending)
         append_format(
             t, "; %s are freed but their streams have not reached the free yet (options.wait)",

@@ -113,7 +113,8 @@ static bool others_granules(climb *c) {
            grant_and_place(c);
 }
 
-/* Everything that streams have passed becomes free, and what others have free is nobody's. */
+/* Frees that streams have passed are completed, and wholly free units of other heaps become
+ * unowned. */
 static bool others(climb *c) {
     mnem_pool *pool = c->pool;
     look(c);

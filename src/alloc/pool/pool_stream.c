@@ -1,4 +1,4 @@
-/* pool_stream.c: blocks that wait for streams to pass their frees.
+/* pool_stream.c: blocks that are freed but that their streams may still use.
  *
  * The idea: a block whose memory is another heap's, or that other streams use, waits in the queues
  * of the streams for that, in the order of their frees (pool_mark.c: how far a stream is).

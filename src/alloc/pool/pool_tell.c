@@ -1,4 +1,4 @@
-/* pool_tell.c: what a trace is told of a pool: each block with its address, its bytes and its site.
+/* pool_tell.c: records the blocks of a pool in a trace: address, bytes and site of each.
  *
  * A site's name is looked up by its number, which is a row of the track; the row is read only the
  * first time. Bytes of 4 GiB and more take a second event. */

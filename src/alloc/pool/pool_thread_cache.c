@@ -335,7 +335,7 @@ void mnem__thread_caches_close(mnem__thread_caches *caches, uint32_t pause) {
     }
 }
 
-/* Copies of what the fast way reads are taken while nobody can be in it. */
+/* Copies what the fast path reads while no thread can be in it. */
 void mnem__thread_caches_open(mnem__thread_caches *caches) {
     const mnem_pool *pool = caches->pool;
     if (is_open(caches) || pool->guard || pool->options.backtrace) return;

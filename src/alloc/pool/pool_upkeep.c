@@ -1,4 +1,4 @@
-/* pool_upkeep.c: what a pool does when it is told: steps, trimming, defragmenting.
+/* pool_upkeep.c: explicit maintenance of a pool: steps, trimming, defragmenting.
  *
  * Cost: a pass over the runs of every heap. */
 #include "alloc/pool/pool_private.h"

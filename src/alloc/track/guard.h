@@ -71,7 +71,7 @@ bool mnem__guard_misuse(mnem__guard *guard, uint64_t index, mnem_misuse *misuse)
 uint64_t mnem__guard_found(mnem__guard *guard);
 /* Whether some of it wasn't handed out by mnem__guard_next yet. */
 bool mnem__guard_untold(mnem__guard *guard);
-/* The oldest of the latest MNEM__GUARD_UNTOLD that wasn't told yet; false: none. It is told now. */
+/* Takes the oldest unreported misuse of the latest MNEM__GUARD_UNTOLD; false: none. */
 bool mnem__guard_next(mnem__guard *guard, mnem_misuse *misuse);
 
 #endif

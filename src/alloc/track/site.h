@@ -80,7 +80,7 @@ typedef struct mnem__sites {
     uint32_t *keys;                    /* the same for sites */
     uint32_t key_mask;                 /* size of keys - 1; at most 3/4 of them are in use */
     mnem__file *files;
-    uint64_t lost; /* look-ups that ended in others for want of room */
+    uint64_t lost; /* look-ups that ended in others for lack of room */
     mnem__site_recent recent[MNEM__SITES_RECENT];
 } mnem__sites;
 

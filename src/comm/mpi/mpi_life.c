@@ -76,7 +76,7 @@ static void tell_lost(state *s) {
 /* Tells and hears. slept: seconds since the last time. */
 static void look_around(state *s, const struct pollfd *fds, double slept) {
     const control c = {.kind = BEAT};
-    /* Who was stopped itself has heard nobody meanwhile. */
+    /* A rank that was stopped itself has received no heartbeats meanwhile. */
     if (slept > s->options.silence / 2)
         for (int p = 0; p < s->size; p++) s->peers[p].heard = mnem__mpi_seconds();
     mnem__mpi_tell_all(s, &c, CONTROL_HEAD);
@@ -147,7 +147,7 @@ void mnem__mpi_destroy(void *self) {
     const control bye = {.kind = BYE};
     if (s->mpi == MPI_COMM_NULL) return;
     bool whole = !mnem_comm_failure(s->comm);
-    if (whole) { /* all are here, then nobody is missed any more */
+    if (whole) { /* waits until all ranks are here; after that none is reported as lost */
         whole = mnem_comm_barrier(s->comm) == MNEM_OK;
         pthread_mutex_lock(&s->lock);
         for (int p = 0; p < s->size && whole; p++)
@@ -215,7 +215,7 @@ static mnem_status start(state *s, MPI_Comm mpi) {
     return status;
 }
 
-/* The thread's stack is small, and planned by who asks what this process takes (a mapping). */
+/* The thread's stack is a small mapping, which plans of the process's memory count. */
 static mnem_status start_beat(state *s) {
     enum { STACK = 128 << 10 };
     pthread_attr_t attributes;

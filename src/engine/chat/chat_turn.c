@@ -99,7 +99,7 @@ void mnem_chat_close(mnem_chat *c) {
 
 static mnem_status refuse_length(const char *unit, size_t n, int64_t room) {
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "chat: the message has %zu %s, and the context has room for %lld; a larger "
+                      "chat: the message has %zu %s, and the context has space for %lld; a larger "
                       "context holds it",
                       n, unit, (long long)(room > 0 ? room : 0));
 }

@@ -75,8 +75,8 @@ mnem_status mnem__graph_status(const mnem_graph *graph) {
     return mnem__fail(graph->error, "graph: %s", graph->error_text);
 }
 
-/* Building goes on after an error, so that a model's builder is a plain list of calls; what failed
- * first is kept, and whoever compiles is told. */
+/* Building goes on after an error, so that a model's builder is a plain list of calls; the first
+ * error is kept, and compile returns it. */
 static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
     mnem__graph_wrong(graph, MNEM_INVALID, "%s (%lld)", what, (long long)number);
     return 0;

@@ -22,7 +22,7 @@ typedef struct mnem__graph_tensor {
     bool by_token;       /* gradient has a row for each token */
     bool keep;           /* until the backward pass has read it */
     bool constant;       /* external, the same in every run */
-    bool needed;         /* of a root, for cleanup.c: a node writes it; later, somebody reads it */
+    bool needed;         /* of a root, for cleanup.c: a node writes it; a later one reads it */
     int32_t writes;      /* of a root, for cleanup.c: nodes that write it, or bytes of it */
     int32_t reader;      /* of a root, for cleanup.c: the last node that reads it first */
 } mnem__graph_tensor;

@@ -230,7 +230,7 @@ static void go_back(mnem__differentiation *d, int32_t node) {
             kind != MNEM_OP_LINEAR_LOSS)
             refuse(d, node, "can't be differentiated with respect to its output, tensor",
                    step->also[j]);
-    if (kind == MNEM_OP_STATE_LOSS) { /* a loss: nobody gives it a gradient */
+    if (kind == MNEM_OP_STATE_LOSS) { /* a loss: its output needs no gradient */
         add_gradient_node(d, step, mnem__gradient_rule_get(kind, 0), 0);
         return;
     }

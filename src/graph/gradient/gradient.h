@@ -69,7 +69,7 @@ int32_t mnem__recompute(mnem__differentiation *d, int32_t tensor);
 
 /* Whether a gradient of this tensor leads anywhere. */
 bool mnem__gradient_wanted(const mnem__differentiation *d, int32_t tensor);
-/* The gradient of what a node put out, complete; 0 where nobody gave any, or it is an error. */
+/* The complete gradient of a node's output; 0 where it has none, or on an error. */
 int32_t mnem__gradient_of_output(mnem__differentiation *d, int32_t tensor);
 /* The node that made a root has passed its gradient on. */
 void mnem__gradient_done(mnem__differentiation *d, int32_t root);

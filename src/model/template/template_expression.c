@@ -311,7 +311,7 @@ static mnem__any parse_function_name(mnem__parser *p) {
     return name;
 }
 
-/* A name that there is none of is an error where it is used: nobody may ever come there. */
+/* An unknown name is an error only where it is used: the template may never get there. */
 static void find_function(mnem__node *node) {
     char name[32];
     const bool filter = node->kind == MNEM__NODE_FILTER;

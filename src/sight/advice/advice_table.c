@@ -1,8 +1,8 @@
 /* advice_table.c: the table of checks, and what they say of some facts, in order.
  *
  * The idea: a check is a row: a name, a condition, the facts that it needs, and a function of their
- * values. Where a fact isn't known the check is silent; so who gathers little is advised little,
- * and never wrongly. */
+ * values. A check whose facts aren't known is silent, so that missing facts never lead to wrong
+ * advice. */
 #include "mnem/advice.h"
 
 #include <math.h>

@@ -134,7 +134,7 @@ static bool context_short(const mnem__checking *c) {
     char a[MNEM__SIZE];
     if (V(CONTEXT) >= V(CONTEXT_WANTED) || V(TRY_WANTED) <= 0 || V(TRY_WANTED) > V(AVAILABLE))
         return false;
-    mnem__say_evidence(c, "the text needs %.0f tokens of context, but the budget has room for %.0f",
+    mnem__say_evidence(c, "the text needs %.0f tokens of context, but the budget allows %.0f",
                        V(CONTEXT_WANTED), V(CONTEXT));
     mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_WANTED), a));
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(CONTEXT), V(CONTEXT_WANTED), "tokens", "plan");

@@ -8,7 +8,7 @@
 #include "sight/advice/checks.h"
 
 #define SET(name, value) mnem_facts_set(facts, MNEM_FACT_##name, (double)(value))
-/* Zero: nobody knows. */
+/* Zero: not known. */
 #define SET_KNOWN(name, value)                                                                     \
     do {                                                                                           \
         if ((double)(value) > 0) SET(name, value);                                                 \

@@ -158,7 +158,7 @@ typedef struct lives {
     size_t peak; /* the operation */
 } lives;
 
-/* born[block]: the operation; when it is freed its life is told. */
+/* born[block]: the operation that allocated it; its lifetime is known when it is freed. */
 static void walk(const trying *t, uint32_t *born, uint64_t *bytes, lives *l) {
     uint64_t blocks = 0, live = 0, most = 0;
     for (size_t i = 0; i < t->info.count; i++) {

@@ -13,7 +13,7 @@
 #include "trace/export/block.h"
 
 typedef struct mnem__account_block {
-    mnem__block block; /* address: of nobody's memory; no two live blocks overlap */
+    mnem__block block; /* address: made up; no two live blocks overlap */
     uint32_t below;    /* the account's next older one; UINT32_MAX: none */
     bool live;
 } mnem__account_block;

@@ -24,7 +24,7 @@ typedef struct mnem__export_device {
 
 typedef struct mnem__export mnem__export;
 
-/* Failures are kept in export->status by who has them. */
+/* Writers keep their failures in export->status. */
 typedef struct mnem__export_format {
     size_t bytes; /* of what the format keeps: export->own, zeroed */
     void (*open)(mnem__export *e, const char *path);
@@ -69,7 +69,7 @@ mnem_status mnem__export_write(const mnem__export_format *format, mnem_trace_rea
                                const char *path);
 /* The kind and the tag of a block, as names that every reader takes: without characters of not. */
 typedef struct mnem__export_label {
-    char kind[16], tag[256], site[256]; /* site "": nobody knows */
+    char kind[16], tag[256], site[256]; /* site "": not known */
 } mnem__export_label;
 void mnem__export_label_of(const mnem__export *e, const mnem__block *b, const char * not,
                            mnem__export_label *label);

@@ -345,8 +345,9 @@ mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, c
     const mnem__checkpoint_row *row;
     MNEM__TRY(row_get(c, name, MNEM__ENTRY_TEXT, &row));
     if (row->bytes >= n)
-        return mnem__fail(MNEM_BAD_FILE, "%s: section %s: a text of %llu bytes, room for %zu",
-                          c->path, name, (unsigned long long)row->bytes, n ? n - 1 : 0);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: section %s: a text of %llu bytes is too long for %zu bytes", c->path,
+                          name, (unsigned long long)row->bytes, n ? n - 1 : 0);
     mnem_status status = read_section(c, row, text);
     text[status == MNEM_OK ? row->bytes : 0] = 0;
     return status;

@@ -47,7 +47,7 @@ static mnem_status check_heads(const mnem__architecture *architecture, const mne
         (t->kv_heads == t->heads && t->embd == t->heads * t->head_dim))
         return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: %s wants kv_heads %d = heads %d, embd %d = heads * head_dim %d",
+                      "train: %s needs kv_heads %d = heads %d, embd %d = heads * head_dim %d",
                       t->architecture, t->kv_heads, t->heads, t->embd, t->heads * t->head_dim);
 }
 

@@ -182,8 +182,8 @@ static void a_refusal_names_what_is_in_the_way(void **state) {
     assert_int_equal(try_take(pool, 128 * KIB, NULL, &none), MNEM_OVER_BUDGET);
     const char *text = mnem_last_error();
 
-    assert_non_null(strstr(text, "pool small: limit 1 MiB, 128 KiB live in 1 MiB reserved: no room "
-                                 "for 128 KiB (131072 bytes)"));
+    assert_non_null(strstr(text, "pool small: limit 1 MiB, 128 KiB live in 1 MiB reserved: can't "
+                                 "allocate 128 KiB (131072 bytes)"));
     assert_non_null(strstr(text, "largest free run 112 KiB"));
     assert_non_null(strstr(text, "(fragmentation 0.88, 0.88 of what is free)"));
     assert_non_null(strstr(text, "in the way: kv fixed 16 KiB (test_pool_slow_path.c:"));
@@ -232,7 +232,7 @@ static void limits_of_kinds_and_tags_hold(void **state) {
     assert_int_equal(seen.last.bytes_over, 350000);
     assert_non_null(
         strstr(mnem_last_error(),
-               "kv pages: limit 977 KiB, 195 KiB left: no room for 391 KiB (400000 bytes, "
+               "kv pages: limit 977 KiB, 195 KiB left: can't allocate 391 KiB (400000 bytes, "
                "200000 over)"));
     must(mnem_pool_alloc(pool, &other, &c));
     assert_int_equal(mnem_pool_alloc(pool, &other, &none), MNEM_OVER_BUDGET);

@@ -352,7 +352,7 @@ static void each_answer_has_penalties_of_its_own(void **state) {
 static void an_answer_may_use_what_is_left(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "--ctx", "128");
-    size_t at = say("In the beginning", "the context of 128 tokens is full; --ctx 256 has room",
+    size_t at = say("In the beginning", "the context of 128 tokens is full; --ctx 256 allows more",
                     expect_from(0, "> "));
     at = say("/stats", "context: 128 of 128 tokens, 1 turn", at);
     at = say("And the Lord", "dropped the oldest 1 turn", at);

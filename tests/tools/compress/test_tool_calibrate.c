@@ -158,7 +158,7 @@ static void a_text_gives_a_table_at_the_end(void **state) {
     assert_non_null(strstr(r.out, "tokens of beginning.txt that count, windows of 64"));
 }
 
-/* Here for want of text: nothing is kept apart of one sequence. */
+/* Here for lack of text: nothing is kept apart of one sequence. */
 static void where_there_can_be_none_that_is_said_first(void **state) {
     (void)state;
     const tool_result r = RUN("quantize", model, at("none.gguf"), "Q4_0", "--calibrate",

@@ -47,7 +47,7 @@ static void the_plan_comes_before_and_says_what_conversations_cost(void **state)
     assert_non_null(strstr(said, "all in memory"));
     assert_non_null(strstr(
         said,
-        "up to 3 conversations at a time, of up to 256 tokens each; the KV cache has room for "));
+        "up to 3 conversations at a time, of up to 256 tokens each; the KV cache has space for "));
 }
 
 static void the_page_asks_nobody_else(void **state) {

@@ -127,9 +127,9 @@ static void a_report_reaches_a_file_when_the_program_closed_its_own(void **state
 static void a_word_that_is_not_known_is_refused(void **state) {
     (void)state;
     assert_int_equal(run_watched("top=0", LEAKY), 0);
-    has("mnem-track: MNEM_TRACK: top wants a number from 1 to 100000\n");
+    has("mnem-track: MNEM_TRACK: top needs a number from 1 to 100000\n");
     assert_int_equal(run_watched("tpo=3", LEAKY), 0);
-    has("\"tpo\" is none of out, trace, depth, top, blocks, children, quiet\n");
+    has("\"tpo\" is not one of out, trace, depth, top, blocks, children, quiet\n");
     assert_int_equal(run_watched("blocks=1", LEAKY), 0);
     has("blocks takes no value\n");
 }

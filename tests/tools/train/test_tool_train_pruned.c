@@ -144,7 +144,7 @@ static void lengths_that_cannot_be_are_refused(void **state) {
     wrong(LEARN(at("x"), "--config",
                 tool_file("gpt2.json", SHAPE "\"kv_heads\": 4, \"head_dim\": 16, "
                                              "\"architecture\": \"gpt2\"}")),
-          2, "gpt2 wants kv_heads 4 = heads 4, embd 32 = heads * head_dim 64");
+          2, "gpt2 needs kv_heads 4 = heads 4, embd 32 = heads * head_dim 64");
     wrong(LEARN(at("x"), "--steps", "2", "--init", at("heads.gguf"), "--config",
                 tool_file("other.json", "{\"head_dim\": 16}")),
           1, "the config's head_dim is 16, but ");

@@ -200,7 +200,7 @@ static void print_machine(const bench *b) {
         tool_outf("%-16s %10.1f GB/s", "read bandwidth", p->read_bytes_per_s / 1e9);
         print_age(&b->age);
     } else
-        tool_outf("%-16s %10s            the budget has no room to measure it\n", "read bandwidth",
+        tool_outf("%-16s %10s            the budget is too small to measure it\n", "read bandwidth",
                   "-");
     if (p->disk_bytes_per_s > 0)
         tool_outf("%-16s %10.2f GB/s       past the page cache\n", "disk bandwidth",

@@ -91,7 +91,7 @@ static mnem_status convert(work *w) {
 
 /* What a new file's writer says then. */
 static bool is_full_disk(const char *error) {
-    return strstr(error, ".tmp: no room for") || strstr(error, ".tmp: can't be written");
+    return strstr(error, ".tmp: no space for") || strstr(error, ".tmp: can't be written");
 }
 
 static int verb_convert(const tool_args *args) {

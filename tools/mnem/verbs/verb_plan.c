@@ -188,7 +188,7 @@ TOOL_VERB_WITH(
     "\n"
     "--device null plans for a device that this machine doesn't have; --capacity sets its\n"
     "memory. --devices distributes the layers over several such devices, so that the fullest\n"
-    "has the most room left. --ranks plans for several machines under mpirun, without using\n"
+    "has the most memory left. --ranks plans for several machines under mpirun, without using\n"
     "them. --explain shows what every budget would buy.\n",
     "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"

@@ -398,7 +398,7 @@ TOOL_VERB(
     "\n"
     "At the end IN, OUT and plain types are measured on the held-out part of that text (or on\n"
     "--test): size, perplexity, KL divergence from IN (mnem perplexity --kl) and speed, as a\n"
-    "table. Whether there is room for that is checked first.\n",
+    "table. The free disk space for that is checked first.\n",
     "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
     "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, almost no loss\n"
     "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"

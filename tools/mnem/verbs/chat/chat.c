@@ -145,7 +145,7 @@ int chat_begin(chat *c) {
     }
     c->fixed_tokens = (int32_t)n;
     if (room && c->fixed_tokens < c->stage->plan.context) return TOOL_OK;
-    return tool_failed("the system text is %zu token%s; the context has room for %d", n, tool_s(n),
+    return tool_failed("the system text is %zu token%s; the context has space for %d", n, tool_s(n),
                        c->stage->plan.context - 1);
 }
 
@@ -238,7 +238,7 @@ static bool fits_alone(chat *c, const char *text, size_t length) {
     if (status != MNEM_OK)
         tool_fail(status);
     else if (n > (size_t)(room > 0 ? room : 0))
-        tool_message("that is %zu token%s; the context has room for %d", n, tool_s(n), room);
+        tool_message("that is %zu token%s; the context has space for %d", n, tool_s(n), room);
     else
         return true;
     return false;

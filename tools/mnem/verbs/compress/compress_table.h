@@ -64,7 +64,7 @@ int tool_compress_begin(tool_compress *compress, tool_compress_asked *asked, con
                         const char *calibrated);
 /* Do the options go together, can files be written under their names? */
 int tool_compress_check(const tool_compress *compress);
-/* What the test would fail with for want of memory or text, before the long work. The source stands
+/* What the test would fail with for lack of memory or text, before the long work. The source stands
  * for the result, which is smaller. A test that is implied is called off then (asked->test is NULL
  * from then on), and why is said. */
 int tool_compress_try(tool_compress *compress);

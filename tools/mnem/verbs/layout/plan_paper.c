@@ -85,10 +85,11 @@ static void print_cut(const paper *p) {
     const mnem_engine_plan *q = &p->ranks[0].plan;
     const int32_t n = count_streaming(p);
     if (n > 0)
-        snprintf(text, sizeof text,
-                 "split by the room of each rank: %d of %d stream weights from their disks for "
-                 "every token; more --memory or more --ranks would keep them resident",
-                 n, p->count);
+        snprintf(
+            text, sizeof text,
+            "split by the free memory of each rank: %d of %d stream weights from their disks for "
+            "every token; more --memory or more --ranks would keep them resident",
+            n, p->count);
     else if (is_rows(p))
         snprintf(text, sizeof text,
                  "each rank holds the same share of every matrix, as far as its budget allows, "
@@ -99,7 +100,7 @@ static void print_cut(const paper *p) {
                  "resident, and the whole context fits");
     else
         snprintf(text, sizeof text,
-                 "split so that the fullest rank has the most room left: a split by speed would "
+                 "split so that the fullest rank has the most memory left: a split by speed would "
                  "reduce the context or stream weights from disk");
     tool_wrap(stdout, "  cut      ", text);
 }

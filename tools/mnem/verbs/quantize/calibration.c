@@ -330,7 +330,7 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
         tool_message("--method imatrix needs less memory: it keeps no Hessians");
         return status;
     }
-    tool_message("the budget has no room for Hessians (%s): rounded by imatrix instead",
+    tool_message("the budget is too small for Hessians (%s): rounded by imatrix instead",
                  mnem_last_error());
     return mnem_quantize_file(in, out, options);
 }

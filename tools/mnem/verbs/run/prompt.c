@@ -167,7 +167,7 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
 /* Said also with --quiet: the text may be cut off, and nobody asked for that. */
 static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room) {
     char least[TOOL_TEXT];
-    tool_message("the budget has room for a context of %d tokens; the prompt is %zu, and %d more "
+    tool_message("the budget allows a context of %d tokens; the prompt is %zu, and %d more "
                  "may follow: --memory %s would hold them",
                  plan->context, prompt, room - (int32_t)prompt,
                  tool_budget_of_other(plan->wanted_bytes, least));

@@ -137,7 +137,7 @@ static int plan(tool_several *s, int32_t wanted, int32_t room) {
     if (code == TOOL_OK) say_groups(s, most, all_bytes);
     if (code == TOOL_OK && stage->plan.wanted_bytes && !stage->asked->context) {
         char least[TOOL_TEXT];
-        tool_message("the budget has room for a context of %d tokens for each; up to %d are "
+        tool_message("the budget allows a context of %d tokens for each; up to %d are "
                      "wanted: --memory %s would hold them",
                      stage->plan.context, wanted,
                      tool_budget_of_other(stage->plan.wanted_bytes, least));

@@ -29,7 +29,7 @@ char *tool_wider_text(const tool_stage *stage, const tool_wider *wider, const ch
     *text = 0;
     if (!wider->context) return text;
     if (!wider->bytes)
-        snprintf(text, TOOL_WIDER_TEXT, "%s--ctx %d has room for more", before, wider->context);
+        snprintf(text, TOOL_WIDER_TEXT, "%s--ctx %d allows more", before, wider->context);
     else if (stage->budget_chosen)
         snprintf(text, TOOL_WIDER_TEXT, "%s--ctx %d would take %s, more than there is", before,
                  wider->context, tool_size(wider->bytes, size));

@@ -156,7 +156,7 @@ void serve_plan_say(const serve *s) {
                   whole = (int64_t)s->parallel * p->context;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
     tool_message("up to %d conversation%s at a time, of up to %d tokens each; the KV cache has "
-                 "room for %s tokens in total (%s per token)",
+                 "space for %s tokens in total (%s per token)",
                  s->parallel, tool_s((uint64_t)s->parallel), p->context,
                  tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
     if (tokens >= whole || !p->budget_bytes) return;

@@ -9,7 +9,7 @@
 
 /* ---- options ---- */
 
-/* 0: nobody gave one. */
+/* 0: none was given. */
 uint64_t train_budget(const train_run *run) {
     return run->asked->memory ? run->asked->memory : run->config.memory;
 }

@@ -206,7 +206,7 @@ static mnem_status next_row(void *context, mnem_corpus_row *row) {
     return status;
 }
 
-/* FNV-1a of the template and what it is told. */
+/* FNV-1a of the template and its arguments. */
 static uint64_t key_of(mnem_text text, const char *arguments) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < text.length; i++)

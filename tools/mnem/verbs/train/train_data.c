@@ -16,8 +16,8 @@ bool train_is_chat(const train_run *run) {
     return !strcmp(run->config.data, "chat");
 }
 
-/* JSON of something else would be learned with its braces, which nobody wants who has it: {"text":
- * ...}, and what is cut off. */
+/* Refuses other JSON, such as {"text": ...} or a truncated file: a run would train on its braces.
+ */
 static int check_look(const char *path, const dataset_look *look) {
     char name[80];
     const bool list = look->form == DATASET_ARRAY;

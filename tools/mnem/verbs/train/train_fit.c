@@ -1,8 +1,8 @@
 /* train_fit.c: chooses windows that fit the text, and reports what doesn't fit.
  *
- * Where nobody said a context, text that is short gets a shorter one, halved until training and
- * held-out part have a window each; conversations get that of the longest, up to the usual one.
- * One conversation is one sequence: none sees another, and what is left of a sequence is idle. */
+ * Where no context is given, a short text gets a shorter one, halved until training and held-out
+ * text have a window each; conversations get the length of the longest, up to the usual one. One
+ * conversation is one sequence: none sees another, and the rest of a sequence is padding. */
 #include <string.h>
 
 #include "verbs/train/train_tool.h"

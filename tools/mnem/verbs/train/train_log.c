@@ -85,8 +85,8 @@ int train_log_open(train_run *run, int64_t steps) {
     return tool_failed("%s: can't write it: %s", path, strerror(errno));
 }
 
-/* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
- * too; the run goes on when nobody reads that any more. */
+/* Bypasses stdio, whose buffer would keep what couldn't be written. With --json to standard output,
+ * too; the run continues when that is closed. */
 static void write_line(train_run *run, const char *type, json_t *line) {
     if (!run->log) { /* that is rank 0's */
         json_decref(line);

@@ -46,7 +46,7 @@ static mnem_status feed_training(train_run *run) {
     return train_feed_start(run, &run->training, first, 0);
 }
 
-/* Half-way and at the end; at every look for who asked for one, or for more words. */
+/* Half-way and at the end; at every evaluation where --sample or -v was given. */
 static bool wants_sample(const train_run *run, int64_t step) {
     const int64_t every = run->config.steps / VALIDATIONS;
     return run->asked->sample || run->args->verbose || step >= run->config.steps ||

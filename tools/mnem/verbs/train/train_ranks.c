@@ -39,7 +39,7 @@ mnem_status train_ranks_all(mnem_status status) {
     if (!comm) return status;
     const int32_t size = mnem_comm_size(comm), me = mnem_comm_rank(comm);
     for (int32_t i = 0; i <= size; i++) begin[i] = (size_t)i * sizeof *all;
-    if (status != MNEM_OK && status != MNEM_CANCELLED) { /* the others are told why, by number */
+    if (status != MNEM_OK && status != MNEM_CANCELLED) { /* the others get the reason as a number */
         snprintf(text, sizeof text, "%s", mnem_last_error());
         mnem_comm_abort(comm, text);
         return status;

@@ -71,7 +71,7 @@ typedef struct train_config {
     char distill[PATH_MAX];        /* the teacher; "": none */
     double distill_weight, distill_temperature; /* 0: the usual */
     char distill_on[8];                         /* "logits", "states", "both"; "": logits */
-    char data[8];                               /* "text", "chat"; "": nobody said, text */
+    char data[8];                               /* "text", "chat"; "": not given, text */
     char template_args[400];                    /* JSON; "": none */
     char base[64];                              /* --config, a name or a file's; "": not known */
     int32_t vocab_asked;                        /* 0: as it is */
@@ -151,7 +151,7 @@ typedef struct train_run {
     mnem_corpus *corpus;
     mnem_corpus_info corpus_info;
     mnem_windows training, validation;
-    bool context_open; /* nobody said it: it may be one that fits the text */
+    bool context_open; /* not given: it may become one that fits the text */
     int64_t warmup;    /* before the length was known */
     train_chat chat;
     uint64_t chat_tokens, chat_counted; /* that sequences hold; of them, of answers */
@@ -220,8 +220,8 @@ int train_template_find(const train_run *run, char **text);
 int train_chat_sample(train_run *run);
 
 /* ---- train_fit.c ---- */
-/* The windows, of a context that fits what there is to learn where nobody said one; says what there
- * is, and what is cut. An exit code. */
+/* Chooses the windows, with a context that fits the text where none was given; reports what is cut.
+ * An exit code. */
 int train_fit(train_run *run);
 
 /* ---- train_init.c ---- */
@@ -257,7 +257,7 @@ void train_text_note(const train_run *run, char note[TRAIN_NOTE]);
 void train_text_close(train_run *run);
 
 /* ---- train_budget.c ---- */
-uint64_t train_budget(const train_run *run); /* 0: nobody gave one */
+uint64_t train_budget(const train_run *run); /* 0: none was given */
 mnem_schedule train_schedule(const train_config *config);
 uint64_t train_file_bytes(const train_run *run);
 /* options, from the config alone. */

@@ -77,7 +77,7 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
         return api_refuse(error, 400, param,
-                          "the text has %zu tokens, and the context has room for %d", n,
+                          "the text has %zu tokens, and the context has space for %d", n,
                           a->model.context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);

@@ -155,7 +155,7 @@ static bool refuse_long(const api_model *m, size_t tokens, const char *param, ap
     error->code = "context_length_exceeded";
     return api_refuse(
         error, 400, param,
-        "the prompt has %zu tokens, and the context has room for %d, the answer included", tokens,
+        "the prompt has %zu tokens, and the context has space for %d, the answer included", tokens,
         m->context);
 }
 
