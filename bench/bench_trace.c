@@ -1,5 +1,5 @@
-/* bench_trace.c: what recording costs: nanoseconds an event, by one thread and by two, with nobody
- * who listens, and the bytes that are kept of one.
+/* bench_trace.c: what recording costs: nanoseconds an event, by one thread and by two, also
+ * without a recording, and the bytes that are kept of one.
  *
  *     bench_trace [--file FILE] [--rounds N] [--only ROW] [TRACE...]
  *                                                     (N: 25 by default, at most 999)

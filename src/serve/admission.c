@@ -1,7 +1,7 @@
 /* admission.c: who gets pages next.
  *
  * Idea: a request begins when its whole prompt and some tokens more have pages: free ones, and
- * those of cached beginnings, less what was promised to those that run. Whoever was set aside comes
+ * those of cached prefixes, less what was promised to those that run. Whoever was set aside comes
  * before all that are junior to it. A small request passes a big one that doesn't fit yet, until
  * the big one has waited long enough: then all that comes free is for it.
  * A request whose beginning another one computes at the moment waits for that: eight answers to one

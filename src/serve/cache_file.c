@@ -1,4 +1,4 @@
-/* cache_file.c: cached beginnings in a file, for the next time.
+/* cache_file.c: cached prefixes in a file, for the next time.
  *
  *     header | a row for each beginning: tree, place, parent, from | saves (saved.h), one by one
  *

@@ -2,9 +2,9 @@
  *
  *   submit --> queue --> admission --> lanes --> step --> tokens sent, an end
  *              by age    by pages        ^        |
- *                                        |        +--> pages run short: cached beginnings go,
- *                        beginnings that +             then a lane is set aside (to the swap
- *                        others have                   file, or to be computed again)
+ *                                        |        +--> pages run short: cached prefixes go,
+ *                        cached prefixes +             then a lane is set aside (to the swap
+ *                                                      file, or to be computed again)
  *
  * Order of the files, each of which calls only those before it: step_cost, lane, request_queue,
  * swap_file, swap_ranks, prefix_cache, set_aside, admission, choose_token, serve_stats, cache_file,
@@ -264,7 +264,7 @@ bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
 
 /* ---- cache_file.c ---- */
 
-/* Saves cached beginnings, as many of them as so many bytes hold, what was needed last first. */
+/* Saves cached prefixes, as many of them as so many bytes hold, what was needed last first. */
 mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most);
 
 /* ---- serve_step.c ---- */

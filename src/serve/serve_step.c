@@ -10,7 +10,7 @@
  * one rank computes for one group another does for the next. A lane is in one of them at a time,
  * but for pieces of a prompt, which follow each other.
  *
- * Before a step runs its pages are there: cached beginnings go, then a lane is set aside; whoever
+ * Before a step runs its pages are there: cached prefixes go, then a lane is set aside; whoever
  * still lacks a page waits for the next step, the most junior first.
  * Invariant: a lane's ids up to its count are final. Nothing is allocated. */
 #include <stdio.h>

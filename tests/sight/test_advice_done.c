@@ -126,7 +126,7 @@ static void streamed_weights_stay_after(void **state) {
     assert_true(p.plan.streamed);
     advice_need(&p.facts, "weights-streamed", &a);
     drop(&p);
-    for (int steps = 0; steps < 20; steps++) { /* rung by rung, until it has nothing to say */
+    for (int steps = 0; steps < 20; steps++) { /* step by step, until it has nothing to say */
         must(make(&p, SHAPE, advice_option_bytes(&a, "--memory"), o, 0));
         advice_keeps(&a, p.plan.predicted_seconds);
         const bool more = advice_find(&p.facts, "weights-streamed", &a);
@@ -149,7 +149,7 @@ static void missing_experts_are_there_after(void **state) {
     assert_true(p.plan.expert_slots > 0);
     advice_need(&p.facts, "experts-missing", &a);
     drop(&p);
-    for (int steps = 0; steps < 200; steps++) { /* rung by rung, until it has nothing to say */
+    for (int steps = 0; steps < 200; steps++) { /* step by step, until it has nothing to say */
         must(make(&p, shape, advice_option_bytes(&a, "--memory"), o, 0));
         advice_keeps(&a, p.plan.expert_slots ? p.plan.expert_hit_rate : 1);
         const bool more = advice_find(&p.facts, "experts-missing", &a);
