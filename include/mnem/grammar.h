@@ -143,6 +143,7 @@ typedef struct mnem_grammar_info {
     uint64_t bytes;         /* held by the grammar, working memory and cache included */
     uint64_t masks;         /* requested so far */
     uint64_t masks_cached;  /* of these, found in the cache */
+    uint64_t bytes_needed;  /* least mnem_grammar_options.bytes with which it compiles the same */
 } mnem_grammar_info;
 void mnem_grammar_info_get(const mnem_grammar *grammar, mnem_grammar_info *info);
 

@@ -87,10 +87,11 @@ static mnem_status compile(mnem_grammar *g, const source *from) {
     mnem_status status = write_source(from, &draft, &root);
     bool linked = false;
     if (status == MNEM_OK) {
-        status = mnem__program_link(&draft, root, g->options.bytes, &g->program, &way);
+        status = mnem__program_link(&draft, root, &g->program, &way);
         linked = true;
     }
     mnem__draft_fini(&draft);
+    g->bytes_needed = draft.bytes_needed;
     if (linked && status == MNEM_OVER_BUDGET)
         mnem__fail(status, "grammar: compiling it takes more than %llu bytes",
                    (unsigned long long)g->options.bytes);
@@ -167,6 +168,7 @@ void mnem_grammar_info_get(const mnem_grammar *g, mnem_grammar_info *info) {
                  mnem__grammar_work_bytes(g->options.state_bytes, g->program.rules) +
                  (g->walk ? sizeof *g->walk : 0) + g->mask_words * sizeof *g->mask +
                  g->slots * g->slot_bytes,
+        .bytes_needed = g->bytes_needed,
         .masks = g->masks,
         .masks_cached = g->masks_cached};
 }

@@ -16,9 +16,9 @@
 enum { LEAVES_MAX = 48, VISITS_MAX = 100000000 };
 
 typedef struct linker {
-    const mnem__draft *d;
+    mnem__draft *d;
     mnem__program *p;
-    uint64_t bytes_max;
+    uint64_t tables;   /* bytes beside the program's */
     uint32_t *node_of; /* of each place of the draft: the node that it became + 1; 0: none yet */
     uint32_t *seen_in; /* of each place: the last search that saw it */
     uint32_t *todo;    /* places whose nodes are made but not filled */
@@ -45,7 +45,7 @@ static bool grow(linker *l, void **block, uint32_t count, uint32_t *room, size_t
     if (l->status != MNEM_OK) return false;
     if (count < *room) return true;
     const uint32_t more = *room ? *room : 64;
-    if (mnem__program_bytes_used(l->p) + more * size > l->bytes_max) {
+    if (!mnem__draft_fits(l->d, l->tables + mnem__program_bytes_used(l->p) + more * size)) {
         l->status = MNEM_OVER_BUDGET;
         return false;
     }
@@ -347,11 +347,11 @@ static void link_rules(linker *l) {
     }
 }
 
-mnem_status mnem__program_link(const mnem__draft *d, uint32_t root, uint64_t bytes_max,
-                               mnem__program *p, mnem__draft_way *way) {
+mnem_status mnem__program_link(mnem__draft *d, uint32_t root, mnem__program *p,
+                               mnem__draft_way *way) {
     const uint64_t tables = mnem__draft_bytes_used(d) + (uint64_t)d->nodes * 3 * sizeof(uint32_t);
     *p = (mnem__program){.rules = d->rules, .root = root};
-    if (tables > bytes_max) return MNEM_OVER_BUDGET;
+    if (!mnem__draft_fits(d, tables)) return MNEM_OVER_BUDGET;
     linker *l = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *l);
     uint32_t *table = mnem__calloc(MNEM__GRAMMAR_TAG, (size_t)d->nodes * 3, sizeof *table);
     p->start = mnem__calloc(MNEM__GRAMMAR_TAG, d->rules, sizeof *p->start);
@@ -360,7 +360,7 @@ mnem_status mnem__program_link(const mnem__draft *d, uint32_t root, uint64_t byt
     if (status == MNEM_OK) {
         *l = (linker){.d = d,
                       .p = p,
-                      .bytes_max = bytes_max - tables,
+                      .tables = tables,
                       .node_of = table,
                       .seen_in = table + d->nodes,
                       .todo = table + 2 * (size_t)d->nodes};

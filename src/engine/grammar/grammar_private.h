@@ -30,6 +30,7 @@ typedef struct mnem__cached_mask {
 struct mnem_grammar {
     const mnem_token_set *tokens;
     mnem_grammar_options options;
+    uint64_t bytes_needed; /* of options.bytes */
     mnem__program program;
     mnem__grammar_work work;
     mnem__mask_walk *walk; /* NULL without tokens */

@@ -182,6 +182,41 @@ static void schemas_that_say_the_same_have_one_rule(void **state) {
     free(text);
 }
 
+static uint32_t states_within(const char *schema, uint64_t bytes, uint64_t *needed) {
+    const mnem_grammar_options options = {.bytes = bytes};
+    mnem_grammar_info info = {0};
+    mnem_grammar *grammar;
+    const mnem_status status =
+        mnem_grammar_create_schema(NULL, schema, strlen(schema), &options, &grammar);
+    if (status == MNEM_OK) mnem_grammar_info_get(grammar, &info);
+    if (status != MNEM_OK) assert_int_equal(status, MNEM_OVER_BUDGET);
+    if (needed) *needed = info.bytes_needed;
+    mnem_grammar_destroy(grammar);
+    return info.states;
+}
+
+/* With so many bytes the same is compiled, with one less it isn't. */
+static void the_bytes_that_compiling_needs_are_exact(void **state) {
+    static const char *const schemas[] = {
+        "{\"type\":\"string\",\"pattern\":\"^[a-z]{3,40}$\",\"maxLength\":30}",
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"multipleOf\":7},"
+        "\"b\":{\"type\":\"string\",\"format\":\"uri\"}},\"patternProperties\":"
+        "{\"^x-[a-z]+$\":{\"enum\":[\"abc\",\"abd\",\"\u00e9\"]}}}",
+        "{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},{\"type\":\"object\",\"required\":"
+        "[\"b\"]},{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0.5}}]}",
+        "{\"enum\":[{\"a\":[1,2.5,null]},\"a long text that is one of two\",true]}",
+        "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5000}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        uint64_t needed, again;
+        const uint32_t states = states_within(schemas[i], 0, &needed);
+        assert_true(states > 0 && needed > 0);
+        assert_int_equal(states_within(schemas[i], needed, &again), states);
+        assert_int_equal(again, needed);
+        if (states_within(schemas[i], needed - 1, NULL) == states) fail_msg("%s", schemas[i]);
+    }
+}
+
 /* Automata of patterns and lengths: each took 3 million steps of 40. */
 static void many_formats_with_lengths_take_few_steps(void **state) {
     (void)state;
@@ -229,6 +264,7 @@ int main(void) {
         cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),
         cmocka_unit_test(schemas_that_say_the_same_have_one_rule),
+        cmocka_unit_test(the_bytes_that_compiling_needs_are_exact),
         cmocka_unit_test(values_that_begin_as_others_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,7 +375,7 @@ static bool read_rules(reader *r) {
 
 mnem_status mnem__gbnf_write(mnem_text text, mnem__draft *d, const mnem__gbnf_given *given,
                              const char *const *names, uint32_t count, uint32_t *rules) {
-    if (text.length > d->bytes_max / 16)
+    if (!mnem__draft_fits(d, 16 * (uint64_t)text.length))
         return mnem__fail(MNEM_OVER_BUDGET, "grammar: a text of %zu bytes is too large for %llu",
                           text.length, (unsigned long long)d->bytes_max);
     reader *r = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *r);

@@ -24,12 +24,17 @@ void mnem__draft_fini(mnem__draft *d) {
     mnem__free(d->edge);
     mnem__free(d->start);
     mnem__free(d->kept);
-    *d = (mnem__draft){.status = d->status};
+    *d = (mnem__draft){.status = d->status, .bytes_needed = d->bytes_needed};
 }
 
 uint64_t mnem__draft_bytes_used(const mnem__draft *d) {
     return (uint64_t)d->nodes_room * sizeof *d->node + (uint64_t)d->edges_room * sizeof *d->edge +
            (uint64_t)d->rules_room * sizeof *d->start;
+}
+
+bool mnem__draft_fits(mnem__draft *d, uint64_t bytes) {
+    if (bytes > d->bytes_needed) d->bytes_needed = bytes;
+    return bytes <= d->bytes_max;
 }
 
 void mnem__draft_cut(mnem__draft *d, uint32_t nodes, uint32_t edges) {
@@ -48,7 +53,7 @@ static bool grow(mnem__draft *d, void **block, uint32_t count, uint32_t *room, s
     if (d->status != MNEM_OK) return false;
     if (count < *room) return true;
     const uint32_t more = *room ? *room : 64;
-    if (more * size > d->bytes_max || mnem__draft_bytes_used(d) > d->bytes_max - more * size)
+    if (!mnem__draft_fits(d, mnem__draft_bytes_used(d) + (uint64_t)more * size))
         return fail(d, MNEM_OVER_BUDGET);
     void *grown = mnem__realloc(MNEM__GRAMMAR_TAG, *block, (size_t)(*room + more) * size);
     if (!grown) return fail(d, mnem__heap_status());

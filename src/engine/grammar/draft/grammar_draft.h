@@ -65,6 +65,7 @@ typedef struct mnem__draft {
     uint32_t nodes, edges, rules;
     uint32_t nodes_room, edges_room, rules_room;
     uint64_t bytes_max;                  /* of all */
+    uint64_t bytes_needed;               /* least bytes_max with which the same would be written */
     uint32_t shared[MNEM__SHARED_RULES]; /* rules that all schemas of a draft use, once they have */
     bool has_shared;
     mnem__kept_class *kept; /* [MNEM__KEPT_CLASSES] by their ranges; NULL: none yet */
@@ -75,6 +76,8 @@ typedef struct mnem__draft {
 
 void mnem__draft_fini(mnem__draft *draft);
 uint64_t mnem__draft_bytes_used(const mnem__draft *draft);
+/* Whether bytes_max is at least that; what bounds bytes asks here, so that bytes_needed is exact. */
+bool mnem__draft_fits(mnem__draft *draft, uint64_t bytes);
 
 /* A rule that is yet to be written; 0 after a failure. */
 uint32_t mnem__draft_rule(mnem__draft *draft);

@@ -89,7 +89,6 @@ typedef struct raw {
     uint8_t *depth;   /* of each frame */
     uint32_t depth_room;
     uint32_t *at; /* of each state: its first node of the output, less base */
-    uint64_t bytes_most;
     mnem_status status;
 } raw;
 
@@ -108,7 +107,7 @@ static uint32_t number_of(raw *r, key_table *t, uint64_t key) {
     if (r->status != MNEM_OK) return 0;
     if (t->count == t->room) {
         const uint64_t bytes = (uint64_t)t->room * 2 * (sizeof *t->key + 4 * sizeof *t->slot);
-        if (bytes > r->bytes_most)
+        if (!mnem__draft_fits(r->d, bytes))
             fail_with(r, MNEM_OVER_BUDGET);
         else if (!table_grow(t))
             fail_with(r, mnem__heap_status());
@@ -337,7 +336,7 @@ static void write_all(raw *r, uint32_t rule, uint32_t out) {
 }
 
 mnem_status mnem__raw_write(mnem__draft *d, uint32_t rule, const char *end, uint32_t *out) {
-    raw r = {.d = d, .end = end, .end_bytes = (uint32_t)strlen(end), .bytes_most = d->bytes_max};
+    raw r = {.d = d, .end = end, .end_bytes = (uint32_t)strlen(end)};
     if (r.end_bytes == 0 || r.end_bytes > MNEM__RAW_END_MAX)
         return mnem__fail(MNEM_INVALID, "grammar: an end mark has 1 to %d bytes",
                           MNEM__RAW_END_MAX);

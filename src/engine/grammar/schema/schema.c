@@ -360,7 +360,7 @@ static bool is_ref_alone(const mnem__node *top) {
 mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint32_t *root) {
     static const char zero[] = "\\u0000";
     const uint64_t bytes = tree_bytes(text);
-    if (bytes > d->bytes_max)
+    if (!mnem__draft_fits(d, bytes))
         return mnem__fail(MNEM_OVER_BUDGET, "schema: reading it takes %llu bytes, more than %llu",
                           (unsigned long long)bytes, (unsigned long long)d->bytes_max);
     const uint32_t zeros = count_zeros(text.bytes, text.length, zero, sizeof zero - 1);

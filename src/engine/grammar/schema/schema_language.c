@@ -91,19 +91,28 @@ static bool prepare(mnem__language *l) {
     return true;
 }
 
+/* The draft before is written again; what this one needed counts twice, as it had half. */
+static void leave(mnem__language *l) {
+    if (l->s->d != &l->d) return;
+    l->s->d = l->before;
+    mnem__draft_fits(l->before, 2 * l->d.bytes_needed);
+}
+
 uint64_t mnem__language_bytes(const mnem__language *l) {
     return sizeof *l + mnem__draft_bytes_used(&l->d) + 3 * (uint64_t)l->d.nodes * sizeof *l->seen;
 }
 
 bool mnem__language_set_aside(mnem__language *l) {
-    const bool fine = prepare(l);
-    l->s->d = l->before;
-    return fine;
+    const bool ready = prepare(l), fits = mnem__draft_fits(&l->d, 8 * (uint64_t)l->d.nodes);
+    leave(l);
+    if (ready && !fits)
+        return mnem__schema_fail(l->s, MNEM_OVER_BUDGET, "this pattern is too large");
+    return ready;
 }
 
 void mnem__language_close(mnem__language *l) {
     if (!l) return;
-    if (l->s->d == &l->d) l->s->d = l->before;
+    leave(l);
     mnem__draft_fini(&l->d);
     mnem__free(l->seen);
     mnem__free(l->states);
@@ -156,7 +165,7 @@ static bool grow(mnem__language *l, void **block, uint32_t *room, uint32_t neede
 static uint32_t close_set(mnem__language *l, const uint32_t *node, uint32_t n) {
     uint32_t depth = 0, count = 0;
     const uint32_t most = l->words + l->d.nodes;
-    if (most > WORDS_MAX || most > l->d.bytes_max / 8) return NONE;
+    if (most > WORDS_MAX || !mnem__draft_fits(&l->d, 8 * (uint64_t)most)) return NONE;
     if (!grow(l, (void **)&l->word, &l->words_room, most, sizeof *l->word)) return NONE;
     uint32_t *out = l->word + l->words;
     l->search++;

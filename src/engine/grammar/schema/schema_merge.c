@@ -135,7 +135,7 @@ static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
     mnem__schema_all **place = &s->all_of_hash[hash_of(p)];
     for (mnem__schema_all *a = *place; a; a = a->same)
         if (is_all(a, p)) return a;
-    if (++s->alls > ALLS_MAX || s->arena.bytes > s->d->bytes_max) {
+    if (++s->alls > ALLS_MAX || !mnem__draft_fits(s->d, s->arena.bytes)) {
         mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema is too large up to here");
         return NULL;
     }

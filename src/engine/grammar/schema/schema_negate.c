@@ -10,7 +10,7 @@ enum { PREFIX_MAX = 32 }; /* of which each item's failure is a case */
 
 mnem__node *mnem__schema_new(mnem__schema *s, int kind) {
     mnem__node *node = mnem__arena_alloc(&s->arena, sizeof *node);
-    if (!node || s->arena.bytes > 2 * s->d->bytes_max) {
+    if (!node || !mnem__draft_fits(s->d, (s->arena.bytes + 1) / 2)) {
         mnem__schema_no_memory(s);
         return NULL;
     }

@@ -316,6 +316,7 @@ bool mnem__schema_written(mnem__schema *s, const mnem__node *value, mnem_text *t
     mnem__schema_put_value(s, value);
     mnem__schema_is_fine(s);
     s->d = before;
+    mnem__draft_fits(before, written.bytes_needed);
     char *bytes = mnem__arena_alloc(&s->arena, (size_t)written.edges + 1);
     for (uint32_t i = 0; bytes && i < written.edges; i++) bytes[i] = (char)written.edge[i].low;
     *text = (mnem_text){bytes, written.edges};

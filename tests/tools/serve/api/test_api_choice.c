@@ -238,6 +238,36 @@ static void no_tokens_are_the_prompt_alone(void **state) {
     assert_has("\"finish_reason\":\"length\"");
 }
 
+/* As llama.cpp has them; a chat's are OpenAI's, which have none. The ids are those of /tokenize; the
+ * fake's likeliest have the ids from the chosen one on. */
+static void logprobs_of_a_completion_have_the_ids_of_their_tokens(void **state) {
+    (void)state;
+    static const char text[] = "In the beginning";
+    int32_t ids[16];
+    int n = 0, used = 0;
+    char wanted[64], body[128];
+    snprintf(body, sizeof body, "{\"content\":\"%s\"}", text);
+    fake_post(&fake, "/tokenize", body);
+    const char *at = strchr(fake.answer.body, '[');
+    assert_non_null(at);
+    for (at++; n < 16 && sscanf(at, "%d%n", &ids[n], &used) == 1; n++)
+        at += used + (at[used] == ',');
+    assert_true(n > 1);
+    fake.say = text;
+    fake_post(&fake, "/completion", "{\"prompt\":\"Hi\",\"n_probs\":2}");
+    for (int i = 0; i < n; i++) {
+        snprintf(wanted, sizeof wanted, "{\"id\":%d,\"token\":", ids[i]);
+        assert_has(wanted);
+        snprintf(wanted, sizeof wanted, "\"top_logprobs\":[{\"id\":%d,\"token\":", ids[i]);
+        assert_has(wanted);
+        snprintf(wanted, sizeof wanted, "},{\"id\":%d,\"token\":", ids[i] + 1);
+        assert_has(wanted);
+    }
+    fake_post(&fake, "/v1/chat/completions",
+              "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"logprobs\":true}");
+    assert_has("\"logprobs\":{\"content\":[{\"token\":");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
     const struct CMUnitTest tests[] = {
@@ -247,6 +277,7 @@ int main(void) {
         TEST(stop_strings_cut_no_call),
         TEST(allowed_tools_are_those_that_are_called),
         TEST(any_number_of_tokens_may_be_asked_for),
+        TEST(logprobs_of_a_completion_have_the_ids_of_their_tokens),
         TEST(no_tokens_are_the_prompt_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

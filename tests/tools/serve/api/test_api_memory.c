@@ -219,6 +219,8 @@ static void a_refused_schema_is_taken_with_the_budget_that_is_named(void **state
         open_within(least);
         if (answer_to(body) != 200)
             fail_msg("with %llu: %s", (unsigned long long)least, fake.answer.body);
+        open_within(least - API_PARTS); /* a byte less */
+        assert_int_equal(answer_to(body), 400);
         free(body);
     }
 }

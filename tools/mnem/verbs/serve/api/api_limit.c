@@ -8,8 +8,8 @@
  *     while it is compiled   [ grammars' part ............ | renderings' part ............ ]
  *     until the answer ends  [ grammar ]
  *
- * One that doesn't fit is compiled again as with larger parts, in memory that nobody has taken, for
- * the budget that would do: four times at the most. */
+ * One that doesn't fit is compiled once more as with larger parts, in memory that nobody has taken,
+ * which says what it needs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +23,7 @@ enum {
     BESIDE = 256 << 10, /* what state, masks and their cache take */
     LEAST = 384 << 10,  /* to begin with */
     STEPS = 20000000,   /* of one call, while others wait for it: 0.2 s */
-    TEXT = 400,
-    TRIES = 3 /* halvings of what is between the parts that are there and the largest */
+    TEXT = 400
 };
 
 /* What is lent for one grammar. */
@@ -114,13 +113,16 @@ static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limi
 
 /* ---- the budget that would do ---- */
 
-/* Whether a server with parts of so many bytes, none of them taken, would take it. */
-static bool fits_parts(api *a, const rules *from, uint64_t part) {
+/* The least parts, none of them taken, with which a server takes it; 0: not those of `most`. */
+static uint64_t least_part(api *a, const rules *from, uint64_t most) {
+    mnem_grammar_info info;
     mnem_grammar *grammar;
-    if (compile(a, from, (loan){part, part}, &grammar) != MNEM_OK) return false;
-    const bool fits = kept_bytes(grammar) <= part;
+    if (compile(a, from, (loan){most, most}, &grammar) != MNEM_OK) return 0;
+    mnem_grammar_info_get(grammar, &info);
+    const uint64_t kept = kept_bytes(grammar), compiled = (info.bytes_needed + 2) / 3 * 4 + BESIDE;
     mnem_grammar_destroy(grammar);
-    return fits;
+    const uint64_t part = (compiled + 1) / 2 > kept ? (compiled + 1) / 2 : kept;
+    return part <= most ? part : 0;
 }
 
 /* The largest parts for which there is memory to try them: half of what nobody has taken, and what
@@ -142,19 +144,14 @@ typedef struct wanted {
 } wanted;
 
 static wanted find_part(api *a, const rules *from, loan lent) {
-    uint64_t low = a->grammars.bytes, high = largest_part(a, lent);
-    const bool shared = lent.grammars < low || lent.renderings < a->options.template_bytes;
-    if (shared && fits_parts(a, from, low)) return (wanted){.now = true};
-    if (high <= low) return (wanted){.none = low >= API_PART_MOST};
-    if (!fits_parts(a, from, high)) return (wanted){.none = high == API_PART_MOST};
-    for (int i = 0; i < TRIES; i++) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (fits_parts(a, from, middle))
-            high = middle;
-        else
-            low = middle;
-    }
-    return (wanted){.part = high};
+    const uint64_t own = a->grammars.bytes, largest = largest_part(a, lent);
+    const bool shared = lent.grammars < own || lent.renderings < a->options.template_bytes;
+    const uint64_t most = largest > own ? largest : own;
+    const bool more = most > own || shared; /* than it was compiled with */
+    const uint64_t part = more ? least_part(a, from, most) : 0;
+    if (part > own) return (wanted){.part = part};
+    if (part) return (wanted){.now = true};
+    return (wanted){.none = most >= API_PART_MOST};
 }
 
 static void say_wanted(const api *a, wanted w, const char *why, const char *param,

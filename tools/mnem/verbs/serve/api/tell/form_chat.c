@@ -35,7 +35,7 @@ static void end_delta(tell_choice *c, const char *finish) {
     api_say(&t->out, "}");
     if (c->logs.length) {
         api_say(&t->out, ",\"logprobs\":{\"content\":[");
-        tell_logs_chat(c, &t->out);
+        tell_logs_entries(c, false, &t->out);
         api_say(&t->out, "]}");
     } else
         api_say(&t->out, ",\"logprobs\":null");
@@ -142,7 +142,7 @@ static void put_choice(tell_choice *c) {
     api_say(&t->out, "},\"logprobs\":");
     if (t->logprobs) {
         api_say(&t->out, "{\"content\":[");
-        tell_logs_chat(c, &t->out);
+        tell_logs_entries(c, false, &t->out);
         api_say(&t->out, "]}");
     } else
         api_say(&t->out, "null");

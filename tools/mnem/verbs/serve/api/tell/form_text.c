@@ -112,7 +112,7 @@ static void put_flat(tell_choice *c, const char *bytes, size_t n) {
     api_quote(out, bytes, n);
     if (c->tell->logprobs) {
         api_say(out, ",\"completion_probabilities\":[");
-        tell_logs_chat(c, out);
+        tell_logs_entries(c, true, out);
         api_say(out, "]");
     }
     put_flat_end(c);

@@ -59,11 +59,13 @@ static void put_comma(api_text *out) {
         api_put(out, ",", 1);
 }
 
-/* ---- of a chat ---- */
+/* ---- of a chat, and of llama.cpp's /completion ---- */
 
-static void put_entry(const tell *t, mnem_token_logprob entry, api_text *out) {
+static void put_entry(const tell *t, mnem_token_logprob entry, bool ids, api_text *out) {
     const mnem_text piece = mnem_tokenizer_piece(t->tokenizer, entry.id, true);
-    api_say(out, "{\"token\":");
+    api_say(out, "{");
+    if (ids) api_format(out, "\"id\":%d,", entry.id);
+    api_say(out, "\"token\":");
     put_token(t, entry.id, out);
     api_say(out, ",\"logprob\":");
     put_logprob(entry.logprob, out);
@@ -73,15 +75,15 @@ static void put_entry(const tell *t, mnem_token_logprob entry, api_text *out) {
     api_say(out, "]");
 }
 
-void tell_logs_chat(tell_choice *c, api_text *out) {
+void tell_logs_entries(tell_choice *c, bool ids, api_text *out) {
     tell_log log;
     for (size_t at = 0; next_log(c, &at, &log);) {
         put_comma(out);
-        put_entry(c->tell, log.chosen, out);
+        put_entry(c->tell, log.chosen, ids, out);
         api_say(out, ",\"top_logprobs\":[");
         for (int32_t i = 0; i < log.top_count; i++) {
             put_comma(out);
-            put_entry(c->tell, log.top[i], out);
+            put_entry(c->tell, log.top[i], ids, out);
             api_say(out, "}");
         }
         api_say(out, "]}");

@@ -13,8 +13,8 @@ size_t tell_parts(tell_choice *choice, size_t n, bool final);
 /* first: of a prompt, without a logprob. */
 void tell_log_add(tell_choice *choice, const mnem_request_token *token, bool first);
 /* Writes the logs of all tokens so far, and forgets them: entries of a list as
- * /v1/chat/completions has them. */
-void tell_logs_chat(tell_choice *choice, api_text *out);
+ * /v1/chat/completions has them; ids: with the tokens' ids, as llama.cpp's /completion has them. */
+void tell_logs_entries(tell_choice *choice, bool ids, api_text *out);
 /* The members of logprobs of /v1/completions, into their lists. */
 void tell_logs_text(tell_choice *choice, api_text lists[4]);
 /* Those that begin at `from` or behind it are never told. */
