@@ -66,8 +66,11 @@ static void fill_segment(mnem__step *x, int32_t index) {
     }
 }
 
+/* Rank 0 alone stops a pass, and only between those that ranks run together: the others would wait
+ * for what a rank that stopped by itself doesn't send. */
 static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
     mnem_engine *e = x->e;
+    const bool stops = mnem__relay_first(&e->relay) && !e->relay.together;
     return (mnem_graph_args){.tokens = tokens,
                              .block =
                                  (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
@@ -79,7 +82,7 @@ static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
                              .kv_count = x->segments,
                              .weights = &e->source,
                              .gather = &e->gather,
-                             .cancel = e->relay.together ? NULL : &e->cancel};
+                             .cancel = stops ? &e->cancel : NULL};
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */
