@@ -161,6 +161,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     if (!base) return mnem__heap_status();
     mnem_scheduler *s = (void *)base;
     lay_out(&b, base, s);
+    memset(s->queue, 0, b.queue_bytes); /* touched: requests take no page of the machine later */
     fill_in(s, &o, &b);
     mnem_status status = open_swap(s);
     if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, s->context, &s->desk);

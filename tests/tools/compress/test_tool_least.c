@@ -1,5 +1,5 @@
-/* test_tool_least.c: verbs of compression that plan several works (a test at the end, a calibration,
- * what is solved on it) and refuse once: the budget that is named is enough for all of them, and
+/* test_tool_least.c: verbs of compression that plan several steps (a calibration, what is solved on
+ * it, a test at the end) and refuse once: the budget that is named is enough for all of them, and
  * with two pages less the same is named. */
 #include <stdio.h>
 #include <stdlib.h>

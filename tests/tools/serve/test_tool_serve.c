@@ -177,7 +177,7 @@ static void what_does_not_fit_is_refused_before(void **state) {
  * the one that is named includes its own. */
 static void the_least_that_a_refusal_names_is_enough(void **state) {
     (void)state;
-    static const char *const queues[] = {"32", "700"};
+    static const char *const queues[] = {"32", "1024"}; /* 1024: 65 MiB of connections */
     if (!MNEM_RELEASE) skip();
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
         tool_result r = RUN("serve", "--port", "0", "-t", "2", "--parallel", "200", "--queue",
@@ -192,6 +192,34 @@ static void the_least_that_a_refusal_names_is_enough(void **state) {
         assert_int_equal(tool_serve_end(&s), 0);
         if (i) assert_true(least > 64 * MIB);
     }
+}
+
+/* The parts that requests have a limit of, and the heap's rounding. */
+static bool is_a_limit(const char *line) {
+    static const char *const tag[] = {"\"requests\"", "\"grammars\"", "\"renderings\"",
+                                      "\"reserve\""};
+    const size_t n = strcspn(line, "\n");
+    for (size_t i = 0; i < sizeof tag / sizeof *tag; i++)
+        if (memmem(line, n, tag[i], strlen(tag[i]))) return true;
+    return false;
+}
+
+/* Before the first request: the stack of the connections' thread, and the queue, too. */
+static void what_is_charged_is_there_from_the_start(void **state) {
+    (void)state;
+    static const char name[] = "\nmnem_ledger_bytes{";
+    uint64_t charged = 0;
+    if (!MNEM_RELEASE) skip();
+    const tool_server s = SERVE("-q", "-t", "2", "--memory", tool_memory(64 * MIB));
+    const answer a = ask(GET("/metrics"));
+    assert_int_equal(a.status, 200);
+    for (const char *p = a.body; (p = strstr(p, name)); p++)
+        if (!is_a_limit(p + 1)) charged += strtoull(strchr(p, '}') + 1, NULL, 10);
+    assert_true(charged > 16 * MIB);
+    const uint64_t peak = peak_of(s.pid);
+    if (peak + MIB / 2 < charged)
+        fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)charged);
+    assert_int_equal(tool_serve_end(&s), 0);
 }
 
 /* ---- the end ---- */
@@ -418,6 +446,7 @@ int main(void) {
         cmocka_unit_test(a_string_of_1_mib_is_told_its_bytes),
         cmocka_unit_test(what_does_not_fit_is_refused_before),
         cmocka_unit_test(the_least_that_a_refusal_names_is_enough),
+        cmocka_unit_test(what_is_charged_is_there_from_the_start),
         cmocka_unit_test(a_signal_lets_it_finish_what_it_has_begun),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(keys_of_a_file_are_needed),

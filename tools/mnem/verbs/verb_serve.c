@@ -60,8 +60,26 @@ static void on_tick(void *context) {
                  stats.swap_failure, s->o->swap);
 }
 
+/* All of the thread's stack is touched before it serves, as blocks are: what is charged is there,
+ * and no deep call takes a page of the machine later. */
+static void touch_stack(void) {
+    enum { PAGE = 4 << 10, BELOW = 2 * PAGE }; /* of this call itself */
+    pthread_attr_t attr;
+    void *low;
+    size_t bytes, guard;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
+    if (pthread_attr_getstack(&attr, &low, &bytes) == 0 &&
+        pthread_attr_getguardsize(&attr, &guard) == 0) {
+        char *here = (char *)&attr;
+        for (char *at = (char *)low + guard; at + BELOW < here; at += PAGE)
+            *(volatile char *)at = 0;
+    }
+    pthread_attr_destroy(&attr);
+}
+
 static void *serve_clients(void *context) {
     serve *s = context;
+    touch_stack();
     http_server_run(s->http);
     atomic_store(&s->over, true);
     mnem_scheduler *ready = atomic_load(&s->ready);
@@ -162,7 +180,8 @@ static int make_api(serve *s) {
                            .on_note = s->stage.args->quiet ? NULL : on_note,
                            .body_bytes = BODY_BYTES};
     options.sampler.dry_breakers = s->stage.breakers.of;
-    serve_parts(tool_budget_bytes(s->stage.ledger), &options);
+    s->budget_bytes = tool_budget_bytes(s->stage.ledger);
+    serve_parts(s->budget_bytes, &options);
     const mnem_status status = api_create(&options, &s->api);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -200,6 +219,7 @@ static int make_http(serve *s) {
     options.handler.on_wake = on_wake;
     options.handler.on_tick = on_tick;
     options.handler.routes = s->routes;
+    if (serve_plans_without(s, http_server_bytes(&options))) return TOOL_OK;
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);

@@ -110,13 +110,29 @@ static uint64_t least_of(uint64_t needed, uint64_t budget) {
     return least;
 }
 
+/* Of one process and its memory. */
+static bool plans_alone(const serve *s) {
+    return !s->stage.options.comm && !s->stage.device;
+}
+
+/* Of a budget of what is there already the plan is refused for certain. */
+bool serve_plans_without(serve *s, uint64_t connections_bytes) {
+    mnem_ledger *ledger = s->stage.ledger;
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    if (!plans_alone(s) || info.bytes_live + connections_bytes <= s->budget_bytes) return false;
+    if (mnem_ledger_budget_set(ledger, info.bytes_live) != MNEM_OK) return false;
+    s->absent_bytes = connections_bytes;
+    return true;
+}
+
 static int plan(serve *s) {
     tool_stage *stage = &s->stage;
-    if (stage->options.comm || stage->device) return tool_stage_plan(stage);
+    if (!plans_alone(s)) return tool_stage_plan(stage);
     const mnem_status status = tool_stage_try(stage);
-    const uint64_t budget = tool_budget_bytes(stage->ledger), needed = stage->plan.needed_bytes;
-    if (status != MNEM_OVER_BUDGET || !needed) return tool_stage_plan(stage);
-    return tool_fail_needs(least_of(needed, budget), budget, stage->plan.knob);
+    const uint64_t needed = stage->plan.needed_bytes + s->absent_bytes;
+    if (status != MNEM_OVER_BUDGET || !stage->plan.needed_bytes) return tool_stage_plan(stage);
+    return tool_fail_needs(least_of(needed, s->budget_bytes), s->budget_bytes, stage->plan.knob);
 }
 
 int serve_plan(serve *s) {

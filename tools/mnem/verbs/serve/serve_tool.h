@@ -56,6 +56,8 @@ typedef struct serve {
     mnem_engine *engine;
     mnem_scheduler *scheduler;
     uint64_t books_bytes, thread_bytes; /* charged here */
+    uint64_t budget_bytes;              /* as it was asked for */
+    uint64_t absent_bytes;              /* of connections that don't fit; 0: they do */
     pthread_t thread;
     bool started; /* the thread */
     /* Between the threads: the scheduler once it is there; the thread has ended; a signal came. */
@@ -74,6 +76,9 @@ int serve_keys_read(serve_keys *keys, const char *path);
 int32_t serve_parallel_most(const serve_options *o);
 /* The parts of a budget that requests, their JSON, renderings and grammars have; their sum. */
 uint64_t serve_parts(uint64_t budget_bytes, api_options *options);
+/* Where the budget has no room for so many bytes of connections the plan is refused without them,
+ * and names the least with them: they may be more than a ledger that prepares lets pass. */
+bool serve_plans_without(serve *s, uint64_t connections_bytes);
 /* How many do, and the plan for them; what is charged for the scheduler's
  * books. Exit code, with the message printed. */
 int serve_plan(serve *s);
