@@ -276,9 +276,9 @@ static void set_is_as_on_the_command_line(void **state) {
     at = say("/set system X", "\r\n", at);
     at = say("/set seed 5", "\r\n", at);
     const size_t shown = at;
-    at = say("/set", "system            X", at);
-    expect_from(shown, "temp              1.2");
-    expect_from(shown, "tokens            9");
+    at = say("/set", "system             X", at);
+    expect_from(shown, "temp               1.2");
+    expect_from(shown, "tokens             9");
     at = say("Hello", "stopped after 9", at);
     char *got = save("got.json", &at);
     assert_string_equal(got, expected);
@@ -295,7 +295,7 @@ static void set_and_show_know_other_words(void **state) {
     at = say("/set verbose", "\r\n", at);
     at = say("Hello", "stopped after 3 tokens", at);
     assert_non_null(strstr(screen, "\r\n\033[2m3 tokens at "));
-    at = say("/show parameters", "tokens            3\r\n  verbose           yes", at);
+    at = say("/show parameters", "tokens             3\r\n  verbose            yes", at);
     at = say("/set quiet", "\r\n", at);
     const size_t quiet = at;
     at = say("Hello", "stopped after 3 tokens", at);
@@ -314,14 +314,14 @@ static void set_and_show_know_other_words(void **state) {
 static void what_set_does_not_take_is_said(void **state) {
     (void)state;
     size_t at = start_chat();
-    at = say("/set dots 3", "frequency-penalty, seed, tokens, system", at);
+    at = say("/set dots 3", "xtc-threshold, seed, tokens", at);
     at = say("/set temp hot", "/set temp takes a number from 0 to 100, not \"hot\"", at);
     at = say("/set temp", "/set temp takes a number", at);
     at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
     at = say("/set min-p 2", "from 0 to 1, not \"2\"", at);
     at = say("/set seed -1", "/set seed takes a whole number", at);
     at = say("/set tokens 0", "at least 1, or -1", at);
-    at = say("/set", "temp              0", at);
+    at = say("/set", "temp               0", at);
     leave("/quit", at);
 }
 
