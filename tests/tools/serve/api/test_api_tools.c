@@ -183,6 +183,48 @@ static void what_is_asked_of_tools_is_checked(void **state) {
     }
 }
 
+/* What an answer has to be beside calls is no tool's fault. */
+static void a_refused_answer_beside_tools_is_named(void **state) {
+    (void)state;
+    open_with(hermes);
+    fake_post(&fake, path,
+              CHAT TOOLS
+              ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":"
+              "\"n\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\","
+              "\"uniqueItems\":true,\"items\":{\"type\":\"object\"}}}}}}}");
+    assert_int_equal(fake.answer.status, 400);
+    assert_true(has("\"param\":\"response_format"));
+    assert_true(has("\"schema: #/properties/a/items: "));
+    assert_null(strstr(fake.answer.body, "schema0"));
+}
+
+/* Where not even calls of any arguments have room, the first schema that had none is named. */
+static void a_tool_that_has_no_room_is_named(void **state) {
+    (void)state;
+    static const char quiet[] = "{# tools <tool_call> #}{% for m in messages %}"
+                                "{{ m.content }}{% endfor %}";
+    static char body[32 << 10];
+    fake_open(&(api_options){.name = "kjv",
+                             .template = fake_text(quiet),
+                             .grammar_bytes = 400 << 10,
+                             .template_bytes = 144 << 10},
+              &fake);
+    char *at = stpcpy(body, CHAT "\"tools\":[");
+    for (int i = 0; i < 120; i++)
+        at += sprintf(
+            at,
+            "%s{\"type\":\"function\",\"function\":{\"name\":\"a_tool_of_a_long_name_with_a_"
+            "number_behind_it_%d\"}}",
+            i ? "," : "", i);
+    stpcpy(at, ",{\"type\":\"function\",\"function\":{\"name\":\"large\",\"parameters\":{"
+               "\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"string\",\"pattern\":"
+               "\"^([a-z]{1,9}x){400}$\",\"minLength\":900}}}}}]}");
+    fake_post(&fake, path, body);
+    assert_int_equal(fake.answer.status, 400);
+    assert_true(has("\"param\":\"tools\""));
+    assert_true(has("tool \\\"large\\\": #: schema: #/properties/x: "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(calls_come_out_of_text, close_fake),
@@ -194,6 +236,8 @@ int main(void) {
         cmocka_unit_test_teardown(thoughts_come_apart_from_calls, close_fake),
         cmocka_unit_test_teardown(malformed_history_is_rendered, close_fake),
         cmocka_unit_test_teardown(a_template_without_tools_is_told_of_them, close_fake),
+        cmocka_unit_test_teardown(a_refused_answer_beside_tools_is_named, close_fake),
+        cmocka_unit_test_teardown(a_tool_that_has_no_room_is_named, close_fake),
         cmocka_unit_test_teardown(what_is_asked_of_tools_is_checked, close_fake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

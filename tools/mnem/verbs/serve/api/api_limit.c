@@ -210,8 +210,30 @@ typedef struct calls_wanted {
     bool in_thought;
     loan lent;
     api_text *unsupported;
+    const char *param; /* which field is refused, and why */
+    bool named;        /* why says whose schema it is about */
     char why[TEXT];
+    char first[TEXT]; /* the first reason that named a tool */
 } calls_wanted;
+
+/* Whose schema is refused: a tool's, or what the answer has to be beside calls. */
+static void name_refused(calls_wanted *want, const call_grammar *g) {
+    char said[TEXT];
+    const char *rest;
+    const char *label = call_grammar_label(g, want->why, &rest);
+    want->param = "tools";
+    want->named = label != NULL;
+    if (!label) return;
+    if (!*label) want->param = want->ask->limit_field;
+    snprintf(said, sizeof said, "%s%s%s", label, *label ? ": " : "", rest);
+    memcpy(want->why, said, sizeof said);
+    if (*label && !*want->first) memcpy(want->first, said, sizeof said);
+}
+
+static mnem_status too_many(calls_wanted *want) {
+    snprintf(want->why, sizeof want->why, "tools of more than %d schemas", MNEM_GRAMMAR_PARTS_MAX);
+    return MNEM_OVER_BUDGET;
+}
 
 /* false without an error: *status says why not. */
 static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, api_limit *limit,
@@ -230,9 +252,10 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
     if (!made)
         refuse_busy(error);
     else if (strictness == CALL_WHOLE && g->full)
-        *status = MNEM_OVER_BUDGET;
+        *status = too_many(want);
     else
         *status = make_of(a, &from, want->lent, limit, want->why);
+    if (made) name_refused(want, g);
     call_grammar_fini(g);
     api_free(&a->memory, g);
     return made && *status == MNEM_OK;
@@ -242,7 +265,8 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
  * any object. */
 static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
                        api_limit *limit, api_error *error) {
-    calls_wanted want = {.ask = ask, .in_thought = in_thought, .unsupported = unsupported};
+    calls_wanted want = {
+        .ask = ask, .in_thought = in_thought, .unsupported = unsupported, .param = "tools"};
     mnem_status status = MNEM_OK;
     bool fine = false;
     if (!borrow(a, &want.lent, error)) return false;
@@ -253,10 +277,11 @@ static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text
     give_back(a, want.lent, limit);
     if (fine || error->status) return fine;
     if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (!want.named && *want.first) memcpy(want.why, want.first, sizeof want.why);
     if (status == MNEM_OVER_BUDGET)
-        say_wanted(a, (wanted){0}, want.why, "tools", error);
+        say_wanted(a, (wanted){0}, want.why, want.param, error);
     else
-        api_refuse(error, 400, "tools", "%s", want.why);
+        api_refuse(error, 400, want.param, "%s", want.why);
     return false;
 }
 

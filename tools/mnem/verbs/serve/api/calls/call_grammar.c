@@ -57,7 +57,7 @@ void call_grammar_literal(api_text *out, const char *text, size_t n) {
 }
 
 /* The part that says the same as the json behind `begin`, which then goes; otherwise a new one. */
-static uint32_t part_of(call_grammar *g, size_t begin, const char *raw_end) {
+static uint32_t part_of(call_grammar *g, size_t begin, const char *place, const char *raw_end) {
     const size_t n = g->json.length - begin;
     for (uint32_t i = 0; i < g->parts; i++) {
         if (g->part[i].length != n || g->part[i].raw_end != raw_end) continue;
@@ -72,6 +72,9 @@ static uint32_t part_of(call_grammar *g, size_t begin, const char *raw_end) {
     const uint32_t i = g->parts++;
     snprintf(g->name[i], sizeof g->name[0], "schema%u", i);
     g->begin[i] = begin;
+    g->label[i] = g->labels.length;
+    if (g->tool) api_format(&g->labels, "tool \"%s\": %.300s", g->tool, place);
+    api_put(&g->labels, "", 1);
     g->part[i] = (mnem_grammar_part){.name = g->name[i], .length = n, .raw_end = raw_end};
     return i;
 }
@@ -91,7 +94,7 @@ bool call_grammar_schema(call_grammar *g, const json_t *schema, const char *plac
         api_say(&g->json, "{\"type\":\"object\"}");
     json_decref(kept);
     if (g->json.failed) return false;
-    const uint32_t part = part_of(g, begin, raw_end);
+    const uint32_t part = part_of(g, begin, place, raw_end);
     g->full = g->full || part == MNEM_GRAMMAR_PARTS_MAX;
     if (part == MNEM_GRAMMAR_PARTS_MAX) {
         if (g->keep) call_keep_drop(g->keep, place, "");
@@ -150,6 +153,7 @@ static void put_tools(const ask_request *ask, const call_format *format, call_st
         const char *name = name_of(json_object_get(tool, "function"));
         if (!ask_may_call(ask, name)) continue;
         api_say(&g->text, any ? " | " : "");
+        g->tool = name;
         if (g->keep) g->keep->tool = name;
         if (g->keep && strictness == CALL_ANY) call_keep_drop(g->keep, "#", "");
         put_tool(g, format, tool, strictness);
@@ -220,8 +224,9 @@ static bool put_answer(const ask_request *ask, call_grammar *g) {
 bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
                        bool in_thought, call_strictness strictness, call_keeper *keeper,
                        call_grammar *g) {
-    g->text.memory = g->json.memory = g->memory;
+    g->text.memory = g->json.memory = g->labels.memory = g->memory;
     g->parts = 0;
+    g->tool = NULL;
     g->full = false;
     g->keep = strictness == CALL_WHOLE ? NULL : keeper;
     const bool fine = put_answer(ask, g);
@@ -230,10 +235,21 @@ bool call_grammar_make(const ask_request *ask, const call_format *format, bool t
     put_object(&g->text);
     for (uint32_t i = 0; i < g->parts && g->json.bytes; i++)
         g->part[i].json = g->json.bytes + g->begin[i]; /* now that nothing moves any more */
-    return fine && !g->text.failed && !g->json.failed;
+    return fine && !g->text.failed && !g->json.failed && !g->labels.failed;
 }
 
 void call_grammar_fini(call_grammar *g) {
     api_text_fini(&g->text);
     api_text_fini(&g->json);
+    api_text_fini(&g->labels);
+}
+
+const char *call_grammar_label(const call_grammar *g, const char *message, const char **rest) {
+    for (uint32_t i = 0; i < g->parts; i++) {
+        const size_t n = strlen(g->name[i]);
+        if (strncmp(message, g->name[i], n) != 0 || strncmp(message + n, ": ", 2) != 0) continue;
+        *rest = message + n + 2;
+        return g->labels.bytes + g->label[i];
+    }
+    return NULL;
 }

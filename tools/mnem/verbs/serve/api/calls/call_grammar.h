@@ -22,6 +22,9 @@ typedef struct call_grammar {
     mnem_grammar_part part[MNEM_GRAMMAR_PARTS_MAX];
     size_t begin[MNEM_GRAMMAR_PARTS_MAX]; /* of each in json */
     char name[MNEM_GRAMMAR_PARTS_MAX][CALL_PART_NAME];
+    api_text labels;                      /* "tool \"a\": #/properties/b"; "": the answer's */
+    size_t label[MNEM_GRAMMAR_PARTS_MAX]; /* of each in labels */
+    const char *tool;                     /* at hand; NULL: the answer */
     uint32_t parts;
     bool full;         /* there were too many */
     call_keeper *keep; /* NULL: schemas are taken whole */
@@ -41,6 +44,9 @@ bool call_grammar_make(const ask_request *ask, const call_format *format, bool t
                        bool in_thought, call_strictness strictness, call_keeper *keeper,
                        call_grammar *grammar);
 void call_grammar_fini(call_grammar *grammar);
+/* Whose schema a message of the grammar's compiling is about, which begins with a part's name:
+ * *rest is what follows that name. NULL: it is about none. */
+const char *call_grammar_label(const call_grammar *grammar, const char *message, const char **rest);
 
 /* ---- what its files share ---- */
 
