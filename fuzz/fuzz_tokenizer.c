@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/text/utf8.h"
-#include "model/tokenizer/vocab_file.h"
+#include "base/text/utf8.h"
+#include "text/tokenizer/vocab_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -41,8 +41,8 @@ typedef struct mnem_walk_options {
                             exist; it is unlinked at once. NULL: all states must fit in memory */
     uint64_t later_bytes; /* bytes that the caller will need after the walk, including what it holds
                              now; must fit in the budget, too */
-    bool plan_only;  /* only fill the report: run, hold and write nothing */
-    bool page_cache; /* read weights through the page cache */
+    bool plan_only;       /* only fill the report: run, hold and write nothing */
+    bool page_cache;      /* read weights through the page cache */
     mnem_progress progress; /* in tokens times layers */
 } mnem_walk_options;
 

@@ -28,7 +28,8 @@
 #ifndef MNEM_GRAMMAR_H
 #define MNEM_GRAMMAR_H
 
-#include "mnem/session.h"
+#include "mnem/sampler.h"
+#include "mnem/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {

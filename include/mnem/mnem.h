@@ -31,6 +31,7 @@
 #include "mnem/prune.h"
 #include "mnem/replay.h"
 #include "mnem/report.h"
+#include "mnem/sampler.h"
 #include "mnem/saved.h"
 #include "mnem/serve.h"
 #include "mnem/session.h"

@@ -17,6 +17,9 @@
 
 enum { MNEM__HEAP_TAGS_MAX = 32 };
 
+/* The tag of tokenizers, vocabularies and their tables, in whichever layer they are. */
+#define MNEM__TOKENIZER_TAG "tokenizer"
+
 /* NULL when the machine or the watcher refuses; the last error is then set, and
  * mnem__heap_status() says which. n = 0 gives a valid block. 16-byte aligned. */
 void *mnem__alloc(const char *tag, size_t n);

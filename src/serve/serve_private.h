@@ -24,8 +24,8 @@
 
 #include "base/event.h"
 #include "engine/engine_private.h"
-#include "engine/sampling/sampler.h"
 #include "mnem/serve.h"
+#include "sampling/sampler_desk.h"
 #include "serve/step_cost.h"
 #include "serve/swap_ranks.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "model/token/id_table.h"
+#include "base/text/id_table.h"
 
 static const char *text_of(const mnem__hf_vocab *v, const mnem__hf_token *t) {
     return v->texts.bytes + t->at;

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "base/text/utf8.h"
 #include "model/import/hf_vocab.h"
-#include "model/text/utf8.h"
 
 enum { WIRE_VARINT, WIRE_8, WIRE_LENGTH, WIRE_4 = 5, PIECE_MAX = 4096, UNIGRAM = 1 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/text/utf8.h"
+#include "base/text/utf8.h"
 
 enum { NOTHING = -1, NUMBER_MAX = 4400, TEXT_ROOM = 256 };
 

@@ -18,7 +18,7 @@
 #include "base/thread.h"
 #include "mnem/base.h"
 #include "mnem/tokenizer.h"
-#include "model/tokenizer/tokenizer_private.h"
+#include "text/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
 
 enum { THREADS_MAX = 8, OUT_TOKENS = 1 << 15 };

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file/checksum.h"
 #include "mnem/corpus.h"
-#include "model/text/text_reader.h"
+#include "text/text_reader.h"
 
 #define MNEM__CORPUS_TAG     "corpus"
 #define MNEM__CORPUS_MAGIC   "mnemtok"

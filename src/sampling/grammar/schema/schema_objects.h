@@ -1,0 +1,33 @@
+/* schema_objects.h: an object while it is written: which members may come, and in which columns. */
+#ifndef MNEM_SRC_SAMPLING_GRAMMAR_SCHEMA_SCHEMA_OBJECTS_H
+#define MNEM_SRC_SAMPLING_GRAMMAR_SCHEMA_SCHEMA_OBJECTS_H
+
+#include "sampling/grammar/schema/schema_private.h"
+
+enum { MNEM__NO_RULE = UINT32_MAX };
+
+typedef struct mnem__member {
+    const char *key;
+    uint32_t rule;
+    bool required;
+} mnem__member;
+
+typedef struct mnem__object_writer {
+    mnem__schema *s;
+    mnem__member *member;
+    const char **name; /* of members */
+    uint32_t members, room;
+    mnem__schema_keys keys;
+    mnem__schema_parts of_names; /* propertyNames of all parts */
+    bool only_names;             /* propertyNames lists them */
+    uint32_t others;             /* a rule; MNEM__NO_RULE: there may be none */
+    uint32_t least, most, rows;
+    uint32_t *into, *next; /* jumps into a column, one more for others; MNEM__NO_RULE */
+    uint32_t *end;         /* jumps to the end */
+    uint32_t ends;
+} mnem__object_writer;
+
+/* What stands between the braces; schema_columns.c. */
+bool mnem__schema_put_members(mnem__object_writer *writer);
+
+#endif

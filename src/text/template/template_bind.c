@@ -1,0 +1,78 @@
+/* template_bind.c: binds arguments to parameters, by position and by name, and checks their types.
+ */
+#include <string.h>
+
+#include "text/template/template_call.h"
+
+/* The number of the parameter of that name, or -1. */
+static int find_parameter(const char *parameters, mnem__any name) {
+    int number = 0;
+    for (const char *word = parameters; *word; number++) {
+        const size_t n = strcspn(word, " ");
+        if (n == name.length && memcmp(word, name.text, n) == 0) return number;
+        word += n;
+        word += strspn(word, " ");
+    }
+    return -1;
+}
+
+static int count_words(const char *text) {
+    int words = *text != 0;
+    for (; *text; text++) words += *text == ' ';
+    return words;
+}
+
+static void bind_named(mnem_template *t, const mnem__function *f, const mnem__any_dict *named,
+                       mnem__any *a) {
+    for (uint32_t i = 0; i < named->count; i++) {
+        const mnem__any name = named->entries[i].key;
+        const int number = find_parameter(f->parameters, name);
+        if (number < 0)
+            mnem__template_refuse(t, "%s() takes no argument '%.*s'", f->name,
+                                  (int)(name.length < 64 ? name.length : 64), name.text);
+        if (mnem__is_given(a[number]))
+            mnem__template_refuse(t, "%s(): the argument '%.*s' is repeated", f->name,
+                                  (int)name.length, name.text);
+        a[number] = named->entries[i].value;
+    }
+}
+
+mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__any in,
+                               const mnem__arguments *arguments) {
+    mnem__any a[MNEM__PARAMETERS_MAX] = {{0}};
+    const uint32_t given = arguments->list ? arguments->list->count : 0;
+    if (mnem__any_is(in, MNEM__ANY_TEXT)) mnem__template_step(t, in.length / 64);
+    if (!f->parameters) mnem__template_fail(t, MNEM_UNSUPPORTED, "%s() is not supported", f->name);
+    if (strcmp(f->parameters, "*") == 0) return f->run(t, in, a, arguments);
+    const int most = count_words(f->parameters);
+    if (given > (uint32_t)most)
+        mnem__template_refuse(t, "%s() takes %d arguments, but %u are given", f->name, most, given);
+    for (uint32_t i = 0; i < given; i++) a[i] = arguments->list->items[i];
+    if (arguments->named) bind_named(t, f, arguments->named, a);
+    for (int i = 0; i < f->least; i++)
+        if (!mnem__is_given(a[i])) mnem__template_refuse(t, "%s() needs more arguments", f->name);
+    return f->run(t, in, a, arguments);
+}
+
+int64_t mnem__argument_int(mnem_template *t, mnem__any a, int64_t otherwise, const char *what) {
+    if (!mnem__is_given(a)) return otherwise;
+    if (!mnem__any_whole(a))
+        mnem__template_refuse(t, "%s: a %s is not an integer", what, mnem__any_type(a));
+    return a.i;
+}
+
+mnem__any mnem__argument_text(mnem_template *t, mnem__any a, const char *otherwise,
+                              const char *what) {
+    if (!mnem__is_given(a)) return mnem__any_word(otherwise);
+    if (!mnem__any_is(a, MNEM__ANY_TEXT))
+        mnem__template_refuse(t, "%s: a %s is not text", what, mnem__any_type(a));
+    return a;
+}
+
+void mnem__template_undefined(mnem_template *t, mnem__any a) {
+    static const char *const ends[] = {"is undefined", "is not an attribute of the value",
+                                       "is hidden by the sandbox", ""};
+    const int n = a.length < 80 ? (int)a.length : 80;
+    if (a.flag == MNEM__UNDEFINED_OTHER) mnem__template_refuse(t, "%.*s", n, a.text);
+    mnem__template_refuse(t, "'%.*s' %s", n, a.text, ends[a.flag]);
+}

@@ -1,0 +1,233 @@
+/* test_schema_merge.c: schemas whose words stand beside one another, and in all drafts from 4 on:
+ * expectations are the specification's (jsonschema's Draft4Validator and Draft202012Validator). */
+#include "sampling/grammar/match_case.h"
+
+static const match_case conjunctions[] = {
+    {"{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},"
+     "{\"properties\":{\"b\":{\"type\":\"null\"},\"a\":{\"minimum\":3}}}],\"type\":\"object\"}",
+     {"{\"a\":3}", "{\"a\":12,\"b\":null}"},
+     {"{}", "{\"a\":2}", "{\"a\":3,\"b\":1}", "[]"}},
+    {"{\"$defs\":{\"n\":{\"type\":\"integer\"}},\"$ref\":\"#/$defs/"
+     "n\",\"maximum\":9,\"minimum\":0}",
+     {"0", "9"},
+     {"10", "-1", "\"a\""}},
+    {"{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"definitions\":{\"n\":{\"type\":"
+     "\"integer\"}},\"properties\":{\"a\":{\"$ref\":\"#/definitions/n\",\"type\":\"string\"}}}",
+     {"{\"a\":1}"},
+     {"{\"a\":\"x\"}"}},
+    {"{\"enum\":[\"a\",\"bcd\",1,\"bc\"],\"minLength\":2,\"type\":\"string\",\"not\":{\"const\":"
+     "\"bc\"}}",
+     {"\"bcd\""},
+     {"\"a\"", "1", "\"bc\""}},
+    {"{\"type\":[\"number\",\"null\"],\"allOf\":[{\"type\":[\"integer\",\"string\"]}]}",
+     {"1"},
+     {"1.5", "null", "\"a\""}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"additionalProperties\":false,"
+     "\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+     {"{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":2}"},
+     {"{}", "{\"c\":1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"additionalProperties\":false,"
+     "\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+     {"{\"a\":1}", "{\"b\":1}"},
+     {"{}", "{\"a\":1,\"b\":2}"}},
+    {"{\"type\":\"object\",\"oneOf\":[{\"additionalProperties\":false,\"properties\":{\"n\":{}},"
+     "\"required\":[\"n\"]},{\"additionalProperties\":false,\"properties\":{\"i\":{},\"n\":{},"
+     "\"t\":{}},"
+     "\"required\":[\"n\",\"t\"]}]}",
+     {"{\"n\":1}", "{\"i\":1,\"n\":1,\"t\":1}", "{\"n\":1,\"t\":1}"},
+     {"{}", "{\"t\":1}", "{\"i\":1,\"n\":1}", "1"}},
+    {"{\"type\":\"object\",\"oneOf\":[{\"properties\":{\"k\":{\"const\":1},\"v\":{\"type\":"
+     "\"null\"}},"
+     "\"required\":[\"k\"]},{\"properties\":{\"k\":{\"const\":2}},\"required\":[\"k\"]}]}",
+     {"{\"k\":1,\"v\":null}", "{\"k\":2}"},
+     {"{\"k\":1,\"v\":1}", "{\"k\":3}", "{}"}},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"integer\",\"minimum\":5},{\"const\":\"x\"}]}",
+     {"4", "\"x\""},
+     {"5", "\"y\""}},
+    {"{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"a\",\"b\"]},\"v\":{}},\"required\":"
+     "[\"k\"],\"if\":{\"properties\":{\"k\":{\"const\":\"a\"}}},\"then\":{\"required\":[\"v\"]},"
+     "\"else\":{\"properties\":{\"v\":false}}}",
+     {"{\"k\":\"a\",\"v\":1}", "{\"k\":\"b\"}"},
+     {"{\"k\":\"a\"}", "{\"k\":\"b\",\"v\":1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"dependencies\":{\"a\":"
+     "[\"b\"],\"b\":{\"properties\":{\"c\":{\"type\":\"null\"}}}}}",
+     {"{}", "{\"a\":1,\"b\":1}", "{\"b\":1,\"c\":null}", "{\"c\":1}"},
+     {"{\"a\":1}", "{\"b\":1,\"c\":1}"}},
+    {"{\"definitions\":{\"t\":{\"properties\":{\"l\":{\"anyOf\":[{\"$ref\":\"#/definitions/t\"},"
+     "{\"type\":\"null\"}]}},\"required\":[\"l\"],\"allOf\":[{\"type\":\"object\"}]}},"
+     "\"allOf\":[{\"$ref\":\"#/definitions/t\"}]}",
+     {"{\"l\":null}", "{\"l\":{\"l\":null}}"},
+     {"{}", "{\"l\":{}}"}},
+    {"{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", {"null"}, {"1"}},
+    {"{\"enum\":[18446744073709551616,18446744073709551617,-18446744073709551617,7.5],"
+     "\"maximum\":18446744073709551616,\"minimum\":-18446744073709551616}",
+     {"18446744073709551616", "7.5"},
+     {"18446744073709551617", "-18446744073709551617"}},
+};
+
+static void words_beside_one_another_all_count(void **state) {
+    (void)state;
+    match_cases_check(conjunctions, sizeof conjunctions / sizeof *conjunctions, true);
+}
+
+static const match_case negations[] = {
+    {"{\"not\":{}, \"anyOf\":[{}]}", {NULL}, {NULL}},
+    {"{\"not\":{\"type\":[\"string\",\"object\"]}}", {"1", "null", "[]"}, {"\"a\"", "{}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"not\":{\"required\":[\"a\",\"b\"]}"
+     "}",
+     {"{}", "{\"a\":1}", "{\"b\":1}"},
+     {"{\"a\":1,\"b\":1}"}},
+    {"{\"type\":\"integer\",\"not\":{\"minimum\":3}}", {"2"}, {"3"}},
+    {"{\"type\":\"integer\",\"not\":{\"anyOf\":[{\"minimum\":3},{\"maximum\":0}]}}",
+     {"1", "2"},
+     {"0", "3"}},
+    {"{\"type\":\"string\",\"oneOf\":[{\"format\":\"ipv4\"},{\"pattern\":\"^[0-9.]+$\"}]}",
+     {"\"1.2\"", "\"256.0.0.1\""},
+     {"\"1.2.3.4\"", "\"a\""}},
+    {"{\"type\":[\"integer\",\"null\"],\"not\":{\"oneOf\":[{\"minimum\":3},{\"type\":\"null\"}]}}",
+     {"2"},
+     {"3", "null"}},
+    {"{\"oneOf\":[{\"oneOf\":[{\"enum\":[\"a\"],\"type\":\"string\"},{\"const\":\"b\",\"type\":"
+     "\"string\"}]},{\"type\":\"object\",\"items\":{}}]}",
+     {"\"a\"", "\"b\"", "{}"},
+     {"\"c\""}},
+    {"{\"enum\":[true,false,null],\"not\":{\"enum\":[false]}}", {"true", "null"}, {"false"}},
+};
+
+static void what_a_schema_does_not_admit_is_said_word_by_word(void **state) {
+    (void)state;
+    match_cases_check(negations + 1, sizeof negations / sizeof *negations - 1, true);
+    assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no value fits");
+}
+
+static const match_case arrays[] = {
+    {"{\"items\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"additionalItems\":false}",
+     {"[]", "[\"a\"]", "[\"a\",null]"},
+     {"[1]", "[\"a\",1]", "[\"a\",null,1]"}},
+    {"{\"items\":[{\"type\":\"string\"}],\"additionalItems\":{\"const\":1},\"minItems\":2}",
+     {"[\"a\",1]", "[\"a\",1,1]"},
+     {"[\"a\"]", "[\"a\",2]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,\"a\",null,1.0]},"
+     "\"minItems\":1,\"maxItems\":2}",
+     {"[1]", "[\"a\",1]", "[null, 1]"},
+     {"[]", "[1,1]", "[1,\"a\",null]", "[2]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2,3,4,5,6,7]}}",
+     {"[]", "[7]", "[1,3,7]", "[1,2,3,4,5,6,7]"},
+     {"[1,1]", "[7,1,7]", "[8]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"boolean\"}}",
+     {"[]", "[false,true]"},
+     {"[true,true]", "[true,false,true]"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":1}", {"[]", "[{}]"}, {"[1,1]"}},
+    {"{\"type\":\"array\",\"contains\":{\"type\":\"null\"},\"items\":{\"type\":[\"null\","
+     "\"integer\"]}}",
+     {"[null]", "[1,null,2]"},
+     {"[]", "[1,2]", "[null,\"a\"]"}},
+};
+
+static void items_of_all_drafts_are_admitted(void **state) {
+    (void)state;
+    match_cases_check(arrays, sizeof arrays / sizeof *arrays, true);
+}
+
+static const match_case members[] = {
+    {"{\"type\":\"object\",\"minProperties\":1,\"properties\":{\"a\":{},\"b\":{}}}",
+     {"{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":1}"},
+     {"{}"}},
+    {"{\"type\":\"object\",\"minProperties\":2,\"maxProperties\":2,\"properties\":{\"a\":{},\"b\":"
+     "{},\"c\":{}},\"additionalProperties\":false}",
+     {"{\"a\":1,\"b\":1}", "{\"a\":1,\"c\":1}", "{\"b\":1,\"c\":1}"},
+     {"{}", "{\"a\":1}", "{\"a\":1,\"b\":1,\"c\":1}"}},
+    {"{\"type\":\"object\",\"maxProperties\":2}",
+     {"{}", "{\"x\":1}", "{\"x\":1,\"y\":1}"},
+     {"{\"x\":1,\"y\":1,\"z\":1}"}},
+    {"{\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"null\"}}",
+     {"{\"x\":null}", "{\"x\":null,\"y\":null}"},
+     {"{}", "{\"x\":1}"}},
+    {"{\"properties\":{\"a\":{}},\"required\":[\"b\"]}",
+     {"{\"b\":1}", "{\"a\":1,\"b\":1}"},
+     {"{}"}},
+};
+
+static void members_are_counted(void **state) {
+    (void)state;
+    match_cases_check(members, sizeof members / sizeof *members, true);
+}
+
+static const match_case references[] = {
+    {"{\"$id\":\"http://x.org/s/root.json\",\"$defs\":{\"a\":{\"$id\":\"a.json\",\"$defs\":{\"v\":"
+     "{\"const\":1}},\"properties\":{\"v\":{\"$ref\":\"#/$defs/v\"}}},\"v\":{\"const\":2},\"n\":"
+     "{\"$anchor\":\"name\",\"const\":3}},\"properties\":{\"a\":{\"$ref\":\"a.json\"},\"v\":"
+     "{\"$ref\":\"http://x.org/s/root.json#/$defs/v\"},\"n\":{\"$ref\":\"#name\"}}}",
+     {"{\"a\":{\"v\":1},\"v\":2,\"n\":3}"},
+     {"{\"a\":{\"v\":2}}", "{\"v\":1}", "{\"n\":1}"}},
+    {"{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true,\"maximum\":3,"
+     "\"exclusiveMaximum\":false}",
+     {"1.5", "3", "2"},
+     {"1", "1.0", "3.1"}},
+};
+
+static const match_case multiples[] = {
+    {"{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":10}",
+     {"14", "700", "21"},
+     {"7", "15", "-14", "14.0"}},
+    {"{\"type\":\"number\",\"multipleOf\":0.01}",
+     {"0", "1", "1.5", "1.25", "-3.10", "2.500", "123456789.99", "0.0"},
+     {"0.001", "1.255", "1.", "1e-3"}},
+    {"{\"type\":\"number\",\"multipleOf\":2.5,\"maximum\":100,\"allOf\":[{\"multipleOf\":2}]}",
+     {"10", "0", "-20", "100", "10.0"},
+     {"5", "2.5", "2", "110", "7"}},
+    {"{\"type\":\"number\",\"multipleOf\":1,\"exclusiveMinimum\":0}", {"1", "2.0"}, {"0", "1.5"}},
+    {"{\"enum\":[1,1.5,0.75,\"a\"],\"multipleOf\":0.5}", {"1", "1.5", "\"a\""}, {"0.75"}},
+};
+
+static void multiples_are_counted_in_decimal(void **state) {
+    (void)state;
+    match_cases_check(multiples, sizeof multiples / sizeof *multiples, true);
+}
+
+static void references_by_name_and_bounds_of_draft_4_are_read(void **state) {
+    (void)state;
+    match_cases_check(references, sizeof references / sizeof *references, true);
+}
+
+static const match_case dynamic[] = {
+    {"{\"$dynamicAnchor\":\"n\",\"type\":\"object\",\"properties\":{\"l\":{\"$dynamicRef\":\"#n"
+     "\"}},\"additionalProperties\":false}",
+     {"{}", "{\"l\":{\"l\":{}}}"},
+     {"{\"l\":1}", "{\"l\":{\"m\":1}}"}},
+    {"{\"properties\":{\"a\":{\"$ref\":\"#x\"}},\"$defs\":{\"d\":{\"$dynamicAnchor\":\"x\",\"ty"
+     "pe\":\"integer\"}}}",
+     {"{\"a\":1}"},
+     {"{\"a\":\"x\"}"}},
+    {"{\"$id\":\"https://e.org/r\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#i\"},\"$def"
+     "s\":{\"i\":{\"$anchor\":\"i\",\"type\":\"string\"},\"other\":{\"$id\":\"o\",\"$dynamicAnc"
+     "hor\":\"i\",\"type\":\"integer\"}}}",
+     {"[\"a\"]"},
+     {"[1]"}},
+    {"{\"$dynamicAnchor\":\"n\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#/$defs/i\"},\""
+     "$defs\":{\"i\":{\"type\":\"null\"}}}",
+     {"[null]"},
+     {"[1]"}},
+    {"{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"type\":\"object\",\"prope"
+     "rties\":{\"l\":{\"$recursiveRef\":\"#\"}},\"additionalProperties\":false}",
+     {"{\"l\":{}}"},
+     {"{\"l\":1}"}},
+};
+
+static void a_dynamic_reference_to_one_place_is_a_reference(void **state) {
+    (void)state;
+    match_cases_check(dynamic, sizeof dynamic / sizeof *dynamic, true);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_beside_one_another_all_count),
+        cmocka_unit_test(what_a_schema_does_not_admit_is_said_word_by_word),
+        cmocka_unit_test(items_of_all_drafts_are_admitted),
+        cmocka_unit_test(members_are_counted),
+        cmocka_unit_test(multiples_are_counted_in_decimal),
+        cmocka_unit_test(references_by_name_and_bounds_of_draft_4_are_read),
+        cmocka_unit_test(a_dynamic_reference_to_one_place_is_a_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
