@@ -32,7 +32,8 @@ void mnem__program_fini(mnem__program *program);
 uint64_t mnem__program_bytes_used(const mnem__program *program);
 
 /* Links a draft, all of whose rules are written. MNEM_OVER_BUDGET without a text: both take more
- * than the draft's bytes_max. MNEM_BAD_FILE without a text: no text of the root ends, and way is filled. */
+ * than the draft's bytes_max. MNEM_BAD_FILE without a text: no text of the root ends, and way is
+ * filled. */
 mnem_status mnem__program_link(mnem__draft *draft, uint32_t root, mnem__program *program,
                                mnem__draft_way *way);
 

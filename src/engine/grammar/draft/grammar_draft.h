@@ -76,7 +76,7 @@ typedef struct mnem__draft {
 
 void mnem__draft_fini(mnem__draft *draft);
 uint64_t mnem__draft_bytes_used(const mnem__draft *draft);
-/* Whether bytes_max is at least that; what bounds bytes asks here, so that bytes_needed is exact. */
+/* Whether bytes_max is at least that. All bounds of bytes ask here: bytes_needed is exact. */
 bool mnem__draft_fits(mnem__draft *draft, uint64_t bytes);
 
 /* A rule that is yet to be written; 0 after a failure. */

@@ -346,7 +346,7 @@ static mnem__language *make_matcher(mnem__schema *s, const mnem__node *of, bool 
     return NULL;
 }
 
-/* Keys and values are matched one by one with the same few patterns, so that small ones are kept. */
+/* Keys and values are matched one by one with the same few patterns: small ones are kept. */
 static bool matches(mnem__schema *s, const mnem__node *of, bool format, const char *text) {
     mnem__schema_matcher *m = s->matcher, *free = &s->matcher[s->matchers_made % MNEM__MATCHERS];
     for (; m < s->matcher + MNEM__MATCHERS; m++)

@@ -238,7 +238,7 @@ static void no_tokens_are_the_prompt_alone(void **state) {
     assert_has("\"finish_reason\":\"length\"");
 }
 
-/* As llama.cpp has them; a chat's are OpenAI's, which have none. The ids are those of /tokenize; the
+/* As llama.cpp has them; a chat's are OpenAI's, without. The ids are those of /tokenize, and the
  * fake's likeliest have the ids from the chosen one on. */
 static void logprobs_of_a_completion_have_the_ids_of_their_tokens(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* schema_twins.h: schemas that say the same, whatever they are called and how they are described. */
+/* schema_twins.h: schemas that say the same, whatever their names and descriptions. */
 #ifndef MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_TWINS_SCHEMA_TWINS_H
 #define MNEM_SRC_ENGINE_GRAMMAR_SCHEMA_TWINS_SCHEMA_TWINS_H
 
