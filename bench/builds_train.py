@@ -6,7 +6,7 @@ import sys
 
 from builds_input import TRAINED
 from builds_setup import equal_output
-from two_builds import ALL, frontier, plan_at, same_file
+from two_builds import ALL, compare_lines, frontier, plan_at, same_file
 
 
 def train_case(s, label, more, level="native"):
@@ -36,13 +36,21 @@ def lora_options(s):
             32, "--precision", precision, "--threads", threads, "--micro-batch", 1]
 
 
+def accounts_of(ledger):
+    """What was used at the most, as lines of a plan."""
+    return {"lines": [{**x, "bytes": x["bytes_peak"]} for x in ledger.get("accounts", [])]}
+
+
 def steps_equal(group, case, old, new, folder):
     """Every number of every step but its speed and bytes, and the files."""
     group.check(case, "lines", str(len(old.objects)), str(len(new.objects)))
     for a, b in zip(old.objects, new.objects):
         checked = "validation" if "validation_loss" in a else "step"
-        for key in sorted(a.keys() - {"tokens_per_s", "bytes_peak", "predicted_bytes"}):
+        for key in sorted(a.keys() - {"tokens_per_s", "bytes_peak", "predicted_bytes",
+                                      "budget_bytes", "ledger"}):
             group.check(case, f"{checked} {key} {a.get('step')}", a[key], b.get(key))
+        if "ledger" in a and a["budget_bytes"] == ALL:  # else another way may have been taken
+            compare_lines(group, case, *(accounts_of(x.get("ledger", {})) for x in (a, b)))
     for name in ("model.gguf", "adapter.gguf"):
         same_file(group, case, f"{folder}/{name}")
 

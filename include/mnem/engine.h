@@ -389,7 +389,8 @@ typedef struct mnem_embed_options {
 mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
                               const mnem_embed_options *options, float *out);
 
-/* Stops a step. Async-signal-safe; the end of the next step clears the request. */
+/* Stops a step. Async-signal-safe; the end of the next step clears the request. On a rank that
+ * follows it stops nothing: rank 0 decides. */
 void mnem_engine_cancel(mnem_engine *engine);
 typedef struct mnem_engine_stats {
     uint64_t tokens, passes;
