@@ -139,7 +139,8 @@ static const property properties[] = {
     {has_some_windows, "windows in some layers, by their number", PRUNE_LAYERS},
     {has_unturned_layers, "no RoPE in some layers, by their number", PRUNE_LAYERS},
     {has_leading_layers, "first layers of another kind", PRUNE_LAYERS},
-    /* no gradient */
+    /* No gradient. A window alone is no obstacle: within one, sequences are what they are
+     * without. */
     {routes, "a mixture of experts", GRADIENTS},
     {has_layer_kinds, "layers of several kinds", GRADIENTS},
     {norms_products, "norms behind products", GRADIENTS},

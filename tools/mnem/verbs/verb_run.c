@@ -191,8 +191,9 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt-cache takes one prompt; it can't be used with several");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
         return tool_usage("run", "--prompt-cache-ro needs --prompt-cache FILE, which it reads");
-    if (tool_ranks() && asked->prompt_cache)
-        return tool_usage("run", "--prompt-cache is not supported across ranks yet");
+    const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
+    if (asked->prompt_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
+        return tool_usage("run", "--prompt-cache: %s", mnem_last_error());
     const int code = tool_prompt_check("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
