@@ -3,9 +3,9 @@
  * Idea: one table of properties, each with the features that it excludes, and one of pairs of
  * features that exclude each other. A feature is refused for the first property of the table that
  * the model has, so those that say most come first.
- * Invariant: nothing else refuses a model for its kind; tests/engine/supports/test_supports.c tries every
- * feature on every family. Cost: a walk over the table; a property is examined only if it excludes
- * a feature that is asked for. */
+ * Invariant: the library refuses a model for its kind only by this table; test_supports.c tries
+ * every feature on every family. Cost: a walk over the table; a property is examined only if it
+ * excludes a feature that is asked for. */
 #include "mnem/supports.h"
 
 #include "base/error.h"
