@@ -27,15 +27,15 @@ extern "C" {
     X(ADAPTERS, 3, "adapters", "use of adapters beside the model")                                 \
     X(RANKS_LAYERS, 4, "ranks_layers", "splitting by layers over ranks")                           \
     X(RANKS_ROWS, 5, "ranks_rows", "splitting by rows over ranks")                                 \
-    X(RANKS_DATA, 6, "ranks_data", "splitting a batch over ranks")                                 \
-    X(WALK, 7, "walk", "calibration on a text")                                                    \
-    X(PRUNE_HEADS, 8, "prune_heads", "pruning of heads")                                           \
-    X(PRUNE_CHANNELS, 9, "prune_channels", "pruning of channels")                                  \
-    X(PRUNE_LAYERS, 10, "prune_layers", "pruning of layers")                                       \
-    X(PRUNE_2_4, 11, "prune_2_4", "pruning to 2:4")                                                \
-    X(TRAIN, 12, "train", "training of all weights")                                               \
-    X(TRAIN_ADAPTERS, 13, "train_adapters", "training of adapters")                                \
-    X(TEACH, 14, "teach", "teaching another model")
+    X(WALK, 6, "walk", "calibration on a text")                                                    \
+    X(PRUNE_HEADS, 7, "prune_heads", "pruning of heads")                                           \
+    X(PRUNE_CHANNELS, 8, "prune_channels", "pruning of channels")                                  \
+    X(PRUNE_LAYERS, 9, "prune_layers", "pruning of layers")                                        \
+    X(PRUNE_2_4, 10, "prune_2_4", "pruning to 2:4")                                                \
+    X(TRAIN, 11, "train", "training of all weights")                                               \
+    X(TRAIN_ADAPTERS, 12, "train_adapters", "training of adapters")                                \
+    X(TEACH, 13, "teach", "teaching another model")                                                \
+    X(RANKS_DATA, 14, "ranks_data", "splitting a batch over ranks")
 
 /* A set of features is a sum of these bits. WALK is what solved quantization and solved pruning
  * need, too. TRAIN: from random weights, or from those of the file. RANKS_DATA is for training,

@@ -20,7 +20,7 @@ enum {
         RANKS_RUN = RANKS_LAYERS | RANKS_ROWS,
     RANKS = RANKS_RUN | RANKS_DATA,
     PRUNE = PRUNE_HEADS | PRUNE_CHANNELS | PRUNE_LAYERS | PRUNE_2_4,
-    GRADIENTS = TRAIN | TRAIN_ADAPTERS | TEACH,
+    GRADIENTS = TRAIN | TRAIN_ADAPTERS | TEACH | RANKS_DATA,
 };
 
 static const mnem_feature_info features[] = {
@@ -169,7 +169,7 @@ typedef struct exclusion {
 
 static const exclusion exclusions[] = {
     {SAVED | ADAPTERS | WALK | PRUNE, RANKS, "several ranks"},
-    {GRADIENTS, RANKS_RUN, "ranks that split the model"},
+    {TRAIN | TRAIN_ADAPTERS | TEACH, RANKS_RUN, "ranks that split the model"},
     {GENERATE | EMBED, RANKS_DATA, "ranks that split a batch"},
 };
 enum { EXCLUSIONS = sizeof exclusions / sizeof *exclusions };
@@ -189,8 +189,8 @@ static const way_out ways_out[] = {
     {PRUNE_HEADS, PRUNE_CHANNELS, "prune channels"},
     {PRUNE_HEADS | PRUNE_CHANNELS | PRUNE_LAYERS, PRUNE_2_4, "prune it to 2:4"},
     {TRAIN, TRAIN_ADAPTERS, "train adapters"},
-    {GRADIENTS, EMBED, "use a model of the llama or gpt2 architecture"},
-    {WALK, EMBED, "use an importance matrix made elsewhere, or none"},
+    {GRADIENTS, EMBED, "use a llama or gpt2 model"},
+    {WALK, EMBED, "use an importance matrix file"},
     {SAVED, EMBED, "embed the text anew"},
 };
 enum { WAYS_OUT = sizeof ways_out / sizeof *ways_out };
