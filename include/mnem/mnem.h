@@ -36,6 +36,7 @@
 #include "mnem/serve.h"
 #include "mnem/session.h"
 #include "mnem/snapshot.h"
+#include "mnem/supports.h"
 #include "mnem/template.h"
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"

@@ -20,21 +20,12 @@
 #include "base/thread.h"
 #include "compress/walk_private.h"
 #include "engine/pages/kv_pages.h"
+#include "mnem/supports.h"
 #include "model/weights/finite.h"
 
 enum { CHUNK_DEFAULT = 512, PAGE_TOKENS = 64 };
 
 /* ---- what is refused ---- */
-
-static mnem_status refuse_model(const mnem_transformer *t) {
-    const char *why = t->encoder       ? "an encoder"
-                      : t->experts > 0 ? "a mixture of experts"
-                      : t->latent > 0  ? "latent attention (MLA)"
-                                       : NULL;
-    if (!why) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "walk: %s: a model with %s can't be calibrated yet",
-                      t->architecture, why);
-}
 
 static mnem_status check(const mnem__walker *w) {
     const mnem_walk_options *o = w->options;
@@ -45,7 +36,7 @@ static mnem_status check(const mnem__walker *w) {
                           "walk: invalid number: %d threads, sequences of %d tokens, passes of %d",
                           o->threads, o->chunk, o->pass);
     if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: no sequences");
-    MNEM__TRY(refuse_model(t));
+    MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
         return mnem__fail(
             MNEM_INVALID,

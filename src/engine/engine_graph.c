@@ -5,6 +5,7 @@
  * Cost: a graph built and compiled; no memory of the engine. */
 #include "base/error.h"
 #include "engine/engine_private.h"
+#include "mnem/supports.h"
 
 /* What planning chose, with tokens in place of its chunk and rows of logits. */
 static mnem__choice choice_of(mnem__setup *setup, const mnem_engine_plan *plan, int32_t tokens) {
@@ -26,13 +27,10 @@ mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_
                           "engine: a graph of %d tokens doesn't fit the context of %d", tokens,
                           plan->context);
     MNEM__TRY(mnem__setup_init(&setup, model, options));
-    if (head && setup.map->shape.encoder) {
-        const mnem_transformer t = setup.map->shape;
-        mnem__setup_fini(&setup);
-        return mnem__engine_refuse_encoder(&t);
-    }
     const mnem__choice choice = choice_of(&setup, plan, tokens);
-    mnem_status status = mnem__graphs_build(&setup, &choice, &pair);
+    mnem_status status =
+        mnem_transformer_supports(&setup.map->shape, head ? MNEM_FEATURE_GENERATE : 0);
+    if (status == MNEM_OK) status = mnem__graphs_build(&setup, &choice, &pair);
     if (status == MNEM_OK) {
         mnem_graph **wanted = head ? &pair.head : &pair.body;
         *graph = *wanted;

@@ -83,11 +83,8 @@ bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
  * sequence's. */
 void mnem__sequence_doubt(mnem_sequence *sequence);
 
-/* MNEM_UNSUPPORTED: an encoder has no next token. */
-mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t);
-
-/* MNEM_UNSUPPORTED: several ranks can't do that. */
-mnem_status mnem__engine_refuse_ranks(const mnem_engine *engine, const char *what);
+/* MNEM_UNSUPPORTED: its model, or its ranks, can't do that (mnem/supports.h). */
+mnem_status mnem__engine_supports(const mnem_engine *engine, uint32_t features);
 
 /* A step whose hidden rows are wanted, all of them: told for each pass and part, tokens at and
  * behind it, in order. Rows are as the body leaves them; they may be changed. Of

@@ -17,6 +17,8 @@
 #include "base/event.h"
 #include "base/minmax.h"
 #include "engine/step_private.h"
+#include "mnem/supports.h"
+#include "model/architecture/transformer_rows.h"
 
 enum { PASSES_AHEAD = 2 };
 
@@ -180,12 +182,6 @@ static void trim(const mnem__step *x) {
     mnem__weights_rewind(x->e->weights);
 }
 
-mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "engine: %s is an embedding model and generates no text: use mnem embed",
-                      t->architecture);
-}
-
 /* Nothing runs that would stop for lack of a page. */
 static mnem_status check_pages(const mnem__step *x) {
     const mnem__kv_pages *pages = x->e->pages;
@@ -239,16 +235,16 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
                              mnem_on_step_logits *on_logits, void *context) {
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
-    if (e->map->shape.encoder) return mnem__engine_refuse_encoder(&e->map->shape);
+    MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_GENERATE));
     if (e->awaited) return mnem__fail(MNEM_BUSY, "engine: another step is running");
     return mnem__step_run(&x);
 }
 
-mnem_status mnem__engine_refuse_ranks(const mnem_engine *e, const char *what) {
-    if (!e->relay.comm) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "engine: %s is not supported across ranks yet (there are %d)", what,
-                      e->relay.size);
+mnem_status mnem__engine_supports(const mnem_engine *e, uint32_t features) {
+    const mnem_transformer *t = &e->map->shape;
+    const bool rows = mnem__transformer_is_cut(t);
+    const uint32_t cut = rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS;
+    return mnem_transformer_supports(t, features | (e->relay.comm ? cut : 0));
 }
 
 mnem_status mnem__engine_step_hidden(mnem_engine *e, const mnem_step_part *parts, int32_t count,

@@ -1,6 +1,7 @@
 /* session.c: one sequence made simple: an engine of one, and its only sequence. */
 #include "base/error.h"
 #include "engine/engine_private.h"
+#include "mnem/supports.h"
 
 mnem_status mnem_session_create(const mnem_model *model, const mnem_engine_options *options,
                                 const mnem_engine_plan *plan, mnem_session **session) {
@@ -8,7 +9,7 @@ mnem_status mnem_session_create(const mnem_model *model, const mnem_engine_optio
     mnem_transformer t;
     *session = NULL;
     MNEM__TRY(mnem_model_transformer(model, &t));
-    if (t.encoder) return mnem__engine_refuse_encoder(&t);
+    MNEM__TRY(mnem_transformer_supports(&t, MNEM_FEATURE_GENERATE));
     MNEM__TRY(mnem_engine_create(model, options, plan, &e));
     e->session.engine = e;
     mnem_sequence_create(e, &e->session.sequence); /* the first of at least one */

@@ -10,6 +10,7 @@
  * and no rank for one that waits for it. A step for whose rows there is no place is begun later. */
 #include "base/error.h"
 #include "engine/step_private.h"
+#include "mnem/supports.h"
 #include "model/weights/finite.h"
 
 static mnem__awaited *oldest(const mnem_engine *e) {
@@ -88,7 +89,7 @@ mnem_status mnem_engine_step_begin(mnem_engine *e, const mnem_step_part *parts, 
                     .context = context,
                     .later = later,
                     .row = row};
-    if (e->map->shape.encoder) return mnem__engine_refuse_encoder(&e->map->shape);
+    MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_GENERATE));
     const mnem_status status = mnem__step_run(&x);
     *ended = status == MNEM_OK && e->awaited == before;
     return status;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/minmax.h"
+#include "mnem/supports.h"
 #include "serve/serve_private.h"
 
 enum { RETRY_MOST = 60, ALIGNMENT = 8 };
@@ -84,8 +85,7 @@ mnem__request *mnem__queue_next(mnem_scheduler *s, const mnem__request *after) {
 /* ---- refusals ---- */
 
 static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q) {
-    const mnem_transformer *t = &s->engine->map->shape;
-    if (t->encoder) return mnem__engine_refuse_encoder(t);
+    MNEM__TRY(mnem_transformer_supports(&s->engine->map->shape, MNEM_FEATURE_GENERATE));
     if (q->prompt_tokens < 1 || !q->prompt || q->tokens < 0 || !q->on_token || !q->on_end)
         return mnem__fail(MNEM_INVALID,
                           "serve: invalid request: %d prompt tokens, %d tokens to generate",

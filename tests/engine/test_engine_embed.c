@@ -226,7 +226,7 @@ static void an_encoder_writes_no_text(void **state) {
     assert_int_equal(mnem_engine_step(c.engine, &part, 1, take, NULL), MNEM_UNSUPPORTED);
     assert_string_equal(
         mnem_last_error(),
-        "engine: nomic-bert is an embedding model and generates no text: use mnem embed");
+        "nomic-bert: text generation is not supported (an encoder): use mnem embed");
     assert_int_equal(mnem_session_create(c.model, &c.options, &c.plan, &session), MNEM_UNSUPPORTED);
     engine_case_close(&c);
 }

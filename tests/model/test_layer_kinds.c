@@ -6,6 +6,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "mnem/mnem.h"
+#include "mnem/supports.h"
 #include "model/architecture/architecture.h"
 
 #define LFM2     MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
@@ -122,8 +123,9 @@ static void encoders_say_how_they_pool(void **state) {
 static void training_names_what_it_lacks(void **state) {
     (void)state;
     const mnem_transformer lfm2 = described(LFM2), bert = described(BERT);
-    assert_string_equal(mnem__architecture_untrained(&lfm2), "layers of several kinds");
-    assert_string_equal(mnem__architecture_untrained(&bert), "attention both ways");
+    assert_string_equal(mnem_support_get(&lfm2, MNEM_FEATURE_TRAIN).reason,
+                        "layers of several kinds");
+    assert_string_equal(mnem_support_get(&bert, MNEM_FEATURE_TRAIN).reason, "an encoder");
 }
 
 static void quantizing_follows_the_layers(void **state) {

@@ -336,17 +336,21 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
         const char *arch, *words;
         mnem_prune_options options;
     } cases[] = {
-        {"qwen2", "heads of qwen2 can't be pruned: llama.cpp opens it only", {.heads = 0.5}},
-        {"phi3", "heads of phi3 can't be pruned", {.heads = 0.5}},
-        {"gpt2", "heads of gpt2 can't be pruned", {.heads = 0.5}},
-        {"olmo2", "norms are over all of them", {.heads = 0.5}},
-        {"deepseek2", "they share a latent", {.heads = 0.5}},
+        {"qwen2",
+         "qwen2: pruning of heads is not supported (llama.cpp opens it only with all heads)",
+         {.heads = 0.5}},
+        {"phi3", "phi3: pruning of heads is not supported", {.heads = 0.5}},
+        {"gpt2", "gpt2: pruning of heads is not supported", {.heads = 0.5}},
+        {"olmo2", "(norms over all heads): prune channels", {.heads = 0.5}},
+        {"deepseek2", "(attention through a latent): prune it to 2:4", {.heads = 0.5}},
         {"qwen3moe",
-         "channels of qwen3moe can't be pruned: they are those of experts",
+         "qwen3moe: pruning of channels is not supported (a mixture of experts)",
          {.ffn = 0.5}},
-        {"gemma2", "layers of gemma2 can't be pruned: some have a window", {.layers = 0.5}},
-        {"smollm3", "some turn no heads", {.layers = 0.5}},
-        {"deepseek2", "the first are of another kind", {.layers = 0.5}},
+        {"gemma2",
+         "gemma2: pruning of layers is not supported (windows in some layers",
+         {.layers = 0.5}},
+        {"smollm3", "(no RoPE in some layers, by their number)", {.layers = 0.5}},
+        {"deepseek2", "(first layers of another kind)", {.layers = 0.5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];

@@ -118,7 +118,7 @@ static void texts_run_alone_where_a_group_does_not_fit(void **state) {
 static void what_wants_a_next_token_refuses_an_encoder_by_name(void **state) {
     (void)state;
     static const char said[] =
-        "/bert.gguf: bert is an embedding model and generates no text: use mnem embed";
+        "/bert.gguf: bert: text generation is not supported (an encoder): use mnem embed";
     assert_non_null(strstr(RUN("run", bert, "-p", "abc").err, said));
     assert_non_null(strstr(RUN("bench", bert).err, said));
     assert_non_null(strstr(RUN("perplexity", bert, bert).err, said));

@@ -236,8 +236,8 @@ static void families_that_training_cannot_do_are_refused_by_name(void **state) {
     static const char *const cases[][2] = {{"gemma2", "norms behind products"},
                                            {"olmo2", "norms behind products"},
                                            {"granite", "scales of its own"},
-                                           {"smollm3", "layers that don't turn heads"},
-                                           {"phi3", "turned heads of one matrix"}};
+                                           {"smollm3", "no RoPE in some layers"},
+                                           {"phi3", "RoPE on heads of one matrix"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char file[256];
         mnem_lora lora = {.rank = 2};

@@ -232,9 +232,9 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
 }
 
 int tool_stage_needs_text(const tool_stage *stage) {
-    if (!stage->transformer.encoder) return TOOL_OK;
-    return tool_failed("%s: %s is an embedding model and generates no text: use mnem embed",
-                       mnem_model_file_path(stage->model, 0), stage->transformer.architecture);
+    if (mnem_transformer_supports(&stage->transformer, MNEM_FEATURE_GENERATE) == MNEM_OK)
+        return TOOL_OK;
+    return tool_failed("%s: %s", mnem_model_file_path(stage->model, 0), mnem_last_error());
 }
 
 /* What to do about a pre-tokenizer that isn't known. */

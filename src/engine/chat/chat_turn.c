@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "engine/chat/chat_private.h"
 #include "engine/engine_private.h"
+#include "mnem/supports.h"
 
 enum {
     USUAL_CONTEXT = 4096,
@@ -50,7 +51,7 @@ static mnem_status open_all(mnem_chat *c, const char *path, const mnem_chat_opti
     engine.ledger = at->ledger;
     MNEM__TRY(mnem_model_open(path, &at->model));
     MNEM__TRY(mnem_model_transformer(at->model, &t));
-    if (t.encoder) return mnem__engine_refuse_encoder(&t);
+    MNEM__TRY(mnem_transformer_supports(&t, MNEM_FEATURE_GENERATE));
     MNEM__TRY(mnem_tokenizer_create(at->model, &at->tokenizer));
     const int32_t usual = t.context < USUAL_CONTEXT ? t.context : USUAL_CONTEXT;
     MNEM__TRY(open_talk(c, o, engine.context > 0 ? engine.context : usual));

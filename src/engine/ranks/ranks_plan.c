@@ -18,6 +18,7 @@
 #include "engine/ranks/ranks_private.h"
 #include "engine/ranks/ranks_rows.h"
 #include "engine/saved/saved_private.h"
+#include "mnem/supports.h"
 #include "model/architecture/architecture.h"
 #include "plan/plan_budget.h"
 
@@ -92,13 +93,11 @@ static mnem_status share_options(ranks *x) {
 static mnem_status refuse_model(const ranks *x) {
     mnem_transformer t;
     MNEM__TRY(mnem_model_transformer(x->model, &t));
-    const char *why = t.encoder                  ? "an encoder"
-                      : t.conv_length > 0        ? "a model that convolves"
-                      : x->options.adapter_count ? "a model with adapters"
-                                                 : NULL;
-    if (why)
-        return mnem__fail(MNEM_UNSUPPORTED, "ranks: %s is not supported across ranks yet", why);
-    if (x->options.cut == MNEM_CUT_ROWS) return mnem__ranks_rows_check(x->model, x->size);
+    const bool rows = x->options.cut == MNEM_CUT_ROWS;
+    const uint32_t adapters = x->options.adapter_count ? MNEM_FEATURE_ADAPTERS : 0;
+    MNEM__TRY(mnem_transformer_supports(
+        &t, adapters | (rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS)));
+    if (rows) return mnem__ranks_rows_check(x->model, x->size);
     if (t.layers >= x->size) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "ranks: %d ranks for %d layers; at most %d ranks are possible",
                       x->size, t.layers, t.layers);

@@ -16,6 +16,7 @@
 #include "base/minmax.h"
 #include "engine/ranks/ranks_private.h"
 #include "engine/relay/relay_gather.h"
+#include "mnem/supports.h"
 #include "model/architecture/transformer_graph.h"
 #include "model/weights/weights.h"
 
@@ -85,10 +86,7 @@ mnem_status mnem__ranks_rows_check(const mnem_model *model, int32_t size) {
     shape s;
     MNEM__TRY(shape_of(model, &s));
     const mnem_transformer *t = &s.t;
-    const char *why = mnem__transformer_uncut(t);
-    if (why)
-        return mnem__fail(MNEM_UNSUPPORTED, "ranks: splitting by rows is not supported for %s yet",
-                          why);
+    MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_RANKS_ROWS));
     const int32_t most = heads_of(&s).most;
     if (size > most)
         return mnem__fail(MNEM_INVALID,

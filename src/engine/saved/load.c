@@ -14,6 +14,7 @@
 #include "base/file/checksum.h"
 #include "base/minmax.h"
 #include "engine/saved/saved_private.h"
+#include "mnem/supports.h"
 
 /* ---- what a file says ---- */
 
@@ -67,8 +68,9 @@ static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
 mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
-    if (!e->can_run || e->map->shape.encoder)
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: this engine generates no text");
+    MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
+    if (!e->can_run)
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: its pages are not in host memory");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
@@ -87,7 +89,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
 }
 
 mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
-    MNEM__TRY(mnem__engine_refuse_ranks(e, "a sequence from a file"));
+    MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_SAVED));
     return mnem__saved_open(e, fd, offset, saved);
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file/checksum.h"
 #include "engine/saved/saved_private.h"
+#include "mnem/supports.h"
 
 static mnem__saved_header header_of(const mnem_sequence *s, int32_t from) {
     const mnem_engine *e = s->engine;
@@ -88,6 +89,6 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
 mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32_t from, int fd,
                                uint64_t offset) {
     const uint64_t sum = mnem__checksum_of(ids, (size_t)s->length * sizeof *ids);
-    MNEM__TRY(mnem__engine_refuse_ranks(s->engine, "a sequence in a file"));
+    MNEM__TRY(mnem__engine_supports(s->engine, MNEM_FEATURE_SAVED));
     return mnem__sequence_save(s, ids, sum, from, fd, offset);
 }

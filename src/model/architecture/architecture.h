@@ -159,13 +159,8 @@ typedef struct mnem__architecture {
 const mnem__architecture *mnem__architecture_find(const char *name);
 /* NULL past the last. */
 const mnem__architecture *mnem__architecture_get(int index);
-/* "llama, mistral, qwen2 and qwen3": all names. trained: the first name of each that is trained,
- * with commas alone. */
-void mnem__architecture_names(bool trained, char *text, size_t size);
-
-/* What training has no gradient for, such as "soft caps"; NULL. A window alone is no obstacle:
- * within one, sequences are what they are without. */
-const char *mnem__architecture_untrained(const mnem_transformer *transformer);
+/* "llama, mistral, qwen2 and qwen3": all names. */
+void mnem__architecture_names(char *text, size_t size);
 
 /* Whether tokens of this layer see transformer.window positions only. */
 bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);

@@ -48,15 +48,15 @@ const mnem__architecture *mnem__architecture_find(const char *name) {
     return NULL;
 }
 
-void mnem__architecture_names(bool trained, char *text, size_t size) {
+void mnem__architecture_names(char *text, size_t size) {
     const char *names[COUNT * MNEM__NAMES_MAX];
     size_t count = 0, at = 0;
     for (int i = 0; i < COUNT; i++)
-        for (int n = 0; n < (trained ? 1 : MNEM__NAMES_MAX) && all[i]->names[n]; n++)
-            if (!trained || all[i]->trained) names[count++] = all[i]->names[n];
+        for (int n = 0; n < MNEM__NAMES_MAX && all[i]->names[n]; n++)
+            names[count++] = all[i]->names[n];
     text[0] = 0;
     for (size_t i = 0; i < count && at < size; i++) {
-        const char *before = i == 0 ? "" : i + 1 == count && !trained ? " and " : ", ";
+        const char *before = i == 0 ? "" : i + 1 == count ? " and " : ", ";
         at += (size_t)snprintf(text + at, size - at, "%s%s", before, names[i]);
     }
 }
@@ -70,28 +70,6 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_CONV: return mnem__layer_convolves(t, layer);
     }
     return false;
-}
-
-const char *mnem__architecture_untrained(const mnem_transformer *t) {
-    const mnem__architecture *a = mnem__architecture_find(t->architecture);
-    const mnem__layer_part *part = a ? a->parts : NULL;
-    if (t->encoder) return "attention both ways";
-    for (; part && part->out; part++) {
-        if (part->router) return "mixtures of experts";
-        if (part->layers) return "layers of several kinds";
-        if (!part->norm || part->post_norm) return "norms behind products";
-        if (part->core == MNEM_OP_GELU_MUL) return "GELU's gate";
-        if (part->core == MNEM_OP_ATTENTION && a->turn && !part->in[1])
-            return "turned heads of one matrix";
-    }
-    if (t->gate_in_up) return "gate and up in one matrix";
-    if (t->wide_qk_norm) return "norms over all heads";
-    if (t->attention_cap > 0 || t->logit_cap > 0) return "soft caps";
-    if (t->embedding_scale > 0 || t->residual_scale > 0 || t->attention_scale > 0 ||
-        t->logit_scale > 0)
-        return "scales of its own";
-    if (t->unturned_every > 0) return "layers that don't turn heads";
-    return t->window_rope_base > 0 ? "two bases of angles" : NULL;
 }
 
 bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {

@@ -48,8 +48,6 @@ mnem_status mnem__transformer_map_rows(const mnem_model *model, const mnem_row_p
 /* A matrix as it is here: of its rows those of the part. */
 void mnem__transformer_matrix(const mnem__transformer_map *map, int32_t handle,
                               mnem_tensor_info *info);
-/* Why a model's rows can't be cut, such as "a mixture of experts"; NULL. */
-const char *mnem__transformer_uncut(const mnem_transformer *transformer);
 /* What a GATHER of the programs is told: which columns of whom. */
 typedef enum mnem__gathers {
     MNEM__GATHERS_HEADS, /* what attention makes, before its last product; queries, before a norm */

@@ -15,14 +15,7 @@
 
 #include "base/error.h"
 #include "base/minmax.h"
-
-const char *mnem__transformer_uncut(const mnem_transformer *t) {
-    return t->encoder                                ? "an encoder"
-           : t->conv_length > 0                      ? "a model that convolves"
-           : t->latent > 0                           ? "latent attention (MLA)"
-           : t->experts > 0 && t->leading_layers > 0 ? "a mixture behind other layers"
-                                                     : NULL;
-}
+#include "mnem/supports.h"
 
 static bool is_within(mnem_row_range span, int32_t n) {
     return span.begin >= 0 && span.begin < span.end && span.end <= n;
@@ -39,8 +32,7 @@ static bool heads_fit(const mnem_transformer *t, const mnem_row_part *p) {
 }
 
 mnem_status mnem__transformer_cut(mnem_transformer *t, const mnem_row_part *p) {
-    const char *why = mnem__transformer_uncut(t);
-    if (why) return mnem__fail(MNEM_UNSUPPORTED, "model: the rows of %s can't be cut", why);
+    MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_RANKS_ROWS));
     if (!heads_fit(t, p) || !is_within(p->ff, t->ff) || !is_within(p->embd, t->embd) ||
         !is_within(p->vocab, t->vocab) || (t->experts > 0 && !is_within(p->experts, t->experts)))
         return mnem__fail(

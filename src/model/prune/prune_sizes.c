@@ -2,20 +2,17 @@
  *
  * Heads that share keys and values go together, so that every reader's ratio of the two holds. What
  * follows from the number of heads or of layers elsewhere (norms over all heads, windows that come
- * every few layers) would become something else: it is refused by name. */
+ * every few layers) would become something else: the table of supports.c refuses
+ * it. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/error.h"
+#include "mnem/supports.h"
 #include "model/prune/prune_private.h"
 
 enum { CHANNELS_SMALL = 32, CHANNELS_LARGE = 256, FF_LARGE = 2048 };
-
-static mnem_status refuse(const mnem__prune_choice *c, const char *what, const char *why) {
-    return mnem__fail(MNEM_UNSUPPORTED, "prune: %s: %s of %s can't be pruned: %s",
-                      mnem_model_file_path(c->model, 0), what, c->from.architecture, why);
-}
 
 /* What is left of n when the part goes, in steps of `step`; at least one step. */
 static int32_t left(int32_t n, double part, int32_t step) {
@@ -35,19 +32,10 @@ static mnem_status check_left(int32_t n, int32_t stay, double part, const char *
 
 /* ---- heads ---- */
 
-static const char *fixed_heads(const mnem__prune_choice *c) {
-    const mnem_transformer *t = &c->from;
-    if (t->latent) return "they share a latent";
-    if (t->wide_qk_norm) return "norms are over all of them";
-    if (c->architecture->fixed_heads) return "llama.cpp opens it only with all of them";
-    return NULL;
-}
-
 static mnem_status size_heads(mnem__prune_choice *c) {
     const double part = c->options->heads;
     if (part == 0) return MNEM_OK;
-    const char *why = fixed_heads(c);
-    if (why) return refuse(c, "heads", why);
+    MNEM__TRY(mnem_transformer_supports(&c->from, MNEM_FEATURE_PRUNE_HEADS));
     const int32_t each = c->from.heads / c->from.kv_heads;
     const int32_t groups = left(c->from.kv_heads, part, 1);
     MNEM__TRY(check_left(c->from.heads, groups * each, part, "heads", each));
@@ -68,7 +56,7 @@ static int32_t channel_step(int32_t ff) {
 static mnem_status size_channels(mnem__prune_choice *c) {
     const double part = c->options->ffn;
     if (part == 0) return MNEM_OK;
-    if (c->from.experts) return refuse(c, "channels", "they are those of experts");
+    MNEM__TRY(mnem_transformer_supports(&c->from, MNEM_FEATURE_PRUNE_CHANNELS));
     const int32_t step = channel_step(c->from.ff);
     c->to.ff = left(c->from.ff, part, step);
     return check_left(c->from.ff, c->to.ff, part, "channels", step);
@@ -76,19 +64,10 @@ static mnem_status size_channels(mnem__prune_choice *c) {
 
 /* ---- layers ---- */
 
-static const char *fixed_layers(const mnem__prune_choice *c) {
-    const mnem_transformer *t = &c->from;
-    if (t->window > 0 && t->window_period > 1) return "some have a window, by their number";
-    if (t->unturned_every > 0) return "some turn no heads, by their number";
-    if (t->leading_layers > 0) return "the first are of another kind";
-    return NULL;
-}
-
 static mnem_status size_layers(mnem__prune_choice *c) {
     const double part = c->options->layers;
     if (part == 0) return MNEM_OK;
-    const char *why = fixed_layers(c);
-    if (why) return refuse(c, "layers", why);
+    MNEM__TRY(mnem_transformer_supports(&c->from, MNEM_FEATURE_PRUNE_LAYERS));
     c->to.layers = left(c->from.layers, part, 1);
     return check_left(c->from.layers, c->to.layers, part, "layers", 1);
 }

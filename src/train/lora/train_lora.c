@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "mnem/supports.h"
 #include "train/program/train_shape.h"
 
 enum { FROZEN_ALIGNMENT = 64 };
@@ -188,14 +189,12 @@ static mnem_status create(finder *f, mnem__train_shape **shape) {
     return MNEM_OK;
 }
 
-static mnem_status create_from(const char *what, const mnem_lora *lora, mnem__train_shape **shape) {
+static mnem_status create_from(mnem_feature feature, const mnem_lora *lora,
+                               mnem__train_shape **shape) {
     finder f = {.lora = lora};
     *shape = NULL;
     MNEM__TRY(mnem_model_transformer(lora->base, &f.t));
-    const char *untrained = mnem__architecture_untrained(&f.t);
-    if (untrained)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: %s has %s, which training can't do", what,
-                          f.t.architecture, untrained);
+    MNEM__TRY(mnem_transformer_supports(&f.t, feature));
     if (f.t.window > 0 && f.t.window < f.t.context) f.t.context = f.t.window;
     f.uses = mnem__architecture_find(f.t.architecture)->tensors;
     mnem_status status = count_roles(&f);
@@ -203,7 +202,7 @@ static mnem_status create_from(const char *what, const mnem_lora *lora, mnem__tr
 }
 
 mnem_status mnem__train_shape_create_frozen(const mnem_model *model, mnem__train_shape **shape) {
-    return create_from("teacher", &(mnem_lora){.base = model}, shape);
+    return create_from(MNEM_FEATURE_TEACH, &(mnem_lora){.base = model}, shape);
 }
 
 mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape) {
@@ -212,5 +211,5 @@ mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_sha
     if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
         return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
     if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
-    return create_from("lora", lora, shape);
+    return create_from(MNEM_FEATURE_TRAIN_ADAPTERS, lora, shape);
 }

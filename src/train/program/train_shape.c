@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "mnem/supports.h"
 #include "ops/attention/causal_attention.h"
 
 enum { LAYERS_MAX = MNEM_TRAIN_LAYERS, WIDTH_MAX = 1 << 20, VOCAB_MAX = 1 << 22 };
@@ -51,32 +52,12 @@ static mnem_status check_heads(const mnem__architecture *architecture, const mne
                       t->architecture, t->kv_heads, t->heads, t->embd, t->heads * t->head_dim);
 }
 
-/* Whether it has tensors that the architecture doesn't require. An output matrix is never made. */
-static bool has_options(const mnem__architecture *architecture, const mnem_transformer *t) {
-    bool has = t->qk_norm && !mnem__architecture_has(architecture, MNEM__ROLE_Q_NORM);
-    for (const mnem__tensor_use *use = architecture->tensors; use->role; use++)
-        has = has || (use->option == MNEM__OPTION_QKV_BIAS && t->qkv_bias) ||
-              (use->option == MNEM__OPTION_OUT_BIAS && t->out_bias) ||
-              (use->option == MNEM__OPTION_ROPE_FACTORS && t->rope_factors > 0);
-    return has;
-}
-
 static mnem_status check_shape(const mnem__architecture *architecture, const mnem_transformer *t) {
-    if (!architecture || !architecture->trained) {
-        char names[128];
-        mnem__architecture_names(true, names, sizeof names);
-        return mnem__fail(MNEM_UNSUPPORTED, "train: architecture '%s' (%s)", t->architecture,
-                          names);
-    }
+    mnem_transformer made = *t;
+    made.tied = true; /* an output matrix is never made */
+    MNEM__TRY(mnem_transformer_supports(&made, MNEM_FEATURE_TRAIN));
     MNEM__TRY(check_fields(t));
     MNEM__TRY(check_heads(architecture, t));
-    if (has_options(architecture, t))
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: %s with biases, head norms or frequency factors",
-                          t->architecture);
-    if (mnem__architecture_untrained(t))
-        return mnem__fail(MNEM_UNSUPPORTED, "train: %s with %s", t->architecture,
-                          mnem__architecture_untrained(t));
     if (!(t->epsilon > 0 && t->epsilon < 1))
         return mnem__fail(MNEM_INVALID, "train: epsilon is %g (above 0, below 1)",
                           (double)t->epsilon);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file/checksum.h"
 #include "base/random.h"
+#include "mnem/supports.h"
 #include "model/architecture/hparams.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
@@ -125,11 +126,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
     if (s->frozen_count) return mnem__trainer_frozen_load(s, model, t->frozen, &t->frozen_sum);
-    if (mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) >= 0)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: a model with a separate output matrix (%s) is not supported: "
-                          "training ties it to the embedding",
-                          mnem__role_get(MNEM__ROLE_OUTPUT)->name);
+    MNEM__TRY(mnem_model_supports(model, MNEM_FEATURE_TRAIN));
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
     clear_scratch(t);

@@ -348,10 +348,12 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi", "ranks may share a machine", 2},
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
-         "ranks: splitting by rows is not supported", 1},
-        {"tokenize model.gguf hi", "mnem tokenize is not supported across ranks yet", 2},
+         "deepseek2: splitting by rows over ranks is not supported", 1},
+        {"tokenize model.gguf hi", "mnem tokenize is not supported (several ranks): use one rank",
+         2},
         {"plan", "mnem plan --ranks N", 2},
-        {"serve --memory 100M --swap f --keep-cache", "--keep-cache is not supported", 2},
+        {"serve --memory 100M --swap f --keep-cache",
+         "--keep-cache: a sequence in a file is not supported (several ranks)", 2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };

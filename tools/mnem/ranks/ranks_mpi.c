@@ -296,13 +296,25 @@ int tool_ranks_begin(int argc, char **argv) {
 int tool_ranks_check(const tool_args *args) {
     const char *verb = args->verb->name;
     if (!ranks.comm || args->help) return TOOL_OK;
-    static const char *const run_so[] = {"run", "serve", "perplexity", "bench", "train", "embed"};
+    static const struct {
+        const char *verb;
+        uint32_t features;
+    } run_so[] = {
+        {"run", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
+        {"serve", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
+        {"perplexity", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
+        {"bench", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
+        {"train", MNEM_FEATURE_TRAIN | MNEM_FEATURE_RANKS_DATA},
+        {"embed", MNEM_FEATURE_EMBED | MNEM_FEATURE_RANKS_LAYERS},
+    };
     for (size_t i = 0; i < sizeof run_so / sizeof run_so[0]; i++)
-        if (strcmp(verb, run_so[i]) == 0) return TOOL_OK;
+        if (strcmp(verb, run_so[i].verb) == 0 &&
+            mnem_transformer_supports(NULL, run_so[i].features) == MNEM_OK)
+            return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
         return tool_usage(verb, "mnem plan runs without mpirun: use mnem plan --ranks N");
     return tool_usage(verb,
-                      "mnem %s is not supported across ranks yet; run, serve, perplexity, bench, "
-                      "train and embed are",
+                      "mnem %s is not supported (several ranks): use one rank; run, serve, "
+                      "perplexity, bench, train and embed take several",
                       verb);
 }

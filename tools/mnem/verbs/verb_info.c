@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "verbs/info/info_features.h"
 
 typedef struct info_options {
     tool_args args;
@@ -249,6 +250,7 @@ static void print_transformer(const info *i) {
                  t->tied ? "tied embeddings" : "own output matrix");
     line("details", text);
     line("runs", t->encoder ? "embeddings only: mnem embed" : "yes");
+    info_features_print(t);
 }
 
 static void print_tensors_summary(const info *i) {
@@ -429,6 +431,8 @@ static void print_json(const info *i, const info_options *o) {
     json_object_set_new(root, *i->why_not_run ? "reason" : "transformer",
                         *i->why_not_run ? json_c(i->why_not_run)
                                         : json_transformer(&i->transformer));
+    if (!*i->why_not_run)
+        json_object_set_new(root, "supports", info_features_json(&i->transformer));
     if (*i->adapter) json_object_set_new(root, "adapter", json_c(i->adapter));
     json_object_set_new(root, "tokenizer", i->tokenizer ? json_tokenizer(i) : json_null());
     if (o->keys) json_object_set_new(root, "keys", json_keys(i));
@@ -470,8 +474,9 @@ static const tool_option options[] = {
 
 static info_options asked;
 TOOL_VERB(info, "[MODEL]", 0, 1, "show what a model file contains",
-          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
-          "tensors (vocabularies) and files of any architecture are accepted.\n",
+          "Shows a model file's architecture, tensors, types, tokenizer and bytes, and which\n"
+          "features the model supports. Files without tensors (vocabularies) and files of any\n"
+          "architecture are accepted.\n",
           "mnem info model.gguf  # the summary\n"
           "mnem info model.gguf --tensors  # every tensor\n"
           "mnem info model.gguf --json | jq .architecture  # for a script\n");

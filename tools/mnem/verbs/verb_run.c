@@ -193,8 +193,9 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt-cache-ro needs --prompt-cache FILE, which it reads");
     if (asked->ignore_end && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
         return tool_usage("run", "--ignore-eos needs a prompt: in a chat, that token ends a turn");
-    if (tool_ranks() && asked->prompt_cache)
-        return tool_usage("run", "--prompt-cache is not supported across ranks yet");
+    const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
+    if (asked->prompt_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
+        return tool_usage("run", "--prompt-cache: %s", mnem_last_error());
     int code = tool_prompt_check("run", asked);
     if (code == TOOL_OK) code = tool_biases_read("run", asked);
     if (code != TOOL_OK) return code;

@@ -143,9 +143,9 @@ static int check(const serve_options *o) {
     if (o->template.arguments && !is_object(o->template.arguments))
         return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (o->swap_max && !o->swap) return tool_usage("serve", "--swap-max needs --swap FILE|FOLDER");
-    if (o->keep_cache && tool_ranks())
-        return tool_usage("serve", "--keep-cache is not supported across ranks yet: the prefix "
-                                   "cache lasts while the server runs");
+    const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
+    if (o->keep_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
+        return tool_usage("serve", "--keep-cache: %s", mnem_last_error());
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage("serve", "--keep-cache needs a named file: --swap FILE");
