@@ -417,15 +417,25 @@ static void land(mnem_scheduler *s) {
     end_parts(s, f, status);
 }
 
-/* Nothing can run, nothing comes back: others hold the engine's pages. It is said, not waited. */
-static void end_hopeless(mnem_scheduler *s) {
+/* The number of the newest request. */
+static uint64_t newest_request(mnem_scheduler *s) {
+    pthread_mutex_lock(&s->lock);
+    const uint64_t newest = s->numbers;
+    pthread_mutex_unlock(&s->lock);
+    return newest;
+}
+
+/* Nothing can run and no pages come back, since others hold the engine's pages: waiting would not
+ * help. A request that is newer than `newest` came after this step admitted requests: the next step
+ * looks at it. */
+static void end_hopeless(mnem_scheduler *s, uint64_t newest) {
     static const char text[] = "serve: other requests hold the KV cache pages that this one needs";
     pthread_mutex_lock(&s->lock);
     mnem__request *r = mnem__queue_next(s, NULL);
     pthread_mutex_unlock(&s->lock);
     if (s->ordered > 0)
         mnem__lane_end(s, s->order[0], MNEM_END_ERROR, MNEM_OVER_BUDGET, text);
-    else if (r)
+    else if (r && r->number <= newest)
         mnem__request_end(s, r, MNEM_END_ERROR, MNEM_OVER_BUDGET, text);
 }
 
@@ -434,6 +444,7 @@ mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
     make_calls(s);
     end_cancelled(s);
     mnem__set_aside_poll(s, false);
+    const uint64_t newest = newest_request(s);
     mnem__admit(s);
     mnem__lanes_order(s);
     const crowd c = look_around(s);
@@ -442,7 +453,7 @@ mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
     if (count > 0)
         take_off(s, &c);
     else if (s->flights == 0 && !mnem__set_aside_poll(s, true))
-        end_hopeless(s);
+        end_hopeless(s, newest);
     if (s->flights > 0 && (s->flights == s->flights_most || s->flights == before)) land(s);
     mnem__stats_publish(s);
     pthread_mutex_lock(&s->lock);

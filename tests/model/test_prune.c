@@ -342,7 +342,7 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
         {"phi3", "phi3: pruning of heads is not supported", {.heads = 0.5}},
         {"gpt2", "gpt2: pruning of heads is not supported", {.heads = 0.5}},
         {"olmo2", "(norms over all heads): prune channels", {.heads = 0.5}},
-        {"deepseek2", "(attention through a latent): prune it to 2:4", {.heads = 0.5}},
+        {"deepseek2", "(latent attention (MLA)): prune it to 2:4", {.heads = 0.5}},
         {"qwen3moe",
          "qwen3moe: pruning of channels is not supported (a mixture of experts)",
          {.ffn = 0.5}},

@@ -1,6 +1,5 @@
-/* test_scheduler.c: what a scheduler promises of refusals, order, ends and threads. */
+/* test_scheduler.c: what a scheduler promises of refusals, order and ends. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,66 +381,6 @@ static void a_function_is_called_between_steps_with_a_sequence_to_use(void **sta
     serve_close(b);
 }
 
-static void *run_thread(void *scheduler) {
-    must(mnem_scheduler_run(scheduler));
-    return NULL;
-}
-
-typedef struct client {
-    serve_bench *b;
-    int first;
-    pthread_t thread;
-} client;
-
-static void *client_thread(void *context) {
-    const client *c = context;
-    mnem_scheduler_stats stats;
-    mnem_scheduler_slot slots[4];
-    for (int i = c->first; i < c->first + 4; i++) {
-        serve_ask *a = &c->b->ask[i];
-        uint64_t number;
-        while (mnem_scheduler_submit(c->b->scheduler, &a->request, &number, NULL) == MNEM_BUSY)
-            usleep(1000);
-        if (i % 4 == 3) mnem_scheduler_cancel(c->b->scheduler, number);
-        mnem_scheduler_stats_get(c->b->scheduler, &stats);
-        mnem_scheduler_slots_get(c->b->scheduler, slots, 4);
-    }
-    return NULL;
-}
-
-/* Here only what is told is counted: numbers are known to the thread that submits. */
-static bool count_token(void *context, const mnem_request_token *token) {
-    (void)token;
-    ((serve_ask *)context)->got[0]++;
-    return true;
-}
-
-static void clients_of_several_threads_are_served(void **state) {
-    serve_bench *b = *state;
-    pthread_t runner;
-    client clients[3];
-    serve_open(b, 4, SERVE_CONTEXT,
-               (mnem_scheduler_options){.queue_requests = 3, .reserve = 1, .swap = "."});
-    for (int i = 0; i < SERVE_ASKS; i++) {
-        serve_ask *a = serve_request(b, i, i % 4, 40 + i, 60);
-        a->request.on_token = count_token;
-        a->request.on_event = NULL;
-    }
-    assert_int_equal(pthread_create(&runner, NULL, run_thread, b->scheduler), 0);
-    for (int i = 0; i < 3; i++) {
-        clients[i] = (client){.b = b, .first = 4 * i};
-        assert_int_equal(pthread_create(&clients[i].thread, NULL, client_thread, &clients[i]), 0);
-    }
-    for (int i = 0; i < 3; i++) pthread_join(clients[i].thread, NULL);
-    mnem_scheduler_stop(b->scheduler, true);
-    pthread_join(runner, NULL);
-    for (int i = 0; i < SERVE_ASKS; i++) {
-        assert_int_equal(b->ask[i].ends, 1);
-        if (i % 4 != 3) assert_int_equal(b->ask[i].got[0], 60);
-    }
-    serve_close(b);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_never_fits_is_refused_with_its_bytes),
@@ -460,7 +399,6 @@ int main(void) {
         cmocka_unit_test(creation_survives_no_memory_and_takes_what_was_said),
         cmocka_unit_test(it_fits_the_least_budget_and_says_the_same_with_streamed_weights),
         cmocka_unit_test(a_function_is_called_between_steps_with_a_sequence_to_use),
-        cmocka_unit_test(clients_of_several_threads_are_served),
     };
     return cmocka_run_group_tests(tests, serve_set_up, serve_tear_down);
 }

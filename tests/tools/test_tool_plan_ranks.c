@@ -164,8 +164,8 @@ static void a_cut_that_cannot_be_leaves_the_other(void **state) {
     tool_result r = RUN("plan", latent, "--ranks", "2", "--memory", "60M", "--json");
     json_t *plan = json_of(&r);
     assert_non_null(strstr(text_of(plan, "choice"),
-                           "layers: --cut rows is not possible: ranks: splitting by "
-                           "rows is not supported for latent attention"));
+                           "layers: --cut rows is not possible: deepseek2: splitting by rows "
+                           "over ranks is not supported (latent attention (MLA))"));
     json_decref(plan);
     r = RUN("plan", tool_model, "--ranks", "8", "--memory", "60M", "--json"); /* of 6 layers */
     plan = json_of(&r);

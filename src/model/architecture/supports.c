@@ -131,7 +131,7 @@ typedef struct property {
 static const property properties[] = {
     {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
     {convolves, "short convolutions", RANKS_RUN},
-    {has_latent, "attention through a latent", RANKS_ROWS | WALK | PRUNE_HEADS},
+    {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "a mixture behind other layers", RANKS_ROWS},
     {has_wide_norms, "norms over all heads", PRUNE_HEADS},

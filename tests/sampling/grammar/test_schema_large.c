@@ -199,11 +199,11 @@ static uint32_t states_within(const char *schema, uint64_t bytes, uint64_t *need
 static void the_bytes_that_compiling_needs_are_exact(void **state) {
     static const char *const schemas[] = {
         "{\"type\":\"string\",\"pattern\":\"^[a-z]{3,40}$\",\"maxLength\":30}",
-        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"multipleOf\":7},"
-        "\"b\":{\"type\":\"string\",\"format\":\"uri\"}},\"patternProperties\":"
-        "{\"^x-[a-z]+$\":{\"enum\":[\"abc\",\"abd\",\"\u00e9\"]}}}",
-        "{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},{\"type\":\"object\",\"required\":"
-        "[\"b\"]},{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0.5}}]}",
+        ("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"multipleOf\":7},"
+         "\"b\":{\"type\":\"string\",\"format\":\"uri\"}},\"patternProperties\":"
+         "{\"^x-[a-z]+$\":{\"enum\":[\"abc\",\"abd\",\"\u00e9\"]}}}"),
+        ("{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},{\"type\":\"object\",\"required\":"
+         "[\"b\"]},{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0.5}}]}"),
         "{\"enum\":[{\"a\":[1,2.5,null]},\"a long text that is one of two\",true]}",
         "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5000}"};
     (void)state;

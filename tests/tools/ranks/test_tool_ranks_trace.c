@@ -77,7 +77,7 @@ static void a_text_that_is_read_too(void **state) {
     run_traced(words, 2, "text.pftrace");
     const said *s = shell("%s report text.pftrace --rank 2", MNEM_COMMAND);
     assert_int_equal(s->code, 1);
-    assert_non_null(strstr(s->err, "has no rank 2 of 2"));
+    assert_non_null(strstr(s->err, "has no rank 2 (it has 2 ranks)"));
     s = shell("%s report text.pftrace --rank 1", MNEM_COMMAND);
     assert_int_equal(s->code, 0);
     assert_non_null(strstr(s->out, "rank 1 of 2"));

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "tool.h"
 
 /* A character of valid UTF-8, and its bytes. */
@@ -16,9 +17,15 @@ static uint32_t character(const char *text, size_t length, size_t *bytes) {
     return c;
 }
 
+/* mpirun gives every rank a terminal of its own, and passes what comes out of it to its standard
+ * output, which may be a file. */
+static bool shows_on_terminal(void) {
+    return isatty(STDOUT_FILENO) && !tool_ranks();
+}
+
 bool tool_out_shown(const char *text, size_t length) {
     static int terminal = -1;
-    if (terminal < 0) terminal = isatty(STDOUT_FILENO);
+    if (terminal < 0) terminal = shows_on_terminal();
     if (!terminal) return tool_out(text, length);
     size_t from = 0, n;
     for (size_t at = 0; at < length; at += n) {

@@ -15,7 +15,7 @@ static inline bool tool_is_control(uint32_t c) {
 }
 
 /* Writes whole characters to standard output: as they are to a pipe or file; on a terminal without
- * those above, but for line ends and tabs. As tool_out. */
+ * those above, but for line ends and tabs; under mpirun as they are. As tool_out. */
 bool tool_out_shown(const char *text, size_t length);
 
 #endif
