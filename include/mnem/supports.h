@@ -23,8 +23,8 @@ extern "C" {
 #define MNEM_FEATURE_LIST(X)                                                                       \
     X(GENERATE, 0, "generate", "text generation")                                                  \
     X(EMBED, 1, "embed", "embedding of texts")                                                     \
-    X(SAVED, 2, "saved", "a sequence in a file")                                                   \
-    X(ADAPTERS, 3, "adapters", "use of adapters beside the model")                                 \
+    X(SAVED, 2, "saved", "saving and loading a sequence")                                          \
+    X(ADAPTERS, 3, "adapters", "use of adapters without merging them")                             \
     X(RANKS_LAYERS, 4, "ranks_layers", "splitting by layers over ranks")                           \
     X(RANKS_ROWS, 5, "ranks_rows", "splitting by rows over ranks")                                 \
     X(WALK, 6, "walk", "calibration on a text")                                                    \
@@ -34,7 +34,7 @@ extern "C" {
     X(PRUNE_2_4, 10, "prune_2_4", "pruning to 2:4")                                                \
     X(TRAIN, 11, "train", "training of all weights")                                               \
     X(TRAIN_ADAPTERS, 12, "train_adapters", "training of adapters")                                \
-    X(TEACH, 13, "teach", "teaching another model")                                                \
+    X(TEACH, 13, "teach", "being the teacher in distillation")                                     \
     X(RANKS_DATA, 14, "ranks_data", "splitting a batch over ranks")
 
 /* A set of features is a sum of these bits. WALK is what solved quantization and solved pruning
@@ -58,7 +58,7 @@ bool mnem_feature_get(int32_t index, mnem_feature_info *info);
 typedef struct mnem_support {
     bool supported;
     const char *feature; /* the text of the first feature that is refused; NULL: supported */
-    const char *reason;  /* the property that excludes it, "an encoder", or "several ranks" */
+    const char *reason;  /* the property that excludes it, "an encoder", and so on */
     const char *instead; /* what is possible, "run it on one rank" */
 } mnem_support;
 /* transformer NULL: any model; only features that exclude each other are refused. */

@@ -97,6 +97,7 @@ mnem_status mnem_cpu_limit(const char *level) {
             mnem__cpu_level_set((mnem__cpu_level)i);
             return MNEM_OK;
         }
-    return mnem__fail(MNEM_INVALID, "\"%s\" is no level of the processor: %s, %s, %s or %s",
+    return mnem__fail(MNEM_INVALID,
+                      "\"%s\" is not a level of the processor, expected %s, %s, %s or %s",
                       level ? level : "", names[0], names[1], names[2], names[3]);
 }

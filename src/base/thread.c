@@ -79,7 +79,8 @@ mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*
         error = start_on(thread, stack_bytes + STACK_MORE);
     }
     if (!error) return MNEM_OK;
-    return mnem__fail(MNEM_NO_MEMORY, "thread: can't be started on a stack of %zu bytes (%s)",
+    return mnem__fail(MNEM_NO_MEMORY,
+                      "thread: a thread with a stack of %zu bytes can't be started (%s)",
                       stack_bytes, strerrordesc_np(error));
 }
 

@@ -16,8 +16,10 @@ static const char *const tag = "comm";
 mnem_status mnem_comm_create(const mnem_comm_ops *ops, int32_t rank, int32_t size,
                              size_t self_bytes, mnem_comm **out, void **self) {
     if (size < 1 || size > MNEM_COMM_RANKS_MAX || rank < 0 || rank >= size)
-        return mnem__fail(MNEM_INVALID, "comm: invalid rank %d of %d (at most %d ranks)", rank,
-                          size, MNEM_COMM_RANKS_MAX);
+        return mnem__fail(MNEM_INVALID,
+                          "comm: rank %d of %d is invalid: a rank must be below the number of "
+                          "ranks, which is at most %d",
+                          rank, size, MNEM_COMM_RANKS_MAX);
     const size_t peers = (size_t)size * sizeof(mnem__comm_peer);
     mnem_comm *comm = mnem__calloc(tag, 1, sizeof *comm + peers);
     if (!comm) return mnem__heap_status();
@@ -97,10 +99,10 @@ static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, s
         return mnem__fail(MNEM_INVALID, "comm: rank %d of %d: %d is not another rank", comm->rank,
                           comm->size, peer);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
-        return mnem__fail(MNEM_INVALID, "comm: there is no channel %d", channel);
+        return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist", channel);
     if (bytes > MNEM_COMM_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID, "comm: a message of %zu bytes is too long (at most %d)",
-                          bytes, MNEM_COMM_BYTES_MAX);
+        return mnem__fail(MNEM_INVALID, "comm: a message has %zu bytes, expected at most %d", bytes,
+                          MNEM_COMM_BYTES_MAX);
     return MNEM_OK;
 }
 
@@ -132,7 +134,7 @@ mnem_status mnem__comm_send(mnem_comm *comm, int32_t peer, int32_t channel, cons
 
 static mnem_status check_channel(int32_t channel) {
     if (channel >= 0 && channel < MNEM_COMM_CHANNELS) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "comm: there is no channel %d", channel);
+    return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist", channel);
 }
 
 mnem_status mnem_comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void *data, size_t bytes,

@@ -138,7 +138,9 @@ mnem_status mnem_comm_slow_create(mnem_comm *inner, const mnem_comm_link *link, 
     void *self = NULL;
     mnem_status status = MNEM_OK;
     if (!(link->seconds >= 0) || !(link->bytes_per_second >= 0))
-        status = mnem__fail(MNEM_INVALID, "comm: invalid link: latency %g s, %g bytes per second",
+        status = mnem__fail(MNEM_INVALID,
+                            "comm: invalid link: the latency is %g s and the bandwidth %g bytes "
+                            "per second, expected 0 or more for both",
                             link->seconds, link->bytes_per_second);
     if (status == MNEM_OK)
         status = mnem_comm_create(&ops, inner->rank, inner->size, sizeof(slow), comm, &self);

@@ -231,7 +231,8 @@ mnem_status mnem_comm_thread_create(int32_t size, mnem_comm **ranks) {
                                       .abort = thread_abort,
                                       .destroy = thread_destroy};
     if (size < 1 || size > THREADS_MAX)
-        return mnem__fail(MNEM_INVALID, "comm: %d ranks in one process (must be 1 to %d)", size,
+        return mnem__fail(MNEM_INVALID,
+                          "comm: the number of ranks in one process is %d, expected 1 to %d", size,
                           THREADS_MAX);
     world *w = NULL;
     MNEM__TRY(world_create(size, &w));

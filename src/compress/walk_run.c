@@ -33,9 +33,10 @@ static mnem_status check(const mnem__walker *w) {
     if (!o->ledger) return mnem__fail(MNEM_INVALID, "walk: options.ledger is missing");
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX || o->chunk < 0 || o->pass < 0)
         return mnem__fail(MNEM_INVALID,
-                          "walk: invalid number: %d threads, sequences of %d tokens, passes of %d",
+                          "walk: an option is invalid: threads is %d, chunk %d, pass %d, expected "
+                          "0 or more for each",
                           o->threads, o->chunk, o->pass);
-    if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: no sequences");
+    if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: there is no sequence to run");
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
         return mnem__fail(
@@ -44,7 +45,8 @@ static mnem_status check(const mnem__walker *w) {
             t->context);
     for (int64_t i = 0; i < w->sequences * w->chunk; i++)
         if (w->ids[i] < 0 || w->ids[i] >= t->vocab)
-            return mnem__fail(MNEM_INVALID, "walk: token %lld is %d, but the vocabulary has %d",
+            return mnem__fail(MNEM_INVALID,
+                              "walk: token %lld has the id %d, but the vocabulary has %d tokens",
                               (long long)i, w->ids[i], t->vocab);
     return MNEM_OK;
 }
@@ -221,7 +223,7 @@ static mnem_status tell(mnem__walker *w, int32_t n) {
     const uint64_t total = (uint64_t)w->sequences * (uint64_t)w->chunk * each;
     w->done += (uint64_t)n;
     if (mnem__progress_tell(&w->options->progress, "walking", w->done, total)) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "walk: stopped");
+    return mnem__fail(MNEM_CANCELLED, "walk: stopped by the caller");
 }
 
 static mnem_status not_finite(const mnem__walker *w) {

@@ -51,7 +51,8 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
                           backend->name);
     uint64_t unit = options->granularity ? options->granularity : backend->granularity();
     if (unit & (unit - 1))
-        return mnem__fail(MNEM_INVALID, "device: granularity %llu is not a power of two",
+        return mnem__fail(MNEM_INVALID,
+                          "device: the granularity is %llu bytes, expected a power of two",
                           (unsigned long long)unit);
     if (backend->host_visible && unit < mnem__page_size()) unit = mnem__page_size();
     mnem_device *device = mnem__calloc("device", 1, device_bytes(backend));
@@ -74,13 +75,13 @@ mnem_status mnem_device_close(mnem_device *device) {
     if (!device) return MNEM_OK;
     uint64_t blocks = atomic_load(&device->blocks), handles = atomic_load(&device->handles);
     if (blocks || handles || device->granules_live)
-        return mnem__fail(
-            MNEM_BUSY,
-            "device %s: %llu blocks and %llu granules of %llu bytes and %llu streams, "
-            "events and ranges live",
-            device->backend->name, (unsigned long long)blocks,
-            (unsigned long long)device->granules_live,
-            (unsigned long long)atomic_load(&device->bytes_live), (unsigned long long)handles);
+        return mnem__fail(MNEM_BUSY,
+                          "device %s: can't be closed: %llu blocks and %llu granules (%llu bytes "
+                          "in all) and %llu streams, events and ranges are live",
+                          device->backend->name, (unsigned long long)blocks,
+                          (unsigned long long)device->granules_live,
+                          (unsigned long long)atomic_load(&device->bytes_live),
+                          (unsigned long long)handles);
     if (device->backend->close) device->backend->close(device);
     pthread_mutex_destroy(&device->lock);
     mnem__free(device->granules);
@@ -121,8 +122,8 @@ void mnem__device_fail_at(uint64_t n, bool sticky) {
 
 mnem_status mnem__device_call(const mnem_device *device, const char *what) {
     if (!mnem__fail_point_hit(&fail_point)) return MNEM_OK;
-    return mnem__fail(MNEM_NO_MEMORY, "device %s: %s fails, as a test asked", device->backend->name,
-                      what);
+    return mnem__fail(MNEM_NO_MEMORY, "device %s: %s fails, because a test asked for that",
+                      device->backend->name, what);
 }
 
 /* ---- blocks ---- */
@@ -137,7 +138,8 @@ mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes) {
     uint64_t live = atomic_load(&device->bytes_live);
     do {
         if (bytes > device->capacity - live)
-            return mnem__fail(MNEM_NO_MEMORY, "device %s: needs %llu bytes, %llu of %llu left",
+            return mnem__fail(MNEM_NO_MEMORY,
+                              "device %s: needs %llu bytes, but only %llu of %llu are left",
                               device->backend->name, (unsigned long long)bytes,
                               (unsigned long long)(device->capacity - live),
                               (unsigned long long)device->capacity);
@@ -152,11 +154,14 @@ void mnem__device_unreserve(mnem_device *device, uint64_t bytes) {
 mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
                               uint64_t alignment, mnem_block *block) {
     if ((unsigned)space >= MNEM_SPACE_COUNT || !bytes)
-        return mnem__fail(MNEM_INVALID, "device %s: can't allocate %llu bytes of space %d",
+        return mnem__fail(MNEM_INVALID,
+                          "device %s: invalid request of %llu bytes in space %d: expected at least "
+                          "1 byte and a constant of mnem_space",
                           device->backend->name, (unsigned long long)bytes, (int)space);
     if (!alignment || alignment & (alignment - 1) || alignment > ALIGNMENT_MAX)
-        return mnem__fail(MNEM_INVALID, "device %s: invalid alignment %llu", device->backend->name,
-                          (unsigned long long)alignment);
+        return mnem__fail(MNEM_INVALID,
+                          "device %s: the alignment is %llu, expected a power of two up to 2^21",
+                          device->backend->name, (unsigned long long)alignment);
     uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
     MNEM__TRY(mnem__device_call(device, "alloc"));
     MNEM__TRY(mnem__device_reserve(device, rounded));

@@ -39,7 +39,8 @@ static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     if (end <= device->granules_capacity) return MNEM_OK;
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
     if (end > MNEM__GRANULES_MAX)
-        return mnem__fail(MNEM_NO_MEMORY, "device %s: %llu granules are too many",
+        return mnem__fail(MNEM_NO_MEMORY,
+                          "device %s: there would be %llu granules, more than are supported",
                           device->backend->name, (unsigned long long)end);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);
     if (!rows) return mnem__heap_status();
@@ -84,7 +85,9 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
         return mnem__fail(MNEM_UNSUPPORTED, "device %s: granules are not supported",
                           device->backend->name);
     if ((unsigned)space >= MNEM_SPACE_COUNT || !count)
-        return mnem__fail(MNEM_INVALID, "device %s: can't allocate %llu granules of space %d",
+        return mnem__fail(MNEM_INVALID,
+                          "device %s: invalid request of %llu granules in space %d: expected at "
+                          "least 1 granule and a constant of mnem_space",
                           device->backend->name, (unsigned long long)count, (int)space);
     if (!mnem__mul_u64(count, granule_bytes(device), &bytes)) bytes = UINT64_MAX;
     MNEM__TRY(mnem__device_call(device, "granules take"));
@@ -127,9 +130,13 @@ static bool is_taken(const mnem_device *device, uint64_t granule) {
 
 static mnem_status refuse_granule(const mnem_device *device, uint64_t granule) {
     if (!is_taken(device, granule))
-        return mnem__fail(MNEM_INVALID, "device %s: granule %llu isn't allocated",
-                          device->backend->name, (unsigned long long)granule);
-    return mnem__fail(MNEM_BUSY, "device %s: granule %llu is mapped at %u places",
+        return mnem__fail(
+            MNEM_INVALID,
+            "device %s: granule %llu (a unit of its memory) isn't allocated; was it freed before?",
+            device->backend->name, (unsigned long long)granule);
+    return mnem__fail(MNEM_BUSY,
+                      "device %s: granule %llu (a unit of its memory) can't be freed: it is still "
+                      "mapped at %u places",
                       device->backend->name, (unsigned long long)granule,
                       device->granules[granule].uses - 1);
 }
@@ -172,7 +179,7 @@ mnem_status mnem_range_reserve(mnem_device *device, uint64_t bytes, mnem_range *
     if (!ranges->granule_bytes)
         return mnem__fail(MNEM_UNSUPPORTED, "device %s: ranges are not supported",
                           device->backend->name);
-    if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes requested");
+    if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes requested, expected at least 1");
     if (!mnem__align_u64(bytes, ranges->granule_bytes, &made.bytes))
         return mnem__fail(MNEM_NO_MEMORY, "range: %llu bytes are more than the address space has",
                           (unsigned long long)bytes);
@@ -223,8 +230,9 @@ static mnem_status slots_fill(mnem_device *device, uint32_t *slots, const uint64
         if (!is_taken(device, granules[i]))
             status = refuse_granule(device, granules[i]);
         else if (slots[i])
-            status =
-                mnem__fail(MNEM_INVALID, "range: granule %u is already mapped there", slots[i] - 1);
+            status = mnem__fail(MNEM_INVALID,
+                                "range: the offset is in use: granule %u is already mapped there",
+                                slots[i] - 1);
     }
     for (size_t i = 0; i < count && status == MNEM_OK; i++) {
         slots[i] = (uint32_t)granules[i] + 1;
@@ -267,7 +275,7 @@ mnem_status mnem_range_unmap(const mnem_range *range, uint64_t offset, size_t co
     while (mapped < count && slots[mapped]) mapped++;
     pthread_mutex_unlock(&device->lock);
     if (mapped < count)
-        return mnem__fail(MNEM_INVALID, "range: nothing is mapped at %llu",
+        return mnem__fail(MNEM_INVALID, "range: nothing is mapped at offset %llu",
                           (unsigned long long)(offset + mapped * granule_bytes(device)));
     mnem_status status = mnem__device_call(device, "range unmap");
     if (status == MNEM_OK && count)

@@ -25,30 +25,33 @@ static int32_t context_most(const mnem_engine_options *o) {
 
 static mnem_status check_options(const mnem_engine_options *o) {
     const int32_t context = context_most(o);
-    if (!o->ledger) return mnem__fail(MNEM_INVALID, "engine: the options have no ledger");
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "engine: options.ledger is missing");
     if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
-        return mnem__fail(MNEM_INVALID,
-                          "engine: context %d, chunk %d and logits rows %d must be at least 0",
-                          o->context, o->chunk, o->logits_rows);
-    if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
-        return mnem__fail(MNEM_INVALID, "engine: %d sequences; at most %d are supported",
-                          o->sequences, SEQUENCES_MAX);
-    if (o->context_needed < 0 || o->context_needed > o->context_wanted)
         return mnem__fail(
             MNEM_INVALID,
-            "engine: a context of at least %d tokens is needed, but %d were requested",
-            o->context_needed, o->context_wanted);
+            "engine: context is %d, chunk %d and logits_rows %d, expected 0 or more for each",
+            o->context, o->chunk, o->logits_rows);
+    if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
+        return mnem__fail(MNEM_INVALID, "engine: the number of sequences is %d, expected 0 to %d",
+                          o->sequences, SEQUENCES_MAX);
+    if (o->context_needed < 0 || o->context_needed > o->context_wanted)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: context_needed is %d, expected 0 to context_wanted, which is %d",
+                          o->context_needed, o->context_wanted);
     if ((int64_t)o->sequences * context > INT32_MAX)
-        return mnem__fail(MNEM_INVALID, "engine: %d sequences of %d tokens are too many",
-                          o->sequences, context);
+        return mnem__fail(
+            MNEM_INVALID,
+            "engine: %d sequences of %d tokens are too many: their product must be below 2^31",
+            o->sequences, context);
     if (o->pages_tokens < 0)
-        return mnem__fail(MNEM_INVALID, "engine: pages of %d tokens; the number must be at least 0",
+        return mnem__fail(MNEM_INVALID, "engine: pages_tokens is %d, expected 0 or more",
                           o->pages_tokens);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
-        return mnem__fail(MNEM_INVALID, "engine: %d threads; at most %d are supported", o->threads,
-                          MNEM_TEAM_MAX);
+        return mnem__fail(MNEM_INVALID, "engine: the number of threads is %d, expected 0 to %d",
+                          o->threads, MNEM_TEAM_MAX);
     if ((unsigned)o->kv > MNEM_KV_F32)
-        return mnem__fail(MNEM_INVALID, "engine: the KV cache can't have type %d", (int)o->kv);
+        return mnem__fail(MNEM_INVALID, "engine: kv is %d, expected a constant of mnem_kv_choice",
+                          (int)o->kv);
     return MNEM_OK;
 }
 
@@ -65,7 +68,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     const mnem__transformer_map *map = setup->map;
     if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
         status = mnem__fail(MNEM_INVALID,
-                            "engine: a context of %d tokens; the model has positions for %d",
+                            "engine: the context is %d tokens, but the model has positions for %d",
                             context_most(options), map->shape.context);
         mnem__setup_fini(setup);
         return status;

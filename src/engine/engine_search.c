@@ -171,8 +171,9 @@ static mnem_status measure_rings(mnem__search *search) {
         point->slot_bytes = choice.slot_bytes;
         search->ring_count++;
     }
-    return search->ring_count ? MNEM_OK
-                              : mnem__fail_in(MNEM_INVALID, "plan: no ring can hold the matrices");
+    return search->ring_count
+               ? MNEM_OK
+               : mnem__fail_in(MNEM_INVALID, "plan: no ring of slots can hold the largest matrix");
 }
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {

@@ -234,8 +234,8 @@ mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_op
     splitter s = {.devices = devices, .count = count};
     *split = (mnem_engine_split){0};
     if (count < 1 || count > DEVICES_MOST)
-        return mnem__fail(MNEM_INVALID, "plan: %d devices; the number must be from 1 to %d", count,
-                          DEVICES_MOST);
+        return mnem__fail(MNEM_INVALID, "plan: the number of devices is %d, expected 1 to %d",
+                          count, DEVICES_MOST);
     MNEM__TRY(mnem__setup_init(&s.setup, model, options));
     s.links = (size_t)s.setup.map->shape.layers + 2;
     mnem_status status = split_layers(&s, split);

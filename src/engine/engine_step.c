@@ -141,19 +141,22 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
     const mnem_sequence *s = part->sequence;
     if (s->engine != e || !s->open || s->in_step)
         return mnem__fail(MNEM_INVALID, "engine: a sequence %s",
-                          s->engine == e && s->open ? "twice in one step"
-                                                    : "that isn't the engine's");
+                          s->engine == e && s->open
+                              ? "is given twice in one step"
+                              : "does not belong to this engine, or is closed");
     if (s->load.on) return mnem__fail(MNEM_INVALID, "engine: the sequence is still being loaded");
-    if (part->n < 0) return mnem__fail(MNEM_INVALID, "engine: a step of %d tokens", part->n);
+    if (part->n < 0)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: a part of a step has %d tokens, expected 0 or more", part->n);
     for (int32_t i = 0; i < part->n; i++)
         if (part->ids[i] < 0 || part->ids[i] >= e->map->shape.vocab)
             return mnem__fail(MNEM_INVALID,
-                              "engine: token %d is %d, but the vocabulary has %d tokens", i,
+                              "engine: token %d has the id %d, but the vocabulary has %d tokens", i,
                               part->ids[i], e->map->shape.vocab);
     if (part->n > e->choice.context - s->length)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "engine: %d tokens after %d don't fit the context of %d", part->n,
-                          s->length, e->choice.context);
+                          "engine: %d more tokens after %d don't fit the context of %d tokens",
+                          part->n, s->length, e->choice.context);
     return MNEM_OK;
 }
 
@@ -163,7 +166,7 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
     if (!e->can_run)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "engine: this device is for planning only: the host can't access its memory");
+            "engine: the plan's device is for planning only: the host can't access its memory");
     for (; checked < count && status == MNEM_OK; checked++) {
         status = check_part(e, &parts[checked]);
         if (status == MNEM_OK) parts[checked].sequence->in_step = true;
@@ -190,8 +193,9 @@ static mnem_status check_pages(const mnem__step *x) {
     const mnem__kv_pages *lacks = &pages[full ? MNEM__KV_FULL : MNEM__KV_WINDOW];
     const int32_t needed = full ? taken.full : taken.window;
     if (needed <= lacks->free_count) return MNEM_OK;
-    return mnem__fail(MNEM_OVER_BUDGET, "engine: a step of %d pages, %d of %d are free", needed,
-                      lacks->free_count, lacks->count);
+    return mnem__fail(MNEM_OVER_BUDGET,
+                      "engine: the step needs %d pages of KV cache, but only %d of %d are free",
+                      needed, lacks->free_count, lacks->count);
 }
 
 mnem_status mnem_engine_step_pages(mnem_engine *e, const mnem_step_part *parts, int32_t count,

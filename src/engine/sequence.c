@@ -55,7 +55,7 @@ static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
     if (mnem__sequence_holds(s, n)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "engine: the first %d tokens of %d can't be kept: the sliding window of %d "
-                      "tokens has dropped those before %d; keep 0 and run them again",
+                      "tokens has dropped those before token %d; keep 0 and run them again",
                       n, s->length, s->engine->map->shape.window, held_from(s));
 }
 
@@ -63,7 +63,8 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     mnem_engine *e = of->engine;
     *sequence = NULL;
     if (n < 0 || n > of->length)
-        return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be shared", n, of->length);
+        return mnem__fail(MNEM_INVALID, "engine: can't share %d tokens of a sequence of %d", n,
+                          of->length);
     MNEM__TRY(check_windows(of, n));
     MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
@@ -93,7 +94,8 @@ int32_t mnem_sequence_length(const mnem_sequence *s) {
 
 mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     if (n < 0 || n > s->length)
-        return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be kept", n, s->length);
+        return mnem__fail(MNEM_INVALID, "engine: can't keep %d tokens of a sequence of %d", n,
+                          s->length);
     MNEM__TRY(check_windows(s, n));
     s->ready = mnem__sequence_ready(s, n);
     s->length = n;

@@ -73,10 +73,12 @@ static const mnem__op_kernel *find(const mnem__op_table *table, mnem__op_key key
 
 static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **table) {
     if ((unsigned)desc->kind >= MNEM_OP_COUNT)
-        return mnem__fail(MNEM_INVALID, "operator %d does not exist", (int)desc->kind);
+        return mnem__fail(MNEM_INVALID, "desc.kind is %d, expected a constant of mnem_op_kind",
+                          (int)desc->kind);
     if ((unsigned)desc->device >= MNEM_OP_DEVICE_COUNT)
-        return mnem__fail(MNEM_INVALID, "%s: device %d does not exist", mnem_op_text(desc->kind),
-                          (int)desc->device);
+        return mnem__fail(MNEM_INVALID,
+                          "%s: desc.device is %d, expected a constant of mnem_op_device",
+                          mnem_op_text(desc->kind), (int)desc->device);
     *table = devices[desc->device] ? devices[desc->device][desc->kind] : NULL;
     if (*table) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED, "%s has no kernel for %s", mnem_op_text(desc->kind),
@@ -89,7 +91,8 @@ static mnem_status check_size(const mnem_op_desc *desc) {
     if (desc->size == 0 || desc->size == sizeof *desc) return MNEM_OK;
     if (desc->size < sizeof *desc || desc->size > 16 * sizeof *desc)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "a descriptor of %u bytes, not %zu: built with another mnem/ops.h",
+                          "the descriptor has %u bytes, expected %zu: the caller was built with "
+                          "another mnem/ops.h",
                           (unsigned)desc->size, sizeof *desc);
     for (uint32_t i = sizeof *desc; i < desc->size; i++)
         if (bytes[i])

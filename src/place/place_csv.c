@@ -237,13 +237,16 @@ static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text)); cells++) {
         bool good = true;
         if (cells == csv->cells)
-            return mnem__fail(MNEM_INVALID, "line %zu has more than %d cells", line, csv->cells);
+            return mnem__fail(MNEM_INVALID,
+                              "line %zu has more than %d columns, the number in the first line",
+                              line, csv->cells);
         const column which = (enum column)csv->cell_column[cells];
         MNEM__TRY(set_cell(csv, which, cell, &good));
         if (!good) return wrong_cell(line, column_names[which], cell);
     }
     if (cells < csv->cells)
-        return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
+        return mnem__fail(MNEM_INVALID, "line %zu has %d columns, but the first line has %d", line,
+                          cells, csv->cells);
     const mnem_place_buffer *b = &csv->buffers[csv->n];
     if (b->lower >= b->upper)
         return mnem__fail(MNEM_INVALID, "line %zu: the lifetime from %lld to %lld is empty", line,
@@ -296,7 +299,9 @@ static mnem_status read_lines(mnem_place_csv *csv) {
         if (status != MNEM_OK) return status;
         text = next;
     }
-    if (!csv->cells) return mnem__fail(MNEM_INVALID, "place: the line of column names is missing");
+    if (!csv->cells)
+        return mnem__fail(MNEM_INVALID,
+                          "place: the first line, with the names of the columns, is missing");
     size_t at = 0;
     for (size_t i = 0; i < csv->n; i++) {
         if (csv->constraints[i].gap_count) csv->constraints[i].gaps = csv->gaps + at;
@@ -383,8 +388,8 @@ mnem_status mnem_place_csv_uses(mnem_place_csv *csv, const char *const *names, u
                                 mnem_place_use **uses) {
     *uses = NULL;
     if (count == 0 || count > MNEM_PLACE_SPACES_MAX)
-        return mnem__fail(MNEM_INVALID, "place: %u spaces; it must be 1 to %d", count,
-                          MNEM_PLACE_SPACES_MAX);
+        return mnem__fail(MNEM_INVALID, "place: the number of spaces is %u, expected 1 to %d",
+                          count, MNEM_PLACE_SPACES_MAX);
     if (!csv->uses) csv->uses = mnem__calloc("plan", csv->n + 1, sizeof *csv->uses);
     if (!csv->uses) return mnem__heap_status();
     csv->names = names;

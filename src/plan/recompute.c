@@ -40,24 +40,30 @@ typedef struct trace {
 
 static mnem_status check(const mnem__recompute_stage *stages, size_t n) {
     uint64_t sum = 0;
-    if (n == 0) return mnem__fail(MNEM_INVALID, "recompute: no stages");
+    if (n == 0)
+        return mnem__fail(MNEM_INVALID,
+                          "recompute: the number of stages is 0, expected at least 1");
     for (size_t i = 0; i < n; i++) {
         const mnem__recompute_stage *s = &stages[i];
         if (s->count < 1 || s->count > OPTIONS_MAX)
-            return mnem__fail(MNEM_INVALID, "recompute: stage %zu has %d options (1 to %d)", i,
-                              s->count, OPTIONS_MAX);
+            return mnem__fail(MNEM_INVALID, "recompute: stage %zu has %d options, expected 1 to %d",
+                              i, s->count, OPTIONS_MAX);
         uint64_t most = 0;
         for (int32_t k = 0; k < s->count; k++) {
             const mnem__recompute_option *o = &s->options[k];
             if (o->work_bytes < o->kept_bytes || o->work_bytes > number_most ||
                 !(o->seconds >= 0) || !isfinite(o->seconds))
-                return mnem__fail(MNEM_INVALID, "recompute: option %d of stage %zu makes no sense",
+                return mnem__fail(MNEM_INVALID,
+                                  "recompute: option %d of stage %zu is invalid: work_bytes must "
+                                  "be kept_bytes to 2^62, and seconds finite and at least 0",
                                   k, i);
             if (o->work_bytes > most) most = o->work_bytes;
         }
         sum += most;
         if (sum > number_most)
-            return mnem__fail(MNEM_INVALID, "recompute: the stages' bytes pass 2^62");
+            return mnem__fail(
+                MNEM_INVALID,
+                "recompute: the work_bytes of all stages are more than 2^62 together");
     }
     return MNEM_OK;
 }

@@ -116,11 +116,13 @@ static void close_gaps(const chain *c) {
 static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
     *sum = *most = 0;
     if (c->layers == 0 || c->device_count == 0)
-        return mnem__fail(MNEM_INVALID, "split: %zu layers over %zu devices", c->layers,
-                          c->device_count);
+        return mnem__fail(
+            MNEM_INVALID,
+            "split: the number of layers is %zu and of devices %zu, expected at least 1 of each",
+            c->layers, c->device_count);
     for (size_t i = 0; i < c->layers; i++) {
         if (c->bytes[i] >= number_most - *sum)
-            return mnem__fail(MNEM_INVALID, "split: the bytes of layer %zu and before overflow", i);
+            return mnem__fail(MNEM_INVALID, "split: the bytes of layers 0 to %zu overflow", i);
         *sum += c->bytes[i];
     }
     uint64_t fixed = 0;
@@ -146,7 +148,7 @@ mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
     const int64_t room = most_room(&c, -(int64_t)sum, (int64_t)most + 1);
     if (room < 0) {
         result->short_bytes = (uint64_t)-room;
-        return mnem__fail(MNEM_OVER_BUDGET, "split: every device is %llu bytes short",
+        return mnem__fail(MNEM_OVER_BUDGET, "split: every device has %llu bytes too few",
                           (unsigned long long)result->short_bytes);
     }
     even_out(&c);

@@ -59,7 +59,7 @@ static mnem_status run_ops(trial *t) {
         if (i % PIECE == 0 &&
             !mnem__progress_tell(&t->progress, "replaying", t->passes * t->info.count + i,
                                  PASSES * t->info.count))
-            return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
+            return mnem__fail(MNEM_CANCELLED, "replay: cancelled by the caller");
     }
     return ask_failed(t, &next, t->info.count);
 }
@@ -125,14 +125,16 @@ mnem_status mnem_pytorch_try(const mnem_workload *w, const mnem_pytorch_settings
     for (size_t i = 0; i < t.failures; i++)
         if (t.failed[i].bytes > most) most = t.failed[i].bytes;
     if (t.info.bytes_peak > PEAK_MAX || most >= UINT64_MAX / 4)
-        return mnem__fail(MNEM_INVALID, "replay: a peak of %llu bytes, more than any device has",
+        return mnem__fail(MNEM_INVALID,
+                          "replay: the peak of the trace is %llu bytes, more than any device has",
                           (unsigned long long)t.info.bytes_peak);
     MNEM__TRY(mnem_pytorch_target_create(settings, &t.target));
     const mnem_status status = measure(&t, capacity, out);
     mnem_replay_target_destroy(t.target);
     return status == MNEM_OVER_BUDGET
-               ? mnem__fail(MNEM_INVALID,
-                            "replay: a request of %llu bytes, more than any device has",
-                            (unsigned long long)t.stopped_bytes)
+               ? mnem__fail(
+                     MNEM_INVALID,
+                     "replay: the trace has a request of %llu bytes, more than any device has",
+                     (unsigned long long)t.stopped_bytes)
                : status;
 }

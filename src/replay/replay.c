@@ -117,7 +117,7 @@ static mnem_status advance(replay *r, size_t ops) {
     r->silent = 0;
     const uint64_t done = (uint64_t)(PARTS * (r->part < 1 ? r->part : 1));
     if (mnem__progress_tell(&r->o.progress, "replaying", done, PARTS)) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
+    return mnem__fail(MNEM_CANCELLED, "replay: cancelled by the caller");
 }
 
 /* Work ahead, in passes, so that its parts sum to 1. */
@@ -422,7 +422,8 @@ mnem_status mnem_replay_run(const mnem_workload *w, mnem_replay_target *target,
     *result = (mnem_replay_result){.name = target->name};
     mnem_workload_info_get(w, &r.info);
     if (r.info.bytes_peak > PEAK_MAX)
-        return mnem__fail(MNEM_INVALID, "replay: a peak of %llu bytes is more than 2^50",
+        return mnem__fail(MNEM_INVALID,
+                          "replay: the peak of the trace is %llu bytes, expected at most 2^50",
                           (unsigned long long)r.info.bytes_peak);
     if (options) r.o = *options;
     if (!r.o.measure) r.o.measure = MNEM_REPLAY_TIME | MNEM_REPLAY_FIT | MNEM_REPLAY_GROWTH;

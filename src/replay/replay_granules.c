@@ -80,7 +80,8 @@ static mnem_status granular_open(mnem_replay_target *self, const mnem_workload *
     const uint64_t granules = start || (most && most / GRANULE < enough) ? most / GRANULE : enough;
     if (granules > GRANULES_MOST || g->alignment > ALIGNMENT_MOST)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "replay: %llu granules of 2 MiB with an alignment of %llu",
+                          "replay: %llu granules of 2 MiB with an alignment of %llu are not "
+                          "supported: at most 2^22 granules and an alignment of 32 KiB are",
                           (unsigned long long)granules, (unsigned long long)g->alignment);
     g->handles = mnem__calloc(tag, info.allocations, sizeof *g->handles);
     g->offsets = mnem__calloc(tag, info.allocations, sizeof *g->offsets);

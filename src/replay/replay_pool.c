@@ -115,10 +115,12 @@ static mnem_status pooled_open(mnem_replay_target *self, const mnem_workload *w,
     p->spare_count = 0;
     const bool too_much = start > BYTES_MOST || info.bytes_peak > BYTES_MOST / 4;
     if (too_much || p->alignment > ALIGNMENT_MOST)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "replay: a pool of %llu bytes with an alignment of %llu",
-                          (unsigned long long)(start ? start : info.bytes_peak),
-                          (unsigned long long)p->alignment);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "replay: a pool for %llu bytes with an alignment of %llu is not supported: at most "
+            "2^46 bytes, a peak of 2^44 and an alignment of 2 MiB are",
+            (unsigned long long)(start ? start : info.bytes_peak),
+            (unsigned long long)p->alignment);
     mnem_status status = device_make(p, info.streams);
     if (status == MNEM_OK) status = tables_make(p, &info);
     const mnem_pool_options options = {.device = p->device,

@@ -157,8 +157,9 @@ mnem_status mnem_snapshot_holders_create(const mnem_workload *w, size_t ops,
     *out = NULL;
     if (c.ops == MNEM_SNAPSHOT_PEAK) return mnem__heap_status();
     if (c.ops > w->info.count)
-        return mnem__fail(MNEM_INVALID, "snapshot: %zu operations, there are %zu", c.ops,
-                          w->info.count);
+        return mnem__fail(MNEM_INVALID,
+                          "snapshot: operation %zu does not exist: the snapshot has %zu operations",
+                          c.ops, w->info.count);
     find_times(&c);
     mnem_status status = list_live(&c);
     if (status == MNEM_OK) status = sum_sites(&c);

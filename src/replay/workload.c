@@ -28,13 +28,13 @@ static const char tag[] = "workload";
 static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
     const ssize_t n = read(in->fd, in->buffer + used, MNEM__INPUT_WINDOW - used);
     if (n < 0 && errno != EINTR)
-        return mnem__fail(MNEM_IO, "%s: can't read: %s", in->name, strerrordesc_np(errno));
+        return mnem__fail(MNEM_IO, "%s: can't be read: %s", in->name, strerrordesc_np(errno));
     if (n > 0) in->end += n;
     *ended = n == 0;
     const mnem_workload_options *o = in->options;
     const uint64_t done = in->before + (uint64_t)(in->end - in->start);
     if (o && !mnem__progress_tell(&o->progress, "reading", done, 0))
-        return mnem__fail(MNEM_CANCELLED, "%s: reading was cancelled", in->name);
+        return mnem__fail(MNEM_CANCELLED, "%s: reading was cancelled by the caller", in->name);
     return MNEM_OK;
 }
 
@@ -141,10 +141,10 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
     uint32_t index;
     if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation of 0 bytes");
     if (!mnem__add_u64(w->live, bytes, &live) || !mnem__add_u64(w->info.bytes_total, bytes, &total))
-        return mnem__fail(MNEM_BAD_FILE, "%llu bytes more than 2^64 in all",
+        return mnem__fail(MNEM_BAD_FILE, "an allocation of %llu bytes makes the sum more than 2^64",
                           (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
-        return mnem__fail(MNEM_UNSUPPORTED, "more than %u blocks", MNEM__NUMBER_NONE);
+        return mnem__fail(MNEM_UNSUPPORTED, "the trace has more than %u blocks", MNEM__NUMBER_NONE);
     MNEM__TRY(mnem__workload_stream(w, stream, &index));
     if (!grow((void **)&w->blocks, w->info.allocations, &w->blocks_room, sizeof *w->blocks))
         return mnem__heap_status();
@@ -159,7 +159,7 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
 }
 
 static mnem_status free_on(mnem_workload *w, uint32_t block, uint32_t stream) {
-    if (!w->blocks[block].bytes) return mnem__fail(MNEM_BAD_FILE, "a block that was freed before");
+    if (!w->blocks[block].bytes) return mnem__fail(MNEM_BAD_FILE, "a block is freed twice");
     MNEM__TRY(add_op(w, (mnem_workload_op){0, block, stream}));
     w->live -= w->blocks[block].bytes;
     w->blocks[block].bytes = 0;
@@ -201,8 +201,8 @@ static mnem_status read_any(mnem__input *in, mnem_workload *w) {
     MNEM__TRY(mnem__input_need(in, 8, &have));
     const char *with = compressor(in, have);
     if (with)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: compressed; unpack it with %s first", in->name,
-                          with);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: the file is compressed; unpack it with %s first",
+                          in->name, with);
     const bool pickle = begins(in, have, "\x80", 1);
     return pickle ? mnem__workload_read_snapshot(in, w) : mnem__workload_read_text(in, w);
 }
@@ -247,7 +247,7 @@ mnem_status mnem_workload_open(const char *path, const mnem_workload_options *op
                                mnem_workload **workload) {
     *workload = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return mnem__fail(MNEM_IO, "%s: can't open it: %s", path, strerrordesc_np(errno));
+    if (fd < 0) return mnem__fail(MNEM_IO, "%s: can't be opened: %s", path, strerrordesc_np(errno));
     const mnem_status status = mnem_workload_open_fd(path, fd, options, workload);
     close(fd);
     return status;

@@ -80,7 +80,7 @@ static mnem_status bad(const mnem__pickle *p, const char *what) {
 
 static mnem_status push(mnem__pickle *p, mnem__value v) {
     if (p->stack.count == STACK_MAX)
-        return bad(p, "more values on the stack than any snapshot has");
+        return bad(p, "the stack has more values than any snapshot needs");
     if (!mnem__array_reserve(&p->stack, 1, sizeof v)) return mnem__heap_status();
     ((mnem__value *)p->stack.p)[p->stack.count++] = v;
     return MNEM_OK;
@@ -216,23 +216,25 @@ static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *va
 
 /* Moves the top n values into the container below them. */
 static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key without a value");
-    if (p->stack.count < n + 1) return bad(p, "nothing to add to");
+    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key has no value");
+    if (p->stack.count < n + 1) return bad(p, "there is no list or dict to add to");
     p->stack.count -= n;
     const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
-    if (mnem__value_tag_of(to) != kind) return bad(p, "elements for what can't have them");
+    if (mnem__value_tag_of(to) != kind)
+        return bad(p, "elements are added to a value that can't have any");
     return n ? add_chunk(p, mnem__value_index(to), stack + p->stack.count, n) : MNEM_OK;
 }
 
 /* APPEND and SETITEM: n values above no mark of their own. */
 static mnem_status move_some(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    return above_mark(p) < n + 1 ? bad(p, "nothing to add to") : move_into(p, n, kind);
+    return above_mark(p) < n + 1 ? bad(p, "there is no list or dict to add to")
+                                 : move_into(p, n, kind);
 }
 
 /* Takes the last mark away; *n: values that were above it. */
 static mnem_status pop_mark(mnem__pickle *p, size_t *n) {
     *n = 0;
-    if (!p->marks.count) return bad(p, "no mark to go back to");
+    if (!p->marks.count) return bad(p, "the mark is missing");
     *n = above_mark(p);
     p->marks.count--;
     return MNEM_OK;
@@ -242,13 +244,14 @@ static mnem_status move_marked(mnem__pickle *p, mnem__value_tag kind) {
     size_t n;
     MNEM__TRY(pop_mark(p, &n));
     /* The container must lie above the mark before. */
-    return above_mark(p) < n + 1 ? bad(p, "nothing to add to") : move_into(p, n, kind);
+    return above_mark(p) < n + 1 ? bad(p, "there is no list or dict to add to")
+                                 : move_into(p, n, kind);
 }
 
 /* Replaces the top n values by a container of them. */
 static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    if (above_mark(p) < n) return bad(p, "too few values");
-    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key without a value");
+    if (above_mark(p) < n) return bad(p, "the stack has too few values");
+    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key has no value");
     p->stack.count -= n;
     if (!mnem__array_reserve(&p->containers, 1, sizeof(mnem__container)))
         return mnem__heap_status();
@@ -266,7 +269,7 @@ static mnem_status make_marked(mnem__pickle *p, mnem__value_tag kind) {
 }
 
 static mnem_status set_mark(mnem__pickle *p) {
-    if (p->marks.count == MARKS_MAX) return bad(p, "nested deeper than any snapshot");
+    if (p->marks.count == MARKS_MAX) return bad(p, "values are nested deeper than in any snapshot");
     if (!mnem__array_reserve(&p->marks, 1, sizeof(size_t))) return mnem__heap_status();
     ((size_t *)p->marks.p)[p->marks.count++] = p->stack.count;
     return MNEM_OK;
@@ -275,8 +278,8 @@ static mnem_status set_mark(mnem__pickle *p) {
 /* ---- the memo ---- */
 
 static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
-    if (!above_mark(p)) return bad(p, "nothing to remember");
-    if (at > p->opcodes) return bad(p, "a memo that no pickler writes");
+    if (!above_mark(p)) return bad(p, "there is no value to remember");
+    if (at > p->opcodes) return bad(p, "a memo number that no pickler writes");
     if (at >= p->memo.count) {
         const size_t more = at + 1 - p->memo.count;
         if (!mnem__array_reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
@@ -290,7 +293,7 @@ static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
 }
 
 static mnem_status memo_get(mnem__pickle *p, uint64_t at) {
-    if (at >= p->memo.count) return bad(p, "refers to what wasn't remembered");
+    if (at >= p->memo.count) return bad(p, "a memo number that was not set is used");
     return push(p, ((const mnem__value *)p->memo.p)[at]);
 }
 
@@ -351,12 +354,14 @@ static mnem_status unknown_opcode(const mnem__pickle *p, uint8_t op) {
         snprintf(name, sizeof name, "opcode 0x%02x", op);
         return refuse_code(p, name);
     }
-    return mnem__fail(MNEM_BAD_FILE, "%s: byte %llu: 0x%02x is no opcode of a snapshot's pickle",
-                      p->in->name, (unsigned long long)p->op_at, op);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: byte %llu: pickle opcode 0x%02x is not one that PyTorch's memory snapshots use",
+        p->in->name, (unsigned long long)p->op_at, op);
 }
 
 static mnem_status stop(mnem__pickle *p) {
-    if (p->stack.count != 1 || p->marks.count) return bad(p, "ends with values left over");
+    if (p->stack.count != 1 || p->marks.count) return bad(p, "the pickle ends with unused values");
     p->top = *(mnem__value *)p->stack.p;
     p->stopped = true;
     return MNEM_OK;
@@ -368,7 +373,7 @@ static mnem_status pop(mnem__pickle *p) {
     else if (p->marks.count)
         p->marks.count--;
     else
-        return bad(p, "nothing to drop");
+        return bad(p, "there is no value to drop");
     return MNEM_OK;
 }
 
@@ -380,7 +385,7 @@ static mnem_status pop_to_mark(mnem__pickle *p) {
 }
 
 static mnem_status duplicate(mnem__pickle *p) {
-    if (!above_mark(p)) return bad(p, "nothing to copy");
+    if (!above_mark(p)) return bad(p, "there is no value to copy");
     return push(p, ((mnem__value *)p->stack.p)[p->stack.count - 1]);
 }
 
@@ -451,9 +456,8 @@ static mnem_status read_protocol(mnem__pickle *p) {
     const unsigned protocol = (unsigned)(head >> 8);
     if ((head & 255) != OP_PROTO) return bad(p, "not a pickle");
     if (protocol < 2 || protocol > 5)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: a pickle of protocol %u; only 2 to 5 are supported", p->in->name,
-                          protocol);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: the pickle has protocol %u; 2 to 5 are supported",
+                          p->in->name, protocol);
     return MNEM_OK;
 }
 

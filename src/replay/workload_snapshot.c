@@ -54,14 +54,16 @@ typedef struct snapshot {
 
 static mnem_status bad(const snapshot *s, const char *what, uint64_t index) {
     (void)s;
-    return mnem__fail(MNEM_BAD_FILE, "%s %llu isn't as in a memory snapshot", what,
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s %llu doesn't have the form that a memory snapshot gives it", what,
                       (unsigned long long)index);
 }
 
 /* Counts a step; a file whose lists contain each other would take forever. */
 static mnem_status visit(snapshot *s) {
     if (s->visits_left--) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "its lists share parts as no snapshot does");
+    return mnem__fail(MNEM_BAD_FILE,
+                      "the snapshot's lists contain each other, as in no real snapshot");
 }
 
 static uint64_t number_of(const snapshot *s, const mnem__fields *f, mnem__word word) {
@@ -187,7 +189,7 @@ static mnem_status choose_among(snapshot *s, const device_count counts[DEVICES_M
         best = o->device;
         if (best >= DEVICES_MAX || (!counts[best].events && !counts[best].blocks))
             return mnem__fail(MNEM_NOT_FOUND,
-                              "the snapshot has nothing of device %u (it has %u device%s)", best,
+                              "the snapshot has no events of device %u (it has %u device%s)", best,
                               s->w->info.devices, s->w->info.devices == 1 ? "" : "s");
     }
     s->w->info.device = best;
@@ -437,7 +439,7 @@ static mnem_status find_parts(snapshot *s) {
     if (!mnem__pickle_fields(s->pickle, v, &top) ||
         mnem__value_tag_of(top.of[MNEM__WORD_SEGMENTS]) != MNEM__VALUE_LIST)
         return mnem__fail(MNEM_BAD_FILE,
-                          "a pickle, but not a memory snapshot: it has no list of segments");
+                          "a pickle, but not a memory snapshot: the list of segments is missing");
     s->segments = top.of[MNEM__WORD_SEGMENTS];
     s->traces = top.of[MNEM__WORD_DEVICE_TRACES];
     s->settings = top.of[MNEM__WORD_ALLOCATOR_SETTINGS];

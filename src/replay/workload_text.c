@@ -144,7 +144,7 @@ static mnem_status allocate(mnem_workload *w, text_sites *sites, mnem__number_ma
                             const text_line *line) {
     uint32_t block;
     if (mnem__number_get(ids, line->field[0]) != MNEM__NUMBER_NONE)
-        return mnem__fail(MNEM_BAD_FILE, "id %llu was used before",
+        return mnem__fail(MNEM_BAD_FILE, "id %llu is allocated twice",
                           (unsigned long long)line->field[0]);
     MNEM__TRY(
         mnem__workload_alloc(w, line->field[1], line->fields == 3 ? line->field[2] : 0, &block));
@@ -155,7 +155,7 @@ static mnem_status allocate(mnem_workload *w, text_sites *sites, mnem__number_ma
 static mnem_status release(mnem_workload *w, const mnem__number_map *ids, const text_line *line) {
     const uint32_t block = mnem__number_get(ids, line->field[0]);
     if (block == MNEM__NUMBER_NONE)
-        return mnem__fail(MNEM_BAD_FILE, "nothing with id %llu was allocated",
+        return mnem__fail(MNEM_BAD_FILE, "id %llu is freed, but was never allocated",
                           (unsigned long long)line->field[0]);
     return line->fields == 2 ? mnem__workload_free(w, block, line->field[1])
                              : mnem__workload_free_there(w, block);
@@ -210,11 +210,11 @@ static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map 
     const unsigned long long at = line_number;
     if (at == 1 && is_old_pickle(in->at, length))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: a Python pickle of protocol 0 or 1; those of 2 to 5 are read, which "
-                          "torch.cuda.memory._dump_snapshot writes",
+                          "%s: a Python pickle of protocol 0 or 1, which isn't supported; 2 to 5 "
+                          "are, and torch.cuda.memory._dump_snapshot writes one of them",
                           in->name);
     if (length > LINE_MAX_BYTES)
-        return mnem__fail(MNEM_BAD_FILE, "%s:%llu: a line of more than %d bytes", in->name, at,
+        return mnem__fail(MNEM_BAD_FILE, "%s:%llu: the line has more than %d bytes", in->name, at,
                           LINE_MAX_BYTES);
     if (!parse(in->at, in->at + length, &line)) {
         const char *other = at == 1 ? other_kind(in->at, length) : NULL;

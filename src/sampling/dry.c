@@ -80,7 +80,10 @@ static mnem_status put_tail(mnem_tokenizer *tokenizer, const char *rest, int32_t
                                     MNEM_ENCODE_NO_SPECIAL | MNEM_ENCODE_PLAIN, &ids, &n));
     if (n > TAIL_TOKENS) n = TAIL_TOKENS;
     if (capacity - *at < 1 + (int32_t)n)
-        return mnem__fail(MNEM_INVALID, "sampler: DRY breakers need more than %d words", capacity);
+        return mnem__fail(MNEM_INVALID,
+                          "sampler: the DRY breakers need more than the %d words of capacity "
+                          "(mnem_dry_breakers_size)",
+                          capacity);
     words[(*at)++] = (int32_t)n;
     if (n) memcpy(words + *at, ids, n * sizeof *ids);
     *at += (int32_t)n;
@@ -93,11 +96,14 @@ static mnem_status put_breaker(mnem_tokenizer *tokenizer, const char *text, int3
     const size_t bytes = strlen(text);
     const int32_t from = *at;
     if (bytes > MNEM_DRY_BREAKER_BYTES)
-        return mnem__fail(MNEM_INVALID, "sampler: a DRY breaker has %zu bytes, of at most %d",
+        return mnem__fail(MNEM_INVALID, "sampler: a DRY breaker has %zu bytes, expected at most %d",
                           bytes, MNEM_DRY_BREAKER_BYTES);
     const int32_t head = HEAD_WORDS + text_words((int32_t)bytes);
     if (capacity - from < head)
-        return mnem__fail(MNEM_INVALID, "sampler: DRY breakers need more than %d words", capacity);
+        return mnem__fail(MNEM_INVALID,
+                          "sampler: the DRY breakers need more than the %d words of capacity "
+                          "(mnem_dry_breakers_size)",
+                          capacity);
     memset(words + from, 0, (size_t)head * sizeof *words);
     words[from + 1] = (int32_t)bytes;
     memcpy(words + from + HEAD_WORDS, text, bytes);
@@ -129,7 +135,8 @@ mnem_status mnem_dry_breakers_init(mnem_tokenizer *tokenizer, const char *const 
     *breakers = (mnem_dry_breakers){0};
     if (!texts) return mnem_dry_breakers_init(tokenizer, usual, USUAL, words, capacity, breakers);
     if (count < 0 || count > MNEM_DRY_BREAKERS)
-        return mnem__fail(MNEM_INVALID, "sampler: %d DRY breakers, of at most %d", count,
+        return mnem__fail(MNEM_INVALID,
+                          "sampler: the number of DRY breakers is %d, expected 0 to %d", count,
                           MNEM_DRY_BREAKERS);
     for (int32_t i = 0; i < count; i++)
         if (*texts[i]) MNEM__TRY(put_breaker(tokenizer, texts[i], words, capacity, &at));

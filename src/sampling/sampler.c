@@ -64,15 +64,19 @@ mnem_sampler_options mnem_sampler_usual(void) {
 
 static mnem_status check_biases(const mnem_sampler_options *o, int32_t vocab) {
     if (o->bias_count < 0 || (o->bias_count > 0 && !o->bias))
-        return mnem__fail(MNEM_INVALID, "sampler: %d biases", o->bias_count);
+        return mnem__fail(MNEM_INVALID,
+                          "sampler: bias_count is %d, expected 0, or more with a list of biases",
+                          o->bias_count);
     for (int32_t i = 0; i < o->bias_count; i++) {
         const mnem_logit_bias *b = &o->bias[i];
         if (b->id < 0 || b->id >= vocab)
-            return mnem__fail(MNEM_INVALID, "sampler: a bias for token %d, the vocabulary has %d",
+            return mnem__fail(MNEM_INVALID,
+                              "sampler: a bias is for token %d, but the vocabulary has %d tokens",
                               b->id, vocab);
         if (!(b->bias >= -FLT_MAX && b->bias <= FLT_MAX))
-            return mnem__fail(MNEM_INVALID, "sampler: the bias of token %d is %g", b->id,
-                              (double)b->bias);
+            return mnem__fail(MNEM_INVALID,
+                              "sampler: the bias of token %d is %g, expected a finite number",
+                              b->id, (double)b->bias);
     }
     return MNEM_OK;
 }
@@ -100,7 +104,7 @@ mnem_status mnem__sampler_check(const mnem_sampler_options *o, int32_t vocab) {
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (!(ranges[i].value >= ranges[i].low && ranges[i].value <= ranges[i].high))
-            return mnem__fail(MNEM_INVALID, "sampler: %s is %g, not in [%g, %g]", ranges[i].name,
+            return mnem__fail(MNEM_INVALID, "sampler: %s is %g, expected %g to %g", ranges[i].name,
                               ranges[i].value, ranges[i].low, ranges[i].high);
     MNEM__TRY(mnem__dry_check(&o->dry_breakers));
     return check_biases(o, vocab);

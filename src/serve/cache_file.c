@@ -108,7 +108,7 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     row r;
     MNEM__TRY(mnem__saved_read(fd, 0, h, sizeof *h));
     if (h->magic != MAGIC || h->count > INT32_MAX)
-        return bad("is not such a file, or was not finished");
+        return bad("is not a file of a prefix cache, or was not finished");
     mnem__checksum_init(&sum);
     for (uint64_t i = 0; i < h->count; i++) {
         MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));

@@ -88,7 +88,8 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
     MNEM__TRY(mnem_transformer_supports(&s->engine->map->shape, MNEM_FEATURE_GENERATE));
     if (q->prompt_tokens < 1 || !q->prompt || q->tokens < 0 || !q->on_token || !q->on_end)
         return mnem__fail(MNEM_INVALID,
-                          "serve: invalid request: %d prompt tokens, %d tokens to generate",
+                          "serve: a request is invalid: %d prompt tokens and %d tokens to "
+                          "generate; expected at least 1 of each",
                           q->prompt_tokens, q->tokens);
     if (q->top < 0 || q->top > MNEM_TOP_LOGPROBS)
         return mnem__fail(MNEM_INVALID,
@@ -97,7 +98,7 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
     for (int32_t i = 0; i < q->prompt_tokens; i++)
         if (q->prompt[i] < 0 || q->prompt[i] >= s->vocab)
             return mnem__fail(MNEM_INVALID,
-                              "serve: token %d is %d, but the vocabulary has %d tokens", i,
+                              "serve: token %d has the id %d, but the vocabulary has %d tokens", i,
                               q->prompt[i], s->vocab);
     return mnem__sampler_check(&q->sampler, s->vocab);
 }
@@ -123,14 +124,14 @@ static mnem_status check_fits(const mnem_scheduler *s, const mnem_request *q,
     refusal->needed_tokens = tokens;
     refusal->context_tokens = s->pool_tokens;
     if (tokens > s->engine->map->shape.context)
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "serve: a prompt of %d tokens and one generated token don't fit the context of %d",
-            q->prompt_tokens, s->engine->map->shape.context);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "serve: a prompt of %d tokens and one generated token don't fit the "
+                          "context of %d tokens",
+                          q->prompt_tokens, s->engine->map->shape.context);
     say_bytes(s, tokens, refusal);
     return mnem__fail(MNEM_OVER_BUDGET,
                       "serve: a prompt of %d tokens and one generated token need %llu bytes of KV "
-                      "cache pages, but there are only %llu",
+                      "cache pages, but the cache has only %llu",
                       q->prompt_tokens, (unsigned long long)refusal->needed_bytes,
                       (unsigned long long)refusal->budget_bytes);
 }

@@ -41,13 +41,13 @@ static mnem_scheduler_options with_defaults(const mnem_scheduler_options *option
 }
 
 static mnem_status check_options(const mnem_scheduler_options *o) {
-    if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: the options have no engine");
+    if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: options.engine is missing");
     if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)
         return mnem__fail(MNEM_INVALID,
-                          "serve: invalid options: %d requests at once, %d in the queue, steps of "
-                          "%d ms, age %d ms",
+                          "serve: an option is invalid: running is %d, queue_requests %d, "
+                          "step_milliseconds %d, age_milliseconds %d",
                           o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
     if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)
         return mnem__fail(MNEM_INVALID, "serve: %d end-of-turn tokens; at most %d are supported",

@@ -36,7 +36,7 @@ static mnem_status read_back(const mnem__swap_job *job) {
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.first_window != wrote->first_window)
-        return mnem__fail(MNEM_BAD_FILE, "swap file: its contents have changed");
+        return mnem__fail(MNEM_BAD_FILE, "swap file: the contents of the file have changed");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 
@@ -218,7 +218,7 @@ void mnem__swap_share(mnem__swap_file *f, const uint64_t *page_bytes) {
 static mnem_status write_head(const mnem__swap_file *f) {
     const uint64_t magic = SWAP_MAGIC;
     if (ftruncate(f->fd, 0) == 0) return mnem__saved_write(f->fd, 0, &magic, sizeof magic);
-    return mnem__fail(MNEM_IO, "swap file: %s", strerrordesc_np(errno));
+    return mnem__fail(MNEM_IO, "swap file: can't be read or written (%s)", strerrordesc_np(errno));
 }
 
 mnem_status mnem__swap_begin(mnem__swap_file *f) {

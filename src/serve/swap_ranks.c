@@ -168,8 +168,10 @@ static mnem_status on_order(void *context, const int32_t *order) {
     const int32_t most = x->engine->sequences;
     if (order[0] == MNEM__RELAY_SWAP_OPEN) return open_file(x);
     if (!x->file.started || order[1] < 0 || order[1] >= most || order[2] < 0 || order[2] >= most)
-        return mnem__fail(MNEM_IO, "serve: rank 0 sent an invalid order: %d %d %d", order[0],
-                          order[1], order[2]);
+        return mnem__fail(MNEM_IO,
+                          "serve: rank 0 sent an invalid order: %d %d %d (do all ranks run the "
+                          "same version of mnem?)",
+                          order[0], order[1], order[2]);
     mnem_sequence *s = &x->engine->tables.sequences[order[1]];
     mnem__swap_job *job = &x->job[order[2]];
     switch (order[0]) {

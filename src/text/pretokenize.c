@@ -48,8 +48,8 @@ static mnem_status compile(mnem__pretokenizer *p, const char *const *patterns) {
     }
     pcre2_compile_context_free(context);
     if (error == PCRE2_ERROR_HEAP_FAILED) return mnem__heap_status();
-    return error ? mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer: PCRE2 refuses a pattern (error %d)",
-                              error)
+    return error ? mnem__fail(MNEM_UNSUPPORTED,
+                              "pre-tokenizer: PCRE2 can't compile a pattern (error %d)", error)
                  : MNEM_OK;
 }
 

@@ -105,7 +105,7 @@ static mnem_status io_failed(const char *path, const char *what) {
 static mnem_status stamp_of(const char *path, const struct stat *st, mnem__text_stamp *stamp) {
     if (!S_ISREG(st->st_mode))
         return mnem__fail(MNEM_INVALID, "%s is %s, not a file of text", path,
-                          S_ISDIR(st->st_mode) ? "a directory" : "no regular file");
+                          S_ISDIR(st->st_mode) ? "a directory" : "not a regular file");
     *stamp = (mnem__text_stamp){(uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
                                 (uint64_t)st->st_mtim.tv_nsec};
     return MNEM_OK;
@@ -123,7 +123,7 @@ mnem_status mnem__text_open(mnem__text_reader *r, const char *path, size_t room)
     r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r->fd < 0) return io_failed(path, "be opened");
     struct stat st;
-    mnem_status status = fstat(r->fd, &st) == 0 ? MNEM_OK : io_failed(path, "be looked at");
+    mnem_status status = fstat(r->fd, &st) == 0 ? MNEM_OK : io_failed(path, "be examined");
     if (status == MNEM_OK) status = stamp_of(path, &st, &r->stamp);
     if (status != MNEM_OK) mnem__text_close(r);
     return status;
@@ -153,11 +153,12 @@ static mnem_status check_unchanged(const mnem__text_reader *r, bool end) {
     struct stat st;
     mnem__text_stamp now = {0};
     if (!end && seen <= r->stamp.bytes) return MNEM_OK;
-    if (fstat(r->fd, &st) != 0) return io_failed(r->path, "be looked at");
+    if (fstat(r->fd, &st) != 0) return io_failed(r->path, "be examined");
     MNEM__TRY(stamp_of(r->path, &st, &now));
     if (seen == r->stamp.bytes && memcmp(&now, &r->stamp, sizeof now) == 0) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s changed while it was read (%llu bytes at first, %llu seen)",
-                      r->path, (unsigned long long)r->stamp.bytes, (unsigned long long)seen);
+    return mnem__fail(
+        MNEM_IO, "%s changed while it was read (it had %llu bytes at first, and %llu were read)",
+        r->path, (unsigned long long)r->stamp.bytes, (unsigned long long)seen);
 }
 
 mnem_status mnem__text_next(mnem__text_reader *r, char *buffer, mnem_text *piece) {

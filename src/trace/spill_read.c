@@ -47,8 +47,9 @@ static mnem_status read_at(mnem_trace *trace, void *to, size_t n, uint64_t offse
         const ssize_t done = pread(trace->fd, out, n, (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
-            return mnem__fail(MNEM_IO, "%s: its events can't be read back (%s)", trace->path,
-                              done ? strerrordesc_np(errno) : "the file is short");
+            return mnem__fail(
+                MNEM_IO, "%s: the trace's events can't be read back from the temporary file (%s)",
+                trace->path, done ? strerrordesc_np(errno) : "the file ends early");
         out += done;
         offset += (uint64_t)done;
         n -= (size_t)done;

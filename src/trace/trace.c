@@ -86,7 +86,7 @@ static void parts_init(mnem_trace *trace, const sizes *s) {
 static mnem_status path_set(mnem_trace *trace, const char *path) {
     const size_t n = strlen(path);
     if (n > sizeof trace->path - 16)
-        return mnem__fail(MNEM_INVALID, "trace: a path of %zu bytes is too long", n);
+        return mnem__fail(MNEM_INVALID, "trace: the path has %zu bytes, which is too long", n);
     memcpy(trace->path, path, n + 1);
     return mnem_trace_format_of(path, &trace->format);
 }
@@ -112,7 +112,8 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
 
 mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **out) {
     *out = NULL;
-    if (!options || !options->path) return mnem__fail(MNEM_INVALID, "trace: no path");
+    if (!options || !options->path)
+        return mnem__fail(MNEM_INVALID, "trace: options.path is missing");
     const sizes s = sizes_of(options);
     mnem_trace *trace = mnem__calloc("trace", 1, s.bytes);
     if (!trace) return mnem__heap_status();

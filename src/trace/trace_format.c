@@ -38,8 +38,8 @@ mnem_status mnem_trace_format_of(const char *path, mnem_trace_format *out) {
     static const char list[] = MNEM_TRACE_FORMAT_LIST(ROW);
 #undef ROW
     return mnem__fail(MNEM_INVALID,
-                      "trace: %s: the format is chosen by the end of the name, which must be %s",
-                      path, list + 2);
+                      "trace: %s: the end of the name chooses the format and must be %s", path,
+                      list + 2);
 }
 
 mnem_status mnem__trace_write_as(mnem_trace_format format, mnem_trace_reader *reader,

@@ -192,7 +192,8 @@ mnem_status mnem_trace_merge(const mnem_trace_part *parts, uint32_t count, const
         return mnem__fail(MNEM_UNSUPPORTED, "trace: %s: this format supports one process only",
                           path);
     if (count < 1 || count > MNEM_TRACE_PARTS_MAX)
-        return mnem__fail(MNEM_INVALID, "trace: %u parts to merge (must be 1 to %d)", count,
+        return mnem__fail(MNEM_INVALID,
+                          "trace: the number of parts to merge is %u, expected 1 to %d", count,
                           MNEM_TRACE_PARTS_MAX);
     return merge_as(format, parts, count, path);
 }

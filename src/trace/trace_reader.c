@@ -27,9 +27,10 @@ mnem_status mnem_trace_reader_open(const char *path, const mnem_trace_reader_opt
     const uint32_t ranks = (*reader)->info.ranks;
     mnem_trace_reader_close(*reader);
     *reader = NULL;
-    return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: has no rank %u (it has %u ranks)", path,
-                              options->only - 1, ranks)
-                 : mnem__fail(MNEM_NOT_FOUND, "%s: is a trace of one process, without ranks", path);
+    return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: the trace has no rank %u (it has %u ranks)",
+                              path, options->only - 1, ranks)
+                 : mnem__fail(MNEM_NOT_FOUND, "%s: the trace has no ranks: one process wrote it",
+                              path);
 }
 
 void mnem_trace_reader_close(mnem_trace_reader *reader) {

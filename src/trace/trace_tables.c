@@ -31,9 +31,10 @@ void mnem__trace_tables_fini(mnem__trace_tables *t) {
 static mnem_status charge_tables(mnem__trace_tables *t, uint64_t bytes) {
     const uint64_t most = t->bytes_most ? t->bytes_most : BYTES_MOST_DEFAULT;
     if (bytes > most - t->bytes)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "its tables of names and threads need more than %llu bytes of memory",
-                          (unsigned long long)most);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "the trace's tables of names and threads need more memory than the limit of %llu bytes",
+            (unsigned long long)most);
     t->bytes += bytes;
     return MNEM_OK;
 }

@@ -189,8 +189,8 @@ mnem_status mnem__trace_write_chrome(mnem_trace_reader *reader, const char *path
     if (info.ranks > MNEM__CHROME_RANKS)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "%s: %u ranks are too many for Chrome's JSON (at most %d); write a .pftrace", path,
-            info.ranks, MNEM__CHROME_RANKS);
+            "%s: %u ranks are too many for Chrome's JSON, which has at most %d; write a .pftrace",
+            path, info.ranks, MNEM__CHROME_RANKS);
     MNEM__TRY(mnem__out_open(&out, path));
     put_run(&w);
     put_threads(&w);

@@ -337,20 +337,21 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
         mnem_prune_options options;
     } cases[] = {
         {"qwen2",
-         "qwen2: pruning of heads is not supported (llama.cpp opens it only with all heads)",
+         "qwen2: pruning of heads is not supported (llama.cpp opens this architecture only with "
+         "all heads)",
          {.heads = 0.5}},
         {"phi3", "phi3: pruning of heads is not supported", {.heads = 0.5}},
         {"gpt2", "gpt2: pruning of heads is not supported", {.heads = 0.5}},
-        {"olmo2", "(norms over all heads): prune channels", {.heads = 0.5}},
+        {"olmo2", "(a norm over all heads together): prune channels", {.heads = 0.5}},
         {"deepseek2", "(latent attention (MLA)): prune it to 2:4", {.heads = 0.5}},
         {"qwen3moe",
          "qwen3moe: pruning of channels is not supported (a mixture of experts)",
          {.ffn = 0.5}},
         {"gemma2",
-         "gemma2: pruning of layers is not supported (windows in some layers",
+         "gemma2: pruning of layers is not supported (a layer's index decides",
          {.layers = 0.5}},
-        {"smollm3", "(no RoPE in some layers, by their number)", {.layers = 0.5}},
-        {"deepseek2", "(first layers of another kind)", {.layers = 0.5}},
+        {"smollm3", "(a layer's index decides whether it has RoPE)", {.layers = 0.5}},
+        {"deepseek2", "(the first layers differ from the others)", {.layers = 0.5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];

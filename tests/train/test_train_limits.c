@@ -233,11 +233,12 @@ static void the_most_layers_are_planned_soon_and_one_more_is_refused(void **stat
 /* What has no gradient is said, not left out. */
 static void families_that_training_cannot_do_are_refused_by_name(void **state) {
     (void)state;
-    static const char *const cases[][2] = {{"gemma2", "norms behind products"},
-                                           {"olmo2", "norms behind products"},
-                                           {"granite", "scales of its own"},
-                                           {"smollm3", "no RoPE in some layers"},
-                                           {"phi3", "RoPE on heads of one matrix"}};
+    static const char *const cases[][2] = {
+        {"gemma2", "norms after the attention and feed-forward outputs"},
+        {"olmo2", "norms after the attention and feed-forward outputs"},
+        {"granite", "factors on embeddings, residuals, attention or logits"},
+        {"smollm3", "no RoPE in some layers"},
+        {"phi3", "Q, K and V in one matrix"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char file[256];
         mnem_lora lora = {.rank = 2};

@@ -331,7 +331,7 @@ static void say_beyond(const tool_stage *stage) {
     const int32_t trained = stage->transformer.context;
     if (stage->plan.context > trained)
         tool_message("warning: the context is %d tokens, but the model was trained for %d; text "
-                     "after those may make no sense",
+                     "beyond those may make no sense",
                      stage->plan.context, trained);
 }
 

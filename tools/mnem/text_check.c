@@ -123,7 +123,7 @@ static const char *verdict(const look *l, uint64_t *at) {
 }
 
 static int refuse(const tool_text *t, uint64_t at, const char *what) {
-    return tool_failed("%s: at byte %llu it looks like %s%s%s", t->name, (unsigned long long)at,
+    return tool_failed("%s: the bytes at %llu look like %s%s%s", t->name, (unsigned long long)at,
                        what, t->way_out ? "; " : "", t->way_out ? t->way_out : "");
 }
 
@@ -144,7 +144,7 @@ static int look_through(const tool_text *t, int fd, uint64_t bytes) {
     if (what) return refuse(t, at, what);
     if (l.invalid && !t->quiet)
         tool_message("warning: %s: byte %llu is not UTF-8; the file may be in another encoding "
-                     "(Latin-1?). Its bytes are used unchanged",
+                     "(Latin-1?). The bytes of the file are used unchanged",
                      t->name, (unsigned long long)at);
     return TOOL_OK;
 }

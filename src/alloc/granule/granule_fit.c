@@ -202,7 +202,7 @@ mnem_status mnem__granule_fit_alloc(mnem__granule_fit *f, uint64_t bytes,
                                     mnem__granule_block *block) {
     const uint64_t units =
         (bytes >> f->unit_shift) + ((bytes & ((UINT64_C(1) << f->unit_shift) - 1)) != 0);
-    if (!bytes) return mnem__fail(MNEM_INVALID, "granules: an allocation of 0 bytes");
+    if (!bytes) return mnem__fail(MNEM_INVALID, "granules: 0 bytes requested, expected at least 1");
     if (units > (uint64_t)f->granules_max << f->granule_shift) return MNEM_OVER_BUDGET;
     uint32_t i = 0;
     MNEM__TRY(find(f, (uint32_t)units, &i));
@@ -289,13 +289,18 @@ static bool is_power(uint64_t n) {
 static mnem_status options_check(const mnem__granule_options *o, uint64_t slots) {
     if (!is_power(o->alignment) || !is_power(o->granule_bytes) ||
         o->granule_bytes / 64 < o->alignment || o->granule_bytes / o->alignment > UINT32_C(1) << 24)
-        return mnem__fail(MNEM_INVALID, "granules: invalid size %llu or alignment %llu",
-                          (unsigned long long)o->granule_bytes, (unsigned long long)o->alignment);
+        return mnem__fail(
+            MNEM_INVALID,
+            "granules: a granule size of %llu bytes with an alignment of %llu is invalid: both "
+            "must be powers of two, and the size 64 to 2^24 times the alignment",
+            (unsigned long long)o->granule_bytes, (unsigned long long)o->alignment);
     const uint64_t units = o->granule_bytes / o->alignment;
     if (!o->granules_max || o->granules_start > o->granules_max ||
         o->granules_max > UINT32_MAX / units || slots / 2 < o->granules_max || slots >= UINT32_MAX)
         return mnem__fail(MNEM_INVALID,
-                          "granules: invalid limits: %u at most, %u at first, %llu slots",
+                          "granules: invalid limits: granules_max is %u, granules_start %u, slots "
+                          "%llu; expected granules_max above 0, granules_start at most "
+                          "granules_max, and at least 2 slots for each granule",
                           o->granules_max, o->granules_start, (unsigned long long)slots);
     return MNEM_OK;
 }

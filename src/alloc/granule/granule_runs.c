@@ -26,7 +26,8 @@ void mnem__grun_drop(mnem__granule_fit *f, uint32_t i) {
 static __attribute__((noinline, cold)) mnem_status runs_grow(mnem__granule_fit *f, uint64_t count) {
     uint64_t room = f->runs_room + f->runs_room / 2;
     if (room < f->runs_used + count) room = f->runs_used + count;
-    if (room > UINT32_MAX) return mnem__fail(MNEM_NO_MEMORY, "granules: more than 2^32 runs");
+    if (room > UINT32_MAX)
+        return mnem__fail(MNEM_NO_MEMORY, "granules: there would be more than 2^32 runs of bytes");
     mnem__grun *runs = mnem__realloc("metadata", f->runs, room * sizeof *runs);
     if (!runs) return mnem__heap_status();
     f->runs = runs;

@@ -194,8 +194,10 @@ typedef enum charge_origin { BY_CALLER, BY_PLAN, BY_LIBRARY } charge_origin;
 static mnem_status charge(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes,
                           charge_origin origin) {
     if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag)
-        return mnem__fail(MNEM_INVALID, "ledger: invalid kind %d or tag %s", (int)kind,
-                          tag ? "\"\"" : "NULL");
+        return mnem__fail(MNEM_INVALID,
+                          "ledger: kind %d or tag %s is invalid: expected a constant of mnem_kind "
+                          "and a text that isn't empty",
+                          (int)kind, tag ? "\"\"" : "NULL");
     pthread_mutex_lock(&ledger->lock);
     if (origin != BY_PLAN) soft_call(ledger, bytes);
     account *a = account_of(ledger, kind, tag);
@@ -385,7 +387,7 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
     if (!ledger) return MNEM_OK;
     char list[TEXT_MAX];
     live_list(ledger, list, sizeof list);
-    if (*list) return mnem__fail(MNEM_BUSY, "ledger: bytes live: %s", list);
+    if (*list) return mnem__fail(MNEM_BUSY, "ledger: bytes are still charged: %s", list);
     pthread_mutex_lock(&watching_lock);
     if (watching == ledger) unwatch_locked();
     pthread_mutex_unlock(&watching_lock);
@@ -424,7 +426,9 @@ mnem_status mnem_ledger_hold(mnem_ledger *ledger) {
 mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
                                   uint64_t bytes) {
     if ((unsigned)kind >= MNEM_KIND_COUNT)
-        return mnem__fail(MNEM_INVALID, "ledger: kind %d does not exist", (int)kind);
+        return mnem__fail(MNEM_INVALID,
+                          "ledger: kind %d does not exist, expected a constant of mnem_kind",
+                          (int)kind);
     pthread_mutex_lock(&ledger->lock);
     account *a = tag && *tag ? account_of(ledger, kind, tag) : NULL;
     uint64_t live = a ? a->info.bytes_live : ledger->kind_live[kind];

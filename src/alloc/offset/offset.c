@@ -40,7 +40,7 @@ mnem_status mnem_offset_policy_parse(const char *text, mnem_offset_policy *polic
             return MNEM_OK;
         }
 #define MNEM_OFFSET_POLICY_NAMED(name, text) " " text
-    return mnem__fail(MNEM_NOT_FOUND, "offset: no policy \"%s\"; there are%s", text,
+    return mnem__fail(MNEM_NOT_FOUND, "offset: policy \"%s\" is unknown; there are%s", text,
                       MNEM_OFFSET_POLICY_LIST(MNEM_OFFSET_POLICY_NAMED));
 #undef MNEM_OFFSET_POLICY_NAMED
 }
@@ -52,9 +52,13 @@ static mnem_status options_complete(mnem_offset_options *o) {
         return mnem__fail(MNEM_INVALID, "offset: alignment %llu is not a power of two up to 2^32",
                           (unsigned long long)o->alignment);
     if ((unsigned)o->policy >= MNEM_OFFSET_POLICY_COUNT)
-        return mnem__fail(MNEM_INVALID, "offset: policy %d does not exist", (int)o->policy);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: policy %d does not exist, expected a constant of mnem_offset_policy",
+            (int)o->policy);
     if (o->bytes > MNEM__OFFSET_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID, "offset: %llu bytes are more than 2^62",
+        return mnem__fail(MNEM_INVALID,
+                          "offset: a range of %llu bytes is too large, expected at most 2^62",
                           (unsigned long long)o->bytes);
     o->bytes &= ~(o->alignment - 1);
     return MNEM_OK;
@@ -97,7 +101,8 @@ void mnem_offset_destroy(mnem_offset_allocator *a) {
 /* A refusal is an ordinary result, which pools get often before they grow: it sets no error text.
  * Zero bytes are a mistake, and set one. */
 static mnem_status refuse_bytes(uint64_t bytes) {
-    return bytes ? MNEM_OVER_BUDGET : mnem__fail(MNEM_INVALID, "offset: 0 bytes requested");
+    return bytes ? MNEM_OVER_BUDGET
+                 : mnem__fail(MNEM_INVALID, "offset: 0 bytes requested, expected at least 1");
 }
 
 /* One comparison refuses both ends: 0 - 1 is the largest number of all. What passes is at most
@@ -111,14 +116,16 @@ mnem_status mnem_offset_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_off
 mnem_status mnem_offset_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
                                  mnem_offset_block *block) {
     if (!a->ops->alloc_at)
-        return mnem__fail(MNEM_UNSUPPORTED, "offset: this policy can't allocate at a given offset");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "offset: policies buddy and bump can't allocate at a given offset; use another policy");
     if (bytes - 1 >= a->bytes || offset > a->bytes || (offset & a->mask) ||
         ((bytes + a->mask) & ~a->mask) > a->bytes - offset)
-        return mnem__fail(
-            MNEM_INVALID,
-            "offset: %llu bytes at offset %llu are outside the %llu bytes or not aligned to %llu",
-            (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)a->bytes,
-            (unsigned long long)a->mask + 1);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: %llu bytes at offset %llu are outside the range of %llu bytes, "
+                          "or the offset is not a multiple of %llu",
+                          (unsigned long long)bytes, (unsigned long long)offset,
+                          (unsigned long long)a->bytes, (unsigned long long)a->mask + 1);
     return a->ops->alloc_at(a, offset, (bytes + a->mask) & ~a->mask, block);
 }
 
@@ -128,9 +135,11 @@ void mnem_offset_free(mnem_offset_allocator *a, uint32_t handle) {
 
 mnem_status mnem_offset_extend(mnem_offset_allocator *a, uint64_t bytes) {
     if (!a->ops->extend)
-        return mnem__fail(MNEM_UNSUPPORTED, "offset: this policy can't grow its range");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "offset: policy buddy can't grow its range; use another policy");
     if (bytes > MNEM__OFFSET_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID, "offset: %llu bytes are more than 2^62",
+        return mnem__fail(MNEM_INVALID,
+                          "offset: a range of %llu bytes is too large, expected at most 2^62",
                           (unsigned long long)bytes);
     bytes &= ~a->mask;
     return bytes > a->bytes ? a->ops->extend(a, bytes) : MNEM_OK;
@@ -179,8 +188,8 @@ typedef struct tally {
 
 static void tally_fail(tally *t, const char *what, uint64_t offset, uint64_t bytes) {
     if (t->status == MNEM_OK)
-        t->status = mnem__fail(MNEM_INVALID, "offset: %s at %llu (%llu bytes)", what,
-                               (unsigned long long)offset, (unsigned long long)bytes);
+        t->status = mnem__fail(MNEM_INVALID, "offset: check failed: %s at offset %llu (%llu bytes)",
+                               what, (unsigned long long)offset, (unsigned long long)bytes);
 }
 
 static void tally_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
@@ -213,13 +222,13 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
                                          : info.bytes_largest_free == t.seen.bytes_largest_free;
     if (info.bytes != t.seen.bytes || info.bytes_live != t.seen.bytes_live || !largest ||
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: counted %llu bytes, %llu live in %u, %llu largest of %u free; "
-                          "seen %llu, %llu in %u, %llu of %u",
-                          (unsigned long long)info.bytes, (unsigned long long)info.bytes_live,
-                          info.blocks_live, (unsigned long long)info.bytes_largest_free,
-                          info.runs_free, (unsigned long long)t.seen.bytes,
-                          (unsigned long long)t.seen.bytes_live, t.seen.blocks_live,
-                          (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: check failed: counters say %llu bytes, %llu live in %u blocks, the largest of "
+            "%u free runs %llu; a walk finds %llu, %llu in %u, of %u %llu",
+            (unsigned long long)info.bytes, (unsigned long long)info.bytes_live, info.blocks_live,
+            (unsigned long long)info.bytes_largest_free, info.runs_free,
+            (unsigned long long)t.seen.bytes, (unsigned long long)t.seen.bytes_live,
+            t.seen.blocks_live, (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
     return a->ops->check(a);
 }

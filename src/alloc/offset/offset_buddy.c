@@ -242,12 +242,15 @@ static mnem_status buddy_check(const mnem_offset_allocator *a) {
     uint32_t count = b->nodes.spare_count + 2 + b->root_count; /* a root's pair is half used */
     for (uint32_t i = 0; i < b->root_count; i++) {
         const uint32_t n = count_node(b, b->roots[i]);
-        if (n == UINT32_MAX) return mnem__fail(MNEM_INVALID, "offset: a buddy's links are wrong");
+        if (n == UINT32_MAX)
+            return mnem__fail(MNEM_INVALID, "offset: check failed: the links of a buddy are wrong");
         count += n;
     }
     if (count != b->nodes.used)
-        return mnem__fail(MNEM_INVALID, "offset: %u nodes of %u found", count, b->nodes.used);
-    if (!lists_right(b)) return mnem__fail(MNEM_INVALID, "offset: a list of buddies is wrong");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: %u of %u nodes were found", count,
+                          b->nodes.used);
+    if (!lists_right(b))
+        return mnem__fail(MNEM_INVALID, "offset: check failed: a list of free buddies is wrong");
     return MNEM_OK;
 }
 

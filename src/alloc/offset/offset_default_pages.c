@@ -266,15 +266,21 @@ mnem_status mnem__pages_check(const mnem__default *d) {
     for (uint32_t page = 1; page < d->page_used; page++) {
         const mnem__page *p = mnem__page_at(d, page);
         if (!page_check(d, page))
-            return mnem__fail(MNEM_INVALID, "offset: page %u and its run disagree", page);
+            return mnem__fail(MNEM_INVALID, "offset: check failed: page %u and its run disagree",
+                              page);
         live += p->slots && p->node;
         dissolved += p->slots && !p->node;
         with_room += p->slots && p->node && p->free;
     }
     if (live != d->pages_live || dissolved != d->pages_dissolved)
-        return mnem__fail(MNEM_INVALID, "offset: %u pages of %u, %u dissolved of %u", live,
-                          d->pages_live, dissolved, d->pages_dissolved);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: %u pages are live, %u were counted; %u are "
+                          "dissolved, %u were counted",
+                          live, d->pages_live, dissolved, d->pages_dissolved);
     if (!open_check(d, &open) || open != with_room)
-        return mnem__fail(MNEM_INVALID, "offset: %u pages have room, %u are open", with_room, open);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: check failed: %u pages have free slots, but %u are listed as open", with_room,
+            open);
     return MNEM_OK;
 }

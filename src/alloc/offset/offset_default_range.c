@@ -127,9 +127,10 @@ static bool lists_rebuild(mnem__default *d, uint32_t units) {
 mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes) {
     mnem__default *d = (mnem__default *)a;
     if (bytes >> a->shift > UINT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "offset: %llu bytes are more than 2^32 units of %llu bytes",
-                          (unsigned long long)bytes, (unsigned long long)a->mask + 1);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "offset: a range of %llu bytes is too large, expected at most 2^32 units of %llu bytes",
+            (unsigned long long)bytes, (unsigned long long)a->mask + 1);
     const uint32_t units = (uint32_t)(bytes >> a->shift), more = units - d->units;
     const bool narrow =
         mnem__class_of(units) >= d->classes || units >> d->zone_shift >> MNEM__ZONE_BITS;
@@ -298,19 +299,23 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
     for (uint32_t i = mnem__node_at(d, 0)->after; i; i = mnem__node_at(d, i)->after) {
         const mnem__node *node = mnem__node_at(d, i);
         if (node->before != before || node->offset != end || ++count >= d->node_used)
-            return mnem__fail(MNEM_INVALID, "offset: run %u's neighbour is wrong", i);
+            return mnem__fail(MNEM_INVALID,
+                              "offset: check failed: the neighbour of run %u is wrong", i);
         free_count += node->list >= MNEM__LIST_FREE;
         end += node->units;
         before = i;
     }
     if (mnem__node_at(d, 0)->before != before || end != d->units)
-        return mnem__fail(MNEM_INVALID, "offset: the last run is wrong");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong");
     uint32_t spare = 0;
     for (uint32_t i = d->spare; i && spare < d->node_used; i = mnem__node_at(d, i)->after) spare++;
     if (d->node_used != 1 + count + spare)
-        return mnem__fail(MNEM_INVALID, "offset: %u nodes, but %u runs and %u spare", d->node_used,
-                          count, spare);
+        return mnem__fail(MNEM_INVALID, "offset: check failed: %u nodes, but %u runs and %u spare",
+                          d->node_used, count, spare);
     if (!lists_check(d, free_count))
-        return mnem__fail(MNEM_INVALID, "offset: the lists disagree with %u free runs", free_count);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: the free lists don't contain the %u free runs of "
+                          "the range (an error of mnem, or overwritten memory)",
+                          free_count);
     return mnem__pages_check(d);
 }

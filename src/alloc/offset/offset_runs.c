@@ -166,18 +166,22 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
     for (uint32_t i = mnem__run_at(r, 0)->after; i; i = mnem__run_at(r, i)->after) {
         const mnem__run *run = mnem__run_at(r, i);
         if (run->before != before || ++count >= r->used)
-            return mnem__fail(MNEM_INVALID, "offset: run %u's neighbour is wrong", i);
+            return mnem__fail(MNEM_INVALID,
+                              "offset: check failed: the neighbour of run %u is wrong", i);
         free_count += run->is_free;
         before = i;
     }
     if (mnem__run_at(r, 0)->before != before || mnem__run_at(r, 0)->is_free)
-        return mnem__fail(MNEM_INVALID, "offset: the last run is wrong");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: %u nodes, but %u runs (%u of %u free) and %u spare", r->used,
-                          count, free_count, r->free_count, r->spare_count);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u spare", r->used,
+            count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
-        return mnem__fail(MNEM_INVALID, "offset: the index disagrees with %u free runs",
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: the index doesn't contain the %u free runs of the "
+                          "range (an error of mnem, or overwritten memory)",
                           free_count);
     return MNEM_OK;
 }

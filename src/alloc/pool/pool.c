@@ -43,7 +43,9 @@ static inline uint32_t slot_take(mnem_pool *pool) {
 /* ---- alloc ---- */
 
 static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request *r) {
-    return mnem__fail(MNEM_INVALID, "pool %s: invalid request: %llu bytes, alignment %llu%s",
+    return mnem__fail(MNEM_INVALID,
+                      "pool %s: invalid request of %llu bytes with alignment %llu%s: expected at "
+                      "least 1 byte and a power of two",
                       pool->tag, (unsigned long long)r->bytes, (unsigned long long)r->alignment,
                       r->planned && r->moved ? ", both planned and movable" : "");
 }

@@ -147,7 +147,9 @@ static mnem_status limit_set(mnem_pool *pool, mnem_kind kind, const char *tag, u
 
 mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag, uint64_t bytes) {
     if ((unsigned)kind >= MNEM_KIND_COUNT)
-        return mnem__fail(MNEM_INVALID, "pool %s: kind %d does not exist", pool->tag, (int)kind);
+        return mnem__fail(MNEM_INVALID,
+                          "pool %s: kind %d does not exist, expected a constant of mnem_kind",
+                          pool->tag, (int)kind);
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
     const mnem_status status = limit_set(pool, kind, tag, bytes);
     mnem__pool_lock_give(&pool->lock);

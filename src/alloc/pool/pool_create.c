@@ -51,7 +51,7 @@ static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *
     if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "pool: a range of %llu bytes is too large for alignment %llu (at most %llu)",
+            "pool: a range of %llu bytes is too large for alignment %llu, expected at most %llu",
             (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
             (unsigned long long)most);
     if (o->bytes_max > most) o->bytes_max = most;
@@ -91,9 +91,14 @@ static mnem_status options_complete(mnem_pool_options *o) {
         (unsigned)o->kind >= MNEM_KIND_COUNT || (o->alignment & (o->alignment - 1)) ||
         !(o->soft_fraction > 0 && o->soft_fraction <= 1) ||
         !(o->defragment_above > 0 && o->defragment_above <= 1))
-        return mnem__fail(MNEM_INVALID, "pool: invalid space, growth, kind, alignment or fraction");
+        return mnem__fail(MNEM_INVALID,
+                          "pool: an option is invalid: space, growth and kind must be constants of "
+                          "their types, alignment a power of two, and soft_fraction and "
+                          "defragment_above more than 0, up to 1");
     if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: policy %s can't allocate at a given offset",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pool: policy %s can't allocate at a given offset, which pools need; use "
+                          "another policy",
                           mnem_offset_policy_text(o->policy));
     return unit_complete(o, &device);
 }

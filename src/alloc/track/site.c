@@ -85,8 +85,10 @@ static mnem_status tag_add(mnem__sites *s, mnem_kind kind, const char *text, uin
 
 static mnem_status tag_make(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag) {
     if ((unsigned)kind >= MNEM_KIND_COUNT || !text || !*text)
-        return mnem__fail(MNEM_INVALID, "track: invalid kind %d or tag %s", (int)kind,
-                          text ? "\"\"" : "NULL");
+        return mnem__fail(MNEM_INVALID,
+                          "track: kind %d or tag %s is invalid: expected a constant of mnem_kind "
+                          "and a text that isn't empty",
+                          (int)kind, text ? "\"\"" : "NULL");
     if (s->tag_count < MNEM__TAGS_MAX) return tag_add(s, kind, text, tag);
     *tag = (uint32_t)kind;
     s->lost++;

@@ -22,7 +22,7 @@ static mnem_status check_replaced(const char *path) {
     struct stat about;
     if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return MNEM_OK;
     return mnem__fail(MNEM_IO, "%s: is %s: a file can't take its place", path,
-                      S_ISDIR(about.st_mode) ? "a folder" : "no regular file");
+                      S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
 }
 
 static int create_exclusive(const char *path) {
@@ -33,7 +33,7 @@ mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     const size_t n = strlen(path);
     file->fd = -1;
     if (n == 0 || n > PATH_MAX - 8)
-        return mnem__fail(MNEM_INVALID, "a path of %zu bytes, expected 1 to %d", n, PATH_MAX - 8);
+        return mnem__fail(MNEM_INVALID, "a path has %zu bytes, expected 1 to %d", n, PATH_MAX - 8);
     MNEM__TRY(check_replaced(path));
     memcpy(file->path, path, n + 1);
     memcpy(file->temporary, path, n);

@@ -279,8 +279,8 @@ static mnem_status start_member(member *m) {
 mnem_status mnem_team_create(int32_t count, mnem_team **out) {
     *out = NULL;
     if (count < 1 || count > MNEM_TEAM_MAX)
-        return mnem__fail(MNEM_INVALID, "team: %d threads; 1 to %d are possible", count,
-                          MNEM_TEAM_MAX);
+        return mnem__fail(MNEM_INVALID, "team: the number of threads is %d, expected 1 to %d",
+                          count, MNEM_TEAM_MAX);
     mnem_team *team = mnem__pages_map(team_pages(count), true);
     if (!team) return mnem__heap_status();
     team->count = team->active = count;

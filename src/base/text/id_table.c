@@ -11,7 +11,7 @@ enum { PROBES_MAX = 4096 };
 mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t numbers) {
     const uint64_t slots = numbers + numbers / 4 + 16;
     if (slots > INT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED, "tokenizer: %llu entries are too many",
+        return mnem__fail(MNEM_UNSUPPORTED, "tokenizer: a table of %llu entries is too large",
                           (unsigned long long)numbers);
     table->slots = mnem__calloc(MNEM__TOKENIZER_TAG, slots, sizeof *table->slots);
     if (!table->slots) return mnem__heap_status();

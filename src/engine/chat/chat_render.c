@@ -104,13 +104,13 @@ mnem_status mnem__chat_try(mnem_chat *c, const char *system) {
     c->end = -1;
     if (!begin_with(c, system) || !mnem__chat_text_user(&c->said, "Hi", 2))
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "chat: the system text is %zu bytes, too many for a context of %d "
-                          "tokens; a larger context holds it",
+                          "chat: the system text has %zu bytes, too many for a context of %d "
+                          "tokens; use a larger context or a shorter text",
                           strlen(system), c->room);
     MNEM__TRY(encode(c, true, &ids, &count));
     if (count == 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "chat: the template writes nothing for a message; "
-                                            "template_source replaces it");
+        return mnem__fail(MNEM_UNSUPPORTED, "chat: the model's chat template renders nothing for a "
+                                            "message; set template_source to use another template");
     c->fixed_tokens = (int32_t)count;
     if (!c->template) return MNEM_OK;
     answer_with(&c->said, "Yes", 3);

@@ -59,8 +59,8 @@ static mnem_status open_all(mnem_chat *c, const char *path, const mnem_chat_opti
     MNEM__TRY(mnem_session_create(at->model, &engine, &at->plan, &at->session));
     if (c->fixed_tokens < at->plan.context) return MNEM_OK;
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "chat: the system text and the template are %d tokens, and the context is "
-                      "%d; a larger context holds them",
+                      "chat: the system text and the template have %d tokens, but the context has "
+                      "%d; use a larger context or a shorter text",
                       c->fixed_tokens, at->plan.context);
 }
 
@@ -69,8 +69,10 @@ mnem_status mnem_chat_open(const char *path, const mnem_chat_options *options, m
     *chat = NULL;
     if (needed_bytes) *needed_bytes = 0;
     if (options->tokens < 0)
-        return mnem__fail(MNEM_INVALID, "chat: %d tokens of an answer; 0 is no limit",
-                          options->tokens);
+        return mnem__fail(
+            MNEM_INVALID,
+            "chat: the limit of tokens of an answer is %d, expected 1 or more, or 0 for no limit",
+            options->tokens);
     mnem_chat *c = mnem__calloc("chat", 1, sizeof *c);
     if (!c) return mnem__heap_status();
     const mnem_status status = open_all(c, path, options);
@@ -100,8 +102,8 @@ void mnem_chat_close(mnem_chat *c) {
 
 static mnem_status refuse_length(const char *unit, size_t n, int64_t room) {
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "chat: the message has %zu %s, and the context has space for %lld; a larger "
-                      "context holds it",
+                      "chat: the message has %zu %s, but the context has space for %lld; use a "
+                      "larger context or a shorter message",
                       n, unit, (long long)(room > 0 ? room : 0));
 }
 

@@ -122,8 +122,8 @@ static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int
         if (texts[i].n < 1) return mnem__fail(MNEM_INVALID, "embed: text %d has no tokens", i + 1);
         if (texts[i].n > (e->map->shape.encoder ? e->choice.chunk : e->choice.context))
             return mnem__fail(MNEM_OVER_BUDGET,
-                              "embed: text %d has %d tokens, which don't fit the context of %d",
-                              i + 1, texts[i].n, e->choice.context);
+                              "embed: text %d has %d tokens, but the context has %d", i + 1,
+                              texts[i].n, e->choice.context);
     }
     return MNEM_OK;
 }

@@ -13,8 +13,10 @@ static bool pass_by(void *context, int32_t part, int32_t index, const float *log
 }
 
 static mnem_status bad_order(const int32_t *order) {
-    return mnem__fail(MNEM_IO, "engine: rank 0 sent an invalid order: %d %d %d", order[0], order[1],
-                      order[2]);
+    return mnem__fail(MNEM_IO,
+                      "engine: rank 0 sent an invalid order: %d %d %d (do all ranks run the same "
+                      "version of mnem?)",
+                      order[0], order[1], order[2]);
 }
 
 static mnem_sequence *sequence_of(const mnem_engine *e, int32_t index) {

@@ -182,8 +182,10 @@ mnem_status mnem__relay_receive(mnem__relay *r, float *hidden, int32_t rows, int
     MNEM__TRY(mnem_comm_wait(r->comm, &r->in, 1));
     *stopped = r->in.bytes == 0;
     if (!*stopped && r->in.bytes != bytes)
-        return mnem__fail(MNEM_IO, "engine: %zu bytes of states for %d rows of %d", r->in.bytes,
-                          rows, embd);
+        return mnem__fail(MNEM_IO,
+                          "engine: the rank before sent %zu bytes of hidden states, expected %d "
+                          "rows of %d numbers",
+                          r->in.bytes, rows, embd);
     memcpy(hidden, r->states, r->in.bytes);
     return post_states(r);
 }
@@ -219,7 +221,8 @@ mnem_status mnem__relay_logits_post(mnem__relay *r, float *logits, size_t bytes,
 mnem_status mnem__relay_logits_wait(mnem__relay *r, mnem_comm_request *request, size_t bytes) {
     MNEM__TRY(mnem_comm_wait(r->comm, request, 1));
     if (request->bytes == bytes) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "engine: %zu bytes of logits, not %zu", request->bytes, bytes);
+    return mnem__fail(MNEM_IO, "engine: the last rank sent %zu bytes of logits, expected %zu",
+                      request->bytes, bytes);
 }
 
 mnem_status mnem__relay_logits_receive(mnem__relay *r, float *logits, size_t bytes) {

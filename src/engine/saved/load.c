@@ -36,13 +36,18 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID, "saved sequence: it was made by another model or adapter");
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the file was made with another model or adapter");
     if (h->kv_type != own.kv_type)
-        return mnem__fail(MNEM_INVALID, "saved sequence: its KV cache is not %s",
-                          mnem_type_get(e->choice.kv_type)->name);
+        return mnem__fail(
+            MNEM_INVALID,
+            "saved sequence: the KV cache of the file has another type than the engine's, %s",
+            mnem_type_get(e->choice.kv_type)->name);
     if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
         h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
-        return mnem__fail(MNEM_INVALID, "saved sequence: its pages have another layout");
+        return mnem__fail(
+            MNEM_INVALID,
+            "saved sequence: the pages of the file have another layout than the engine's");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 
@@ -70,7 +75,8 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
     if (!e->can_run)
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: its pages are not in host memory");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "saved sequence: the engine's pages are not in host memory");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
@@ -150,17 +156,18 @@ static bool goes_on(const mnem_sequence *s, const mnem_saved *saved) {
 static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
     if (s->load.on || s->in_step || !goes_on(s, saved))
-        return mnem__fail(
-            MNEM_INVALID,
-            "saved sequence: it continues at token %d and can't follow a sequence of %d",
-            saved->from, s->length);
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the file begins at token %d and can't continue a "
+                          "sequence of %d tokens",
+                          saved->from, s->length);
     if (n <= s->length || n > saved->length)
         return mnem__fail(MNEM_INVALID,
-                          "saved sequence: can't load %d tokens; it has tokens %d to %d", n,
-                          s->length, saved->length);
+                          "saved sequence: can't load up to token %d; the file has tokens %d to %d",
+                          n, s->length, saved->length);
     if (n > e->choice.context)
-        return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d tokens don't fit the context of %d",
-                          n, e->choice.context);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "saved sequence: %d tokens don't fit the context of %d tokens", n,
+                          e->choice.context);
     return MNEM_OK;
 }
 
@@ -170,7 +177,7 @@ static mnem_status check_pages(const mnem_sequence *s) {
         const int32_t needed = s->load.end[k] - s->load.begin[k];
         if (needed > pages->free_count)
             return mnem__fail(MNEM_OVER_BUDGET,
-                              "saved sequence: it needs %d pages, but only %d of %d are free",
+                              "saved sequence: loading needs %d pages, but only %d of %d are free",
                               needed, pages->free_count, pages->count);
     }
     return MNEM_OK;
@@ -182,7 +189,7 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     for (int k = 0; k < MNEM__KV_KINDS; k++) plan_kind(s, saved, k, n);
     if (!windows_hold(e, ready_of(e, saved->ready, n), held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: its first %d of %d tokens can't be used: the sliding "
+                          "saved sequence: the first %d of %d tokens can't be used: the sliding "
                           "window of %d tokens has dropped them",
                           n, saved->length, e->map->shape.window);
     MNEM__TRY(check_pages(s));

@@ -28,12 +28,13 @@ uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
 static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
     if (!s->engine->can_run)
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: its pages are not in host memory");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "saved sequence: the engine's pages are not in host memory");
     if (from < 0 || from >= s->length || from % tokens != 0)
-        return mnem__fail(
-            MNEM_INVALID,
-            "saved sequence: can't begin at token %d of %d: pages begin every %d tokens", from,
-            s->length, tokens);
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: can't begin at token %d of %d, expected a multiple of "
+                          "%d, where a page begins",
+                          from, s->length, tokens);
     return MNEM_OK;
 }
 

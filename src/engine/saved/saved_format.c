@@ -71,7 +71,7 @@ mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t
         const ssize_t done = pwrite(fd, from, n, (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: can't be written (%s)",
+            return mnem__fail(MNEM_IO, "saved sequence: the file can't be written (%s)",
                               strerrordesc_np(errno));
         from += done;
         offset += (uint64_t)done;
@@ -86,10 +86,10 @@ mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
         const ssize_t done = pread(fd, to, n, (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: can't be read (%s)",
+            return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
                               strerrordesc_np(errno));
         if (done == 0)
-            return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file ends at %llu",
+            return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is cut off at byte %llu",
                               (unsigned long long)offset);
         to += done;
         offset += (uint64_t)done;

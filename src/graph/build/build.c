@@ -38,7 +38,9 @@ uint64_t mnem_graph_host_bytes(const mnem_graph_options *options) {
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph) {
     *graph = NULL;
     if (options->tensors < 1 || options->nodes < 1 || options->workers < 1)
-        return mnem__fail(MNEM_INVALID, "graph: invalid limits: %d tensors, %d nodes, %d workers",
+        return mnem__fail(MNEM_INVALID,
+                          "graph: a limit is invalid: tensors is %d, nodes %d, workers %d; all "
+                          "must be at least 1",
                           options->tensors, options->nodes, options->workers);
     const uint64_t bytes = lay_out(options, NULL);
     uint8_t *base = mnem__alloc("graph", bytes);

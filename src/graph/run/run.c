@@ -224,11 +224,14 @@ static mnem_status check_sources(const mnem__run *r) {
     for (int32_t i = r->from; !(weights && gather) && i < r->to; i++) {
         const mnem_op_kind kind = r->graph->step[i].op.desc.kind;
         if (!weights && (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS))
-            return mnem__fail(MNEM_INVALID, "graph: node %d (%s), but args.weights is NULL",
+            return mnem__fail(MNEM_INVALID,
+                              "graph: node %d (%s) reads weights, but args.weights is NULL",
                               i - r->from, mnem_op_text(kind));
         if (!gather && kind == MNEM_OP_GATHER)
-            return mnem__fail(MNEM_INVALID, "graph: node %d (gather), but args.gather is NULL",
-                              i - r->from);
+            return mnem__fail(
+                MNEM_INVALID,
+                "graph: node %d (gather) exchanges with other ranks, but args.gather is NULL",
+                i - r->from);
     }
     return MNEM_OK;
 }
@@ -252,7 +255,8 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
                         "workspace used", NULL, graph->sizes.workspace_bytes);
     run_walks(&r, team);
     give_back(&r);
-    if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");
+    if (r.status == MNEM_CANCELLED)
+        return mnem__fail(MNEM_CANCELLED, "graph: cancelled by the caller");
     return r.status;
 }
 
@@ -269,8 +273,8 @@ mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t 
                                 mnem_team *team, const mnem_graph_args *args) {
     const int32_t folded = graph->folded;
     if (first < 0 || first > end || end > graph->steps - folded)
-        return mnem__fail(MNEM_INVALID, "graph: invalid nodes %d to %d of %d", first, end,
-                          graph->steps - folded);
+        return mnem__fail(MNEM_INVALID, "graph: nodes %d to %d are invalid: the graph has %d",
+                          first, end, graph->steps - folded);
     return run_steps((mnem__run){.graph = graph,
                                  .args = args,
                                  .from = folded,

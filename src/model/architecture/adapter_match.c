@@ -28,8 +28,8 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
     mnem_model_info_get(adapter, &theirs);
     if (!key_is(adapter, "general.type", "adapter") || !key_is(adapter, "adapter.type", "lora"))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: isn't a low-rank adapter (general.type \"adapter\", adapter.type "
-                          "\"lora\")",
+                          "%s: not a low-rank adapter: expected general.type \"adapter\" and "
+                          "adapter.type \"lora\"",
                           path_of(adapter));
     if (mnem_model_key_find(adapter, "adapter.alora.invocation_tokens", &value))
         return mnem__fail(MNEM_UNSUPPORTED,
@@ -39,7 +39,8 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
     if (strcmp(ours.architecture, theirs.architecture) != 0) {
         char is[40], wanted[40];
         return mnem__fail(
-            MNEM_INVALID, "%s: is an adapter for \"%s\", and the model is \"%s\"", path_of(adapter),
+            MNEM_INVALID, "%s: this adapter is for architecture \"%s\", but the model's is \"%s\"",
+            path_of(adapter),
             mnem__gguf_printable(theirs.architecture, strlen(theirs.architecture), is, sizeof is),
             mnem__gguf_printable(ours.architecture, strlen(ours.architecture), wanted,
                                  sizeof wanted));
@@ -83,7 +84,7 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     mnem_model_tensor_get(adapter, index, &info);
     const size_t length = split_name(info.name, &is_b);
     if (length == 0 || length >= sizeof name)
-        return wrong_name(adapter, info.name, "isn't a .lora_a or .lora_b of a matrix");
+        return wrong_name(adapter, info.name, "the name doesn't end in .lora_a or .lora_b");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     if (mnem__role_find(name, &layer) == MNEM__ROLE_EMBEDDING)
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
@@ -93,7 +94,8 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     const int32_t to = mnem_model_tensor_find(model, name);
     if (to < 0)
         return mnem__fail(
-            MNEM_INVALID, "%s: tensor %s: %s has no %s: an adapter for another model",
+            MNEM_INVALID,
+            "%s: tensor %s: the model %s has no tensor %s: the adapter is for another model",
             path_of(adapter), mnem__gguf_printable(info.name, strlen(info.name), text, sizeof text),
             path_of(model), mnem__gguf_printable(name, length, wanted, sizeof wanted));
     *(is_b ? &pairs[to].b : &pairs[to].a) = (int32_t)index;
@@ -105,8 +107,8 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
 static mnem_status wrong_shapes(const mnem_model *adapter, const mnem_tensor_info *w,
                                 const mnem_tensor_info *a, const mnem_tensor_info *b) {
     return mnem__fail(MNEM_INVALID,
-                      "%s: tensor %s is [%lld, %lld] in the model; the adapter's A is [%lld, %lld] "
-                      "and B [%lld, %lld]: an adapter for another model",
+                      "%s: tensor %s is [%lld, %lld] in the model, but the adapter's A is [%lld, "
+                      "%lld] and B [%lld, %lld]: the adapter is for another model",
                       path_of(adapter), w->name, (long long)w->shape[0],
                       (long long)(w->dims > 1 ? w->shape[1] : 1), (long long)a->shape[0],
                       (long long)a->shape[1], (long long)b->shape[0], (long long)b->shape[1]);
@@ -128,8 +130,9 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
         return wrong_shapes(adapter, &w, &a, &b);
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't have one", path_of(model),
-                          w.name, type ? type->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: tensor %s: a matrix of type %s can't have an adapter",
+                          path_of(model), w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;
 }

@@ -19,7 +19,9 @@
 /* ---- which ---- */
 
 static mnem_status check_adapters(const mnem_adapter *adapters, int32_t count) {
-    if (count < 0) return mnem__fail(MNEM_INVALID, "adapters: the number of adapters is %d", count);
+    if (count < 0)
+        return mnem__fail(MNEM_INVALID,
+                          "adapters: the number of adapters is %d, expected 0 or more", count);
     for (int32_t i = 0; i < count; i++) {
         if (!adapters[i].model)
             return mnem__fail(MNEM_INVALID, "adapters: adapter %d has no file", i);

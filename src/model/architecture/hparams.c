@@ -48,7 +48,8 @@ static mnem_status one_integer(const mnem__key_reader *r, const mnem_value *valu
     for (uint64_t i = 1; i < value->count; i++)
         if (mnem_value_i64(value, i) != *number)
             return mnem__fail(
-                MNEM_UNSUPPORTED, "%s: key %s: layers that differ (%lld and %lld) aren't supported",
+                MNEM_UNSUPPORTED,
+                "%s: key %s: is different for each layer (%lld and %lld), which isn't supported",
                 r->model->path, r->key, (long long)*number, (long long)mnem_value_i64(value, i));
     return MNEM_OK;
 }
@@ -183,7 +184,7 @@ static mnem_status take_rope(mnem__key_reader *r, mnem_transformer *t) {
                           r->model->path, r->prefix, "rope.scaling.type",
                           mnem__role_get(MNEM__ROLE_ROPE_LONG)->name);
     if (rope->yarn_attn != 1)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %g, which is supported with YaRN only",
                           r->model->path, r->key, (double)rope->yarn_attn);
     return MNEM_OK;
 }
@@ -198,7 +199,8 @@ static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
     const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
     if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
         value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a number for each of %d layers",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: expected a list of %d numbers, one for each layer",
                           r->model->path, r->key, t->layers);
     int64_t heads = 0;
     for (int32_t layer = 0; layer < t->layers; layer++) {
@@ -206,7 +208,8 @@ static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
         if (n == 0) t->conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
         if (heads == 0) heads = n;
         if (n != 0 && (n != heads || n < 0 || n > t->heads))
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: layer %d has %lld, expected 0 or %lld",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: key %s: the number for layer %d is %lld, expected 0 or %lld",
                               r->model->path, r->key, layer, (long long)n,
                               (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
     }
@@ -235,11 +238,13 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
         status = mnem__take_int(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &value_dim);
     if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected that of the keys, %d",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d, as for keys",
                           r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: %d heads of %d, expected at most %d in all",
-                          r->model->path, r->key, t->heads, t->head_dim, WIDTH_MAX);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: key %s: %d heads of %d numbers are too wide, expected at most %d numbers in all",
+            r->model->path, r->key, t->heads, t->head_dim, WIDTH_MAX);
     return status;
 }
 
@@ -253,15 +258,17 @@ static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
                               &t->window_period);
     const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
     if (!is_flags || value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected %d flags", r->model->path, r->key,
-                          t->layers);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: expected a list of %d booleans, one for each layer",
+                          r->model->path, r->key, t->layers);
     int32_t period = 0; /* up to the first layer without */
     for (uint64_t i = 0; i < value.count && period == 0; i++)
         if (mnem_value_i64(&value, i) == 0) period = (int32_t)i + 1;
     for (uint64_t i = 0; i < value.count; i++)
         if ((mnem_value_i64(&value, i) != 0) != (period == 0 || ((int32_t)i + 1) % period != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: key %s: windows that don't follow a period aren't supported",
+                              "%s: key %s: the layers with a sliding window don't come at regular "
+                              "intervals, which isn't supported",
                               r->model->path, r->key);
     t->window_period = period;
     return MNEM_OK;
@@ -289,7 +296,7 @@ static mnem_status take_temperature(mnem__key_reader *r, mnem_transformer *t) {
         mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &t->attention_temperature);
     if (status != MNEM_OK || t->attention_temperature == 0) return status;
     if (t->rope.original_context == 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %g, which is supported with YaRN only",
                           r->model->path, r->key, (double)t->attention_temperature);
     return MNEM_OK;
 }
@@ -353,9 +360,10 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a number",
                               r->model->path, r->key, mnem__gguf_value_name(value.type));
         if (number != keys[i].neutral)
-            return mnem__fail(
-                MNEM_UNSUPPORTED, "%s: key %s: %g isn't supported%s", r->model->path, r->key,
-                number, strncmp(keys[i].name, "expert", 6) == 0 ? " (mixture of experts)" : "");
+            return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %g isn't supported%s",
+                              r->model->path, r->key, number,
+                              strncmp(keys[i].name, "expert", 6) == 0 ? " (mixture of experts)"
+                                                                      : "");
     }
     return MNEM_OK;
 }
@@ -367,12 +375,13 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
     int32_t pooling = 0;
     t->encoder = a->encoder;
     if (mnem__key_find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
-                          r->key, value.i != 0);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %d isn't supported",
+                          r->model->path, r->key, value.i != 0);
     MNEM__TRY(mnem__take_int(r, "pooling_type", 0, 4, 0, &pooling));
     if (pooling > MNEM_POOLING_LAST)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: 4 (a score of two texts) isn't supported, only embeddings",
+                          "%s: key %s: 4 (a reranker, which scores two texts) isn't supported; "
+                          "only models of embeddings are",
                           r->model->path, r->key);
     t->pooling = (mnem_pooling)pooling;
     if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&

@@ -6,7 +6,8 @@ enum { EXPERTS_MAX = 512, WIDTH_MAX = 1 << 22 };
 /* Rows of each expert are packed 16 at a time. */
 static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %d, experts are supported with multiples of %d",
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: %s: is %d, expected a multiple of %d for a mixture of experts",
                       r->model->path, what, rows, MNEM_PACK_ROWS);
 }
 
@@ -16,8 +17,8 @@ static mnem_status take_function(mnem__key_reader *r, mnem_route *route) {
     int32_t function = 0;
     MNEM__TRY(mnem__take_int(r, "expert_gating_func", 0, INT32_MAX, 0, &function));
     if (function > 3)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
-                          r->key, function);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %d isn't supported",
+                          r->model->path, r->key, function);
     route->sigmoid = function == 2;
     route->normalized |= function == 3;
     return MNEM_OK;
@@ -59,7 +60,9 @@ static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
     }
     route->groups_by_best = !route->sigmoid;
     if (t->experts % route->groups || t->experts / route->groups < 2)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d groups of %d experts aren't supported",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: %d groups of %d experts aren't supported: expected groups "
+                          "of equal size, at least 2 experts in each",
                           r->model->path, r->key, route->groups, t->experts);
     const int32_t size = t->experts / route->groups;
     return mnem__take_int(r, "expert_group_used_count", (route->used + size - 1) / size,

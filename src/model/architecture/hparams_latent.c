@@ -12,20 +12,20 @@ enum { DIM_MAX = 1024, RANK_MAX = 1 << 16 };
 /* Each head's rows of the matrices to and from the latent are packed 16 at a time. */
 static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %d, multiples of %d are supported", r->model->path,
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: is %d, expected a multiple of %d", r->model->path,
                       what, rows, MNEM_PACK_ROWS);
 }
 
 static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer *t) {
     if (t->kv_heads != 1 || t->head_dim != t->latent + t->rope.dims)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: %d KV heads of %d, expected one of %d: the latent and what is "
-                          "turned",
+                          "%s: the model has %d KV heads of %d numbers, expected 1 of %d (the "
+                          "latent and the part with RoPE)",
                           r->model->path, t->kv_heads, t->head_dim, t->latent + t->rope.dims);
     if (t->key_dim <= t->rope.dims)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s.attention.key_length_mla: is %d, of which %d "
-                          "are turned",
+                          "%s: key %s.attention.key_length_mla: is %d, expected more than the %d "
+                          "numbers with RoPE",
                           r->model->path, r->prefix, t->key_dim, t->rope.dims);
     MNEM__TRY(check_rows(r, "attention.kv_lora_rank", t->latent));
     return check_rows(r, "attention.value_length_mla", t->value_dim);

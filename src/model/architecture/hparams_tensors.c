@@ -39,8 +39,10 @@ static mnem_status check_name(const checker *c, const char *name) {
     if (role && !mnem__architecture_has(c->architecture, role))
         return unknown(c, name, " in this architecture");
     if (layer < c->t->layers) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: key %s.%s says %d layers", c->model->path,
-                      name, c->prefix, MNEM__KEY_LAYERS, c->t->layers);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: tensor %s: belongs to a layer that does not exist: key %s.%s says %d layers",
+        c->model->path, name, c->prefix, MNEM__KEY_LAYERS, c->t->layers);
 }
 
 static void shape_text(int dims, const int64_t *shape, char *text, size_t size) {
@@ -130,8 +132,8 @@ static mnem_status take_vocab(const checker *c) {
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
     const int64_t vocab = info.shape[0];
     if (info.dims == 2 && vocab > INT32_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: %lld rows", c->model->path, name,
-                          (long long)vocab);
+        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: has %lld rows, expected fewer than 2^31",
+                          c->model->path, name, (long long)vocab);
     c->t->vocab = (int32_t)vocab;
     mnem_value value;
     snprintf(key, sizeof key, "%s.%s", c->prefix, MNEM__KEY_VOCAB);
@@ -140,9 +142,9 @@ static mnem_status take_vocab(const checker *c) {
         if (!mnem_model_key_find(c->model, keys[i], &value)) continue;
         uint64_t says = i == 0 ? value.count : value.u;
         if (says != (uint64_t)vocab)
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: %llu tokens, but %s has %lld rows",
-                              c->model->path, keys[i], (unsigned long long)says, name,
-                              (long long)vocab);
+            return mnem__fail(
+                MNEM_BAD_FILE, "%s: key %s: says %llu tokens, but tensor %s has %lld rows",
+                c->model->path, keys[i], (unsigned long long)says, name, (long long)vocab);
     }
     return MNEM_OK;
 }

@@ -133,27 +133,27 @@ static const property properties[] = {
     {convolves, "short convolutions", RANKS_RUN},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
-    {has_later_experts, "a mixture behind other layers", RANKS_ROWS},
-    {has_wide_norms, "norms over all heads", PRUNE_HEADS},
-    {has_fixed_heads, "llama.cpp opens it only with all heads", PRUNE_HEADS},
-    {has_some_windows, "windows in some layers, by their number", PRUNE_LAYERS},
-    {has_unturned_layers, "no RoPE in some layers, by their number", PRUNE_LAYERS},
-    {has_leading_layers, "first layers of another kind", PRUNE_LAYERS},
+    {has_later_experts, "experts only after the first layers", RANKS_ROWS},
+    {has_wide_norms, "a norm over all heads together", PRUNE_HEADS},
+    {has_fixed_heads, "llama.cpp opens this architecture only with all heads", PRUNE_HEADS},
+    {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},
+    {has_unturned_layers, "a layer's index decides whether it has RoPE", PRUNE_LAYERS},
+    {has_leading_layers, "the first layers differ from the others", PRUNE_LAYERS},
     /* No gradient. A window alone is no obstacle: within one, sequences are what they are
      * without. */
     {routes, "a mixture of experts", GRADIENTS},
     {has_layer_kinds, "layers of several kinds", GRADIENTS},
-    {norms_products, "norms behind products", GRADIENTS},
-    {gates_by_gelu, "GELU's gate", GRADIENTS},
-    {turns_one_matrix, "RoPE on heads of one matrix", GRADIENTS},
+    {norms_products, "norms after the attention and feed-forward outputs", GRADIENTS},
+    {gates_by_gelu, "a feed-forward gate with GELU", GRADIENTS},
+    {turns_one_matrix, "Q, K and V in one matrix", GRADIENTS},
     {has_gate_in_up, "gate and up in one matrix", GRADIENTS},
-    {has_wide_norms, "norms over all heads", GRADIENTS},
-    {has_caps, "soft caps", GRADIENTS},
-    {has_scales, "scales of its own", GRADIENTS},
+    {has_wide_norms, "a norm over all heads together", GRADIENTS},
+    {has_caps, "soft caps on scores or logits", GRADIENTS},
+    {has_scales, "factors on embeddings, residuals, attention or logits", GRADIENTS},
     {has_unturned_layers, "no RoPE in some layers", GRADIENTS},
-    {has_two_bases, "two bases of RoPE", GRADIENTS},
+    {has_two_bases, "two RoPE bases", GRADIENTS},
     /* not in a new model */
-    {is_untrained, "an architecture for adapters only", TRAIN},
+    {is_untrained, "only adapters can be trained for it", TRAIN},
     {has_optional_tensors, "biases, head norms or RoPE factors", TRAIN},
     {is_untied, "a separate output matrix", TRAIN},
 };
@@ -168,9 +168,10 @@ typedef struct exclusion {
 } exclusion;
 
 static const exclusion exclusions[] = {
-    {SAVED | ADAPTERS | WALK | PRUNE, RANKS, "several ranks"},
-    {TRAIN | TRAIN_ADAPTERS | TEACH, RANKS_RUN, "ranks that split the model"},
-    {GENERATE | EMBED, RANKS_DATA, "ranks that split a batch"},
+    {SAVED | ADAPTERS | WALK | PRUNE, RANKS, "implemented for one rank only"},
+    {TRAIN | TRAIN_ADAPTERS | TEACH, RANKS_RUN,
+     "training splits the batch over ranks, not the model"},
+    {GENERATE | EMBED, RANKS_DATA, "only training splits a batch over ranks"},
 };
 enum { EXCLUSIONS = sizeof exclusions / sizeof *exclusions };
 
@@ -189,7 +190,8 @@ static const way_out ways_out[] = {
     {PRUNE_HEADS, PRUNE_CHANNELS, "prune channels"},
     {PRUNE_HEADS | PRUNE_CHANNELS | PRUNE_LAYERS, PRUNE_2_4, "prune it to 2:4"},
     {TRAIN, TRAIN_ADAPTERS, "train adapters"},
-    {GRADIENTS, EMBED, "use a llama or gpt2 model"},
+    {TRAIN, EMBED, "use a llama model with tied embeddings, or a gpt2 model"},
+    {GRADIENTS, EMBED, "use a llama, mistral3, qwen2, qwen3, starcoder2 or gpt2 model"},
     {WALK, EMBED, "use an importance matrix file"},
     {SAVED, EMBED, "embed the text anew"},
 };

@@ -197,8 +197,10 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
     mnem_transformer shape;
     MNEM__TRY(mnem_model_transformer(model, &shape));
     if (end != 0 && (begin < 0 || begin >= end || end > shape.layers || shape.encoder))
-        return mnem__fail(MNEM_INVALID, "model: layers %d to %d of %d are no part of it", begin,
-                          end - 1, shape.layers);
+        return mnem__fail(MNEM_INVALID,
+                          "model: layers %d to %d can't be loaded as a part: the model has %d "
+                          "layers (an encoder has no parts)",
+                          begin, end - 1, shape.layers);
     shape.part_begin = begin;
     shape.part_end = end;
     return map_shape(model, &shape, NULL, map);

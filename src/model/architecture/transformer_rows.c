@@ -37,8 +37,8 @@ mnem_status mnem__transformer_cut(mnem_transformer *t, const mnem_row_part *p) {
         !is_within(p->vocab, t->vocab) || (t->experts > 0 && !is_within(p->experts, t->experts)))
         return mnem__fail(
             MNEM_INVALID,
-            "model: heads %d to %d, columns %d to %d, hidden %d to %d, words %d to %d and "
-            "experts %d to %d are no part of it",
+            "model: the part of a rank isn't within the model: heads %d to %d, feed-forward "
+            "columns %d to %d, hidden columns %d to %d, tokens %d to %d, experts %d to %d",
             p->heads.begin, p->heads.end - 1, p->ff.begin, p->ff.end - 1, p->embd.begin,
             p->embd.end - 1, p->vocab.begin, p->vocab.end - 1, p->experts.begin,
             p->experts.end - 1);

@@ -174,7 +174,7 @@ static mnem_status find_zeros(job *j, uint32_t index) {
 static mnem_status tell(const job *j) {
     return mnem__progress_tell(&j->options->progress, "merging", j->bytes_done, j->bytes_total)
                ? MNEM_OK
-               : mnem__fail(MNEM_CANCELLED, "merge: stopped");
+               : mnem__fail(MNEM_CANCELLED, "merge: stopped by the caller");
 }
 
 static mnem_type wanted_type(const job *j) {
@@ -343,7 +343,8 @@ static mnem_status measure(job *j, room *r) {
         tensor_begin(j, i);
         if (j->pair->a < 0) continue;
         if (!j->row_to)
-            return mnem__fail(MNEM_INVALID, "merge: rows of %lld of %s aren't whole blocks of %s",
+            return mnem__fail(MNEM_INVALID,
+                              "merge: rows of %lld numbers of %s aren't whole blocks of %s",
                               (long long)j->k, j->tensor.name, mnem_type_get(j->to)->name);
         const uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
         r->in = mnem__max_u64(r->in, batch * j->row_from);
@@ -417,7 +418,7 @@ mnem_status mnem_merge_file(const char *model, const char *adapter, const char *
     mnem_model *a = NULL, *b = NULL;
     mnem_status status = find_recipe(j.options->type, &j.recipe);
     if (status == MNEM_OK && !isfinite(j.options->scale))
-        status = mnem__fail(MNEM_INVALID, "merge: a scale that isn't finite");
+        status = mnem__fail(MNEM_INVALID, "merge: the scale is not a finite number");
     if (status == MNEM_OK) status = mnem_model_open(model, &a);
     if (status == MNEM_OK) status = mnem_model_open(adapter, &b);
     j.model = a;

@@ -158,7 +158,7 @@ static mnem_status tell(const job *j) {
     return mnem__progress_tell(&j->options->progress, j->asked->doing, j->bytes_done,
                                j->bytes_total)
                ? MNEM_OK
-               : mnem__fail(MNEM_CANCELLED, "%s: stopped", j->asked->what);
+               : mnem__fail(MNEM_CANCELLED, "%s: stopped by the caller", j->asked->what);
 }
 
 static void report(const job *j, uint32_t index, uint32_t count, const row_error *sum) {
@@ -331,7 +331,7 @@ mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,
     const bool target = mnem__quantize_has_target(options);
     if (target && (options->type || (options->target_bytes && options->target_bits > 0)))
         return mnem__fail(MNEM_INVALID,
-                          "quantize: give exactly one of a type, a size and bits per weight");
+                          "quantize: expected exactly one of a type, a size and bits per weight");
     const char *type = target ? "Q4_K" : options->type ? options->type : "";
     return mnem__recipe_find("quantize", type, recipe);
 }

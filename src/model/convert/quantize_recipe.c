@@ -68,7 +68,8 @@ mnem_status mnem__recipe_find(const char *what, const char *name, const mnem__re
                                  recipes[i].name);
     }
     *recipe = NULL;
-    return mnem__fail(MNEM_INVALID, "%s: no type \"%.32s\"; there are: %s", what, name, names);
+    return mnem__fail(MNEM_INVALID, "%s: type \"%.32s\" is unknown; there are: %s", what, name,
+                      names);
 }
 
 bool mnem__recipe_is_mix(const mnem__recipe *recipe) {

@@ -116,7 +116,7 @@ static mnem_status measure(plan *p, uint64_t *fixed_bytes) {
     mnem_tensor_info t;
     for (uint32_t i = 0; mnem_model_tensor_get(p->job->model, i, &t); i++) {
         if (!mnem__progress_tell(&p->options->progress, "measuring types", i, p->tensors))
-            return mnem__fail(MNEM_CANCELLED, "%s: stopped", p->job->what);
+            return mnem__fail(MNEM_CANCELLED, "%s: stopped by the caller", p->job->what);
         if (!p->open[i]) {
             *fixed_bytes += bytes_of(&t, p->types[i]);
             continue;

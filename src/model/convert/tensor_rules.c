@@ -42,7 +42,7 @@ static mnem_status compile(mnem__tensor_rules *rules, const mnem_tensor_rule *fr
     to->pattern = from->pattern ? from->pattern : "";
     MNEM__TRY(mnem__recipe_find("tensor type", type, &recipe));
     if (mnem__recipe_is_mix(recipe))
-        return mnem__fail(MNEM_INVALID, "tensor type: %s is a mix, expected one type",
+        return mnem__fail(MNEM_INVALID, "tensor type: %s is a mix of types, expected a single type",
                           recipe->name);
     to->type = recipe->matrices;
     int error;

@@ -13,8 +13,8 @@ static const char TAG[] = "quantize";
 
 static mnem_status refuse(const mnem_tensor_info *tensor, const mnem_imatrix_entry *e) {
     return mnem__fail(MNEM_INVALID,
-                      "imatrix: tensor %s has %lld x %lld columns, but rows of the model's have "
-                      "%lld: the importance matrix was made for another model",
+                      "imatrix: tensor %s has %lld x %lld columns in the importance matrix, but "
+                      "%lld in the model: the importance matrix was made for another model",
                       tensor->name, (long long)e->matrices, (long long)e->columns,
                       (long long)tensor->shape[tensor->dims - 1]);
 }
@@ -72,9 +72,7 @@ mnem_status mnem__tensor_weights_check(const mnem_imatrix *imatrix, const mnem_m
     mnem_imatrix_entry e;
     for (int64_t i = 0; imatrix && mnem_imatrix_entry_get(imatrix, i, &e); i++)
         if (mnem_model_tensor_find(model, e.tensor) >= 0) return MNEM_OK;
-    return imatrix
-               ? mnem__fail(
-                     MNEM_INVALID,
-                     "imatrix: it has none of the model's tensors: it was made for another model")
-               : MNEM_OK;
+    return imatrix ? mnem__fail(MNEM_INVALID, "imatrix: the importance matrix has none of the "
+                                              "model's tensors: it was made for another model")
+                   : MNEM_OK;
 }

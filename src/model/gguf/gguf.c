@@ -40,11 +40,11 @@ static mnem_status place_part(mnem__gguf_parse *p) {
         mnem__cursor_where(&p->c, "tensor", t->name, strlen(t->name));
         if (!mnem__add_u64(t->offset, part->data_start, &t->offset) ||
             !mnem__add_u64(t->offset, t->bytes, &last) || last > part->file_bytes)
-            return mnem__cursor_fail(
-                &p->c, MNEM_BAD_FILE,
-                "%llu bytes at byte %llu, but the file ends at byte %llu: it is cut off",
-                (unsigned long long)t->bytes, (unsigned long long)t->offset,
-                (unsigned long long)part->file_bytes);
+            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                     "has %llu bytes from byte %llu on, but the file ends at byte "
+                                     "%llu: the file is cut off",
+                                     (unsigned long long)t->bytes, (unsigned long long)t->offset,
+                                     (unsigned long long)part->file_bytes);
     }
     return MNEM_OK;
 }
@@ -65,7 +65,7 @@ static mnem_status sort_keys(mnem_model *model) {
         const char *a = model->key[model->by_key[i - 1]].name,
                    *b = model->key[model->by_key[i]].name;
         if (strcmp(a, b) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is there twice", model->path,
+            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: appears twice", model->path,
                               mnem__gguf_printable(a, strlen(a), name, sizeof name));
     }
     return MNEM_OK;
@@ -77,13 +77,13 @@ static mnem_status check_split(const mnem__gguf_parse *p, const layout *all) {
     if (all->parts == 1) return MNEM_OK;
     if (p->split_no != p->part || p->split_count != all->parts)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: split.no, split.count: %llu of %llu, expected %u of %u", p->c.path,
-                          (unsigned long long)p->split_no, (unsigned long long)p->split_count,
-                          p->part, all->parts);
+                          "%s: split.no and split.count are %llu and %llu, expected %u and %u",
+                          p->c.path, (unsigned long long)p->split_no,
+                          (unsigned long long)p->split_count, p->part, all->parts);
     if (p->split_tensors && all->split_tensors && p->split_tensors != all->split_tensors)
-        return mnem__fail(MNEM_BAD_FILE, "%s: split.tensors.count: %llu, another part says %llu",
-                          p->c.path, (unsigned long long)p->split_tensors,
-                          (unsigned long long)all->split_tensors);
+        return mnem__fail(
+            MNEM_BAD_FILE, "%s: split.tensors.count is %llu, but another part says %llu", p->c.path,
+            (unsigned long long)p->split_tensors, (unsigned long long)all->split_tensors);
     return MNEM_OK;
 }
 
@@ -109,7 +109,7 @@ static mnem_status probe(const char *path, layout *all) {
     if (all->prefix == 0 || p.split_no >= p.split_count ||
         !mnem__gguf_split_path(path, all->prefix, 0, all->parts, longest, sizeof longest))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: split.count: part %llu of %u, so the name should end in "
+                          "%s: this is part %llu of %u (split.count), so the name must end in "
                           "-%05llu-of-%05u.gguf",
                           path, (unsigned long long)p.split_no + 1, all->parts,
                           (unsigned long long)p.split_no + 1, all->parts);
@@ -145,10 +145,12 @@ static mnem_status parse_parts(const char *path, layout *all, mnem_model *model)
         if (i == 0) all->keys = p.keys;
         tensors += p.tensors;
         if (tensors > INT32_MAX / 2)
-            return mnem__fail(MNEM_BAD_FILE, "%s: more than %d tensors", path, INT32_MAX / 2);
+            return mnem__fail(MNEM_BAD_FILE, "%s: the file has more than %d tensors", path,
+                              INT32_MAX / 2);
     }
     if (all->split_tensors && tensors != all->split_tensors)
-        return mnem__fail(MNEM_BAD_FILE, "%s: split.tensors.count: %llu, the parts have %llu", path,
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: split.tensors.count is %llu, but the parts have %llu tensors", path,
                           (unsigned long long)all->split_tensors, (unsigned long long)tensors);
     if (model && tensors != model->tensors)
         return mnem__fail(MNEM_BAD_FILE, "%s: the file changed while it was read", path);
@@ -226,7 +228,7 @@ static mnem_status sort_tensors(mnem_model *model) {
         const char *a = model->tensor[model->by_tensor[i - 1]].name;
         const char *b = model->tensor[model->by_tensor[i]].name;
         if (strcmp(a, b) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is there twice", model->path,
+            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: appears twice", model->path,
                               mnem__gguf_printable(a, strlen(a), name, sizeof name));
     }
     return MNEM_OK;

@@ -76,7 +76,8 @@ static mnem_status take_compact(mnem_model *model, mnem__gguf_tensor *t, const s
         !mnem__mul_u64((uint64_t)t->shape[0], mnem_type_row_bytes(form->type, k), &bytes) ||
         bytes > INT64_MAX)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: tensor %s: isn't 2:4 of type %s: rows, or their bytes, don't fit",
+                          "%s: tensor %s: is not a valid 2:4 matrix of type %s: its rows or their "
+                          "bytes don't match",
                           model->part[t->part].path,
                           mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name),
                           mnem_type_get(form->type)->name);
@@ -125,7 +126,7 @@ static mnem_status read_row(rows *r, int64_t number) {
     if (mnem__sparse_row((mnem_type)t->type, t->shape[1], r->packed, (int)(number % MNEM_PACK_ROWS),
                          r->row))
         return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: row %lld has two numbers at one place",
+    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: row %lld gives two numbers the same place",
                       r->part->path, t->name, (long long)number);
 }
 

@@ -24,7 +24,8 @@ mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd) {
     if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == part->file_bytes &&
         written(&st) == part->written)
         return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: the file was written to while it was in use", part->path);
+    return mnem__fail(MNEM_BAD_FILE, "%s: the file was changed while mnem used it; start again",
+                      part->path);
 }
 
 mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
@@ -43,7 +44,7 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     return mnem__fail(MNEM_BAD_FILE, "%s: is %s", path,
                       plain                 ? "empty"
                       : S_ISDIR(st.st_mode) ? "a folder, not a file"
-                                            : "no regular file");
+                                            : "not a regular file");
 }
 
 void mnem__cursor_open_memory(mnem__cursor *c, const char *path, const void *memory, uint64_t n) {
@@ -109,7 +110,7 @@ mnem_status mnem__cursor_read(mnem__cursor *c, void *out, uint64_t n) {
     if (n > mnem__cursor_left(c))
         return mnem__cursor_fail(
             c, MNEM_BAD_FILE,
-            "needs %llu bytes at byte %llu, but the file ends at byte %llu: it is cut off",
+            "needs %llu bytes at byte %llu, but the file ends at byte %llu: the file is cut off",
             (unsigned long long)n, (unsigned long long)mnem__cursor_position(c),
             (unsigned long long)c->file_bytes);
     uint8_t *to = out;

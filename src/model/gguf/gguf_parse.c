@@ -42,7 +42,7 @@ static mnem_status take_text(mnem__gguf_parse *p, uint64_t max, const char **tex
     MNEM__TRY(mnem__cursor_u64(&p->c, &bytes));
     if (bytes > max || bytes > mnem__cursor_left(&p->c))
         return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE, "a text of %llu bytes, expected at most %llu",
+            &p->c, MNEM_BAD_FILE, "a text has %llu bytes, expected at most %llu",
             (unsigned long long)bytes,
             (unsigned long long)(max < mnem__cursor_left(&p->c) ? max : mnem__cursor_left(&p->c)));
     void *to;
@@ -115,12 +115,11 @@ static mnem_status take_texts(mnem__gguf_parse *p, mnem__gguf_key *key) {
         if (status != MNEM_OK) return status;
         left = mnem__cursor_left(&p->c);
         if (length > left || length > MNEM__GGUF_TEXT_MAX || total + length > UINT32_MAX)
-            return mnem__cursor_fail(
-                &p->c, MNEM_BAD_FILE,
-                "text %llu of %llu has %llu bytes, the file has %llu left: it is cut off or "
-                "damaged",
-                (unsigned long long)i, (unsigned long long)key->count, (unsigned long long)length,
-                (unsigned long long)left);
+            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                     "text %llu of %llu has %llu bytes, but the file has only %llu "
+                                     "left: the file is cut off or damaged",
+                                     (unsigned long long)i, (unsigned long long)key->count,
+                                     (unsigned long long)length, (unsigned long long)left);
         status = carve(p, length, 1, &bytes);
         if (status != MNEM_OK) return status;
         if (table) ((uint32_t *)table)[i] = (uint32_t)total;
@@ -138,16 +137,18 @@ static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
     MNEM__TRY(mnem__cursor_u32(&p->c, &element));
     MNEM__TRY(mnem__cursor_u64(&p->c, &count));
     if (element == MNEM_VALUE_ARRAY)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "an array of arrays, expected one level");
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "an array contains arrays, expected one level");
     if (element >= MNEM_VALUE_TYPES)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "array elements of type %u, expected 0 to 12", element);
+                                 "array elements have the type %u, expected 0 to 12", element);
     uint32_t bytes = element == MNEM_VALUE_STRING ? 8 : mnem__gguf_value_bytes(element);
     if (count > mnem__cursor_left(&p->c) / bytes)
-        return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE,
-            "an array of %llu elements, the file has %llu bytes left: it is cut off or damaged",
-            (unsigned long long)count, (unsigned long long)mnem__cursor_left(&p->c));
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "an array has %llu elements, but the file has only %llu bytes "
+                                 "left: the file is cut off or damaged",
+                                 (unsigned long long)count,
+                                 (unsigned long long)mnem__cursor_left(&p->c));
     key->element = (uint8_t)element;
     key->count = count;
     if (element == MNEM_VALUE_STRING) return take_texts(p, key);
@@ -161,7 +162,8 @@ static mnem_status take_value(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint32_t type;
     MNEM__TRY(mnem__cursor_u32(&p->c, &type));
     if (type >= MNEM_VALUE_TYPES)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "value of type %u, expected 0 to 12", type);
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "the value has the type %u, expected 0 to 12", type);
     key->type = (uint8_t)type;
     key->count = 1;
     if (type == MNEM_VALUE_ARRAY) return take_array(p, key);
@@ -227,7 +229,7 @@ static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     uint64_t fastest_first[4], elements = 1;
     MNEM__TRY(mnem__cursor_u32(&p->c, &dims));
     if (dims < 1 || dims > 4)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "%u dimensions, expected 1 to 4", dims);
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "has %u dimensions, expected 1 to 4", dims);
     MNEM__TRY(mnem__cursor_read(&p->c, fastest_first, dims * 8));
     tensor->dims = (uint16_t)dims;
     for (uint32_t i = 0; i < dims; i++) {
@@ -248,16 +250,17 @@ static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     int64_t n = tensor->shape[tensor->dims - 1];
     uint64_t row = mnem__gguf_row_bytes(tensor->type, n, &block), rows = 1;
     if (block == 0)
-        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "tensor type %u isn't known",
+        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "tensor type %u is unknown",
                                  tensor->type);
     if (row == 0)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "rows of %lld elements, expected a multiple of %u", (long long)n,
+                                 "rows have %lld elements, expected a multiple of %u", (long long)n,
                                  block);
     for (int i = 0; i < tensor->dims - 1; i++) rows *= (uint64_t)tensor->shape[i];
     if (!mnem__mul_u64(rows, row, &tensor->bytes) || tensor->bytes > p->c.file_bytes)
         return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE, "%llu rows of %llu bytes, the file has %llu bytes: it is cut off",
+            &p->c, MNEM_BAD_FILE,
+            "has %llu rows of %llu bytes, but the file has only %llu bytes: the file is cut off",
             (unsigned long long)rows, (unsigned long long)row, (unsigned long long)p->c.file_bytes);
     return MNEM_OK;
 }
@@ -325,7 +328,7 @@ static mnem_status take_version(mnem__gguf_parse *p) {
         return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
                                  "big-endian files aren't supported (version 0x%08x)", version);
     if (version != 2 && version != 3)
-        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "GGUF version %u, supported are 2 and 3",
+        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "the GGUF version is %u, expected 2 or 3",
                                  version);
     p->version = version;
     return MNEM_OK;
@@ -338,7 +341,7 @@ static mnem_status take_count(mnem__gguf_parse *p, const char *what, uint64_t by
     MNEM__TRY(mnem__cursor_u64(&p->c, &n));
     if (n > mnem__cursor_left(&p->c) / bytes_min || n > INT32_MAX / 2)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "%llu %s, more than a file of %llu bytes can hold",
+                                 "the header says %llu %s, more than a file of %llu bytes can hold",
                                  (unsigned long long)n, what, (unsigned long long)p->c.file_bytes);
     *count = (uint32_t)n;
     return MNEM_OK;

@@ -87,6 +87,6 @@ mnem_status mnem__gguf_split_check_key(mnem__cursor *c, uint64_t value, const mn
     const bool same = is_same(c, &ours, key, &status);
     mnem__cursor_seek(c, end);
     if (status != MNEM_OK || same) return status;
-    return mnem__cursor_fail(c, MNEM_BAD_FILE, "isn't what the first part, %s, says",
+    return mnem__cursor_fail(c, MNEM_BAD_FILE, "differs from the first part, %s",
                              model->part[0].path);
 }

@@ -140,13 +140,17 @@ mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, 
 mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint64_t offset,
                                    uint64_t bytes, void *out) {
     if (index >= model->tensors)
-        return mnem__fail(MNEM_INVALID, "%s: tensor %u of %u", model->path, index, model->tensors);
+        return mnem__fail(MNEM_INVALID,
+                          "%s: tensor %u does not exist: the file has %u tensors (from 0)",
+                          model->path, index, model->tensors);
     const mnem__gguf_tensor *t = &model->tensor[index];
     const mnem__gguf_part *part = &model->part[t->part];
     if (offset > t->bytes || bytes > t->bytes - offset)
-        return mnem__fail(MNEM_INVALID, "%s: tensor %s: %llu bytes at %llu, it has %llu",
-                          part->path, t->name, (unsigned long long)bytes,
-                          (unsigned long long)offset, (unsigned long long)t->bytes);
+        return mnem__fail(
+            MNEM_INVALID,
+            "%s: tensor %s: can't read %llu bytes from byte %llu on: the tensor has %llu bytes",
+            part->path, t->name, (unsigned long long)bytes, (unsigned long long)offset,
+            (unsigned long long)t->bytes);
     if (t->compact) return mnem__gguf_compact_read(model, t, offset, bytes, out);
     if (model->source) return model->source->read(model, index, offset, bytes, out);
     return mnem__gguf_part_read(part, t->name, t->offset + offset, bytes, out);

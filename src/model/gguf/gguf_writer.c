@@ -113,8 +113,9 @@ static mnem_status begin_key(mnem_gguf_writer *w, const char *key, uint32_t type
     size_t n = strlen(key);
     if (w->phase != PHASE_KEYS || n == 0 || n > MNEM__GGUF_NAME_MAX)
         return w->failed = mnem__fail(MNEM_INVALID, "%s: key \"%.64s\": %s", w->file.path, key,
-                                      w->phase != PHASE_KEYS ? "keys come before tensors"
-                                                             : "a name of 1 to 1023 bytes");
+                                      w->phase != PHASE_KEYS
+                                          ? "a key must be written before the first tensor"
+                                          : "the name must have 1 to 1023 bytes");
     w->keys++;
     mnem_status status = put_text(w, key, n);
     return status == MNEM_OK ? put_u32(w, type) : status;
@@ -147,9 +148,10 @@ static mnem_status put_array(mnem_gguf_writer *w, const mnem_value *value) {
 static mnem_status note_alignment(mnem_gguf_writer *w, const char *key, const mnem_value *value) {
     if (strcmp(key, "general.alignment") != 0) return MNEM_OK;
     if (value->type != MNEM_VALUE_U32 || value->u == 0 || value->u > 1u << 30)
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: %s %llu, expected u32 1 to 2^30",
-                                      w->file.path, key, mnem__gguf_value_name(value->type),
-                                      (unsigned long long)value->u);
+        return w->failed =
+                   mnem__fail(MNEM_INVALID, "%s: key %s: is %s %llu, expected u32 from 1 to 2^30",
+                              w->file.path, key, mnem__gguf_value_name(value->type),
+                              (unsigned long long)value->u);
     w->alignment = value->u;
     return MNEM_OK;
 }
@@ -158,8 +160,9 @@ mnem_status mnem__gguf_write_key(mnem_gguf_writer *w, const char *key, const mne
     if ((unsigned)value->type >= MNEM_VALUE_TYPES ||
         (value->type == MNEM_VALUE_ARRAY &&
          ((unsigned)value->element >= MNEM_VALUE_TYPES || value->element == MNEM_VALUE_ARRAY)))
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: a value of type %d", w->file.path,
-                                      key, (int)value->type);
+        return w->failed =
+                   mnem__fail(MNEM_INVALID, "%s: key %s: the value has the unsupported type %d",
+                              w->file.path, key, (int)value->type);
     MNEM__TRY(note_alignment(w, key, value));
     MNEM__TRY(begin_key(w, key, value->type));
     if (value->type == MNEM_VALUE_STRING) return put_text(w, value->text.bytes, value->text.length);
@@ -222,8 +225,9 @@ mnem_status mnem__gguf_write_tensor(mnem_gguf_writer *w, const char *name, mnem_
     size_t n = strlen(name);
     if (w->phase == PHASE_DATA || bytes == 0 || n == 0 || n > MNEM__GGUF_NAME_MAX)
         return w->failed = mnem__fail(MNEM_INVALID, "%s: tensor \"%.64s\": %s", w->file.path, name,
-                                      w->phase == PHASE_DATA ? "declarations come before data"
-                                                             : "name, type or shape");
+                                      w->phase == PHASE_DATA
+                                          ? "a tensor must be declared before the first data"
+                                          : "the name, the type or the shape is invalid");
     w->phase = PHASE_TENSORS;
     mnem_status status = note_bytes(w, bytes);
     if (status == MNEM_OK) status = put_text(w, name, n);
@@ -252,8 +256,9 @@ mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_
     mnem_status status = begin_data(w);
     while (status == MNEM_OK && bytes > 0) {
         if (w->current == w->tensors)
-            return w->failed = mnem__fail(MNEM_INVALID, "%s: %llu bytes more than declared",
-                                          w->file.path, (unsigned long long)bytes);
+            return w->failed =
+                       mnem__fail(MNEM_INVALID, "%s: %llu bytes more than declared were written",
+                                  w->file.path, (unsigned long long)bytes);
         uint64_t left = w->bytes[w->current] - w->written, part = bytes < left ? bytes : left;
         status = write_buffered(w, from, part);
         from += part;
@@ -279,9 +284,9 @@ static mnem_status put_counts(mnem_gguf_writer *w) {
 mnem_status mnem_gguf_finish(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && w->current != w->tensors)
-        status =
-            mnem__fail(MNEM_INVALID, "%s: data of %llu tensors, %llu are declared", w->file.path,
-                       (unsigned long long)w->current, (unsigned long long)w->tensors);
+        status = mnem__fail(
+            MNEM_INVALID, "%s: data of %llu tensors were written, but %llu are declared",
+            w->file.path, (unsigned long long)w->current, (unsigned long long)w->tensors);
     if (status == MNEM_OK) status = put_counts(w);
     return end(w, status);
 }
@@ -291,7 +296,8 @@ mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
         status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
-                            w->tensors ? "data where there is to be none" : "no tensors");
+                            w->tensors ? "data were written, but the file is to have none"
+                                       : "no tensor was declared");
     if (status == MNEM_OK) status = pad(w);
     if (status == MNEM_OK) status = put_counts(w);
     if (status == MNEM_OK) /* the last byte, so that the file is as long as it says */

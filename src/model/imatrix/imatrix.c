@@ -61,7 +61,9 @@ static mnem_status make_room(mnem_imatrix *m) {
 static mnem_status insert(mnem_imatrix *m, int64_t at, const char *tensor, int64_t matrices,
                           int64_t columns) {
     if (m->rows == MNEM__IMATRIX_ENTRIES_MAX)
-        return mnem__fail(MNEM_INVALID, "imatrix: more than %d tensors", MNEM__IMATRIX_ENTRIES_MAX);
+        return mnem__fail(MNEM_INVALID,
+                          "imatrix: the importance matrix would have more than %d tensors",
+                          MNEM__IMATRIX_ENTRIES_MAX);
     MNEM__TRY(make_room(m));
     mnem__imatrix_row row = {.matrices = matrices, .columns = columns};
     row.numbers = mnem__calloc(TAG, (size_t)(matrices * (columns + 1)), sizeof(float));
@@ -79,7 +81,7 @@ static mnem_status insert(mnem_imatrix *m, int64_t at, const char *tensor, int64
 
 static mnem_status refuse_shape(const char *tensor, int64_t matrices, int64_t columns) {
     char name[TEXT];
-    return mnem__fail(MNEM_INVALID, "tensor %s: %lld x %lld columns",
+    return mnem__fail(MNEM_INVALID, "tensor %s: a shape of %lld x %lld columns is invalid",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns);
 }
@@ -107,8 +109,10 @@ mnem_status mnem_imatrix_add(mnem_imatrix *m, const char *tensor, int64_t matric
     if (!there) MNEM__TRY(insert(m, at, tensor, matrices, columns));
     const mnem__imatrix_row *row = &m->row[at];
     if (row->matrices != matrices || row->columns != columns)
-        return mnem__fail_in(refuse_shape(tensor, matrices, columns), "before %lld x %lld columns",
-                             (long long)row->matrices, (long long)row->columns);
+        return mnem__fail_in(
+            refuse_shape(tensor, matrices, columns),
+            "imatrix: a tensor has another shape than before, which was %lld x %lld columns",
+            (long long)row->matrices, (long long)row->columns);
     for (int64_t i = 0; i < matrices * columns; i++) row->numbers[i] += sums[i];
     for (int64_t i = 0; i < matrices; i++) row->numbers[matrices * columns + i] += counts[i];
     return check_numbers(tensor, "", row->numbers, matrices * (columns + 1));
@@ -117,7 +121,10 @@ mnem_status mnem_imatrix_add(mnem_imatrix *m, const char *tensor, int64_t matric
 mnem_status mnem_imatrix_note(mnem_imatrix *m, const char *text, uint32_t chunks,
                               uint32_t chunk_size) {
     if (text && m->texts == MNEM__IMATRIX_TEXTS_MAX)
-        return mnem__fail(MNEM_INVALID, "imatrix: more than %d texts", MNEM__IMATRIX_TEXTS_MAX);
+        return mnem__fail(
+            MNEM_INVALID,
+            "imatrix: the importance matrix would name more than %d calibration texts",
+            MNEM__IMATRIX_TEXTS_MAX);
     if (text && m->texts == m->texts_room) {
         const uint32_t room = m->texts_room ? 2 * m->texts_room : 4;
         char **more = mnem__realloc(TAG, m->text, room * sizeof *more);

@@ -47,7 +47,8 @@ static mnem_status find_counts(const mnem_model *file, const char *name,
     snprintf(other, sizeof other, "%s" MNEM__IMATRIX_COUNTS, name);
     const int32_t found = mnem_model_tensor_find(file, other);
     if (found < 0)
-        return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: there is no %.200s", sums->name, other);
+        return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: tensor %.200s is missing", sums->name,
+                          other);
     *index = (uint32_t)found;
     mnem_model_tensor_get(file, *index, counts);
     const mnem_tensor_info *both[] = {sums, counts};
@@ -56,9 +57,10 @@ static mnem_status find_counts(const mnem_model *file, const char *name,
             return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: is %s, expected F32", both[i]->name,
                               mnem_type_get(both[i]->type)->name);
     if (sums->bytes % counts->bytes != 0)
-        return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: %llu sums for %llu counts", sums->name,
-                          (unsigned long long)sums->bytes / 4,
-                          (unsigned long long)counts->bytes / 4);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "tensor %.200s: has %llu sums, which is not a multiple of its %llu counts", sums->name,
+            (unsigned long long)sums->bytes / 4, (unsigned long long)counts->bytes / 4);
     return MNEM_OK;
 }
 
@@ -74,7 +76,7 @@ static mnem_status read_tensor(mnem_imatrix *m, const mnem_model *file, uint32_t
         snprintf(other, sizeof other, "%s" MNEM__IMATRIX_SUMS, name);
         return mnem_model_tensor_find(file, other) >= 0
                    ? MNEM_OK
-                   : mnem__fail(MNEM_BAD_FILE, "tensor %.200s: there is no %.200s", sums.name,
+                   : mnem__fail(MNEM_BAD_FILE, "tensor %.200s: tensor %.200s is missing", sums.name,
                                 other);
     }
     MNEM__TRY(find_counts(file, name, &sums, &counts_index, &counts));
@@ -151,7 +153,7 @@ static mnem_status read_old_tensor(mnem_imatrix *m, mnem__cursor *c) {
     MNEM__TRY(read_i32(c, "its chunks", 0, INT32_MAX, &chunks));
     MNEM__TRY(read_i32(c, "its length", 1, INT32_MAX, &n));
     if (n > mnem__cursor_left(c) / sizeof(float))
-        return mnem__cursor_fail(c, MNEM_BAD_FILE, "%u numbers, but the file is cut off", n);
+        return mnem__cursor_fail(c, MNEM_BAD_FILE, "has %u numbers, but the file is cut off", n);
     float *sums = mnem__alloc(TAG, n * sizeof *sums);
     if (!sums) return mnem__heap_status();
     const float count = chunks ? (float)chunks : 1;

@@ -143,7 +143,7 @@ void mnem__put_tensor(mnem__folder *f, const char *name, mnem_type type, int dim
     if (!t->name) {
         fail(f);
     } else if (!count_bytes(type, dims, shape, &t->bytes)) {
-        f->status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: an empty shape, or too large a one",
+        f->status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: the shape is empty or too large",
                                f->model.path, name);
     } else {
         if (view->sources) {

@@ -110,7 +110,7 @@ static mnem_status check_quantized(const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_MXFP4 && strcmp(method, "mxfp4") == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: quantization_config: weights quantized by \"%s\" aren't supported; use "
-                      "the original folder, and --type to quantize it",
+                      "the folder of the unquantized model, and --type to quantize it",
                       c->path,
                       mnem__gguf_printable(method, strlen(method), printable, sizeof printable));
 }
@@ -152,7 +152,7 @@ static mnem_status check_head_dim(const mnem__hf_config *c) {
     if (!node) return MNEM_OK;
     value_word(node, word);
     if (!(dim >= 1 && dim <= 65536 && dim == floor(dim)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %s, expected 1 to 65536", c->path, word);
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim is %s, expected 1 to 65536", c->path, word);
     if (!(c->family->traits & MNEM__HF_NO_HEAD_DIM) || heads == 0) return MNEM_OK;
     snprintf(made, sizeof made, "%g", floor(mnem__hf_number(c, "hidden_size") / heads));
     return strcmp(word, made) == 0 ? MNEM_OK : refuse_value(c, "head_dim", word, made);

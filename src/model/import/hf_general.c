@@ -157,14 +157,15 @@ static mnem_status put_pooling(mnem__folder *f, const char *path, mnem__arena *a
     if (!inside) return MNEM_OK;
     if (strstr(inside, "..") || *inside == '/' || strlen(inside) > 255)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the path of its Pooling module leads out of the folder", file);
+                          "%s: the path of the Pooling module leads out of the folder", file);
     snprintf(name, sizeof name, "%s/config.json", inside);
     MNEM__TRY(mnem__folder_path(path, name, file));
     MNEM__TRY(mnem__tree_open(arena, file, &config));
     const mnem_pooling pooling = pooling_of(config);
     if (pooling == MNEM_POOLING_NONE)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: a pooling that isn't supported (mean, cls and lasttoken are)", file);
+                          "%s: the kind of pooling isn't supported (mean, cls and lasttoken are)",
+                          file);
     mnem__put_u32(f, ".pooling_type", (uint32_t)pooling);
     return f->status;
 }

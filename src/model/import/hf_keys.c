@@ -118,7 +118,7 @@ static mnem_status put_factors(const writer *w) {
 static mnem_status put_score_scale(const writer *w) {
     const double scalar = mnem__hf_number(w->c, "query_pre_attn_scalar");
     if (!(scalar >= 1e-6 && scalar <= MOST))
-        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar: is %g, expected 1e-6 to %d",
+        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar is %g, expected 1e-6 to %d",
                           w->c->path, scalar, MOST);
     mnem__put_f32(w->folder, ".attention.scale", 1 / sqrt(scalar));
     return MNEM_OK;
@@ -219,7 +219,7 @@ static mnem_status put_short_conv(const writer *w) {
     mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)ff);
     const mnem__node *attends = mnem__hf_find(w->c, "full_attn_idxs");
     if (attends && attends->count > LAYERS_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: full_attn_idxs: more than %d layers", w->c->path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: full_attn_idxs has more than %d layers", w->c->path,
                           LAYERS_MAX);
     int32_t *heads = mnem__folder_alloc(w->folder, (size_t)layers * sizeof *heads);
     if (!heads) return w->folder->status;

@@ -15,8 +15,9 @@ static double in_rope(const mnem__hf_config *c, const char *name) {
 
 static mnem_status refuse_number(const mnem__hf_config *c, const char *name, double number,
                                  const char *expected) {
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: rope_type \"%s\": %s: %g isn't supported (%s is)",
-                      c->path, mnem__hf_rope_type(c), name, number, expected);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: rope_type \"%s\": %s is %g, which isn't supported (%s is)", c->path,
+                      mnem__hf_rope_type(c), name, number, expected);
 }
 
 /* Members of RoPE that must be what the class takes where they are missing. */
@@ -62,8 +63,10 @@ static mnem_status put_gain(mnem__folder *folder, const mnem__hf_config *c, doub
     if (c->family->keys & MNEM__HF_TEMPERATURE && mnem__hf_is_ministral(c) && !isnan(all))
         left *= log_of(factor, all);
     if (!(left >= 1e-6 && left <= 1e6))
-        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"yarn\": attention_factor: is %g", c->path,
-                          gain);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: rope_type \"yarn\": attention_factor is %g, expected a finite number above 0",
+            c->path, gain);
     if (fabs(left - 1) > 1e-6) mnem__put_f32(folder, ".rope.scaling.yarn_attn_factor", left);
     return MNEM_OK;
 }

@@ -233,7 +233,7 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
 static mnem_status check_stacks(const tensor_writer *w) {
     for (int64_t i = 0; w->stacks && i < w->layers; i++)
         if (w->stacks[i].found != 0 && w->stacks[i].found != STACKS * w->experts)
-            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has %u of %d matrices of experts",
+            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has only %u of %d matrices of experts",
                               w->folder->model.path, (int)i, w->stacks[i].found,
                               (int)(STACKS * w->experts));
     return MNEM_OK;

@@ -31,7 +31,7 @@ static mnem_status bad(const maker *m, const char *text) {
 static mnem_status turn(const maker *m, bool keys) {
     const int64_t heads = mnem__hf_heads(m->c, keys), rows = m->t->shape[0];
     if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
-        return bad(m, "its rows aren't heads of an even number of rows");
+        return bad(m, "its rows can't be divided into heads of an even number of rows");
     m->made->view.halves = rows / heads;
     return MNEM_OK;
 }
@@ -94,7 +94,7 @@ static mnem_status find_scales(const maker *m, uint32_t *index) {
         return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
                        t->shape[1] == s[1] && t->shape[2] == s[2]
                    ? MNEM_OK
-                   : bad(m, "its scales are of another shape or dtype");
+                   : bad(m, "its scales have another shape or dtype");
     }
     return bad(m, "its scales are missing");
 }
@@ -190,7 +190,7 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
                         .shape = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]},
                         .view = {.source = source, .sources = 1, .stored = t->type}};
     for (int d = 0; d < t->dims; d++)
-        if (t->shape[d] == 0) return bad(&m, "an empty shape");
+        if (t->shape[d] == 0) return bad(&m, "the shape is empty");
     MNEM__TRY(apply(&m, how, vocabulary, &source[1]));
     if (!made->view.mxfp4) MNEM__TRY(mnem__hf_check_type(folder, t));
     if (made->view.each) return MNEM_OK;

@@ -184,8 +184,8 @@ static bool puts_space(const mnem__hf_vocab *v) {
 static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
     if (*v->model_type)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s/tokenizer.json: a model of type \"%s\": BPE and WordPiece are "
-                          "supported, and SentencePiece's tokenizer.model",
+                          "%s/tokenizer.json: the type of the model is \"%s\", which isn't "
+                          "supported: BPE and WordPiece are, and SentencePiece's tokenizer.model",
                           path, v->model_type);
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: has neither tokenizer.json nor tokenizer.model; save the tokenizer "
@@ -348,16 +348,15 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
     if (v->most > MNEM__HF_TOKENS_MAX) v->most = MNEM__HF_TOKENS_MAX;
     if (isnan(said)) return MNEM_OK;
     if (!(said >= 1 && said <= (double)v->most))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: vocab_size: is %.0f, more than the rows of any matrix", c->path,
-                          said);
+        return mnem__fail(MNEM_BAD_FILE, "%s: vocab_size is %.0f, more than any matrix has rows",
+                          c->path, said);
     v->most = v->vocab_size = (int64_t)said;
     return MNEM_OK;
 }
 
 /* Ids that nothing stands for, up to the model's last row. */
 static mnem_status fill_unused_ids(const char *path, mnem__hf_vocab *v) {
-    if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: a tokenizer without tokens", path);
+    if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: the tokenizer has no tokens", path);
     if (v->vocab_size <= v->tokens) return MNEM_OK;
     return mnem__hf_vocab_set(v, v->vocab_size - 1, "", 0, 0, 0);
 }

@@ -54,7 +54,8 @@ static mnem_status find_period(const window_rule *r, int32_t *period) {
     for (int64_t i = 0; i < r->layers; i++)
         if (has_window(r, i) != (*period == 0 || (i + 1) % *period != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %s: windows that don't follow a period aren't supported",
+                              "%s: %s: the layers with a sliding window don't come at regular "
+                              "intervals, which isn't supported",
                               r->c->path, r->types ? "layer_types" : "max_window_layers");
     return MNEM_OK;
 }
@@ -133,10 +134,10 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
         const bool turns = list ? mnem__node_number(node, 1) != 0 : (i + 1) % every != 0;
         if (turns != ((i + 1) % UNTURNED_EVERY != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %s: layer %d %s its heads; only every %dth layer that does not "
-                              "is supported",
+                              "%s: %s: layer %d %s RoPE, which isn't supported: every %dth layer "
+                              "must be without RoPE, and no other",
                               c->path, list ? "no_rope_layers" : "no_rope_layer_interval", (int)i,
-                              turns ? "turns" : "doesn't turn", UNTURNED_EVERY);
+                              turns ? "has" : "has no", UNTURNED_EVERY);
     }
     return MNEM_OK;
 }

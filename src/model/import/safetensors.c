@@ -22,7 +22,7 @@ mnem_status mnem__folder_path(const char *folder, const char *name, char path[PA
     const char *slash = n && folder[n - 1] == '/' ? "" : "/";
     const int length = snprintf(path, PATH_MAX, "%s%s%s", folder, slash, name);
     if (length >= 0 && length < PATH_MAX) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "%.64s...: a path of more than %d bytes", folder, PATH_MAX);
+    return mnem__fail(MNEM_INVALID, "%.64s...: the path has more than %d bytes", folder, PATH_MAX);
 }
 
 /* ---- one tensor ---- */
@@ -53,7 +53,7 @@ static mnem_status take_list(mnem__json *j, const char *name, int most, int64_t 
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
         if (event != MNEM__JSON_NUMBER || !j->is_integer || j->integer < 0)
             return bad(j, name, "shape and data_offsets should be whole numbers from 0 on");
-        if (*n == most) return bad(j, name, "a shape of more than 4 dimensions");
+        if (*n == most) return bad(j, name, "the shape has more than 4 dimensions");
         numbers[*n] = j->integer;
     }
 }
@@ -90,7 +90,7 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
     bool dtype = false, shape = false;
     int ends = 0;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return bad(j, t->name, "no object");
+    if (event != MNEM__JSON_OBJECT) return bad(j, t->name, "expected an object");
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_OBJECT_END) break;
@@ -108,7 +108,7 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
         }
     }
     return dtype && shape && ends == 2 ? MNEM_OK
-                                       : bad(j, t->name, "dtype, shape or data_offsets missing");
+                                       : bad(j, t->name, "dtype, shape or data_offsets is missing");
 }
 
 /* ---- one file ---- */
@@ -126,7 +126,7 @@ static mnem_status add_tensor(mnem__safetensors *st, mnem__json *j, mnem__st_ten
     *t = (mnem__st_tensor){.part = st->parts - 1};
     if (j->text_bytes == 0 || j->text_bytes > MNEM__GGUF_NAME_MAX ||
         strlen(j->text) < j->text_bytes)
-        return mnem__json_fail(j, MNEM_BAD_FILE, "a tensor's name of 0, or more than 1023, bytes");
+        return mnem__json_fail(j, MNEM_BAD_FILE, "a tensor's name must have 1 to 1023 bytes");
     t->name = mnem__arena_text(&st->arena, j->text, j->text_bytes);
     if (!t->name) return mnem__fail_in(MNEM_NO_MEMORY, "%s", j->file.path);
     st->tensors++;
@@ -137,7 +137,7 @@ static mnem_status take_header(mnem__safetensors *st, mnem__json *j, uint64_t da
                                uint64_t file_bytes) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return mnem__json_fail(j, MNEM_BAD_FILE, "no object");
+    if (event != MNEM__JSON_OBJECT) return mnem__json_fail(j, MNEM_BAD_FILE, "expected an object");
     for (;;) {
         mnem__st_tensor *t = NULL;
         int64_t range[2] = {0, 0};
@@ -214,8 +214,10 @@ static mnem_status open_part(mnem__safetensors *st, const char *folder, const ch
     if (!part->path) return mnem__fail_in(MNEM_NO_MEMORY, "%s", path);
     MNEM__TRY(mnem__cursor_u64(&c, &header));
     if (header > HEADER_MAX || header > c.file_bytes - 8)
-        return mnem__fail(MNEM_BAD_FILE, "%s: a header of %llu bytes in a file of %llu", path,
-                          (unsigned long long)header, (unsigned long long)c.file_bytes);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the header says that it has %llu bytes, but the file has %llu: the "
+                          "file is cut off or damaged",
+                          path, (unsigned long long)header, (unsigned long long)c.file_bytes);
     const uint32_t first = st->tensors;
     mnem__json json;
     mnem__json_open_part(&json, part, 8, header);
@@ -236,8 +238,10 @@ static mnem_status add_name(mnem__arena *arena, names *list, const char *folder,
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->name[i], name) == 0) return MNEM_OK;
     if (list->count == PARTS_MAX || strchr(name, '/') || *name == '.' || *name == 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: a part called %.64s, or more than %d of them", folder,
-                          name, PARTS_MAX);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: part %.64s has an invalid name, or the index names more than %d parts", folder,
+            name, PARTS_MAX);
     list->name[list->count] = mnem__arena_text(arena, name, strlen(name));
     return list->name[list->count++] ? MNEM_OK : MNEM_NO_MEMORY;
 }
@@ -314,9 +318,8 @@ static const mnem__st_tensor *find(const name_table *x, const char *name) {
 static mnem_status check_map(const name_table *x, const char *folder, const mnem__node *map) {
     for (const mnem__node *n = map ? map->first : NULL; n; n = n->next)
         if (!find(x, n->key))
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: tensor %.96s: it is in the index, but not in %.64s", folder,
-                              n->key, mnem__node_text(n, "the folder"));
+            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s is in the index, but not in %.64s",
+                              folder, n->key, mnem__node_text(n, "the folder"));
     return MNEM_OK;
 }
 
@@ -330,7 +333,7 @@ static mnem_status check_names(const mnem__safetensors *st, const char *folder,
     for (uint32_t i = 1; i < st->tensors && status == MNEM_OK; i++) {
         const char *name = st->tensor[x.order[i]].name;
         if (strcmp(st->tensor[x.order[i - 1]].name, name) == 0)
-            status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s: is there twice", folder, name);
+            status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s: appears twice", folder, name);
     }
     if (status == MNEM_OK) status = check_map(&x, folder, map);
     mnem__free(x.order);

@@ -33,7 +33,7 @@ static mnem_status take_varint(proto *p, uint64_t *number) {
         *number |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) return MNEM_OK;
     }
-    return bad(p, "a number of more than 64 bits");
+    return bad(p, "a number has more than 64 bits");
 }
 
 /* A field's number and how it is written; of one with a length, that. */
@@ -46,7 +46,7 @@ static mnem_status take_tag(proto *p, uint64_t *field, int *wire, uint64_t *leng
     if (*wire == WIRE_VARINT) *length = 0;
     if (*wire == WIRE_LENGTH) MNEM__TRY(take_varint(p, length));
     if (*wire > WIRE_4 || *wire == 3 || *wire == 4)
-        return bad(p, "not a protobuf of SentencePiece");
+        return bad(p, "not a model file of SentencePiece");
     return *length <= mnem__cursor_left(&p->file) ? MNEM_OK : bad(p, "the file is cut off");
 }
 
@@ -65,8 +65,8 @@ static mnem_status put_piece(proto *p, const char *text, size_t n, float score, 
                                     MNEM__HF_NORMAL,
                                     MNEM__HF_UNUSED,
                                     MNEM__HF_BYTE};
-    if (mnem__utf8_invalid(text, n) != n) return bad(p, "a piece that isn't UTF-8");
-    if (type == 0 || type >= sizeof types) return bad(p, "a piece of an unknown type");
+    if (mnem__utf8_invalid(text, n) != n) return bad(p, "a piece is not UTF-8");
+    if (type == 0 || type >= sizeof types) return bad(p, "a piece has an unknown type");
     if (p->id >= p->vocab->most) return MNEM_OK; /* nothing in the model stands for it */
     return mnem__hf_vocab_set(p->vocab, p->id++, text, n, types[type], score);
 }
@@ -81,7 +81,7 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
     while (mnem__cursor_position(&p->file) < end) {
         MNEM__TRY(take_tag(p, &field, &wire, &length));
         if (field == 1 && wire == WIRE_LENGTH) {
-            if (length > sizeof text) return bad(p, "a piece of more than 4096 bytes");
+            if (length > sizeof text) return bad(p, "a piece has more than 4096 bytes");
             n = length;
             MNEM__TRY(mnem__cursor_read(&p->file, text, n));
         } else if (field == 2 && wire == WIRE_4) {
@@ -92,7 +92,7 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
             MNEM__TRY(pass(p, wire, length));
         }
     }
-    if (mnem__cursor_position(&p->file) > end) return bad(p, "a piece that doesn't end");
+    if (mnem__cursor_position(&p->file) > end) return bad(p, "a piece does not end");
     return put_piece(p, text, n, score, type);
 }
 
@@ -122,11 +122,12 @@ static mnem_status take_file(proto *p) {
         else
             MNEM__TRY(pass(p, wire, length));
     }
-    if (p->id == 0) return bad(p, "no pieces");
+    if (p->id == 0) return bad(p, "the file has no pieces");
     if (p->model_type == UNIGRAM)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: SentencePiece's unigram isn't what models of this family have",
-                          p->file.path);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: a unigram model of SentencePiece isn't supported for models of this architecture",
+            p->file.path);
     return MNEM_OK;
 }
 

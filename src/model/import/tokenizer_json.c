@@ -24,7 +24,7 @@ static mnem_status grow(void **table, uint32_t count, uint32_t *room, size_t siz
 
 mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t *at) {
     if (n >= UINT32_MAX - t->used)
-        return mnem__fail(MNEM_BAD_FILE, "tokens of more than 4 GiB in all");
+        return mnem__fail(MNEM_BAD_FILE, "all tokens together have more than 4 GiB");
     if (t->room - t->used < n + 1) {
         const size_t room = t->used + n + 1 + t->room / 2 + 4096;
         char *more = mnem__realloc(MNEM__IMPORT_TAG, t->bytes, room);
@@ -42,7 +42,7 @@ mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t
 /* The token of this id, whose text is in texts. */
 static mnem_status place(mnem__hf_vocab *v, int64_t id, const mnem__hf_token *token) {
     if (id < 0 || id >= v->most)
-        return mnem__fail(MNEM_BAD_FILE, "a token's id is %lld, but the model's vocab_size is %lld",
+        return mnem__fail(MNEM_BAD_FILE, "a token has the id %lld, but vocab_size is %lld",
                           (long long)id, (long long)v->most);
     while (v->tokens <= id) {
         MNEM__TRY(grow((void **)&v->token, v->tokens, &v->token_room, sizeof *v->token));
@@ -104,7 +104,8 @@ static mnem_status put_merge(mnem__json *j, mnem__hf_vocab *v, const char *text,
     uint32_t at;
     MNEM__TRY(mnem__texts_add(&v->merge_texts, text, n, &at));
     if (!end) v->merge_texts.used--;
-    return v->merge_texts.used < UINT32_MAX ? MNEM_OK : bad(j, "merges of more than 4 GiB");
+    return v->merge_texts.used < UINT32_MAX ? MNEM_OK
+                                            : bad(j, "all merges together have more than 4 GiB");
 }
 
 /* Half of a merge as a text of its own: in files a space stands between halves, so that one inside
@@ -218,7 +219,8 @@ static mnem_status take_added(mnem__json *j, mnem__hf_vocab *v) {
         }
         MNEM__TRY(mnem__json_leave(j, event));
     }
-    if (added.id == UINT32_MAX || !has_text) return bad(j, "added_tokens: id or content missing");
+    if (added.id == UINT32_MAX || !has_text)
+        return bad(j, "added_tokens: id or content is missing");
     MNEM__TRY(grow((void **)&v->added, v->addeds, &v->added_room, sizeof *v->added));
     v->added[v->addeds++] = added;
     return MNEM_OK;

@@ -93,7 +93,7 @@ static int peek_visible(mnem__json *j) {
 /* ---- texts ---- */
 
 static mnem_status append_text(mnem__json *j, const char *bytes, size_t n) {
-    if (n > MNEM__JSON_TEXT_MAX - j->text_bytes) return bad(j, "a text of more than 8 MiB");
+    if (n > MNEM__JSON_TEXT_MAX - j->text_bytes) return bad(j, "a text has more than 8 MiB");
     const size_t need = j->text_bytes + n + 1;
     if (need > j->text_room) {
         const size_t room = need > 2 * j->text_room ? need + TEXT_ROOM : 2 * j->text_room;
@@ -137,7 +137,8 @@ static mnem_status take_unicode(mnem__json *j) {
         code = low >= 0xDC00 && low <= 0xDFFF ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
                                               : -1;
     }
-    if (code < 0 || (code >= 0xD800 && code <= 0xDFFF)) return bad(j, "no character behind \\u");
+    if (code < 0 || (code >= 0xD800 && code <= 0xDFFF))
+        return bad(j, "\\u is not followed by a character");
     return append_text(j, utf8, mnem__utf8_put((uint32_t)code, utf8));
 }
 
@@ -146,7 +147,7 @@ static mnem_status take_escape(mnem__json *j) {
     const int c = next_char(j);
     const char *found = c > 0 ? strchr(letters, c) : NULL;
     if (c == 'u') return take_unicode(j);
-    return found ? append_text(j, &chars[found - letters], 1) : bad(j, "no such escape");
+    return found ? append_text(j, &chars[found - letters], 1) : bad(j, "unknown escape");
 }
 
 /* The bytes of the buffer that are neither quote nor backslash nor a control character. */
@@ -169,11 +170,11 @@ static mnem_status take_text(mnem__json *j) {
         if (n) continue;
         const int c = next_char(j);
         if (c == '"') break;
-        if (c != '\\') return bad(j, "a control character in a text");
+        if (c != '\\') return bad(j, "a text has a control character");
         MNEM__TRY(take_escape(j));
     }
     return mnem__utf8_invalid(j->text, j->text_bytes) == j->text_bytes ? MNEM_OK
-                                                                       : bad(j, "no UTF-8");
+                                                                       : bad(j, "not UTF-8");
 }
 
 /* ---- numbers and words ---- */
@@ -228,7 +229,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
             j->number = others[i].number;
             return MNEM_OK;
         }
-    if (!is_number(word, &whole)) return bad(j, "no value");
+    if (!is_number(word, &whole)) return bad(j, "expected a value");
     j->number = strtod(word, NULL);
     if (!whole) return MNEM_OK;
     errno = 0;
@@ -242,7 +243,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
 
 static mnem_status take_other(mnem__json *j, mnem__json_event *event) {
     char word[NUMBER_MAX];
-    if (!take_word(j, word)) return bad(j, "no value");
+    if (!take_word(j, word)) return bad(j, "expected a value");
     *event = strcmp(word, "true") == 0    ? MNEM__JSON_TRUE
              : strcmp(word, "false") == 0 ? MNEM__JSON_FALSE
              : strcmp(word, "null") == 0  ? MNEM__JSON_NULL
@@ -257,7 +258,7 @@ static bool in_list(const mnem__json *j) {
 }
 
 static mnem_status open_value(mnem__json *j, bool list, mnem__json_event *event) {
-    if (j->depth == MNEM__JSON_DEPTH_MAX) return bad(j, "values more than 48 deep");
+    if (j->depth == MNEM__JSON_DEPTH_MAX) return bad(j, "values are nested more than 48 deep");
     j->depth++;
     j->in_list = (j->in_list & ~(1ull << j->depth)) | (uint64_t)list << j->depth;
     j->began = false;
@@ -281,9 +282,9 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
 }
 
 static mnem_status take_key(mnem__json *j, mnem__json_event *event) {
-    if (take_visible(j) != '"') return bad(j, "no name of a member");
+    if (take_visible(j) != '"') return bad(j, "expected the name of a member");
     MNEM__TRY(take_text(j));
-    if (take_visible(j) != ':') return bad(j, "no ':'");
+    if (take_visible(j) != ':') return bad(j, "expected ':'");
     *event = MNEM__JSON_KEY;
     j->wants_value = true;
     return MNEM_OK;
@@ -294,7 +295,7 @@ mnem_status mnem__json_next(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     if (j->depth == 0) {
         *event = MNEM__JSON_END;
-        return c == NOTHING ? MNEM_OK : bad(j, "more than one value");
+        return c == NOTHING ? MNEM_OK : bad(j, "text follows the value");
     }
     const bool list = in_list(j);
     if (c == (list ? ']' : '}')) {
@@ -305,7 +306,7 @@ mnem_status mnem__json_next(mnem__json *j, mnem__json_event *event) {
         return MNEM_OK;
     }
     if (j->began) {
-        if (c != ',') return bad(j, list ? "no ',' or ']'" : "no ',' or '}'");
+        if (c != ',') return bad(j, list ? "expected ',' or ']'" : "expected ',' or '}'");
         j->file.used++;
     }
     return list ? take_value(j, event) : take_key(j, event);

@@ -237,7 +237,7 @@ static mnem_status tensor_begin(job *j, uint32_t index) {
 static mnem_status tell(const job *j) {
     return mnem__progress_tell(&j->options->progress, "pruning", j->bytes_done, j->bytes_total)
                ? MNEM_OK
-               : mnem__fail(MNEM_CANCELLED, "prune: stopped");
+               : mnem__fail(MNEM_CANCELLED, "prune: stopped by the caller");
 }
 
 static mnem_status run_tensor(job *j, uint32_t index) {

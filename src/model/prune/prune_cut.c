@@ -75,11 +75,10 @@ int64_t mnem__prune_kept(const mnem__prune_choice *c, mnem__width width, int64_t
 static mnem_status check_type(const mnem__prune_cut *cut) {
     const char *type = mnem_type_get(cut->to)->name;
     if (!mnem_type_row_bytes(cut->to, cut->k_to))
-        return mnem__fail(
-            MNEM_INVALID,
-            "prune: rows of %lld of %s aren't whole blocks of %s: choose another type "
-            "for the result, or prune from F16",
-            (long long)cut->k_to, cut->name, type);
+        return mnem__fail(MNEM_INVALID,
+                          "prune: rows of %lld numbers of %s aren't whole blocks of %s: choose "
+                          "another type for the result, or prune from F16",
+                          (long long)cut->k_to, cut->name, type);
     if (cut->masked && !mnem__zeros_fit(cut->to))
         return mnem__fail(
             MNEM_INVALID,
@@ -109,14 +108,13 @@ mnem_status mnem__prune_squares(const mnem__prune_choice *c, const mnem_tensor_i
     *squares = NULL;
     if (!imatrix) return MNEM_OK;
     if (!mnem_imatrix_find(imatrix, t->name, &entry))
-        return mnem__fail(MNEM_INVALID, "prune: the imatrix doesn't contain %s", t->name);
+        return mnem__fail(MNEM_INVALID, "prune: the importance matrix doesn't contain %s", t->name);
     if (entry.columns != k || entry.matrices != matrices)
-        return mnem__fail(
-            MNEM_INVALID,
-            "prune: %s: the imatrix has %lld matrices of %lld columns, the model %lld "
-            "of %lld",
-            t->name, (long long)entry.matrices, (long long)entry.columns, (long long)matrices,
-            (long long)k);
+        return mnem__fail(MNEM_INVALID,
+                          "prune: %s: the importance matrix has %lld matrices of %lld columns, but "
+                          "the model %lld of %lld",
+                          t->name, (long long)entry.matrices, (long long)entry.columns,
+                          (long long)matrices, (long long)k);
     *squares = entry.sums;
     return MNEM_OK;
 }

@@ -163,7 +163,7 @@ static mnem_status tell(const scorer *s) {
     const uint64_t done = (uint64_t)s->layer + 1, all = (uint64_t)s->choice->from.layers;
     return mnem__progress_tell(&s->choice->options->progress, "weighing", done, all)
                ? MNEM_OK
-               : mnem__fail(MNEM_CANCELLED, "prune: stopped");
+               : mnem__fail(MNEM_CANCELLED, "prune: stopped by the caller");
 }
 
 /* A layer without attention keeps any. */
@@ -184,7 +184,7 @@ static mnem_status choose_in_layer(scorer *s) {
     const mnem_progress *progress = &c->options->progress;
     if (status == MNEM_OK && !mnem__progress_tell(progress, "weighing", (uint64_t)s->layer + 1,
                                                   (uint64_t)c->from.layers))
-        return mnem__fail(MNEM_CANCELLED, "prune: stopped");
+        return mnem__fail(MNEM_CANCELLED, "prune: stopped by the caller");
     return status;
 }
 

@@ -25,8 +25,8 @@ static mnem_status check_left(int32_t n, int32_t stay, double part, const char *
                               int32_t step) {
     if (stay < n) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "prune: %g %% of %d %s removes none: they are removed in groups of %d, so "
-                      "give more than %.3g %%",
+                      "prune: %g %% of %d %s is less than one group: they are removed in groups of "
+                      "%d, so give more than %.3g %%",
                       100 * part, n, what, step, 50 * (double)step / n);
 }
 
@@ -78,17 +78,24 @@ static mnem_status check_options(const mnem_prune_options *o) {
     const bool less = o->heads != 0 || o->ffn != 0 || o->layers != 0;
     const bool parts = o->heads >= 0 && o->heads < 1 && o->ffn >= 0 && o->ffn < 1 &&
                        o->layers >= 0 && o->layers < 1;
-    if (!parts) return mnem__fail(MNEM_INVALID, "prune: parts are from 0 to below 1");
+    if (!parts)
+        return mnem__fail(MNEM_INVALID,
+                          "prune: heads, ffn and layers must be fractions from 0 to below 1");
     if (o->pattern != MNEM_PRUNE_DENSE && o->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: no pattern %d", (int)o->pattern);
+        return mnem__fail(
+            MNEM_INVALID,
+            "prune: pattern %d does not exist, expected a constant of mnem_prune_pattern",
+            (int)o->pattern);
     if (less && o->pattern == MNEM_PRUNE_2_4)
         return mnem__fail(
             MNEM_INVALID,
             "prune: 2:4 can't be combined with heads, channels or layers: prune in two runs");
     if (o->compact && o->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: compact needs 2:4");
+        return mnem__fail(MNEM_INVALID, "prune: compact needs the pattern 2:4");
     if (!less && o->pattern == MNEM_PRUNE_DENSE)
-        return mnem__fail(MNEM_INVALID, "prune: nothing to remove: heads, channels, layers or 2:4");
+        return mnem__fail(
+            MNEM_INVALID,
+            "prune: the options remove nothing: set heads, ffn, layers or the pattern 2:4");
     return MNEM_OK;
 }
 

@@ -147,7 +147,8 @@ static mnem_status load_wait(mnem__weights *w, uint64_t total, const mnem_progre
             bool go_on = mnem__progress_tell(progress, "loading", done, total);
             pthread_mutex_lock(&w->lock);
             told = done;
-            if (!go_on) return mnem__fail(MNEM_CANCELLED, "weights: loading was stopped");
+            if (!go_on)
+                return mnem__fail(MNEM_CANCELLED, "weights: loading was stopped by the caller");
         } else if (done == total) {
             return MNEM_OK;
         } else {
@@ -161,7 +162,7 @@ mnem_status mnem__weights_load(mnem__weights *w, const mnem_progress *progress) 
     pthread_mutex_lock(&w->lock);
     if (w->mode != MNEM__WEIGHTS_IDLE) {
         pthread_mutex_unlock(&w->lock);
-        return mnem__fail(MNEM_INVALID, "weights: loaded already");
+        return mnem__fail(MNEM_INVALID, "weights: already loaded");
     }
     w->mode = MNEM__WEIGHTS_LOADING;
     w->bytes_loaded = 0;
@@ -200,7 +201,9 @@ mnem_status mnem__weights_schedule(mnem__weights *w, mnem__pass pass) {
     pthread_mutex_lock(&w->lock);
     mnem__weights_cursor_settle(w, &w->use_at, false);
     if (w->passes - w->use_at.pass >= MNEM__WEIGHTS_PASSES) {
-        status = mnem__fail(MNEM_BUSY, "weights: %d passes are scheduled", MNEM__WEIGHTS_PASSES);
+        status = mnem__fail(MNEM_BUSY,
+                            "weights: %d passes are already scheduled, the most that is possible",
+                            MNEM__WEIGHTS_PASSES);
     } else {
         if (pass != mnem__weights_guess(w)) drop_from(w, w->passes);
         w->pass_kind[w->passes++ % MNEM__WEIGHTS_PASSES] = (uint8_t)pass;
@@ -234,12 +237,12 @@ const char *mnem__weights_name(const mnem__weights *w, int32_t matrix) {
 
 static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
     if (w->mode != MNEM__WEIGHTS_STREAMING)
-        return mnem__fail(MNEM_NOT_READY, "weights: not loaded");
+        return mnem__fail(MNEM_NOT_READY, "weights: not loaded yet");
     if (!mnem__weights_cursor_settle(w, &w->use_at, false))
         return mnem__fail(MNEM_INVALID, "weights: %s isn't scheduled", w->matrices[matrix].name);
     int32_t next = mnem__weights_list(w, w->use_at.pass)->index[w->use_at.at];
     if (next == matrix) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "weights: %s was asked for, %s comes next",
+    return mnem__fail(MNEM_INVALID, "weights: %s was requested out of order: %s is next",
                       w->matrices[matrix].name, w->matrices[next].name);
 }
 
@@ -274,7 +277,7 @@ static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem__weights_
 
 mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem__weights_chunk *chunk) {
     if (matrix < 0 || matrix >= w->matrix_count)
-        return mnem__fail(MNEM_INVALID, "weights: no matrix %d", matrix);
+        return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist", matrix);
     const mnem__matrix *m = &w->matrices[matrix];
     if (m->resident) {
         *chunk = (mnem__weights_chunk){

@@ -251,9 +251,10 @@ static mnem_status check_sum(const mnem__weights *w, const mnem__expert_job *job
     const mnem__matrix *gates = &w->matrices[e->gates[job->mixture]];
     if (*before == 0) *before = job->sum;
     if (*before == job->sum) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE,
-                      "%s and what follows: %s: the file was written over while it was in use",
-                      gates->name, w->parts[gates->file].file->path);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s and what follows: %s: the file was overwritten while mnem used it; start again",
+        gates->name, w->parts[gates->file].file->path);
 }
 
 mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,
@@ -289,7 +290,10 @@ static mnem_status want(void *context, int32_t gates, const int32_t *numbers, in
     mnem__expert_reads *e = &w->experts;
     const int32_t mixture = mixture_of(w, gates);
     if (mixture < 0 || count > e->cache.experts)
-        return mnem__fail(MNEM_INVALID, "weights: no experts at matrix %d", gates);
+        return mnem__fail(MNEM_INVALID,
+                          "weights: matrix %d does not begin the matrices of experts, or too many "
+                          "experts were requested",
+                          gates);
     if (e->on_want) e->on_want(e->on_want_context, mixture, numbers, count);
     pthread_mutex_lock(&w->lock);
     mnem__weights_experts_forget(w);
@@ -343,7 +347,7 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
     mnem__expert_reads *e = &w->experts;
     int32_t index;
     if (w->mode != MNEM__WEIGHTS_STREAMING)
-        return mnem__fail(MNEM_NOT_READY, "weights: not loaded");
+        return mnem__fail(MNEM_NOT_READY, "weights: not loaded yet");
     if (e->want.at == e->want.count)
         return mnem__fail(MNEM_INVALID, "weights: no further experts were requested");
     MNEM__TRY(wait_ready(w, &index));

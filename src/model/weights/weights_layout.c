@@ -67,12 +67,13 @@ static uint64_t expert_slot_bytes(const mnem__matrix *gates) {
 static mnem_status describe_experts(const mnem__weights_options *o, int32_t i, mnem__matrix *m) {
     for (int j = 0; j < MNEM__EXPERT_MATRICES; j++) {
         if (i + j >= o->body_count || o->resident[i + j] != o->resident[i])
-            return mnem__fail(MNEM_INVALID, "weights: of experts only a part is resident");
+            return mnem__fail(MNEM_INVALID, "weights: the three matrices of experts of a layer "
+                                            "must be all resident or all streamed");
         MNEM__TRY(mnem__matrix_describe(o, i + j, 0, &m[j]));
         const int64_t experts = m[j].expert_groups ? m[j].rows / m[j].expert_groups : 0;
         if (experts == 0 || experts != m[0].rows / m[0].expert_groups)
-            return mnem__fail(MNEM_INVALID, "weights: %s isn't of the experts of %s", m[j].name,
-                              m[0].name);
+            return mnem__fail(MNEM_INVALID, "weights: %s has another number of experts than %s",
+                              m[j].name, m[0].name);
     }
     return MNEM_OK;
 }
@@ -98,8 +99,9 @@ mnem_status mnem__weights_mixtures(const mnem__weights_options *o, mnem__weights
     x->slots = mnem__min_i32(o->expert_slots ? o->expert_slots : MNEM__EXPERT_SLOTS_LEAST,
                              mnem__max_i32(x->total, MNEM__EXPERT_SLOTS_LEAST));
     if (x->slots >= MNEM__EXPERT_SLOTS_LEAST) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "weights: %d slots for experts; %d are the least", x->slots,
-                      MNEM__EXPERT_SLOTS_LEAST);
+    return mnem__fail(MNEM_INVALID,
+                      "weights: the number of slots for experts is %d, expected at least %d",
+                      x->slots, MNEM__EXPERT_SLOTS_LEAST);
 }
 
 /* The most groups that a slot takes; 0: not even one. */
@@ -138,7 +140,7 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
     const int32_t tensor = o->tensors[index];
     mnem_tensor_info info;
     if (tensor < 0 || !mnem_model_tensor_get(model, (uint32_t)tensor, &info))
-        return mnem__fail(MNEM_INVALID, "weights: no tensor %d", tensor);
+        return mnem__fail(MNEM_INVALID, "weights: tensor %d does not exist", tensor);
     *m = (mnem__matrix){.name = info.name,
                         .made = mnem__model_is_plain(model, (uint32_t)tensor) ? -1 : tensor,
                         .type = info.type,
@@ -154,7 +156,7 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
     m->packed_bytes = whole ? mnem__matrix_group_bytes(&info) : 0;
     if (!m->packed_bytes || m->rows < 1)
-        return mnem__fail(MNEM_UNSUPPORTED, "weights: %s isn't a matrix of a weight's type",
+        return mnem__fail(MNEM_UNSUPPORTED, "weights: %s isn't a matrix of a supported type",
                           info.name);
     m->row_bytes =
         info.compact ? m->packed_bytes / MNEM_PACK_ROWS : mnem_type_row_bytes(info.type, m->k);
@@ -164,9 +166,10 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
     uint64_t groups = mnem__div_up((uint64_t)m->rows, MNEM_PACK_ROWS);
     uint64_t fit = groups_that_fit(m, slot_bytes);
     if (!fit)
-        return mnem__fail(
-            MNEM_INVALID, "weights: 16 rows of %s need a slot of %llu bytes, not %llu", info.name,
-            (unsigned long long)mnem__matrix_slot_min(m), (unsigned long long)slot_bytes);
+        return mnem__fail(MNEM_INVALID,
+                          "weights: 16 rows of %s need a slot of %llu bytes, but slots have %llu",
+                          info.name, (unsigned long long)mnem__matrix_slot_min(m),
+                          (unsigned long long)slot_bytes);
     m->chunks = (int64_t)mnem__div_up(groups, fit);
     m->chunk_groups = (int64_t)mnem__div_up(groups, (uint64_t)m->chunks);
     m->chunks = (int64_t)mnem__div_up(groups, (uint64_t)m->chunk_groups);
@@ -207,10 +210,10 @@ mnem_status mnem__weights_ring_choose(const mnem__weights_options *o, int32_t *s
     *slots = o->slots ? o->slots : SLOTS_DEFAULT;
     *slot_bytes = o->slot_bytes;
     if (*slots < 2 || *slots > SLOTS_MAX)
-        return mnem__fail(MNEM_INVALID, "weights: %d slots; 2 to %d are possible", *slots,
-                          SLOTS_MAX);
+        return mnem__fail(MNEM_INVALID, "weights: the number of slots is %d, expected 2 to %d",
+                          *slots, SLOTS_MAX);
     if (*slot_bytes % MNEM__WEIGHTS_ALIGNMENT)
-        return mnem__fail(MNEM_INVALID, "weights: slots of %llu bytes aren't whole units of %d",
+        return mnem__fail(MNEM_INVALID, "weights: slot_bytes is %llu, expected a multiple of %d",
                           (unsigned long long)*slot_bytes, MNEM__WEIGHTS_ALIGNMENT);
     if (*slot_bytes) return MNEM_OK;
     mnem_status status = slot_bytes_min(o, slot_bytes);

@@ -208,8 +208,8 @@ static mnem_status not_sparse(const mnem__matrix *m, int64_t row, const uint8_t 
     }
     mnem__row_spans_together(&m->here, row, 1, &tensor_row);
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: the file says 2:4 (mnem.sparsity.pattern), but row %lld has more than "
-                      "two numbers in columns %lld to %lld",
+                      "%s: the file says that the model is 2:4 (mnem.sparsity.pattern), but row "
+                      "%lld has more than two numbers that aren't 0 in columns %lld to %lld",
                       m->name, (long long)tensor_row, (long long)at, (long long)at + 3);
 }
 
@@ -274,7 +274,8 @@ static mnem_status job_check(mnem__weights *w, const job *j) {
     uint32_t *before = &w->sums[j->matrix->sum_at + (uint64_t)j->chunk];
     if (*before == 0) *before = j->sum;
     if (*before == j->sum) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: the file was written over while it was in use",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: %s: the file was overwritten while mnem used it; start again",
                       j->matrix->name, w->parts[j->matrix->file].file->path);
 }
 

@@ -91,7 +91,7 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
     if (!mnem__real_is(desc, v, 3) || !mnem__tensor_same_shape(k, v))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] isn't of the shape of in[1]");
     if (q->shape[0] < 1 || q->shape[1] < 1 || k->shape[1] < 1 || q->shape[2] < 1)
-        return mnem__op_fail(MNEM_INVALID, desc, "a shape is 0");
+        return mnem__op_fail(MNEM_INVALID, desc, "a size of in[0] or in[1] is 0");
     if (q->shape[2] > MNEM__CAUSAL_HEAD_DIM_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "head_dim must be at most 256");
     if (q->shape[1] % k->shape[1] != 0)
@@ -106,7 +106,8 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
 
 static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     MNEM__TRY(check_inputs(desc));
-    if (desc->accumulate) return mnem__op_fail(MNEM_INVALID, desc, "accumulate is not supported");
+    if (desc->accumulate)
+        return mnem__op_fail(MNEM_INVALID, desc, "desc.accumulate is not supported");
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))

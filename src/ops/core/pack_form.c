@@ -295,9 +295,10 @@ mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, floa
     const mnem__pack_form *form = mnem__pack_form_get(type);
     const mnem_type_info *info = mnem_type_get(type);
     if (!form)
-        return mnem__fail(MNEM_UNSUPPORTED, "dequantize: type %s", info ? info->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "dequantize: type %s isn't supported",
+                          info ? info->name : "unknown");
     if (mnem_type_row_bytes(type, n) == 0)
-        return mnem__fail(MNEM_INVALID, "dequantize: %lld elements aren't whole %s blocks",
+        return mnem__fail(MNEM_INVALID, "dequantize: %lld elements aren't whole blocks of %s",
                           (long long)n, info->name);
     const uint8_t *p = row;
     for (int64_t i = 0; form->unit_blocks == 0 && i < n; i++)

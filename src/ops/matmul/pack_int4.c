@@ -23,16 +23,19 @@ mnem_type mnem_int4_type(const mnem_int4 *weights) {
 static mnem_status check(const mnem_int4 *w) {
     const int64_t group = w->group ? w->group : w->k;
     if (w->rows < 1 || w->k < BLOCK || w->k % BLOCK)
-        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld: the columns must be a multiple of 32",
-                          (long long)w->rows, (long long)w->k);
+        return mnem__fail(
+            MNEM_INVALID,
+            "int4: the matrix is %lld x %lld, expected at least 1 row and a multiple of 32 columns",
+            (long long)w->rows, (long long)w->k);
     if (group < BLOCK || group % BLOCK || w->k % group)
         return mnem__fail(
             MNEM_INVALID,
-            "int4: a group of %lld columns must be a multiple of 32 that divides %lld",
+            "int4: a group has %lld columns, expected a multiple of 32 that divides %lld",
             (long long)group, (long long)w->k);
     const uint64_t bytes = mnem_pack_bytes(mnem_int4_type(w), w->rows, w->k);
     if (bytes == 0 || bytes >= (uint64_t)1 << 62)
-        return mnem__fail(MNEM_INVALID, "int4: %lld x %lld has a size that overflows 64 bits",
+        return mnem__fail(MNEM_INVALID,
+                          "int4: the size of a matrix of %lld x %lld overflows 64 bits",
                           (long long)w->rows, (long long)w->k);
     if (!w->values || !w->scales)
         return mnem__fail(MNEM_INVALID, "int4: values or scales are missing");

@@ -152,9 +152,10 @@ mnem_status mnem_quantize_row_weighted(mnem_type type, int64_t n, const float *r
     const mnem_type_info *info = mnem_type_get(type);
     const mnem__pack_form *form = mnem__pack_form_get(type);
     if (!form || mnem__form_is_grid(form))
-        return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s", info ? info->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s isn't supported",
+                          info ? info->name : "unknown");
     if (mnem_type_row_bytes(type, n) == 0)
-        return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole %s blocks",
+        return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole blocks of %s",
                           (long long)n, info->name);
     if (form->unit_blocks == 0) {
         quantize_floats(type, n, row, out);

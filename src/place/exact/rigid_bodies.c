@@ -25,13 +25,17 @@ static mnem_status check_gaps(const mnem_place_buffer *b, const mnem_place_const
     for (uint32_t g = 0; g < w->gap_count; g++) {
         const mnem_place_gap *gap = &w->gaps[g];
         if (gap->lower < after || gap->lower >= gap->upper || gap->upper > b->upper)
-            return mnem__fail(MNEM_INVALID, "place: gap %lld to %lld of buffer %zu is out of place",
+            return mnem__fail(MNEM_INVALID,
+                              "place: gap %lld to %lld of buffer %zu is invalid: gaps must be in "
+                              "order, not empty, and within the lifetime",
                               (long long)gap->lower, (long long)gap->upper, i);
         if (gap->window_lower > gap->window_upper || gap->window_upper > b->bytes)
-            return mnem__fail(
-                MNEM_INVALID, "place: window %llu to %llu of buffer %zu, of %llu bytes",
-                (unsigned long long)gap->window_lower, (unsigned long long)gap->window_upper, i,
-                (unsigned long long)b->bytes);
+            return mnem__fail(MNEM_INVALID,
+                              "place: window %llu to %llu of a gap of buffer %zu isn't within the "
+                              "buffer's %llu bytes",
+                              (unsigned long long)gap->window_lower,
+                              (unsigned long long)gap->window_upper, i,
+                              (unsigned long long)b->bytes);
         after = gap->upper;
     }
     return MNEM_OK;
@@ -42,13 +46,18 @@ static mnem_status check_wish(const mnem_place_buffer *buffers, const mnem_place
     const mnem_place_buffer *b = &buffers[i];
     const uint64_t alignment = b->alignment ? b->alignment : 64;
     if (b->bytes > MNEM__BODY_FAR || alignment > MNEM__BODY_FAR)
-        return mnem__fail(MNEM_INVALID, "place: buffer %zu is too large", i);
+        return mnem__fail(MNEM_INVALID,
+                          "place: the size or the alignment of buffer %zu is too large", i);
     if (w->in_place > n || w->same_as > n || w->in_place == i + 1 || w->same_as == i + 1)
-        return mnem__fail(MNEM_INVALID, "place: buffer %zu constraints for buffer %u of %zu", i,
-                          (w->in_place ? w->in_place : w->same_as) - 1, n);
+        return mnem__fail(MNEM_INVALID,
+                          "place: in_place or same_as of buffer %zu names buffer %u, expected "
+                          "another one of the %zu buffers",
+                          i, (w->in_place ? w->in_place : w->same_as) - 1, n);
     if (w->fixed && (b->offset > MNEM__BODY_FAR || b->offset % alignment))
-        return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed at %llu, alignment %llu", i,
-                          (unsigned long long)b->offset, (unsigned long long)alignment);
+        return mnem__fail(
+            MNEM_INVALID,
+            "place: buffer %zu is fixed at offset %llu, expected a multiple of its alignment, %llu",
+            i, (unsigned long long)b->offset, (unsigned long long)alignment);
     return check_gaps(b, w, i);
 }
 
@@ -104,8 +113,9 @@ static mnem_status join(mnem__bodies *out, const mnem_place_buffer *b,
     if (w->hinted && body->hint < 0 && b->offset <= MNEM__BODY_FAR) body->hint = (int64_t)b->offset;
     if (w->fixed && body->fixed && body->offset != (int64_t)b->offset)
         return mnem__fail(MNEM_INVALID,
-                          "place: buffer %zu is fixed at %llu and the same as one at %lld", i,
-                          (unsigned long long)b->offset, (long long)body->offset);
+                          "place: buffer %zu is fixed at offset %llu, but it is the same as a "
+                          "buffer fixed at offset %lld",
+                          i, (unsigned long long)b->offset, (long long)body->offset);
     if (!w->fixed) return MNEM_OK;
     body->fixed = true;
     body->offset = (int64_t)b->offset;
@@ -150,8 +160,10 @@ mnem_status mnem__bodies_create(const mnem_place_buffer *buffers,
     }
     if (status != MNEM_OK) return status;
     if (pieces > MNEM__PIECES_MAX)
-        return mnem__fail(MNEM_INVALID, "place: %zu buffers and gaps with constraints; at most %d",
-                          pieces, MNEM__PIECES_MAX);
+        return mnem__fail(
+            MNEM_INVALID,
+            "place: the number of buffers and gaps with constraints is %zu, expected at most %d",
+            pieces, MNEM__PIECES_MAX);
     out->body_of = mnem__calloc("plan", n, sizeof *out->body_of);
     out->bodies = mnem__calloc("plan", n, sizeof *out->bodies);
     out->pieces = mnem__calloc("plan", pieces, sizeof *out->pieces);
@@ -195,12 +207,15 @@ mnem_status mnem__bodies_check_fixed(const mnem__bodies *out, const uint32_t *sp
         const mnem__body *a = &out->bodies[i];
         if (!a->fixed) continue;
         if (a->offset % a->alignment)
-            return mnem__fail(MNEM_INVALID, "place: a buffer is fixed at %lld, alignment %lld",
+            return mnem__fail(MNEM_INVALID,
+                              "place: a buffer is fixed at offset %lld, expected a multiple of its "
+                              "alignment, %lld",
                               (long long)a->offset, (long long)a->alignment);
         for (uint32_t j = 0; j < i; j++)
             if (out->bodies[j].fixed && (!space_of || space_of[i] == space_of[j]) &&
                 !mnem__bodies_agree(out, a, &out->bodies[j]))
-                return mnem__fail(MNEM_INVALID, "place: buffers fixed at %lld and %lld collide",
+                return mnem__fail(MNEM_INVALID,
+                                  "place: buffers fixed at offsets %lld and %lld overlap",
                                   (long long)a->offset, (long long)out->bodies[j].offset);
     }
     return MNEM_OK;

@@ -13,9 +13,13 @@ static const double seconds_default = 1;
 
 mnem_status mnem__search_limits_start(const mnem_place_options *options,
                                       mnem__search_limits *limits) {
-    if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
-        return mnem__fail(MNEM_INVALID, "place: %g seconds, capacity of %llu bytes",
-                          options->seconds, (unsigned long long)options->capacity_bytes);
+    if (!(options->seconds >= 0))
+        return mnem__fail(MNEM_INVALID, "place: the time limit is %g seconds, expected 0 or more",
+                          options->seconds);
+    if (options->capacity_bytes > INT64_MAX)
+        return mnem__fail(MNEM_INVALID,
+                          "place: the capacity is %llu bytes, expected fewer than 2^63",
+                          (unsigned long long)options->capacity_bytes);
     const double seconds = options->seconds > 0 ? options->seconds : seconds_default;
     *limits = (mnem__search_limits){.deadline = mnem__seconds() + seconds,
                                     .steps_max = options->steps_max,

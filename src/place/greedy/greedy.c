@@ -83,19 +83,24 @@ static bool place_in_order(mnem_place_buffer *buffers, const uint32_t *order, ui
 mnem_status mnem__place_check(const mnem_place_buffer *buffers, size_t n,
                               mnem_place_result *result) {
     *result = (mnem_place_result){0};
-    if (n > INT32_MAX) return mnem__fail(MNEM_INVALID, "place: %zu buffers are too many", n);
+    if (n > INT32_MAX)
+        return mnem__fail(MNEM_INVALID, "place: %zu buffers are too many, expected fewer than 2^31",
+                          n);
     for (size_t i = 0; i < n; i++) {
         const mnem_place_buffer *b = &buffers[i];
         const uint64_t alignment = alignment_of(b);
         if (b->lower >= b->upper)
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu lives from %lld to %lld", i,
-                              (long long)b->lower, (long long)b->upper);
+            return mnem__fail(MNEM_INVALID,
+                              "place: buffer %zu lives from %lld to before %lld, expected a lower "
+                              "below the upper",
+                              i, (long long)b->lower, (long long)b->upper);
         if (alignment & (alignment - 1))
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu has alignment %llu", i,
+            return mnem__fail(MNEM_INVALID,
+                              "place: buffer %zu has alignment %llu, expected a power of two", i,
                               (unsigned long long)alignment);
         if (!mnem__add_u64(result->total_bytes, b->bytes, &result->total_bytes) ||
             result->total_bytes > INT64_MAX)
-            return mnem__fail(MNEM_INVALID, "place: the sizes overflow at buffer %zu", i);
+            return mnem__fail(MNEM_INVALID, "place: the sizes of buffers 0 to %zu overflow", i);
     }
     return MNEM_OK;
 }

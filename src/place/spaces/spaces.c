@@ -182,23 +182,33 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
         mnem__mover *m = &x->movers[x->b.body_of[i]];
         uint64_t use, cost;
         if (uses[i].allowed & ~all)
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu may be in spaces %#x of %u", i,
-                              uses[i].allowed, x->count);
+            return mnem__fail(MNEM_INVALID,
+                              "place: the allowed spaces of buffer %zu are the bits %#x, but only "
+                              "%u spaces are given",
+                              i, uses[i].allowed, x->count);
         if (uses[i].allowed) m->allowed &= uses[i].allowed;
         if (!mnem__mul_u64(uses[i].accesses, x->buffers[i].bytes, &use) ||
             !mnem__mul_u64(use, dearest, &cost) || !mnem__add_u64(sum, cost, &sum) ||
             sum > INT64_MAX)
-            return mnem__fail(MNEM_INVALID, "place: the costs overflow at buffer %zu", i);
+            return mnem__fail(
+                MNEM_INVALID,
+                "place: the costs of buffers 0 to %zu overflow (accesses x bytes x cost)", i);
         m->use += use;
         if (m->allowed == 0)
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu may be in no space", i);
+            return mnem__fail(MNEM_INVALID,
+                              "place: buffer %zu may be in no space: it shares its bytes with "
+                              "buffers allowed in other spaces",
+                              i);
         const mnem__body *b = &x->b.bodies[x->b.body_of[i]];
         if (x->constraints[i].fixed && (m->allowed & (m->allowed - 1)))
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed in no single space", i);
+            return mnem__fail(MNEM_INVALID,
+                              "place: fixed buffer %zu must be allowed in exactly one space", i);
         const uint64_t capacity = x->spaces[__builtin_ctz(m->allowed)].capacity_bytes;
         if (x->constraints[i].fixed && capacity && (uint64_t)(b->offset + b->bytes) > capacity)
-            return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed at %lld, above %llu", i,
-                              (long long)b->offset, (unsigned long long)capacity);
+            return mnem__fail(MNEM_INVALID,
+                              "place: buffer %zu is fixed at offset %lld and ends beyond the "
+                              "capacity of its space, %llu bytes",
+                              i, (long long)b->offset, (unsigned long long)capacity);
     }
     return MNEM_OK;
 }
@@ -208,7 +218,8 @@ static mnem_status check_fixed(mnem__spaces *x) {
     for (uint32_t i = 0; i < x->b.count; i++) {
         const uint32_t allowed = x->movers[i].allowed;
         if (x->b.bodies[i].fixed && (allowed & (allowed - 1)))
-            return mnem__fail(MNEM_INVALID, "place: a buffer fixed at %lld is in no single space",
+            return mnem__fail(MNEM_INVALID,
+                              "place: a buffer fixed at %lld must be allowed in exactly one space",
                               (long long)x->b.bodies[i].offset);
         x->space_of[i] = (uint32_t)__builtin_ctz(allowed);
     }
@@ -441,17 +452,20 @@ static mnem_status place_all(mnem__spaces *x, const mnem_place_options *options,
 static mnem_status check_spaces(size_t n, const mnem_place_space *spaces, uint32_t count,
                                 const mnem_place_options *options) {
     if (count == 0 || count > MNEM_PLACE_SPACES_MAX)
-        return mnem__fail(MNEM_INVALID, "place: %u spaces; it must be 1 to %d", count,
-                          MNEM_PLACE_SPACES_MAX);
+        return mnem__fail(MNEM_INVALID, "place: the number of spaces is %u, expected 1 to %d",
+                          count, MNEM_PLACE_SPACES_MAX);
     for (uint32_t s = 0; s < count; s++)
         if (spaces[s].capacity_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "place: space %u of %llu bytes is too large", s,
+            return mnem__fail(MNEM_INVALID, "place: space %u has %llu bytes, which is too large", s,
                               (unsigned long long)spaces[s].capacity_bytes);
     if (options->capacity_bytes)
-        return mnem__fail(MNEM_INVALID, "place: with spaces, capacities are theirs");
+        return mnem__fail(MNEM_INVALID, "place: with spaces, options.capacity_bytes must be 0: "
+                                        "each space has its own capacity");
     if (n > MNEM__PIECES_MAX)
-        return mnem__fail(MNEM_INVALID, "place: %zu buffers for several spaces; at most %d", n,
-                          MNEM__PIECES_MAX);
+        return mnem__fail(
+            MNEM_INVALID,
+            "place: the number of buffers for several spaces is %zu, expected at most %d", n,
+            MNEM__PIECES_MAX);
     return MNEM_OK;
 }
 

@@ -34,7 +34,7 @@ static mnem_status set_options(mnem_grammar *g, const mnem_grammar_options *opti
     if (!o->steps) o->steps = STEPS_DEFAULT;
     if (o->bytes > BYTES_MOST) o->bytes = BYTES_MOST;
     if (o->state_bytes >= STATE_LEAST && o->state_bytes <= STATE_MOST) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "grammar: state_bytes is %llu, not in [%d, %d]",
+    return mnem__fail(MNEM_INVALID, "grammar: state_bytes is %llu, expected %d to %d",
                       (unsigned long long)o->state_bytes, STATE_LEAST, STATE_MOST);
 }
 
@@ -42,7 +42,7 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
     static const char *const name = "root";
     mnem__gbnf_given given[MNEM_GRAMMAR_PARTS_MAX + 1] = {{0}};
     if (from->part_count > MNEM_GRAMMAR_PARTS_MAX)
-        return mnem__fail(MNEM_OVER_BUDGET, "grammar: more than %d schemas in a text",
+        return mnem__fail(MNEM_OVER_BUDGET, "grammar: a text has more than %d schemas",
                           MNEM_GRAMMAR_PARTS_MAX);
     for (uint32_t i = 0; i < from->part_count; i++) {
         const mnem_grammar_part *part = &from->parts[i];
@@ -73,8 +73,9 @@ static mnem_status explain(const mnem_grammar *g, const source *from, mnem__draf
     mnem__draft_fini(&draft);
     if (status != MNEM_OK) return status;
     if (!way->found)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "grammar: it has no text that ends: every rule calls another one");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "grammar: no finite text matches the grammar: every rule calls another one");
     mnem__fail(MNEM_BAD_FILE, "schema: %s: no value fits, so no document fits the schema",
                way->place);
     return way->part ? mnem__fail_in(MNEM_BAD_FILE, "%s", way->part) : MNEM_BAD_FILE;
@@ -93,7 +94,8 @@ static mnem_status compile(mnem_grammar *g, const source *from) {
     mnem__draft_fini(&draft);
     g->bytes_needed = draft.bytes_needed;
     if (linked && status == MNEM_OVER_BUDGET)
-        mnem__fail(status, "grammar: compiling it takes more than %llu bytes",
+        mnem__fail(status,
+                   "grammar: compiling the grammar needs more memory than the limit of %llu bytes",
                    (unsigned long long)g->options.bytes);
     return linked && status == MNEM_BAD_FILE ? explain(g, from, &way) : status;
 }

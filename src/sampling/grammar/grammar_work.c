@@ -61,7 +61,8 @@ static bool has_room(mnem__grammar_work *w, uint32_t count, const char *what) {
     if (w->status != MNEM_OK) return false;
     if (count < w->room) return true;
     w->status = mnem__fail(MNEM_OVER_BUDGET,
-                           "grammar: the text stands at more than %u %s; state_bytes allows more",
+                           "grammar: the text so far fits the grammar in too many ways (more than "
+                           "%u %s); a larger state_bytes allows more",
                            w->room, what);
     return false;
 }
@@ -69,7 +70,8 @@ static bool has_room(mnem__grammar_work *w, uint32_t count, const char *what) {
 static bool take_steps(mnem__grammar_work *w, uint64_t n) {
     if ((w->steps += n) <= w->steps_max) return w->status == MNEM_OK;
     if (w->status == MNEM_OK)
-        w->status = mnem__fail(MNEM_OVER_BUDGET, "grammar: more than %llu steps for one token",
+        w->status = mnem__fail(MNEM_OVER_BUDGET,
+                               "grammar: the grammar needs more than %llu steps for one token",
                                (unsigned long long)w->steps_max);
     return false;
 }
@@ -248,7 +250,8 @@ static uint32_t rename_call(mnem__grammar_work *w, uint32_t call, uint32_t *queu
 
 static uint32_t out_of_room(mnem__grammar_work *w) {
     w->status = mnem__fail(MNEM_OVER_BUDGET,
-                           "grammar: the text stands too deep for the %s; state_bytes allows more",
+                           "grammar: the text so far is nested too deeply for the %s; a larger "
+                           "state_bytes allows more",
                            "bytes of its state");
     return 0;
 }

@@ -95,7 +95,8 @@ static mnem_status walk_token(mnem_match *m, int32_t id, bool *fits) {
     const mnem_token_set *tokens = m->grammar->tokens;
     *fits = false;
     if (!tokens || id < 0 || id >= tokens->vocab)
-        return mnem__fail(MNEM_INVALID, "grammar: %d is no token of its vocabulary", id);
+        return mnem__fail(MNEM_INVALID, "grammar: token %d is not in the vocabulary of the grammar",
+                          id);
     const mnem_text bytes = bytes_of(m, id);
     if (bytes.length == 0 || bytes.length > MNEM__GRAMMAR_TOKEN_BYTES) return MNEM_OK;
     *fits = walk(m, bytes);
@@ -184,7 +185,7 @@ static mnem__cached_mask *slot_of(const mnem_match *m) {
 
 mnem_status mnem_match_mask(mnem_match *m, const uint64_t **bits) {
     mnem_grammar *g = m->grammar;
-    if (!g->tokens) return mnem__fail(MNEM_INVALID, "grammar: it was made without tokens");
+    if (!g->tokens) return mnem__fail(MNEM_INVALID, "grammar: the grammar was made without tokens");
     mnem__cached_mask *slot = slot_of(m);
     uint64_t *mask =
         slot ? (uint64_t *)(void *)((uint8_t *)slot + g->slot_bytes) - g->mask_words : g->mask;
@@ -219,8 +220,9 @@ static mnem_status choose_among(mnem_match *m, mnem_sampler *sampler, const floa
     MNEM__TRY(mnem_match_mask(m, &mask));
     const int32_t lowest = first_of(mask, m->grammar->mask_words);
     if (lowest < 0 && !mnem_match_may_end(m))
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "grammar: no token of the vocabulary goes on as it wants here");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "grammar: no token of the vocabulary continues the text as the grammar requires");
     if (lowest < 0) return MNEM_OK;
     *id = mnem__sampler_choose_among(sampler, logits, mask);
     /* Where all that are allowed have -inf, one of them. */
@@ -234,7 +236,8 @@ mnem_status mnem_match_choose(mnem_match *m, mnem_sampler *sampler, const float 
     bool allowed;
     *id = -1;
     if (!tokens || mnem__sampler_vocab(sampler) != tokens->vocab)
-        return mnem__fail(MNEM_INVALID, "grammar: the sampler's vocabulary is another one");
+        return mnem__fail(MNEM_INVALID,
+                          "grammar: the sampler has another vocabulary than the grammar");
     if (mnem_match_is_done(m)) return MNEM_OK;
     const int32_t first = mnem_sampler_choose(sampler, logits);
     MNEM__TRY(mnem_match_allows(m, first, &allowed));

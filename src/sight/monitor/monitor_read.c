@@ -76,13 +76,16 @@ static mnem_status check_head(const char *name, const mnem_monitor_file *f, size
         return mnem__fail(MNEM_BAD_FILE, "%s: not a status file of mnem", name);
     if (f->version != MNEM_MONITOR_VERSION)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: a status file of version %u, and this mnem reads version %d", name,
-                          f->version, MNEM_MONITOR_VERSION);
+                          "%s: the status file has version %u, but this mnem reads version %d",
+                          name, f->version, MNEM_MONITOR_VERSION);
     if (f->file_bytes != sizeof *f)
-        return mnem__fail(MNEM_BAD_FILE, "%s: damaged: it says %u bytes, and version %d has %zu",
-                          name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: the status file is damaged: it says that it has %u bytes, but version %d has %zu",
+            name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
     if (n != sizeof *f)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: %zu bytes of %zu", name,
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the status file is %s: it has %zu bytes, expected %zu", name,
                           n < sizeof *f ? "cut off" : "too long", n, sizeof *f);
     return MNEM_OK;
 }
@@ -94,10 +97,13 @@ mnem_status mnem_monitor_read_bytes(const char *name, const void *bytes, size_t 
     if (n) memcpy(&f, bytes, n < sizeof f ? n : sizeof f);
     MNEM__TRY(check_head(name, &f, n));
     if (f.sequence % 2)
-        return mnem__fail(MNEM_BUSY, "%s: its writer stopped in the middle of a change", name);
+        return mnem__fail(
+            MNEM_BUSY,
+            "%s: the process that writes this status file stopped in the middle of a change", name);
     if (f.view.accounts > MNEM_MONITOR_ACCOUNTS)
-        return mnem__fail(MNEM_BAD_FILE, "%s: damaged: %u accounts in a table of %d", name,
-                          f.view.accounts, MNEM_MONITOR_ACCOUNTS);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the status file is damaged: it says %u accounts in a table of %d",
+                          name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
     *view = f.view;
     clean_view(view);
     return MNEM_OK;

@@ -136,10 +136,11 @@ static mnem_status take_probe_memory(mnem__probe_run *run) {
     const uint64_t room =
         run->options->memory_bytes ? run->options->memory_bytes : bytes_wanted(run);
     if (room < least)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "probe: needs %llu bytes (%d thread%s and a block), and may take %llu",
-                          (unsigned long long)least, run->probe->threads,
-                          run->probe->threads == 1 ? "" : "s", (unsigned long long)room);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "probe: needs at least %llu bytes (%d thread%s and a block), but the limit is %llu",
+            (unsigned long long)least, run->probe->threads, run->probe->threads == 1 ? "" : "s",
+            (unsigned long long)room);
     const uint64_t blocks = mnem__min_u64(room, bytes_wanted(run)) - team;
     const uint64_t small = blocks / 9 & ~(mib / 4 - 1), huge = (blocks - small) & ~(mib / 4 - 1);
     mnem_status status = mnem_team_create(run->probe->threads, &run->team);
@@ -225,7 +226,8 @@ static mnem_status rounds(mnem__probe_run *run) {
     const double share = 0.6 * (run->until - mnem__seconds()) / turns;
     for (int turn = 0;; turn++) {
         const double now = mnem__seconds();
-        if (!tell(run) || cancelled(run)) return mnem__fail(MNEM_CANCELLED, "probe: cancelled");
+        if (!tell(run) || cancelled(run))
+            return mnem__fail(MNEM_CANCELLED, "probe: cancelled by the caller");
         if ((turn >= turns && now > run->until) || mnem__probe_stopped(run)) return MNEM_OK;
         long_one(run, turn % turns);
         short_ones(run, share);
@@ -300,7 +302,8 @@ static mnem_status measure(mnem__probe_run *run) {
 mnem_status mnem_probe_run(const mnem_probe_options *options, mnem_probe *probe) {
     *probe = (mnem_probe){0};
     if (!(options->seconds >= 0 && options->seconds <= 60) || options->threads < 0)
-        return mnem__fail(MNEM_INVALID, "probe: seconds are 0 to 60 and threads not below 0");
+        return mnem__fail(MNEM_INVALID,
+                          "probe: options.seconds must be 0 to 60, and options.threads 0 or more");
     mnem__probe_run *run = mnem__calloc("probe", 1, sizeof *run);
     if (!run) return mnem__heap_status();
     run->options = options;

@@ -216,7 +216,8 @@ static mnem__any apply(mnem_template *t, const mnem__node *node, mnem__any in) {
     const char *kind = node->kind == MNEM__NODE_FILTER ? "filter" : "test";
     const int n = node->value.length < 64 ? (int)node->value.length : 64;
     t->line = node->line;
-    if (!node->what) mnem__template_refuse(t, "no %s is named '%.*s'", kind, n, node->value.text);
+    if (!node->what)
+        mnem__template_refuse(t, "%s '%.*s' does not exist", kind, n, node->value.text);
     if (!node->what->parameters)
         mnem__template_fail(t, MNEM_UNSUPPORTED, "%s '%.*s' is not supported", kind, n,
                             node->value.text);
@@ -263,7 +264,8 @@ static mnem__any eval_compare(mnem_template *t, const mnem__node *node) {
 static mnem__any eval_sign(mnem_template *t, const mnem__node *node) {
     const mnem__any a = mnem__template_eval(t, node->a);
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
-    if (!mnem__any_number(a)) mnem__template_refuse(t, "a sign before a %s", mnem__any_type(a));
+    if (!mnem__any_number(a))
+        mnem__template_refuse(t, "a sign can't be used with a %s", mnem__any_type(a));
     if (node->kind == MNEM__NODE_PLUS) return mnem__any_whole(a) ? mnem__any_int(a.i) : a;
     if (mnem__any_is(a, MNEM__ANY_FLOAT)) return mnem__any_float(-a.f);
     return mnem__template_binary(t, '-', mnem__any_int(0), a);

@@ -291,7 +291,7 @@ static mnem__node *parse_postfix(mnem__parser *p, mnem__node *node) {
         } else if (mnem__parse_skip_sign(p, '[')) {
             node = join(p, MNEM__NODE_ITEM, 0, node, NULL);
             node->b = parse_subscript(p);
-            if (mnem__parse_at_sign(p, ',')) mnem__parse_fail(p, "one subscript only");
+            if (mnem__parse_at_sign(p, ',')) mnem__parse_fail(p, "only one subscript is supported");
             mnem__parse_expect_sign(p, ']');
         } else if (mnem__parse_at_sign(p, '(')) {
             node = parse_call(p, node);

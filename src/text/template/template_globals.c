@@ -24,7 +24,8 @@ GLOBAL(range) {
         up ? (uint64_t)r.stop - (uint64_t)r.start : (uint64_t)r.start - (uint64_t)r.stop;
     const uint64_t step = up ? (uint64_t)r.step : 0 - (uint64_t)r.step;
     const uint64_t count = (up ? r.stop > r.start : r.stop < r.start) ? (far - 1) / step + 1 : 0;
-    if (count > RANGE_MAX) mnem__template_refuse(t, "range(): more than %d numbers", RANGE_MAX);
+    if (count > RANGE_MAX)
+        mnem__template_refuse(t, "range(): the result has more than %d numbers", RANGE_MAX);
     r.count = (int64_t)count;
     mnem__any_range *range = mnem__template_take(t, sizeof *range);
     *range = r;

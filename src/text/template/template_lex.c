@@ -207,9 +207,9 @@ static mnem__any number(mnem__lexer *l) {
     l->t->line = l->line;
     if (behind > begin) {
         value.kind = MNEM__ANY_FLOAT;
-        if (!mnem__template_read_float(l->t, text, &value.f)) bad(l, "no such number");
+        if (!mnem__template_read_float(l->t, text, &value.f)) bad(l, "invalid number");
     } else if (!mnem__template_read_int(l->t, text, 0, &value.i))
-        bad(l, "no such number");
+        bad(l, "invalid number");
     return value;
 }
 
@@ -296,7 +296,7 @@ static void count_bracket(mnem__lexer *l, char c) {
 static int sign(mnem__lexer *l) {
     const char c = l->text[l->at];
     const int two = l->at + 1 < l->length ? two_signs(l->text + l->at) : 0;
-    if (!two && (!c || !strchr("+-/*%~[](){}<>=.:|,;", c))) bad(l, "no such sign");
+    if (!two && (!c || !strchr("+-/*%~[](){}<>=.:|,;", c))) bad(l, "unknown sign");
     if (!two) count_bracket(l, c);
     l->at += two ? 2 : 1;
     return two ? two : (unsigned char)c;

@@ -234,7 +234,7 @@ static const mnem__function *named(mnem_template *t, mnem__any name, bool filter
     name = mnem__argument_text(t, name, "", "the name of a filter or a test");
     if (name.length < sizeof text) memcpy(text, name.text, name.length);
     const mnem__function *f = filter ? mnem__template_filter(text) : mnem__template_test(text);
-    if (!f) mnem__template_refuse(t, "no %s is named '%s'", filter ? "filter" : "test", text);
+    if (!f) mnem__template_refuse(t, "%s '%s' does not exist", filter ? "filter" : "test", text);
     return f;
 }
 

@@ -98,13 +98,13 @@ METHOD(str_rfind) {
 METHOD(str_index) {
     UNUSED(more);
     const int64_t at = find(t, self, a, false);
-    if (at < 0) mnem__template_refuse(t, "index(): the value is not in it");
+    if (at < 0) mnem__template_refuse(t, "index(): the value was not found");
     return mnem__any_int(at);
 }
 METHOD(str_rindex) {
     UNUSED(more);
     const int64_t at = find(t, self, a, true);
-    if (at < 0) mnem__template_refuse(t, "rindex(): the value is not in it");
+    if (at < 0) mnem__template_refuse(t, "rindex(): the value was not found");
     return mnem__any_int(at);
 }
 METHOD(str_count) {
@@ -374,7 +374,7 @@ METHOD(list_index) {
     const mnem__any_list *list = mnem__any_items(t, self);
     for (uint32_t i = 0; i < list->count; i++)
         if (mnem__any_equal(t, list->items[i], a[0])) return mnem__any_int(i);
-    mnem__template_refuse(t, "index(): the value is not in it");
+    mnem__template_refuse(t, "index(): the value was not found");
 }
 
 /* ---- numbers ---- */

@@ -13,11 +13,12 @@ static const char *sign_text(int sign, char out[2]) {
 static _Noreturn void mismatch(mnem_template *t, int sign, mnem__any a, mnem__any b) {
     char text[2];
     if (mnem__any_big(a) || mnem__any_big(b))
-        mnem__template_refuse(t, "%s of a number of more than 64 bits", sign_text(sign, text));
+        mnem__template_refuse(t, "%s can't be used with a number of more than 64 bits",
+                              sign_text(sign, text));
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
     if (mnem__any_is(b, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, b);
-    mnem__template_refuse(t, "%s of a %s and a %s", sign_text(sign, text), mnem__any_type(a),
-                          mnem__any_type(b));
+    mnem__template_refuse(t, "%s can't be used with a %s and a %s", sign_text(sign, text),
+                          mnem__any_type(a), mnem__any_type(b));
 }
 
 /* ---- numbers ---- */
@@ -84,7 +85,7 @@ static mnem__any numbers(mnem_template *t, int sign, mnem__any a, mnem__any b) {
     const bool divides = sign == '/' || sign == '%' || sign == MNEM__SIGN_FLOOR;
     const bool both = mnem__any_whole(a) && mnem__any_whole(b);
     const bool makes_float = sign == '/' || (sign == MNEM__SIGN_POWER && b.i < 0);
-    if (divides && mnem__any_f64(b) == 0) mnem__template_refuse(t, "a division by 0");
+    if (divides && mnem__any_f64(b) == 0) mnem__template_refuse(t, "division by 0");
     if (both && !makes_float) return whole(t, sign, a.i, b.i);
     return mnem__any_float(floats(t, sign, mnem__any_f64(a), mnem__any_f64(b)));
 }

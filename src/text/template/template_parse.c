@@ -55,7 +55,7 @@ static mnem__node *parse_body(mnem__parser *p, const char *ends, mnem__any *end)
     }
     mnem__template_leave(p->t);
     if (!ends) return first;
-    if (p->token.kind == MNEM__LEX_END) mnem__parse_fail(p, "a block isn't closed");
+    if (p->token.kind == MNEM__LEX_END) mnem__parse_fail(p, "a block is not closed");
     *end = p->token.value;
     mnem__parse_next(p);
     return first;

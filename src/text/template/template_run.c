@@ -70,7 +70,7 @@ static mnem__any rest_listed(mnem_template *t, const mnem__macro_code *code,
     const mnem__any rest = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
     for (uint32_t i = code->parameter_count; list && i < list->count; i++) {
         if (!code->varargs)
-            mnem__template_refuse(t, "the macro takes %u arguments, %u are given",
+            mnem__template_refuse(t, "the macro takes %u arguments, but %u are given",
                                   code->parameter_count, list->count);
         mnem__any_list_add(t, rest.list, list->items[i]);
     }
@@ -134,7 +134,7 @@ static mnem__flow run_if(mnem_template *t, const mnem__node *node) {
 /* What isn't a text is an error here, as it is where Jinja joins a block's parts. */
 static void put_text(mnem_template *t, mnem__any text) {
     if (!mnem__any_is(text, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "a block makes a %s, not a text", mnem__any_type(text));
+        mnem__template_refuse(t, "a block gives a %s, expected text", mnem__any_type(text));
     mnem__template_put(t, text.text, text.length);
 }
 

@@ -14,7 +14,7 @@
 enum { WIDTH_MAX = 1 << 20, PRECISION_MAX = 100 };
 
 void mnem__spec_check(mnem_template *t, int64_t count) {
-    if (count > WIDTH_MAX) mnem__template_refuse(t, "a width of more than %d", WIDTH_MAX);
+    if (count > WIDTH_MAX) mnem__template_refuse(t, "the width is more than %d", WIDTH_MAX);
 }
 
 int mnem__spec_count(mnem_template *t, mnem__any text, size_t *at) {
@@ -159,7 +159,7 @@ void mnem__spec_put_float(mnem_template *t, const mnem__spec *s, double f) {
     char text[512], format[] = "%#.*f";
     const int precision = s->precision < 0 ? 6 : s->precision;
     if (precision > PRECISION_MAX)
-        mnem__template_refuse(t, "a precision of more than %d", PRECISION_MAX);
+        mnem__template_refuse(t, "the precision is more than %d", PRECISION_MAX);
     if (s->type == '%') f *= 100;
     format[4] = s->type == '%' ? 'f' : s->type == 'n' ? 'g' : s->type;
     if (!s->alternate) memmove(format + 1, format + 2, sizeof format - 2);

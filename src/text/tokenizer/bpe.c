@@ -77,7 +77,8 @@ static mnem_status read_merges(mnem__bpe *bpe, const mnem__token_source *source,
     if (merges->type != MNEM_VALUE_ARRAY || merges->element != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges is not an array of strings");
     if (merges->count >= INT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.merges has %llu entries",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "tokenizer.ggml.merges has %llu entries, expected fewer than 2^31",
                           (unsigned long long)merges->count);
     mnem_status status = mnem__id_table_init(&bpe->ranks, merges->count);
     for (uint64_t rank = 0; rank < merges->count && status == MNEM_OK; rank++)

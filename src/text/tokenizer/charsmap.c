@@ -26,7 +26,7 @@ mnem_status mnem__charsmap_init(mnem__charsmap *map, const mnem__token_source *s
     if (value.count >= sizeof bytes) memcpy(&bytes, data, sizeof bytes);
     if (value.count < sizeof bytes || bytes >= value.count - sizeof bytes ||
         data[value.count - 1] != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s of %llu bytes isn't whole", key,
+        return mnem__fail(MNEM_BAD_FILE, "%s has %llu bytes and is damaged or cut off", key,
                           (unsigned long long)value.count);
     map->units = data + sizeof bytes;
     map->count = bytes / (uint32_t)sizeof(uint32_t);

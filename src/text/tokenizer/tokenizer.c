@@ -54,7 +54,7 @@ static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenien
     }
     *id = -1;
     if (lenient) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s is %lld, the vocabulary has %d tokens", key,
+    return mnem__fail(MNEM_BAD_FILE, "%s is %lld, but the vocabulary has %d tokens", key,
                       (long long)value.i, t->info.vocab);
 }
 
@@ -65,7 +65,7 @@ static mnem_status read_tokens(mnem_tokenizer *t) {
     if (t->vocab.tokens.type != MNEM_VALUE_ARRAY || t->vocab.tokens.element != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s is not an array of strings", key);
     if (t->vocab.tokens.count == 0 || t->vocab.tokens.count >= INT32_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries", key,
+        return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries, expected 1 to fewer than 2^31", key,
                           (unsigned long long)t->vocab.tokens.count);
     t->info.vocab = (int32_t)t->vocab.tokens.count;
     return MNEM_OK;
@@ -124,7 +124,8 @@ static bool text_is(mnem_text text, const char *expected) {
 
 static mnem_status copy_name(mnem_text text, const char *key, char *out, size_t n) {
     if (text.length >= n || memchr(text.bytes, 0, text.length))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s of %zu bytes is not supported", key, text.length);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s has %zu bytes, which is not supported", key,
+                          text.length);
     memcpy(out, text.bytes, text.length);
     out[text.length] = 0;
     return MNEM_OK;
@@ -153,8 +154,10 @@ static mnem_status find_scheme(mnem_tokenizer *t) {
     t->info.pre = t->pre;
     if (t->model != MNEM__MODEL_BPE) {
         if (!t->source.pre) return MNEM_OK;
-        return mnem__fail(MNEM_INVALID, "tokenizer.ggml.model '%s' has no pre-tokenizer to choose",
-                          t->info.model);
+        return mnem__fail(
+            MNEM_INVALID,
+            "tokenizer.ggml.model '%s' has no pre-tokenizers, so another one can't be chosen",
+            t->info.model);
     }
     t->scheme = mnem__pre_scheme_find(t->pre);
     t->vocab.spelled = t->scheme && !t->scheme->marked;
@@ -168,7 +171,8 @@ static mnem_status read_model(mnem_tokenizer *t) {
     if (status == MNEM_OK) status = read_text(t, "tokenizer.ggml.pre", &pre);
     if (status != MNEM_OK) return status;
     if (model.length == 0)
-        return mnem__fail(MNEM_BAD_FILE, "no tokenizer: key tokenizer.ggml.model is missing");
+        return mnem__fail(MNEM_BAD_FILE,
+                          "the file has no tokenizer: key tokenizer.ggml.model is missing");
     status = find_model(t, model);
     if (pre.length == 0) pre = (mnem_text){"default", 7};
     if (text_is(model, "gemma4") && !t->source.pre) pre = model;
@@ -384,8 +388,8 @@ static mnem_status encode_text(mnem_tokenizer *t, const char *text, size_t n, bo
 mnem_status mnem_tokenizer_encode(mnem_tokenizer *t, const char *text, size_t length,
                                   unsigned flags, const int32_t **ids, size_t *count) {
     if (length > TEXT_MAX)
-        return mnem__fail(MNEM_INVALID, "tokenizer: %zu bytes of text, at most %d", length,
-                          TEXT_MAX);
+        return mnem__fail(MNEM_INVALID, "tokenizer: the text has %zu bytes, expected at most %d",
+                          length, TEXT_MAX);
     const bool around = !(flags & MNEM_ENCODE_NO_SPECIAL);
     mnem_status status = MNEM_OK;
     mnem__token_work_ids_trim(&t->work);

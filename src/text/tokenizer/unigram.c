@@ -213,7 +213,10 @@ mnem_status mnem__unigram_encode(mnem__unigram *u, mnem__token_work *w, const ch
     const bool keep = w->vocab->byte_id[0] >= 0;
     const size_t needed = normalize(u, keep, text, n, NULL);
     if (needed > INT32_MAX)
-        return mnem__fail(MNEM_INVALID, "tokenizer: %zu bytes of text become %zu", n, needed);
+        return mnem__fail(MNEM_INVALID,
+                          "tokenizer: the text of %zu bytes has %zu after normalization, expected "
+                          "fewer than 2^31",
+                          n, needed);
     mnem_status status = mnem__token_work_text(w, needed);
     if (status != MNEM_OK) return status;
     const size_t written = normalize(u, keep, text, n, w->text);

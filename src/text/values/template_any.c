@@ -25,7 +25,7 @@ mnem__any mnem__any_no(const char *what) {
 
 /* Room for count things of size bytes, of which there may be any number. */
 static void *take_array(mnem_template *t, size_t count, size_t size) {
-    if (count > UINT32_MAX / 2) mnem__template_fail(t, MNEM_OVER_BUDGET, "makes too long a list");
+    if (count > UINT32_MAX / 2) mnem__template_fail(t, MNEM_OVER_BUDGET, "a list becomes too long");
     mnem__template_step(t, count / 16);
     return mnem__template_take(t, count * size);
 }
@@ -146,7 +146,7 @@ static mnem__any_entry *find_entry(mnem_template *t, const mnem__any_dict *dict,
 
 static void check_key(mnem_template *t, mnem__any key) {
     if (!mnem__any_hashable(t, key))
-        mnem__template_refuse(t, "a %s can't be a key", mnem__any_type(key));
+        mnem__template_refuse(t, "a %s can't be the key of a dict", mnem__any_type(key));
 }
 
 mnem__any *mnem__any_dict_find(mnem_template *t, const mnem__any_dict *dict, mnem__any key) {
@@ -259,7 +259,7 @@ mnem__any_list *mnem__any_items(mnem_template *t, mnem__any a) {
         for (int64_t i = 0; i < a.range->count; i++)
             mnem__any_list_add(t, list, mnem__any_int(a.range->start + i * a.range->step));
         return list;
-    default: mnem__template_refuse(t, "a %s can't be walked", mnem__any_type(a));
+    default: mnem__template_refuse(t, "a %s can't be iterated", mnem__any_type(a));
     }
 }
 
@@ -278,7 +278,7 @@ mnem__any mnem__any_at(mnem_template *t, mnem__any a, int64_t i) {
 static int64_t slice_end(mnem_template *t, mnem__any bound, int64_t n, bool back, bool is_start) {
     if (mnem__any_is(bound, MNEM__ANY_NONE)) return is_start ? (back ? n - 1 : 0) : (back ? -1 : n);
     if (!mnem__any_whole(bound))
-        mnem__template_refuse(t, "a slice can't go to a %s", mnem__any_type(bound));
+        mnem__template_refuse(t, "the bound of a slice can't be a %s", mnem__any_type(bound));
     int64_t i = bound.i;
     if (i < 0) i = i < -n ? -1 : i + n;
     if (i < 0) return back ? -1 : 0;
@@ -294,7 +294,7 @@ static mnem__any slice_range(mnem_template *t, const mnem__any_range *r, int64_t
     if (__builtin_mul_overflow(stop, r->step, &way) ||
         __builtin_add_overflow(r->start, way, &range->stop) ||
         __builtin_mul_overflow(r->step, step, &range->step))
-        mnem__template_refuse(t, "a range passes 64 bits");
+        mnem__template_refuse(t, "a range exceeds 64 bits");
     return (mnem__any){.kind = MNEM__ANY_RANGE, .range = range};
 }
 
@@ -324,8 +324,8 @@ mnem__any mnem__any_slice(mnem_template *t, mnem__any a, const mnem__any bounds[
     if (mnem__any_whole(bounds[2]))
         step = bounds[2].i;
     else if (!mnem__any_is(bounds[2], MNEM__ANY_NONE))
-        mnem__template_refuse(t, "a slice can't step by a %s", mnem__any_type(bounds[2]));
-    if (step == 0) mnem__template_refuse(t, "a slice can't step by 0");
+        mnem__template_refuse(t, "the step of a slice can't be a %s", mnem__any_type(bounds[2]));
+    if (step == 0) mnem__template_refuse(t, "the step of a slice can't be 0");
     const int64_t given = step;
     if (step > n) step = n + 1; /* the first one only, as any larger step */
     if (step < -n) step = -n - 1;

@@ -77,7 +77,7 @@ static int compare_big(mnem_template *t, mnem__any a, mnem__any b) {
     const int minus = *a.text == '-';
     if (!mnem__any_big(b)) {
         if (!mnem__any_whole(b) && !(fabs(b.f) < 0x1p63))
-            mnem__template_refuse(t, "an int of more than 64 bits and a float have no order here");
+            mnem__template_refuse(t, "an int of more than 64 bits and a float can't be compared");
         return minus ? -1 : 1;
     }
     if (minus != (*b.text == '-')) return minus ? -1 : 1;
@@ -98,7 +98,8 @@ int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b) {
     if (a.kind == b.kind && a.kind == MNEM__ANY_TEXT) return compare_texts(t, a, b);
     if (a.kind == b.kind && (a.kind == MNEM__ANY_LIST || a.kind == MNEM__ANY_TUPLE))
         return compare_lists(t, a.list, b.list);
-    mnem__template_refuse(t, "a %s and a %s have no order", mnem__any_type(a), mnem__any_type(b));
+    mnem__template_refuse(t, "a %s and a %s can't be compared", mnem__any_type(a),
+                          mnem__any_type(b));
 }
 
 static bool contains_text(mnem_template *t, mnem__any all, mnem__any one) {

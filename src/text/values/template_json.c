@@ -37,7 +37,7 @@ static uint32_t read_hex(json_reader *r) {
     for (int i = 0; i < 4; i++) {
         const char c = *r->at, low = (char)(c | 0x20);
         const bool digit = c >= '0' && c <= '9';
-        if (!digit && !(low >= 'a' && low <= 'f')) bad(r, "not four hexadecimal digits");
+        if (!digit && !(low >= 'a' && low <= 'f')) bad(r, "expected four hexadecimal digits");
         value = value * 16 + (uint32_t)(digit ? c - '0' : low - 'a' + 10);
         r->at++;
     }
@@ -49,10 +49,10 @@ static void read_unicode(json_reader *r) {
     if (c >= 0xD800 && c < 0xDC00 && r->at[0] == '\\' && r->at[1] == 'u') {
         r->at += 2;
         const uint32_t low = read_hex(r);
-        if (low < 0xDC00 || low > 0xDFFF) bad(r, "half a character");
+        if (low < 0xDC00 || low > 0xDFFF) bad(r, "half of a surrogate pair");
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     }
-    if (c >= 0xD800 && c <= 0xDFFF) bad(r, "half a character");
+    if (c >= 0xD800 && c <= 0xDFFF) bad(r, "half of a surrogate pair");
     mnem__template_put_char(r->t, c);
 }
 
@@ -65,7 +65,7 @@ static void read_escape(json_reader *r) {
     else if (p)
         mnem__template_put(r->t, &chars[p - letters], 1);
     else
-        bad(r, "no such escape");
+        bad(r, "unknown escape");
 }
 
 static mnem__any read_text(json_reader *r) {
@@ -96,7 +96,7 @@ static size_t count_digits(const char *text) {
 static mnem__any whole_of(json_reader *r, const char *begin) {
     enum { DIGITS_MOST = 4300 };
     const size_t n = (size_t)(r->at - begin), digits = n - (*begin == '-');
-    if (digits > DIGITS_MOST) bad(r, "a number of more than 4300 digits");
+    if (digits > DIGITS_MOST) bad(r, "a number has more than 4300 digits");
     errno = 0;
     const long long value = strtoll(begin, NULL, 10);
     if (!errno) return mnem__any_int(value);
@@ -110,7 +110,7 @@ static mnem__any read_number(json_reader *r) {
     bool whole = true;
     if (*r->at == '-') r->at++;
     const size_t digits = count_digits(r->at);
-    if (digits == 0 || (digits > 1 && *r->at == '0')) bad(r, "no value");
+    if (digits == 0 || (digits > 1 && *r->at == '0')) bad(r, "expected a value");
     r->at += digits;
     if (*r->at == '.') {
         whole = false;
@@ -147,9 +147,9 @@ static mnem__any read_object(json_reader *r) {
     const mnem__any dict = mnem__any_dict_make(r->t, MNEM__ANY_DICT);
     if (skip_char(r, '}')) return dict;
     do {
-        if (!skip_char(r, '"')) bad(r, "no name of a member");
+        if (!skip_char(r, '"')) bad(r, "expected the name of a member");
         const mnem__any key = read_text(r);
-        if (!skip_char(r, ':')) bad(r, "no ':'");
+        if (!skip_char(r, ':')) bad(r, "expected ':'");
         mnem__any_dict_set(r->t, dict.dict, key, read_value(r));
     } while (skip_char(r, ','));
     if (!skip_char(r, '}')) bad(r, "unterminated object");
@@ -188,10 +188,10 @@ mnem__any mnem__template_json_read(mnem_template *t, const char *text, const cha
     const size_t n = strlen(text);
     json_reader r = {t, text, text, text + n, what};
     r.at = text + mnem__utf8_invalid(text, n);
-    if (r.at < r.end) bad(&r, "no UTF-8");
+    if (r.at < r.end) bad(&r, "not UTF-8");
     r.at = text;
     const mnem__any value = read_value(&r);
     skip_space(&r);
-    if (r.at < r.end) bad(&r, "more text");
+    if (r.at < r.end) bad(&r, "text follows the value");
     return value;
 }

@@ -34,8 +34,8 @@ mnem_status mnem__learn_resize(mnem__learn_memory *memory, void **block, uint64_
     }
     if (bytes > memory->max - live)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "vocabulary: learning takes %llu bytes, %llu are allowed (allow more, or "
-                          "take fewer tokens or less text)",
+                          "vocabulary: learning needs %llu bytes, but bytes_max is %llu; use a "
+                          "larger bytes_max, fewer tokens or less text",
                           (unsigned long long)(live + bytes), (unsigned long long)memory->max);
     void *p = mnem__realloc(MNEM__LEARN_TAG, *block, bytes);
     if (!p) return mnem__heap_status();

@@ -81,7 +81,7 @@ static mnem_status count_file(learning *l, const char *path) {
         if (status == MNEM_OK) status = count_piece(l, piece);
         l->text_done += piece.length;
         if (status == MNEM_OK && !progress(l, "counting words", l->text_done, l->text_total))
-            status = mnem__fail(MNEM_CANCELLED, "vocabulary: cancelled");
+            status = mnem__fail(MNEM_CANCELLED, "vocabulary: cancelled by the caller");
     } while (status == MNEM_OK && piece.length > 0);
     mnem__text_close(&reader);
     return status;
@@ -95,7 +95,7 @@ static mnem_status look_at(learning *l, const char *const *files, size_t count) 
         l->text_total += stamp.bytes;
     }
     if (l->text_total > 0) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "vocabulary: %zu file%s with 0 bytes of text", count,
+    return mnem__fail(MNEM_INVALID, "vocabulary: %zu file%s given, with 0 bytes of text", count,
                       count == 1 ? "" : "s");
 }
 
@@ -180,7 +180,8 @@ static mnem_status make_texts(const mnem_vocabulary *v, const learning *l, uint3
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) bytes += write(v, l, i, NULL);
     if (bytes > UINT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED, "vocabulary: %llu bytes of tokens",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "vocabulary: the tokens have %llu bytes together, more than is supported",
                           (unsigned long long)bytes);
     uint32_t *offset = mnem__alloc(MNEM__LEARN_TAG, (count + UINT64_C(1)) * 4 + bytes);
     if (!offset) return mnem__heap_status();
@@ -254,15 +255,15 @@ static mnem_status make_vocabulary(mnem_vocabulary *v, const learning *l) {
 static mnem_status check_options(const mnem_vocabulary_options *o, mnem_vocabulary *v) {
     const char *end = o->end ? o->end : "<|endoftext|>", *pre = o->pre ? o->pre : "gpt-2";
     if (o->tokens < BYTES || o->tokens > MNEM_VOCABULARY_TOKENS_MAX)
-        return mnem__fail(MNEM_INVALID, "vocabulary: %d tokens, expected %d to %d", o->tokens,
-                          BYTES, MNEM_VOCABULARY_TOKENS_MAX);
+        return mnem__fail(MNEM_INVALID, "vocabulary: the number of tokens is %d, expected %d to %d",
+                          o->tokens, BYTES, MNEM_VOCABULARY_TOKENS_MAX);
     if (strlen(end) == 0 || strlen(end) > MNEM__SPECIAL_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID, "vocabulary: an end token of %zu bytes, expected 1 to %d",
+        return mnem__fail(MNEM_INVALID, "vocabulary: the end token has %zu bytes, expected 1 to %d",
                           strlen(end), MNEM__SPECIAL_BYTES_MAX);
     if (strlen(pre) >= sizeof v->pre)
         return mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%.64s' is not supported", pre);
     if (o->bytes_max && o->bytes_max < BYTES_MAX_LEAST)
-        return mnem__fail(MNEM_INVALID, "vocabulary: %llu bytes to learn in, expected at least %d",
+        return mnem__fail(MNEM_INVALID, "vocabulary: bytes_max is %llu, expected at least %d",
                           (unsigned long long)o->bytes_max, BYTES_MAX_LEAST);
     strcpy(v->pre, pre);
     strcpy(v->end, end);

@@ -45,7 +45,7 @@ static mnem_status begin(mnem__account_blocks *a, mnem__block b) {
     b.address = a->address < ADDRESS_LOW ? ADDRESS_LOW : a->address;
     if (b.bytes > ADDRESS_HIGH || end_of(&b) > ADDRESS_HIGH)
         return mnem__fail(MNEM_UNSUPPORTED, "trace: more than 4 PiB were charged in all, more than "
-                                            "the addresses of this format; write a .pftrace");
+                                            "this format has addresses for; write a .pftrace");
     const uint32_t at = a->unused != NONE ? a->unused : a->count++;
     if (at == a->unused) a->unused = a->block[at].below;
     struct mnem__account_top *account = &a->account[b.account];

@@ -32,16 +32,20 @@ static bool name_is_good(const char *name) {
 static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) {
     const mnem__checkpoint_entry *e = &entries[i];
     if (!name_is_good(e->name))
-        return mnem__fail(MNEM_INVALID, "checkpoint: entry %zu: a name of 1 to %d characters", i,
-                          MNEM__CHECKPOINT_NAME - 1);
+        return mnem__fail(MNEM_INVALID,
+                          "checkpoint: entry %zu: the name must have 1 to %d printable characters",
+                          i, MNEM__CHECKPOINT_NAME - 1);
     if ((unsigned)e->type >= MNEM__ENTRY_TYPES)
-        return mnem__fail(MNEM_INVALID, "checkpoint: %s: type %d", e->name, (int)e->type);
+        return mnem__fail(MNEM_INVALID, "checkpoint: entry %s: type %d does not exist", e->name,
+                          (int)e->type);
     if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data && !e->produce)
-        return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes of nothing", e->name,
-                          (unsigned long long)e->bytes);
+        return mnem__fail(
+            MNEM_INVALID,
+            "checkpoint: entry %s has %llu bytes, but neither data nor a function that makes them",
+            e->name, (unsigned long long)e->bytes);
     for (size_t j = 0; j < i; j++)
         if (strcmp(entries[j].name, e->name) == 0)
-            return mnem__fail(MNEM_INVALID, "checkpoint: %s: twice", e->name);
+            return mnem__fail(MNEM_INVALID, "checkpoint: entry %s is given twice", e->name);
     return MNEM_OK;
 }
 
@@ -56,8 +60,9 @@ static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
         row.place = e->u;
         row.bytes = 8;
     } else if (!mnem__add_u64(*end, e->bytes, end) || *end > INT64_MAX / 2) {
-        return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes", e->name,
-                          (unsigned long long)e->bytes);
+        return mnem__fail(MNEM_INVALID,
+                          "checkpoint: entry %s has %llu bytes, which makes the file too large",
+                          e->name, (unsigned long long)e->bytes);
     }
     *end = mnem__align_up(*end, MNEM__CHECKPOINT_ALIGN);
     if (rows) rows[i] = row;
@@ -75,8 +80,8 @@ static mnem_status place_all(const mnem__checkpoint_entry *entries, size_t n,
 
 static mnem_status check_count(size_t n) {
     if (n <= MNEM__CHECKPOINT_ENTRIES) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "checkpoint: %zu entries, %d at most", n,
-                      MNEM__CHECKPOINT_ENTRIES);
+    return mnem__fail(MNEM_INVALID, "checkpoint: the number of entries is %zu, expected at most %d",
+                      n, MNEM__CHECKPOINT_ENTRIES);
 }
 
 mnem_status mnem__checkpoint_file_bytes(const mnem__checkpoint_entry *entries, size_t n,
@@ -110,7 +115,7 @@ static mnem_status put_bytes(void *to, const void *data, uint64_t bytes) {
     section *s = to;
     const uint8_t *from = data;
     if (bytes > s->left)
-        return mnem__fail(MNEM_INVALID, "checkpoint: %llu bytes too many",
+        return mnem__fail(MNEM_INVALID, "checkpoint: an entry writes %llu bytes too many",
                           (unsigned long long)(bytes - s->left));
     s->left -= bytes;
     mnem_status status = MNEM_OK;
@@ -130,7 +135,7 @@ static mnem_status put_section(mnem__new_file *file, const mnem__checkpoint_entr
     mnem_status status =
         e->produce ? e->produce(e->context, put_bytes, &s) : put_bytes(&s, e->data, row->bytes);
     if (status == MNEM_OK && s.left)
-        status = mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes are missing", e->name,
+        status = mnem__fail(MNEM_INVALID, "checkpoint: entry %s writes %llu bytes too few", e->name,
                             (unsigned long long)s.left);
     mnem__checksum_add(&s.sum, zeros, rest);
     row->checksum = mnem__checksum_get(&s.sum);

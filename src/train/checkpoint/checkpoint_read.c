@@ -45,7 +45,7 @@ static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes
         if (got < 0)
             return mnem__fail(MNEM_IO, "%s: can't be read (%s)", c->path, strerrordesc_np(errno));
         if (got == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: ends at byte %llu", c->path,
+            return mnem__fail(MNEM_BAD_FILE, "%s: the checkpoint is cut off at byte %llu", c->path,
                               (unsigned long long)place);
         to += got;
         place += (uint64_t)got;
@@ -66,7 +66,7 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
     if (length < 1 || (size_t)length >= sizeof c->path)
-        return mnem__fail(MNEM_INVALID, "a path of %d bytes, expected 1 to %zu", length,
+        return mnem__fail(MNEM_INVALID, "a path has %d bytes, expected 1 to %zu", length,
                           sizeof c->path - 1);
     c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (c->fd < 0)
@@ -80,22 +80,24 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
 
 static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h) {
     if (c->file_bytes < sizeof *h)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes are no checkpoint", c->path,
-                          (unsigned long long)c->file_bytes);
+        return mnem__fail(MNEM_BAD_FILE, "%s: the file has %llu bytes, too few for a checkpoint",
+                          c->path, (unsigned long long)c->file_bytes);
     MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint", c->path);
     if (h->version != MNEM__CHECKPOINT_VERSION)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: a checkpoint of version %u, expected %d", c->path,
-                          h->version, MNEM__CHECKPOINT_VERSION);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: the checkpoint has version %u, expected %d",
+                          c->path, h->version, MNEM__CHECKPOINT_VERSION);
     if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
         return mnem__fail(MNEM_BAD_FILE, "%s: the header is damaged", c->path);
     if (h->file_bytes != c->file_bytes)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu", c->path,
-                          (unsigned long long)c->file_bytes, (unsigned long long)h->file_bytes);
+        return mnem__fail(MNEM_BAD_FILE, "%s: the file has %llu bytes, but its header says %llu",
+                          c->path, (unsigned long long)c->file_bytes,
+                          (unsigned long long)h->file_bytes);
     if (h->rows > MNEM__CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %u sections in %llu bytes", c->path, h->rows,
-                          (unsigned long long)c->file_bytes);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the header says %u sections, too many for a file of %llu bytes",
+                          c->path, h->rows, (unsigned long long)c->file_bytes);
     c->n = h->rows;
     return MNEM_OK;
 }
@@ -149,17 +151,20 @@ static bool name_is_good(const char name[MNEM__CHECKPOINT_NAME]) {
 static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end) {
     const mnem__checkpoint_row *row = &c->rows[i];
     if (!name_is_good(row->name))
-        return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: no name", c->path, i);
+        return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: the name is invalid", c->path, i);
     for (size_t j = 0; j < i; j++)
-        if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "twice");
-    if (row->type >= MNEM__ENTRY_TYPES || row->zero) return bad(c, row, "an unknown type");
+        if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "appears twice");
+    if (row->type >= MNEM__ENTRY_TYPES || row->zero) return bad(c, row, "the type is unknown");
     if (mnem__checkpoint_is_number(row->type))
-        return row->bytes == 8 && row->checksum == 0 ? MNEM_OK : bad(c, row, "not a number");
+        return row->bytes == 8 && row->checksum == 0 ? MNEM_OK
+                                                     : bad(c, row, "the number is damaged");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: section %s: %llu bytes at %llu, expected at %llu of %llu", c->path,
-                          row->name, (unsigned long long)row->bytes, (unsigned long long)row->place,
-                          (unsigned long long)*end, (unsigned long long)c->file_bytes);
+                          "%s: section %s has %llu bytes at byte %llu, expected at byte %llu and "
+                          "within the file of %llu bytes",
+                          c->path, row->name, (unsigned long long)row->bytes,
+                          (unsigned long long)row->place, (unsigned long long)*end,
+                          (unsigned long long)c->file_bytes);
     *end = mnem__align_up(*end + row->bytes, MNEM__CHECKPOINT_ALIGN);
     return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
 }
@@ -171,7 +176,8 @@ static mnem_status check_rows(const mnem__checkpoint *c) {
         MNEM__TRY(check_row(c, i, &end));
     }
     if (end == c->file_bytes) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: sections end at %llu of %llu bytes", c->path,
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: the sections end at byte %llu, but the file has %llu bytes", c->path,
                       (unsigned long long)end, (unsigned long long)c->file_bytes);
 }
 
@@ -249,16 +255,16 @@ static const char *type_text(uint32_t type) {
 static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
                            const mnem__checkpoint_row **row) {
     *row = find(c, name);
-    if (!*row) return mnem__fail(MNEM_NOT_FOUND, "%s: no section %.63s", c->path, name);
+    if (!*row) return mnem__fail(MNEM_NOT_FOUND, "%s: section %.63s is missing", c->path, name);
     if ((*row)->type == type) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: section %s: %s, expected %s", c->path, name,
+    return mnem__fail(MNEM_BAD_FILE, "%s: section %s has the type %s, expected %s", c->path, name,
                       type_text((*row)->type), type_text(type));
 }
 
 static mnem_status check_bytes(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                uint64_t bytes) {
     if (row->bytes == bytes) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: section %s: %llu bytes, expected %llu", c->path,
+    return mnem__fail(MNEM_BAD_FILE, "%s: section %s has %llu bytes, expected %llu", c->path,
                       row->name, (unsigned long long)row->bytes, (unsigned long long)bytes);
 }
 
@@ -277,7 +283,7 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
     for (size_t i = 0; i < c->n; i++) {
         size_t j = 0;
         while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
-        if (j == n) return bad(c, &c->rows[i], "isn't expected");
+        if (j == n) return bad(c, &c->rows[i], "is not one that this run expects");
     }
     return MNEM_OK;
 }
@@ -310,7 +316,7 @@ mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char 
 
 mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *data, uint64_t bytes) {
     const mnem__checkpoint_row *row = s->row;
-    if (bytes > row->bytes - s->at) return bad(s->checkpoint, row, "is shorter");
+    if (bytes > row->bytes - s->at) return bad(s->checkpoint, row, "is shorter than expected");
     MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
     mnem__checksum_add(&s->sum, data, bytes);
     s->at += bytes;
@@ -346,7 +352,7 @@ mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, c
     MNEM__TRY(row_get(c, name, MNEM__ENTRY_TEXT, &row));
     if (row->bytes >= n)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: section %s: a text of %llu bytes is too long for %zu bytes", c->path,
+                          "%s: section %s: the text has %llu bytes, expected at most %zu", c->path,
                           name, (unsigned long long)row->bytes, n ? n - 1 : 0);
     mnem_status status = read_section(c, row, text);
     text[status == MNEM_OK ? row->bytes : 0] = 0;

@@ -71,23 +71,25 @@ static mnem_status check_head(const mnem_corpus *c) {
         return damaged(c, "not a cache of tokens");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
-        return damaged(c, "a cache of another version");
-    if (h->width != 2 && h->width != 4) return damaged(c, "tokens of an unknown width");
+        return damaged(c, "a cache of tokens of another version");
+    if (h->width != 2 && h->width != 4) return damaged(c, "the width of tokens is unknown");
     if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
         return damaged(c, "the header's size is wrong");
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
         (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
               : all != c->file_bytes))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu tokens of %u",
-                          c->path, (unsigned long long)c->file_bytes, (unsigned long long)h->tokens,
-                          h->width);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: the file has %llu bytes, but its header says %llu tokens of %u bytes", c->path,
+            (unsigned long long)c->file_bytes, (unsigned long long)h->tokens, h->width);
     if (h->tokens == 0 || h->vocab == 0 || h->vocab > INT32_MAX)
-        return damaged(c, "no tokens or no vocabulary");
+        return damaged(c, "the number of tokens or the size of the vocabulary is invalid");
     return MNEM_OK;
 }
 
 static mnem_status stale(const mnem_corpus *c, const char *name, const char *what) {
-    return mnem__fail(MNEM_NOT_READY, "%s: made of other text: %s %s", c->path, name, what);
+    return mnem__fail(MNEM_NOT_READY, "%s: the cache was made from other text: %s %s", c->path,
+                      name, what);
 }
 
 /* Takes the next source of the header off [*at, end); false when it isn't there. */
@@ -122,12 +124,15 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
     for (uint32_t i = 0; i < c->head.sources && status == MNEM_OK; i++) {
         mnem__cache_source source;
         mnem_text name;
-        if (!next_source(&at, end, &source, &name)) return damaged(c, "a source is cut off");
+        if (!next_source(&at, end, &source, &name))
+            return damaged(c, "a source in the header is cut off");
         if (i < o->count) status = compare_source(c, &source, name, o->files[i]);
     }
-    if (status == MNEM_OK && at != end) status = damaged(c, "more header than sources");
+    if (status == MNEM_OK && at != end)
+        status = damaged(c, "the header is longer than its sources");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
-        status = mnem__fail(MNEM_NOT_READY, "%s: made of %u file%s, these are %zu", c->path,
+        status = mnem__fail(MNEM_NOT_READY,
+                            "%s: the cache was made from %u file%s, but %zu are given now", c->path,
                             c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
     return status;
 }
@@ -143,11 +148,12 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
     mnem__free(header);
     if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != (o->rows.next != NULL) &&
         o->count > 0)
-        status = mnem__fail(MNEM_NOT_READY, "%s: made of %s", c->path,
-                            o->rows.next ? "text, these are rows" : "rows, this is text");
+        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made from %s", c->path,
+                            o->rows.next ? "text, but rows are given now"
+                                         : "rows, but text is given now");
     if (status == MNEM_OK && o->tokenizer && mnem__corpus_maker(o) != c->head.tokenizer)
-        status = mnem__fail(MNEM_NOT_READY, "%s: made by another tokenizer%s", c->path,
-                            o->rows.next ? " or template" : "");
+        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made with another tokenizer%s",
+                            c->path, o->rows.next ? " or template" : "");
     return status;
 }
 
@@ -186,8 +192,9 @@ static mnem_status read_tokens(const mnem_corpus *c, uint64_t first, uint64_t co
                                int32_t *ids) {
     uint8_t raw[READ_BYTES];
     if (first > c->head.tokens || count > c->head.tokens - first)
-        return mnem__fail(MNEM_INVALID, "%s: %llu tokens from %llu on, it has %llu", c->path,
-                          (unsigned long long)count, (unsigned long long)first,
+        return mnem__fail(MNEM_INVALID,
+                          "%s: can't read %llu tokens from token %llu on: the cache has %llu",
+                          c->path, (unsigned long long)count, (unsigned long long)first,
                           (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
@@ -239,7 +246,7 @@ static mnem_status verify(mnem_corpus *c, const mnem_corpus_options *o, uint8_t 
         const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
         if (bad < count) return bad_id(c, at / c->head.width + bad);
         if (!mnem__progress_tell(&o->progress, "verifying", at + n, bytes))
-            return mnem__fail(MNEM_CANCELLED, "%s: cancelled", c->path);
+            return mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", c->path);
     }
     if (c->head.version == MNEM__CORPUS_ROWS) MNEM__TRY(mnem__corpus_rows_check(c, &sum));
     return mnem__checksum_get(&sum) == c->head.data_checksum
@@ -266,14 +273,15 @@ static mnem_status open_file(mnem_corpus *c) {
     struct stat st;
     c->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (c->fd < 0 && errno == ENOENT)
-        return mnem__fail(MNEM_NOT_FOUND, "%s: there was none", c->path);
+        return mnem__fail(MNEM_NOT_FOUND, "%s: there was no cache", c->path);
     if (c->fd < 0) return io_failed(c->path, "be opened");
-    if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be looked at");
+    if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
     if (!S_ISREG(st.st_mode))
         return mnem__fail(MNEM_INVALID, "%s is %s, not a cache of tokens", c->path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+                          S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     c->file_bytes = (uint64_t)st.st_size;
-    if (c->file_bytes < sizeof c->head) return damaged(c, "too short for a cache of tokens");
+    if (c->file_bytes < sizeof c->head)
+        return damaged(c, "the file is too short for a cache of tokens");
     return mnem__corpus_read_at(c, 0, &c->head, sizeof c->head);
 }
 
@@ -316,8 +324,10 @@ static mnem_status make(const mnem_corpus_options *o, mnem_corpus **corpus) {
 
 mnem_status mnem_corpus_open(const mnem_corpus_options *o, mnem_corpus **corpus) {
     *corpus = NULL;
-    if (!o->cache || !*o->cache) return mnem__fail(MNEM_INVALID, "corpus: no path for the cache");
-    if (o->count > 0 && !o->tokenizer) return mnem__fail(MNEM_INVALID, "corpus: no tokenizer");
+    if (!o->cache || !*o->cache)
+        return mnem__fail(MNEM_INVALID, "corpus: options.cache, the path of the cache, is missing");
+    if (o->count > 0 && !o->tokenizer)
+        return mnem__fail(MNEM_INVALID, "corpus: options.tokenizer is missing");
     const mnem_status status = load(o, false, corpus);
     const bool fits = status != MNEM_NOT_FOUND && status != MNEM_BAD_FILE &&
                       status != MNEM_NOT_READY; /* or can't be helped */

@@ -151,17 +151,21 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     const mnem_windows *w = &o->windows;
     mnem_corpus_info info;
     if (!sizes_get(o->rows, w->sequence, o->depth, s) || w->count == 0)
-        return mnem__fail(MNEM_INVALID, "feed: %u rows of %u tokens, %u ahead, of %llu windows",
+        return mnem__fail(MNEM_INVALID,
+                          "feed: a size is invalid: rows is %u, the windows' sequence %u, depth "
+                          "%u, the number of windows %llu",
                           o->rows, w->sequence, o->depth, (unsigned long long)w->count);
     if (o->share && (o->share_first >= o->group || o->share > o->group - o->share_first))
-        return mnem__fail(MNEM_INVALID, "feed: %u windows from %u on, of groups of %u", o->share,
-                          o->share_first, o->group);
+        return mnem__fail(MNEM_INVALID,
+                          "feed: share is %u windows from share_first %u on, expected to end "
+                          "within the group of %u",
+                          o->share, o->share_first, o->group);
     if ((uintptr_t)memory % ALIGNMENT)
-        return mnem__fail(MNEM_INVALID, "feed: memory must be aligned to %d bytes", ALIGNMENT);
+        return mnem__fail(MNEM_INVALID, "feed: the memory must be aligned to %d bytes", ALIGNMENT);
     mnem_corpus_info_get(o->corpus, &info);
     const uint64_t has = w->rows ? info.rows : info.tokens;
     if (w->begin > has || w->tokens > has - w->begin || (!w->rows && info.rows))
-        return mnem__fail(MNEM_INVALID, "feed: windows up to %s %llu, the corpus has %llu",
+        return mnem__fail(MNEM_INVALID, "feed: the windows end at %s %llu, but the corpus has %llu",
                           w->rows ? "row" : "token", (unsigned long long)(w->begin + w->tokens),
                           (unsigned long long)has);
     return MNEM_OK;

@@ -125,7 +125,7 @@ static mnem_status run_round(maker *m, mnem__text_reader *reader) {
     status = put_round(m);
     if (status == MNEM_OK &&
         !mnem__progress_tell(&o->progress, "tokenizing", m->head.text_bytes, m->text_total))
-        status = mnem__fail(MNEM_CANCELLED, "%s: cancelled", o->cache);
+        status = mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", o->cache);
     return status;
 }
 
@@ -159,11 +159,12 @@ static mnem_status note_row(maker *m) {
 
 static mnem_status add_row(maker *m, const mnem_corpus_row *row) {
     if (row->count < 2)
-        return mnem__fail(MNEM_INVALID, "corpus: row %llu has %zu token%s, at least 2 are needed",
+        return mnem__fail(MNEM_INVALID, "corpus: row %llu has %zu token%s, expected at least 2",
                           (unsigned long long)m->rows, row->count, row->count == 1 ? "" : "s");
     for (size_t i = 0; i < row->count; i++)
         if (row->ids[i] < 0 || (uint32_t)row->ids[i] >= m->head.vocab)
-            return mnem__fail(MNEM_INVALID, "corpus: row %llu: token %d, the vocabulary has %u",
+            return mnem__fail(MNEM_INVALID,
+                              "corpus: row %llu has token %d, but the vocabulary has %u tokens",
                               (unsigned long long)m->rows, row->ids[i], m->head.vocab);
     MNEM__TRY(put_ids(m, row->ids, row->counted, row->count));
     return note_row(m);
@@ -195,7 +196,7 @@ static mnem_status add_rows(maker *m) {
         m->header_at += sizeof before + mnem__align_up(before.name_bytes, 8);
         MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
         if (memcmp(&stamp, &before.stamp, sizeof stamp) != 0)
-            return mnem__fail(MNEM_IO, "%s: changed while it was read", o->files[i]);
+            return mnem__fail(MNEM_IO, "%s: the file changed while it was read", o->files[i]);
     }
     return put_index(m);
 }
@@ -213,7 +214,7 @@ static mnem_status look_at_files(maker *m) {
         bytes += sizeof(mnem__cache_source) + mnem__align_up(strlen(o->files[i]), 8);
     }
     if (m->text_total == 0)
-        return mnem__fail(MNEM_INVALID, "corpus: %zu file%s with 0 bytes of text", o->count,
+        return mnem__fail(MNEM_INVALID, "corpus: %zu file%s given, with 0 bytes of text", o->count,
                           o->count == 1 ? "" : "s");
     if (bytes > MNEM__CORPUS_HEADER_MAX || o->count > UINT32_MAX)
         return mnem__fail(MNEM_INVALID, "corpus: the names of %zu files take more than %d bytes",

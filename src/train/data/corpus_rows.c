@@ -15,7 +15,7 @@
 enum { PART = 512 };
 
 static mnem_status bad_index(const mnem_corpus *c, uint64_t row) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: row %llu ends where it can't", c->path,
+    return mnem__fail(MNEM_BAD_FILE, "%s: the end of row %llu is invalid", c->path,
                       (unsigned long long)row);
 }
 
@@ -42,7 +42,8 @@ mnem_status mnem__corpus_rows_check(mnem_corpus *c, mnem__checksum *sum) {
 static mnem_status find_row(const mnem_corpus *c, uint64_t row, uint64_t *begin, uint64_t *end) {
     uint64_t ends[2] = {0};
     if (row >= c->rows)
-        return mnem__fail(MNEM_INVALID, "%s: row %llu, it has %llu", c->path,
+        return mnem__fail(MNEM_INVALID,
+                          "%s: row %llu does not exist: the corpus has %llu rows (from 0)", c->path,
                           (unsigned long long)row, (unsigned long long)c->rows);
     const uint64_t n = row ? 2 : 1, first = row ? row - 1 : 0;
     const uint64_t at = mnem__cache_index_at(&c->head) + first * sizeof *ends;

@@ -20,13 +20,16 @@ enum { ROUNDS = 6 };
 #define PHASE  (UINT64_C(1) << 63)
 
 static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {
-    return mnem__fail(MNEM_INVALID, "corpus: %llu token%s%s, a window of %u needs %llu",
+    return mnem__fail(MNEM_INVALID,
+                      "corpus: the text has %llu token%s%s, but a window of %u needs %llu",
                       (unsigned long long)tokens, tokens == 1 ? "" : "s", what, sequence,
                       (unsigned long long)sequence + 1);
 }
 
 static mnem_status windows_make(const char *what, mnem_windows w, mnem_windows *windows) {
-    if (w.sequence == 0) return mnem__fail(MNEM_INVALID, "corpus: windows of 0 tokens");
+    if (w.sequence == 0)
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: the length of windows is 0, expected at least 1 token");
     if (w.tokens <= w.sequence) return too_short(what, w.tokens, w.sequence);
     w.count = w.shuffled ? (w.tokens - w.sequence) / w.sequence : (w.tokens - 1) / w.sequence;
     if (w.count == 0) w.count = 1;
@@ -44,7 +47,8 @@ mnem_status mnem_windows_init(uint64_t begin, uint64_t tokens, uint32_t sequence
 mnem_status mnem_windows_split(uint64_t tokens, uint32_t sequence, double heldout, uint64_t seed,
                                mnem_windows *training, mnem_windows *validation) {
     if (!(heldout >= 0) || !(heldout < 1))
-        return mnem__fail(MNEM_INVALID, "corpus: a held-out part of %g, expected 0 to less than 1",
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: the held-out fraction is %g, expected 0 to less than 1",
                           heldout);
     uint64_t border = tokens;
     *validation = (mnem_windows){.begin = tokens, .sequence = sequence};
@@ -63,12 +67,15 @@ mnem_status mnem_windows_split_rows(uint64_t rows, uint32_t sequence, double hel
                                     mnem_windows *training, mnem_windows *validation) {
     if (!(heldout >= 0) || !(heldout < 1) || sequence == 0)
         return mnem__fail(MNEM_INVALID,
-                          "corpus: rows of %u tokens, a held-out part of %g (0 to less than 1)",
+                          "corpus: the length of rows is %u tokens, expected at least 1, and the "
+                          "held-out fraction %g, expected 0 to less than 1",
                           sequence, heldout);
     uint64_t held = (uint64_t)((double)rows * heldout);
     if (heldout > 0 && held == 0) held = 1;
     if (rows <= held)
-        return mnem__fail(MNEM_INVALID, "corpus: %llu row%s, with %llu of them held out",
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: the corpus has %llu row%s, of which %llu are held out: no row "
+                          "is left to train on",
                           (unsigned long long)rows, rows == 1 ? "" : "s", (unsigned long long)held);
     const uint64_t border = rows - held;
     *training = (mnem_windows){.tokens = border,

@@ -49,7 +49,7 @@ mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
                 bit = targets[i].bit;
         if (!bit) {
             targets_text(~0u, all, sizeof all);
-            return mnem__fail(MNEM_INVALID, "lora: no matrix \"%.*s\"; there are: %s",
+            return mnem__fail(MNEM_INVALID, "lora: matrix \"%.*s\" is unknown; there are: %s",
                               length < 20 ? (int)length : 20, word, all);
         }
         *set |= bit;
@@ -85,9 +85,11 @@ static bool find(const finder *f, mnem__role role, int32_t layer, mnem_tensor_in
 static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
     const int64_t least = info->shape[0] < info->shape[1] ? info->shape[0] : info->shape[1];
     if (f->lora->rank <= least) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "lora: rank %d, but %s is [%lld, %lld]: at most %lld",
-                      f->lora->rank, info->name, (long long)info->shape[0],
-                      (long long)info->shape[1], (long long)least);
+    return mnem__fail(
+        MNEM_INVALID,
+        "lora: the rank is %d, but %s is [%lld, %lld], so the rank can be at most %lld",
+        f->lora->rank, info->name, (long long)info->shape[0], (long long)info->shape[1],
+        (long long)least);
 }
 
 /* What the first layer has stands for all: how many tensors are frozen, in a layer and outside, and
@@ -207,9 +209,11 @@ mnem_status mnem__train_shape_create_frozen(const mnem_model *model, mnem__train
 
 mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape) {
     *shape = NULL;
-    if (lora->rank < 1) return mnem__fail(MNEM_INVALID, "lora: rank %d (1 or more)", lora->rank);
+    if (lora->rank < 1)
+        return mnem__fail(MNEM_INVALID, "lora: the rank is %d, expected 1 or more", lora->rank);
     if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
-        return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
-    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
+        return mnem__fail(MNEM_INVALID, "lora: alpha is %g, expected 0 (the default) to 1e6",
+                          (double)lora->alpha);
+    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: the base model is missing");
     return create_from(MNEM_FEATURE_TRAIN_ADAPTERS, lora, shape);
 }

@@ -40,8 +40,8 @@ mnem_status mnem__loss_scale_next(mnem__loss_scale *state, bool finite) {
     if (state->at_floor < UINT32_MAX) state->at_floor++;
     if (state->at_floor < GIVE_UP) return MNEM_OK;
     return mnem__fail(MNEM_NOT_READY,
-                      "loss scale: %u steps in a row overflowed at the floor of %g: f16 can't "
-                      "recover (a lower learning rate, or bf16, would)",
+                      "loss scale: %u steps in a row overflowed at the lowest scale, %g: f16 can't "
+                      "recover; use a lower learning rate, or bf16",
                       state->at_floor, least);
 }
 
@@ -49,8 +49,9 @@ mnem_status mnem__loss_scale_restore(const mnem__loss_scale *state) {
     if (!(state->scale >= least && state->scale <= most) || state->good >= GROWTH_STEPS ||
         (state->at_floor > 0 && state->scale > least))
         return mnem__fail(MNEM_BAD_FILE,
-                          "loss scale: %g after %u good steps and %u at the floor, expected %g to "
-                          "%g and fewer than %u",
+                          "loss scale: the state is invalid: the scale is %g after %u good steps "
+                          "and %u overflows at the lowest scale, expected a scale of %g to %g and "
+                          "fewer than %u good steps",
                           state->scale, state->good, state->at_floor, least, most,
                           (unsigned)GROWTH_STEPS);
     return MNEM_OK;

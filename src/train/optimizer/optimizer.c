@@ -66,10 +66,10 @@ mnem__segment mnem__segment_make(const char *name, int64_t offset, int64_t count
 static mnem_status check_segment(const mnem__segment *s, int64_t end) {
     if (s->count >= 1 && s->count <= COUNT_MAX && s->offset >= end && s->offset <= COUNT_MAX)
         return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "optimizer: segment %s: %lld numbers at %lld, expected 1 to 2^44 at %lld or "
-                      "later",
-                      s->name, (long long)s->count, (long long)s->offset, (long long)end);
+    return mnem__fail(
+        MNEM_INVALID,
+        "optimizer: segment %s has %lld numbers at %lld, expected 1 to 2^44 at %lld or later",
+        s->name, (long long)s->count, (long long)s->offset, (long long)end);
 }
 
 static bool is_coded(const mnem_optimizer_options *options, const mnem__segment *s) {
@@ -123,18 +123,23 @@ static mnem_status check_options(const mnem_optimizer_options *given, size_t n,
     if (o.beta2 == 0.0) o.beta2 = 0.95;
     if (o.epsilon == 0.0) o.epsilon = 1e-8;
     if (!(o.beta1 > 0.0 && o.beta1 < 1.0 && o.beta2 > 0.0 && o.beta2 < 1.0))
-        return mnem__fail(MNEM_INVALID, "optimizer: beta1 %g, beta2 %g: expected 0 to 1", o.beta1,
-                          o.beta2);
+        return mnem__fail(
+            MNEM_INVALID,
+            "optimizer: beta1 is %g and beta2 %g, expected more than 0 and less than 1", o.beta1,
+            o.beta2);
     /* A v that was taken for 0 (below 2^-120) may stand beside an m of 4e-19. */
     if (!(o.epsilon >= 1e-16 && o.epsilon <= 1.0))
-        return mnem__fail(MNEM_INVALID, "optimizer: epsilon %g, expected 1e-16 to 1", o.epsilon);
+        return mnem__fail(MNEM_INVALID, "optimizer: epsilon is %g, expected 1e-16 to 1", o.epsilon);
     if (!(o.weight_decay >= 0.0 && o.weight_decay <= 1e6))
-        return mnem__fail(MNEM_INVALID, "optimizer: weight decay %g, expected 0 or more",
+        return mnem__fail(MNEM_INVALID, "optimizer: the weight decay is %g, expected 0 to 1e6",
                           o.weight_decay);
     if (o.moments != MNEM_MOMENTS_F32 && o.moments != MNEM_MOMENTS_8BIT)
-        return mnem__fail(MNEM_INVALID, "optimizer: moments of kind %d", (int)o.moments);
+        return mnem__fail(MNEM_INVALID,
+                          "optimizer: moments is %d, expected a constant of mnem_moments",
+                          (int)o.moments);
     if (n < 1 || n > MNEM__OPTIMIZER_SEGMENTS)
-        return mnem__fail(MNEM_INVALID, "optimizer: %zu segments, expected 1 to %d", n,
+        return mnem__fail(MNEM_INVALID,
+                          "optimizer: the number of segments is %zu, expected 1 to %d", n,
                           MNEM__OPTIMIZER_SEGMENTS);
     *out = o;
     return MNEM_OK;

@@ -9,11 +9,15 @@
 
 mnem_status mnem__schedule_check(const mnem_schedule *s) {
     if (!(s->rate_floor >= 0.0 && s->rate_floor <= s->rate_peak && s->rate_peak <= 1e6))
-        return mnem__fail(MNEM_INVALID, "schedule: learning rate from %g down to %g", s->rate_peak,
-                          s->rate_floor);
+        return mnem__fail(MNEM_INVALID,
+                          "schedule: the learning rate goes from %g down to %g, expected a peak of "
+                          "at most 1e6 and an end of 0 to the peak",
+                          s->rate_peak, s->rate_floor);
     if (s->warmup_steps > s->total_steps)
-        return mnem__fail(MNEM_INVALID, "schedule: %llu steps of warm-up, %llu in all",
-                          (unsigned long long)s->warmup_steps, (unsigned long long)s->total_steps);
+        return mnem__fail(
+            MNEM_INVALID,
+            "schedule: the warm-up has %llu steps, expected at most the %llu steps of the run",
+            (unsigned long long)s->warmup_steps, (unsigned long long)s->total_steps);
     return MNEM_OK;
 }
 

@@ -16,7 +16,7 @@ enum { LAYERS_MAX = MNEM_TRAIN_LAYERS, WIDTH_MAX = 1 << 20, VOCAB_MAX = 1 << 22 
 
 static mnem_status check_field(const char *name, int64_t value, int64_t most) {
     if (value >= 1 && value <= most) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "train: %s is %lld (1 to %lld)", name, (long long)value,
+    return mnem__fail(MNEM_INVALID, "train: %s is %lld, expected 1 to %lld", name, (long long)value,
                       (long long)most);
 }
 
@@ -40,7 +40,8 @@ static mnem_status check_fields(const mnem_transformer *t) {
 
 static mnem_status check_heads(const mnem__architecture *architecture, const mnem_transformer *t) {
     if (t->head_dim % 2) /* files of others can't be read */
-        return mnem__fail(MNEM_INVALID, "train: head_dim is %d (an even number)", t->head_dim);
+        return mnem__fail(MNEM_INVALID, "train: head_dim is %d, expected an even number",
+                          t->head_dim);
     if (t->heads % t->kv_heads)
         return mnem__fail(MNEM_INVALID, "train: %d heads aren't a multiple of %d kv_heads",
                           t->heads, t->kv_heads);
@@ -48,7 +49,8 @@ static mnem_status check_heads(const mnem__architecture *architecture, const mne
         (t->kv_heads == t->heads && t->embd == t->heads * t->head_dim))
         return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: %s needs kv_heads %d = heads %d, embd %d = heads * head_dim %d",
+                      "train: %s needs kv_heads (%d) equal to heads (%d), and embd (%d) equal to "
+                      "heads * head_dim (%d)",
                       t->architecture, t->kv_heads, t->heads, t->embd, t->heads * t->head_dim);
 }
 
@@ -59,10 +61,12 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
     MNEM__TRY(check_fields(t));
     MNEM__TRY(check_heads(architecture, t));
     if (!(t->epsilon > 0 && t->epsilon < 1))
-        return mnem__fail(MNEM_INVALID, "train: epsilon is %g (above 0, below 1)",
+        return mnem__fail(MNEM_INVALID,
+                          "train: epsilon is %g, expected more than 0 and less than 1",
                           (double)t->epsilon);
     if (architecture->turn && (t->rope.dims < 2 || t->rope.dims > t->head_dim || t->rope.dims % 2))
-        return mnem__fail(MNEM_INVALID, "train: rope.dims is %d (even, 2 to head_dim)",
+        return mnem__fail(MNEM_INVALID,
+                          "train: rope.dims is %d, expected an even number from 2 to head_dim",
                           t->rope.dims);
     return MNEM_OK;
 }

@@ -210,7 +210,8 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
     const int32_t vocab = t->setup.shape->t.vocab;
     for (int64_t i = 0; i < n; i++)
         if (ids[i] < least || ids[i] >= vocab)
-            return mnem__fail(MNEM_INVALID, "train: token %lld is %d, the vocabulary has %d",
+            return mnem__fail(MNEM_INVALID,
+                              "train: token %lld has the id %d, but the vocabulary has %d tokens",
                               (long long)i, ids[i], vocab);
     return MNEM_OK;
 }
@@ -229,7 +230,7 @@ static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, 
     MNEM__TRY(check_loaded(t));
     MNEM__TRY(source->next(source->context, &batch));
     if (batch.sequences < least || batch.sequences > t->micro_batch)
-        return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected %d",
+        return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected up to %d",
                           batch.sequences, t->micro_batch);
     *tokens = (int64_t)batch.sequences * t->setup.o.sequence;
     args->ids = batch.ids;
@@ -314,7 +315,7 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
     const int32_t bad = r->bad_segment < 0 ? 0 : (int32_t)r->bad_segment;
     return mnem__fail(
         MNEM_NOT_FINITE,
-        "train: step %llu: loss %g, and the gradient of %s isn't finite (number %lld)",
+        "train: step %llu: the loss is %g, and the gradient of %s isn't finite (number %lld)",
         (unsigned long long)report->step, report->loss, t->setup.shape->param[bad].name,
         (long long)r->bad_place);
 }
@@ -412,7 +413,9 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;
     if (count < 1 || count > sequence)
-        return mnem__fail(MNEM_INVALID, "train: logits after %d tokens (1 to %d)", count, sequence);
+        return mnem__fail(MNEM_INVALID,
+                          "train: the number of tokens before the logits is %d, expected 1 to %d",
+                          count, sequence);
     MNEM__TRY(check_loaded(t));
     MNEM__TRY(check_ids(t, ids, count, 0));
     const bool brief = count <= t->graphs.brief_sequence;

@@ -176,27 +176,28 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
         a = take_word(&ours), b = take_word(&theirs);
     }
     if (is_same(name, teacher) || is_same(other, teacher))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of a run with %s teacher",
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is from a run with %s teacher",
                           !is_same(other, teacher) ? "no"
                           : is_same(name, teacher) ? "another"
                                                    : "a");
     if (is_same(name, states) || is_same(other, states))
         return mnem__fail(MNEM_BAD_FILE,
-                          "train: the checkpoint is of a run that learns other parts of its "
-                          "teacher: logits, states or both");
+                          "train: the checkpoint is from a run that learns from other outputs of "
+                          "the teacher (logits, hidden states or both)");
     if (is_same(name, masked) || is_same(other, masked))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of a run that %s zeros",
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is from a run that %s zeros",
                           is_same(other, masked) ? "keeps" : "doesn't keep");
     if (!is_same(name, other))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model: %s",
-                          name.length ? "it has no adapters" : "it has adapters");
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is for another model: %s",
+                          name.length ? "the checkpoint has no adapters"
+                                      : "the checkpoint has adapters");
     if (is_same(name, (mnem_text){"on", 2}))
         return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
-                                         "its weights differ");
-    return mnem__fail(MNEM_BAD_FILE,
-                      "train: the checkpoint is of another model: %.*s %.*s, not "
-                      "%.*s",
-                      (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
+                                         "the weights of this model differ");
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "train: the checkpoint is for another model: its %.*s is %.*s, but this model's is %.*s",
+        (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
 }
 
 static mnem_status check_shape(const mnem_trainer *t, const mnem__checkpoint *c) {
@@ -214,8 +215,8 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
         return MNEM_OK;
     if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
         return mnem__fail(MNEM_BAD_FILE,
-                          "train: a loss scale after %llu good steps, %llu at the "
-                          "floor",
+                          "train: the checkpoint's loss scale is invalid: %llu good steps, %llu "
+                          "overflows at the lowest scale",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
     *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
     return mnem__loss_scale_restore(scale);

@@ -96,8 +96,9 @@ mnem_status mnem__trainer_ready_cut(mnem_trainer *t) {
     for (int32_t i = 0; i < cut->buckets; i++) {
         const int32_t before = mnem__ranks_window_before(cut, cut->buckets - 1 - i);
         if (before >= 0 && ready[cut->buckets - 1 - before] > begin[i])
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "train: a layer's gradients aren't done where another's begin");
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "train: the gradients of layers overlap in this graph, which ranks don't support");
     }
     return MNEM_OK;
 }

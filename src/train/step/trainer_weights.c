@@ -65,11 +65,14 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
     const bool same = info->dims == p->dims && info->shape[0] == p->shape[0] &&
                       (p->dims == 1 || info->shape[1] == p->shape[1]);
     if (!same)
-        return mnem__fail(MNEM_INVALID, "train: %s is [%lld, %lld] in the file, not [%lld, %lld]",
-                          p->name, (long long)info->shape[0], (long long)info->shape[1],
-                          (long long)p->shape[0], (long long)p->shape[1]);
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: tensor %s is [%lld, %lld] in the model file, expected [%lld, %lld]", p->name,
+            (long long)info->shape[0], (long long)info->shape[1], (long long)p->shape[0],
+            (long long)p->shape[1]);
     if (!type || !mnem_type_row_bytes(info->type, p->shape[1]))
-        return mnem__fail(MNEM_UNSUPPORTED, "train: %s has type %s", p->name,
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "train: tensor %s has the type %s, which can't be trained", p->name,
                           type ? type->name : "unknown");
     return MNEM_OK;
 }
@@ -80,7 +83,8 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
                                   const mnem__train_param *p) {
     const int32_t index = mnem_model_tensor_find(model, p->name);
     mnem_tensor_info info;
-    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", p->name);
+    if (index < 0)
+        return mnem__fail(MNEM_BAD_FILE, "train: the model file has no tensor %s", p->name);
     mnem_model_tensor_get(model, (uint32_t)index, &info);
     mnem_status status = check_tensor(p, &info);
     const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
@@ -166,7 +170,8 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
     const mnem__train_shape *s = t->setup.shape;
     const uint32_t file_type = type == MNEM_TYPE_F16 ? 1 : type == MNEM_TYPE_BF16 ? 32 : 0;
     if (type != MNEM_TYPE_F32 && type != MNEM_TYPE_F16 && type != MNEM_TYPE_BF16)
-        return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
+        return mnem__fail(MNEM_INVALID, "train: the type to write is %d, expected F32, F16 or BF16",
+                          (int)type);
     mnem_status status = s->lora_rank ? write_lora_keys(s, w) : mnem__hparams_write(&s->t, w);
     if (status == MNEM_OK) status = mnem__gguf_write_key_u32(w, "general.file_type", file_type);
     if (status == MNEM_OK && t->masked.matrices && t->masked.matrices_2_4 == t->masked.matrices)

@@ -30,9 +30,10 @@ static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
 static mnem_status check_tokens(const mnem_train_options *o) {
     const int64_t tokens = (int64_t)o->batch * o->sequence;
     if (tokens <= INT32_MAX) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "train: a batch of %d sequences of %d tokens has %lld, at most %d", o->batch,
-                      o->sequence, (long long)tokens, INT32_MAX);
+    return mnem__fail(
+        MNEM_INVALID,
+        "train: a batch of %d sequences of %d tokens has %lld tokens, expected at most %d",
+        o->batch, o->sequence, (long long)tokens, INT32_MAX);
 }
 
 /* Every sum of bytes of the plan is a few times this one, so that none passes 2^64. */
@@ -47,8 +48,9 @@ static mnem_status check_bytes(const mnem_train_options *o) {
                          (double)o->io_bytes + (double)o->io_bytes_sequence * o->batch;
     if (of_model <= parameters_most && bytes <= bytes_most) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: %d layers of %d, %d ff, %d vocab, batches of %d x %d tokens: about "
-                      "%.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+                      "train: %d layers of width %d, ff %d, vocab %d and batches of %d x %d tokens "
+                      "are too large: about %.2g parameters, expected at most %.2g, and %.2g "
+                      "bytes, expected at most %.2g",
                       t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model,
                       parameters_most, bytes, bytes_most);
 }
@@ -62,27 +64,33 @@ static int32_t sequence_most(const mnem_transformer *t) {
 static mnem_status check_sizes(const mnem_train_options *o) {
     const int32_t most = sequence_most(&o->shape);
     if (o->sequence < 1 || o->sequence > most)
-        return mnem__fail(MNEM_INVALID, "train: sequences of %d tokens, the model's context is %d",
+        return mnem__fail(MNEM_INVALID,
+                          "train: a sequence has %d tokens, expected 1 to %d, the model's context",
                           o->sequence, most);
     if (o->batch < 1 || o->batch > 1 << 20)
-        return mnem__fail(MNEM_INVALID, "train: a batch of %d sequences", o->batch);
+        return mnem__fail(MNEM_INVALID, "train: a batch has %d sequences, expected 1 to 2^20",
+                          o->batch);
     if (o->micro_batch < 0)
-        return mnem__fail(MNEM_INVALID, "train: %d sequences together", o->micro_batch);
+        return mnem__fail(MNEM_INVALID, "train: micro_batch is %d, expected 0 or more",
+                          o->micro_batch);
     if (o->threads < 1 || o->threads > MNEM_TEAM_MAX)
-        return mnem__fail(MNEM_INVALID, "train: %d threads, at most %d", o->threads, MNEM_TEAM_MAX);
+        return mnem__fail(MNEM_INVALID, "train: the number of threads is %d, expected 1 to %d",
+                          o->threads, MNEM_TEAM_MAX);
     const mnem_status status = check_tokens(o);
     return status == MNEM_OK ? check_bytes(o) : status;
 }
 
 static mnem_status check_options(const mnem_train_options *o) {
-    if (!o->ledger) return mnem__fail(MNEM_INVALID, "train: no ledger");
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "train: options.ledger is missing");
     const mnem_type c = o->compute;
     if (c != MNEM_TYPE_F32 && c != MNEM_TYPE_BF16 && c != MNEM_TYPE_F16)
-        return mnem__fail(MNEM_INVALID, "train: computing in type %d (F32, BF16, F16)", (int)c);
+        return mnem__fail(MNEM_INVALID,
+                          "train: the type to compute in is %d, expected F32, BF16 or F16", (int)c);
     if (!(o->dropout >= 0 && o->dropout < 1))
-        return mnem__fail(MNEM_INVALID, "train: dropout %g (0 to below 1)", (double)o->dropout);
+        return mnem__fail(MNEM_INVALID, "train: dropout is %g, expected 0 to less than 1",
+                          (double)o->dropout);
     if (!(o->norm_max >= 0))
-        return mnem__fail(MNEM_INVALID, "train: clipping at %g (0 or more)", o->norm_max);
+        return mnem__fail(MNEM_INVALID, "train: norm_max is %g, expected 0 or more", o->norm_max);
     const mnem_status status = check_sizes(o);
     return status == MNEM_OK ? mnem__schedule_check(&o->schedule) : status;
 }
@@ -92,17 +100,18 @@ static mnem_status check_teacher(const mnem__train_setup *setup) {
     const mnem_transformer *t = &setup->teacher->t;
     if (t->vocab != o->shape.vocab)
         return mnem__fail(MNEM_INVALID,
-                          "train: the teacher has logits of %d words, the model of %d", t->vocab,
-                          o->shape.vocab);
+                          "train: the teacher has a vocabulary of %d tokens, but the model has %d",
+                          t->vocab, o->shape.vocab);
     if (o->sequence > sequence_most(t))
         return mnem__fail(MNEM_INVALID,
-                          "train: sequences of %d tokens, the teacher's context is %d", o->sequence,
-                          sequence_most(t));
+                          "train: a sequence has %d tokens, but the teacher's context is %d",
+                          o->sequence, sequence_most(t));
     if (!(o->distill.weight > 0 && o->distill.weight <= 1))
-        return mnem__fail(MNEM_INVALID, "train: a teacher's weight of %g (above 0, to 1)",
+        return mnem__fail(MNEM_INVALID,
+                          "train: the teacher's weight is %g, expected more than 0, up to 1",
                           (double)o->distill.weight);
     if (o->distill.temperature >= 0.1f && o->distill.temperature <= 100) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "train: a teacher's temperature of %g (0.1 to 100)",
+    return mnem__fail(MNEM_INVALID, "train: the teacher's temperature is %g, expected 0.1 to 100",
                       (double)o->distill.temperature);
 }
 
@@ -112,13 +121,13 @@ static mnem_status check_states(const mnem__train_setup *setup) {
     if (!setup->teach.states) return MNEM_OK;
     if (ours->embd != theirs->embd)
         return mnem__fail(MNEM_INVALID,
-                          "train: the teacher's states are %d wide, the model's %d: only logits "
-                          "can be learned from it",
+                          "train: the teacher's hidden states have width %d, but the model's have "
+                          "%d: only the teacher's logits can be used",
                           theirs->embd, ours->embd);
     if (ours->layers <= theirs->layers) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: the teacher has states of %d layers, the model has %d: only logits "
-                      "can be learned from it",
+                      "train: the teacher has %d layers with hidden states, but the model has %d "
+                      "layers: only the teacher's logits can be used",
                       theirs->layers, ours->layers);
 }
 
@@ -127,7 +136,10 @@ static mnem_status add_teacher(mnem__train_setup *setup) {
     const unsigned on = d->on ? d->on : MNEM_DISTILL_LOGITS;
     if (!d->teacher) return MNEM_OK;
     if (on > MNEM_DISTILL_BOTH)
-        return mnem__fail(MNEM_INVALID, "train: learning from a teacher's parts %u", on);
+        return mnem__fail(MNEM_INVALID,
+                          "train: distill.on is %u, expected MNEM_DISTILL_LOGITS, "
+                          "MNEM_DISTILL_STATES or MNEM_DISTILL_BOTH",
+                          on);
     MNEM__TRY(mnem__train_shape_create_frozen(d->teacher, &setup->teacher));
     setup->teach = (mnem__train_teaching){.logits = on & MNEM_DISTILL_LOGITS,
                                           .states = on & MNEM_DISTILL_STATES,
@@ -149,17 +161,20 @@ static mnem_status share_batch(mnem__train_setup *setup) {
     setup->comm = ranks > 1 ? o->comm : NULL;
     setup->share = mnem__ranks_share_get(o->batch, ranks, rank);
     if ((unsigned)o->shard > MNEM_SHARD_GRADIENTS)
-        return mnem__fail(MNEM_INVALID, "train: sharding of kind %d", (int)o->shard);
+        return mnem__fail(MNEM_INVALID, "train: shard is %d, expected a constant of mnem_shard",
+                          (int)o->shard);
     if (!o->shard) o->shard = ranks > 1 ? MNEM_SHARD_OPTIMIZER : MNEM_SHARD_NONE;
     if (o->shard == MNEM_SHARD_GRADIENTS && (ranks == 1 || o->masked))
         return mnem__fail(MNEM_INVALID, "train: sharding gradients needs several ranks, and is not "
                                         "supported with masked training");
     if (ranks > o->batch)
-        return mnem__fail(MNEM_INVALID,
-                          "train: a batch of %d sequence%s for %d ranks: each runs at least one",
-                          o->batch, o->batch == 1 ? "" : "s", ranks);
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: a batch has %d sequence%s, too few for %d ranks: each rank needs at least one",
+            o->batch, o->batch == 1 ? "" : "s", ranks);
     if (!o->micro_batch || setup->share.count % o->micro_batch == 0) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "train: %d sequences together don't divide %s of %d",
+    return mnem__fail(MNEM_INVALID,
+                      "train: micro_batch is %d, which doesn't divide %s of %d sequences",
                       o->micro_batch, whose, setup->share.count);
 }
 
@@ -197,7 +212,8 @@ static mnem_status add_segments(mnem__train_setup *setup) {
     setup->part_count = mnem__ranks_parts(&setup->cut, s, setup->segments,
                                           mnem_comm_rank(setup->comm), setup->parts);
     if (setup->part_count > 0) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "train: nothing of %lld parameters is rank %d's of %d",
+    return mnem__fail(MNEM_INVALID,
+                      "train: the model's %lld parameters are too few for a share of rank %d of %d",
                       (long long)s->count, mnem_comm_rank(setup->comm), setup->cut.ranks);
 }
 

@@ -202,7 +202,7 @@ static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
     plan->budget_bytes = p->budget;
     if (before <= p->budget) plan->knob = knob_of(p);
     return mnem__fail(
-        MNEM_OVER_BUDGET, "train: needs %s (%llu bytes), the budget is %s (%llu bytes)",
+        MNEM_OVER_BUDGET, "train: needs %s (%llu bytes), but the budget is %s (%llu bytes)",
         mnem_size_format(plan->needed_bytes, needed, sizeof needed),
         (unsigned long long)plan->needed_bytes, mnem_size_format(p->budget, budget, sizeof budget),
         (unsigned long long)p->budget);

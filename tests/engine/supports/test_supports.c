@@ -403,8 +403,9 @@ static void a_message_names_the_family_the_feature_and_the_way_out(void **state)
     assert_int_equal(
         mnem_transformer_supports(NULL, MNEM_FEATURE_ADAPTERS | MNEM_FEATURE_RANKS_ROWS),
         MNEM_UNSUPPORTED);
-    assert_string_equal(mnem_last_error(), "use of adapters beside the model is not supported "
-                                           "(several ranks): merge the adapters into the model");
+    assert_string_equal(mnem_last_error(),
+                        "use of adapters without merging them is not supported "
+                        "(implemented for one rank only): merge the adapters into the model");
 }
 
 /* By name, so that a wrong table and a wrong refusal that agree are found. */

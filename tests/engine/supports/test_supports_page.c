@@ -104,7 +104,7 @@ static void put_reasons(void) {
 
 static void put_pairs(void) {
     mnem_feature_info a, b;
-    put("\n## Features that exclude each other\n\n| feature | beside | reason | instead |\n"
+    put("\n## Features that exclude each other\n\n| feature | together with | reason | instead |\n"
         "|---|---|---|---|\n");
     for (int32_t n = 0; mnem_feature_get(n, &a); n++)
         for (int32_t m = 0; mnem_feature_get(m, &b); m++) {

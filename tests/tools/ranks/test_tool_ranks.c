@@ -349,11 +349,12 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
          "deepseek2: splitting by rows over ranks is not supported", 1},
-        {"tokenize model.gguf hi", "mnem tokenize is not supported (several ranks): use one rank",
-         2},
+        {"tokenize model.gguf hi", "mnem tokenize doesn't run on several ranks: use one rank", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap f --keep-cache",
-         "--keep-cache: a sequence in a file is not supported (several ranks)", 2},
+         "--keep-cache: saving and loading a sequence is not supported (implemented for one rank "
+         "only)",
+         2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };

@@ -134,7 +134,9 @@ int tool_kept_open(tool_kept_part *kept, const char *name, uint64_t sum, uint64_
         if ((code = open_list(kept, &taken)) != TOOL_OK) return code;
     }
     if (taken)
-        return tool_failed("%s: other runs are using it and all the others there", kept->path);
+        return tool_failed(
+            "%s: this file and all others for a rank's part of this model are in use by other runs",
+            kept->path);
     code = read_list(kept, bytes);
     return code == TOOL_OK ? open_file(kept, bytes) : code;
 }
@@ -148,18 +150,19 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
-        return tool_failed("%s: too many pieces", kept->path);
+        return tool_failed("%s: the part of the model consists of too many pieces", kept->path);
     return TOOL_OK;
 }
 
 int tool_kept_flush(tool_kept_part *kept) {
-    if (kept->more.count && fdatasync(kept->fd) != 0) return fail(kept, "write it to the disk");
+    if (kept->more.count && fdatasync(kept->fd) != 0)
+        return fail(kept, "write the part to the disk");
     for (int32_t i = 0; i < kept->more.count; i++) {
         const tool_range *r = &kept->more.range[i];
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
             return fail(kept, "write its index");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
-            return tool_failed("%s: too many pieces", kept->path);
+            return tool_failed("%s: the part of the model consists of too many pieces", kept->path);
     }
     kept->more.count = 0;
     tool_ranges_sort(&kept->have);

@@ -118,7 +118,7 @@ static int read_piece(uint64_t at, size_t bytes) {
         const ssize_t n = pread(x.fd, x.piece + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return tool_failed("%s: can't read it (%s)", x.path,
+            return tool_failed("%s: can't be read (%s)", x.path,
                                n < 0 ? strerror(errno) : "the file has become shorter");
         done += (size_t)n;
     }
@@ -184,7 +184,7 @@ static int make_offer(offer *o) {
     if (code != TOOL_OK) return code;
     x.fd = open(x.path, O_RDONLY | O_CLOEXEC);
     if (x.fd < 0 || fstat(x.fd, &info) != 0)
-        return tool_failed("%s: can't open it (%s)", x.path, strerror(errno));
+        return tool_failed("%s: can't be opened (%s)", x.path, strerror(errno));
     const char *slash = strrchr(x.path, '/');
     *o = (offer){.bytes = (uint64_t)info.st_size,
                  .ranges = (uint64_t)x.need.count,
@@ -268,7 +268,8 @@ static int fetch(void) {
 static int take_offer(const char **path) {
     offer o;
     int code = receive_from(0, &o, sizeof o);
-    if (code == TOOL_OK && o.ranges > RANGES) code = tool_failed("%s: too many ranges", o.name);
+    if (code == TOOL_OK && o.ranges > RANGES)
+        code = tool_failed("%s: the part of the model consists of too many ranges", o.name);
     if (code == TOOL_OK) code = receive_from(0, x.need.range, o.ranges * sizeof *x.need.range);
     if (code != TOOL_OK) return code;
     x.need.count = (int32_t)o.ranges;

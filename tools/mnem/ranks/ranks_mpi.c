@@ -312,9 +312,9 @@ int tool_ranks_check(const tool_args *args) {
             mnem_transformer_supports(NULL, run_so[i].features) == MNEM_OK)
             return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
-        return tool_usage(verb, "mnem plan runs without mpirun: use mnem plan --ranks N");
+        return tool_usage(verb, "mnem plan must not be started by mpirun: use mnem plan --ranks N");
     return tool_usage(verb,
-                      "mnem %s is not supported (several ranks): use one rank; run, serve, "
-                      "perplexity, bench, train and embed take several",
+                      "mnem %s doesn't run on several ranks: use one rank (run, serve, perplexity, "
+                      "bench, train and embed support several)",
                       verb);
 }

@@ -234,8 +234,8 @@ static int advise_folder(const advise_options *o, const char *folder) {
         if (status != MNEM_OK) return tool_fail(status);
     }
     if (f.run.run) return advise_run(o, &f.run);
-    return tool_failed("%s: no run of it is in the history (`mnem train` adds one when it ends)",
-                       folder);
+    return tool_failed(
+        "%s: the history has no run of this folder (`mnem train` adds one when it ends)", folder);
 }
 
 /* A trace of ours has what a program did; recorded allocations are replayed. */

@@ -290,7 +290,7 @@ static int read_lengths(const char *name, const char *text, lengths *of) {
             return tool_usage("bench", "--%s takes whole numbers separated by commas, not \"%s\"",
                               name, text);
         if (n < 0 || n > TOOL_SPEED_MOST)
-            return tool_usage("bench", "--%s is %lld; a length is between 0 (not measured) and %d",
+            return tool_usage("bench", "--%s is %lld; a length must be from 0 (not measured) to %d",
                               name, n, TOOL_SPEED_MOST);
         if (of->count == LENGTHS_MAX)
             return tool_usage("bench", "--%s takes at most %d lengths", name, LENGTHS_MAX);
@@ -323,7 +323,8 @@ static int choose_lengths(bench *b) {
     const int32_t p = longest(&b->prompt), g = longest(&b->generated), long_one = p > g ? p : g;
     if (!long_one) return tool_usage("bench", "with --pp 0 and --tg 0 there is nothing to measure");
     if (long_one > most)
-        return tool_usage("bench", "%d tokens don't fit the context of %d", long_one, most);
+        return tool_usage("bench", "the longest test has %d tokens, but the context has %d",
+                          long_one, most);
     if (!asked_context) b->stage->options.context = long_one;
     return TOOL_OK;
 }

@@ -56,7 +56,7 @@ static void *grow_charged(embed *e, void *old, size_t old_bytes, size_t bytes) {
     if (status != MNEM_OK)
         tool_fail(status);
     else if (!made)
-        tool_failed("the machine has no memory for these texts");
+        tool_failed("out of memory for these texts");
     if (status == MNEM_OK) e->taken += bytes - old_bytes;
     return made;
 }
@@ -69,7 +69,7 @@ static int add_text(embed *e, const char *bytes, size_t length) {
         mnem_tokenizer_encode(e->stage->tokenizer, bytes, length, 0, &ids, &n);
     if (status != MNEM_OK) return tool_fail(status);
     if (n == 0 || n > INT32_MAX)
-        return tool_failed("%s has %s: leave it out", name_of(e, e->count, name),
+        return tool_failed("%s has %s: leave this text out", name_of(e, e->count, name),
                            n ? "too many tokens" : "no tokens");
     if (e->ids_count + n > e->ids_room) {
         const size_t room = 2 * (e->ids_count + n), unit = sizeof *e->ids;
@@ -111,7 +111,7 @@ static int read_texts(embed *e) {
     if (e->o->file) code = tool_stage_read(e->stage, e->o->file);
     if (code != TOOL_OK) return code;
     const int32_t all = e->operands + count_lines(e->stage->prompt.text, e->stage->prompt.bytes);
-    if (all == 0) return tool_failed("%s has no line to embed", file_name(e));
+    if (all == 0) return tool_failed("%s has no line of text to embed", file_name(e));
     e->text = grow_charged(e, NULL, 0, (size_t)all * sizeof *e->text);
     if (!e->text) return TOOL_FAILED;
     for (int32_t i = 0; i < e->operands && code == TOOL_OK; i++) {
@@ -135,9 +135,9 @@ static int check_longest(const embed *e, int32_t index) {
         return tool_failed("%s has %d tokens, but %s takes at most %d: split it into shorter texts",
                            name_of(e, index, name), n, t->architecture, t->context);
     if (asked && n > asked)
-        return tool_usage("embed",
-                          "%s has %d tokens and doesn't fit: use --ctx %d, or leave out --ctx",
-                          name_of(e, index, name), n, n);
+        return tool_usage(
+            "embed", "%s has %d tokens, more than the context: use --ctx %d, or leave out --ctx",
+            name_of(e, index, name), n, n);
     return TOOL_OK;
 }
 

@@ -54,7 +54,7 @@ static char *read_whole(const char *path, size_t *length) {
     }
     if (file && file != stdin) fclose(file);
     if (!why) return text;
-    tool_message("%s: can't read it: %s", path, why);
+    tool_message("%s: can't be read: %s", path, why);
     free(text);
     return NULL;
 }

@@ -25,7 +25,7 @@ static bool on_progress(void *context, const char *what, uint64_t done, uint64_t
 
 static int open_run(report_work *work, const char *operand) {
     report_run *kept = calloc(1, sizeof *kept);
-    if (!kept) return tool_failed("%s: the machine has no memory", operand);
+    if (!kept) return tool_failed("%s: out of memory", operand);
     work->kept[work->count] = kept;
     const int code = report_run_open(operand, kept);
     work->facts[work->count++] = &kept->facts;
@@ -54,7 +54,7 @@ static int open_ranks(report_work *run, const char *path) {
     const int ranks = (int)run->facts[0]->ranks;
     if (run->count != 1 || ranks < 2 || tool_given(&run->asked->args, "rank")) return TOOL_OK;
     run->rank = calloc((size_t)ranks, sizeof *run->rank);
-    if (!run->rank) return tool_failed("%s: the machine has no memory", path);
+    if (!run->rank) return tool_failed("%s: out of memory", path);
     for (int i = 0; i < ranks; i++, run->ranks++) {
         const mnem_report_options o = {.rank = 1 + (uint32_t)i};
         const mnem_status status = mnem_report_create(path, &o, &run->rank[i]);

@@ -177,11 +177,13 @@ static int check(const run_options *asked) {
         return tool_usage("run", "\"%s\" would be read as the prompt; mnem run takes one model",
                           also);
     if (also && (asked->prompt.count || asked->prompts || asked->file))
-        return tool_usage("run", "--%s and \"%s\" are two prompts; give both with -p",
-                          asked->prompt.count ? "prompt"
-                          : asked->file       ? "file"
-                                              : "prompts",
-                          also);
+        return tool_usage(
+            "run",
+            "--%s and \"%s\" both give a prompt; give several prompts with -p, once for each",
+            asked->prompt.count ? "prompt"
+            : asked->file       ? "file"
+                                : "prompts",
+            also);
     if (asked->args.json && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
     if (asked->raw && asked->system && (asked->prompts || tool_prompt_source(asked)))

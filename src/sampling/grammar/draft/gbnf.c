@@ -58,7 +58,7 @@ static bool bad(reader *r, const char *what) {
 /* The draft's failure, told where it is noticed. */
 static bool is_fine(reader *r) {
     if (r->status == MNEM_OK && r->d->status == MNEM_OVER_BUDGET)
-        return fail_at(r, r->at, MNEM_OVER_BUDGET, "the grammar is too large up to here");
+        return fail_at(r, r->at, MNEM_OVER_BUDGET, "the grammar up to here is too large");
     if (r->status == MNEM_OK) r->status = r->d->status;
     return r->status == MNEM_OK;
 }
@@ -118,7 +118,7 @@ static bool take_escape(reader *r, uint32_t *code) {
     static const char letters[] = "nrt\\\"[]-", chars[] = "\n\r\t\\\"[]-";
     const char c = peek(r);
     const char *found = c ? strchr(letters, c) : NULL;
-    if (!found && c != 'x' && c != 'u' && c != 'U') return bad(r, "no such escape");
+    if (!found && c != 'x' && c != 'u' && c != 'U') return bad(r, "unknown escape");
     r->at++;
     if (!found) return take_hex(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, code);
     *code = (uint8_t)chars[found - letters];
@@ -129,7 +129,7 @@ static bool take_character(reader *r, uint32_t *code) {
     if (r->at == r->length) return bad(r, "the grammar ends in the middle of a text or a class");
     if (skip_char(r, '\\')) return take_escape(r, code);
     const size_t n = mnem__utf8_length(r->text + r->at, r->length - r->at);
-    if (n == 0) return bad(r, "no UTF-8");
+    if (n == 0) return bad(r, "not UTF-8");
     *code = mnem__utf8_code(r->text + r->at, n);
     r->at += n;
     return true;
@@ -144,7 +144,7 @@ static bool read_text(reader *r) {
         const size_t at = r->at;
         if (!take_character(r, &code)) return false;
         if (code >= 0xD800 && code <= 0xDFFF)
-            return fail_at(r, at, MNEM_BAD_FILE, "a surrogate is no character");
+            return fail_at(r, at, MNEM_BAD_FILE, "a surrogate is not a character");
         mnem__draft_text(r->d, bytes, mnem__utf8_put(code, bytes));
         if (!is_fine(r)) return false;
     }
@@ -159,18 +159,19 @@ static bool read_range(reader *r, mnem__range *range) {
     if (!more) return true;
     r->at++;
     if (!take_character(r, &range->high)) return false;
-    return range->low <= range->high || fail_at(r, at, MNEM_BAD_FILE, "a range that goes down");
+    return range->low <= range->high ||
+           fail_at(r, at, MNEM_BAD_FILE, "the range ends before it begins");
 }
 
 static bool read_class(reader *r) {
     const bool negated = skip_char(r, '^');
     uint32_t n = 0;
     while (!skip_char(r, ']')) {
-        if (n == MNEM__RANGES_MAX - 1) return bad(r, "a class of more than 1023 ranges");
+        if (n == MNEM__RANGES_MAX - 1) return bad(r, "the class has more than 1023 ranges");
         if (!read_range(r, &r->range[n])) return false;
         n++;
     }
-    if (n == 0) return bad(r, "an empty class");
+    if (n == 0) return bad(r, "the class is empty");
     n = mnem__ranges_normalise(r->range, n);
     mnem__range *range = r->range;
     if (negated) {
@@ -212,7 +213,7 @@ static bool read_choice(reader *r, bool nested);
 
 static bool read_group(reader *r) {
     if (++r->depth > DEPTH_MAX)
-        return fail_at(r, r->at - 1, MNEM_BAD_FILE, "parentheses more than 100 deep");
+        return fail_at(r, r->at - 1, MNEM_BAD_FILE, "parentheses are nested more than 100 deep");
     skip_space(r, true);
     if (!read_choice(r, true)) return false;
     if (!skip_char(r, ')')) return bad(r, "')' is missing");
@@ -248,7 +249,8 @@ static bool read_count(reader *r, uint32_t *count) {
     if (peek(r) < '0' || peek(r) > '9') return bad(r, "a number is missing");
     for (; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
         *count = *count * 10 + (uint32_t)(peek(r) - '0');
-        if (*count > COUNT_MAX) return bad(r, "more than a hundred million times");
+        if (*count > COUNT_MAX)
+            return bad(r, "the repetition is more than a hundred million times");
     }
     return true;
 }
@@ -265,7 +267,7 @@ static bool read_braces(reader *r, bool nested, uint32_t *least, uint32_t *most)
         skip_space(r, nested);
     }
     if (!skip_char(r, '}')) return bad(r, "'}' is missing");
-    return *least <= *most || bad(r, "more times at least than at most");
+    return *least <= *most || bad(r, "the least number of times is above the most");
 }
 
 static bool is_repetition(char c) {
@@ -282,17 +284,17 @@ static bool read_repetition(reader *r, uint32_t item, bool nested) {
     if (c == '{' && !read_braces(r, nested, &least, &most)) return false;
     mnem__draft_repeat(r->d, item, least, most);
     if (r->d->status == MNEM_OVER_BUDGET)
-        return fail_at(r, at, MNEM_OVER_BUDGET, "the grammar is too large: so often, of that");
+        return fail_at(r, at, MNEM_OVER_BUDGET, "the grammar is too large with this repetition");
     skip_space(r, nested);
     if (is_repetition(peek(r)))
-        return bad(r, "repeated twice: put what is repeated first into parentheses");
+        return bad(r, "two repetitions follow each other: put the first into parentheses");
     return is_fine(r);
 }
 
 static bool read_sequence(reader *r, bool nested) {
     for (;;) {
         bool is;
-        if (is_repetition(peek(r))) return bad(r, "nothing stands before, to be repeated");
+        if (is_repetition(peek(r))) return bad(r, "there is nothing before this sign to repeat");
         const uint32_t item = mnem__draft_item(r->d);
         if (!is_fine(r) || !read_item(r, &is)) return false;
         if (!is) return true;
@@ -317,10 +319,10 @@ static bool read_choice(reader *r, bool nested) {
 
 static bool read_rule(reader *r) {
     const size_t at = r->at;
-    if (!is_name(peek(r))) return bad(r, "no name of a rule");
+    if (!is_name(peek(r))) return bad(r, "expected the name of a rule");
     name *n = read_name(r);
     if (!n) return false;
-    if (n->defined) return fail_at(r, at, MNEM_BAD_FILE, "this rule is there already");
+    if (n->defined) return fail_at(r, at, MNEM_BAD_FILE, "this rule is defined twice");
     n->defined = true;
     skip_space(r, false);
     if (r->length - r->at < 3 || memcmp(r->text + r->at, "::=", 3) != 0)
@@ -332,7 +334,7 @@ static bool read_rule(reader *r) {
     mnem__draft_end(r->d);
     if (peek(r) == ')') return bad(r, "')' without '('");
     if (r->at < r->length && !is_line_end(peek(r)))
-        return bad(r, "neither an item of a rule nor a line's end");
+        return bad(r, "expected an item of a rule or the end of the line");
     return is_fine(r);
 }
 
@@ -363,7 +365,7 @@ static bool use_given(reader *r, const name *n) {
         mnem__draft_end(r->d);
         return is_fine(r);
     }
-    return bad_name(r, n, "there is no rule '%.*s'");
+    return bad_name(r, n, "rule '%.*s' does not exist");
 }
 
 static bool read_rules(reader *r) {
@@ -377,7 +379,9 @@ static bool read_rules(reader *r) {
 mnem_status mnem__gbnf_write(mnem_text text, mnem__draft *d, const mnem__gbnf_given *given,
                              const char *const *names, uint32_t count, uint32_t *rules) {
     if (!mnem__draft_fits(d, 16 * (uint64_t)text.length))
-        return mnem__fail(MNEM_OVER_BUDGET, "grammar: a text of %zu bytes is too large for %llu",
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "grammar: reading a grammar of %zu bytes needs more memory than the "
+                          "limit of %llu bytes (mnem_grammar_options.bytes)",
                           text.length, (unsigned long long)d->bytes_max);
     reader *r = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *r);
     if (!r) return mnem__heap_status();

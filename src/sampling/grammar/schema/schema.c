@@ -65,7 +65,7 @@ static void note_place(mnem__schema *s, const mnem__schema_all *all) {
 bool mnem__schema_spend(mnem__schema *s, uint64_t steps) {
     s->steps += steps;
     if (s->steps <= STEPS_MAX) return true;
-    return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema takes more than %d steps up to here",
+    return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here needs more than %d steps",
                              STEPS_MAX);
 }
 
@@ -77,7 +77,7 @@ bool mnem__schema_no_memory(mnem__schema *s) {
 
 bool mnem__schema_is_fine(mnem__schema *s) {
     if (s->status == MNEM_OK && s->d->status == MNEM_OVER_BUDGET)
-        return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema is too large up to here");
+        return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here is too large");
     if (s->status == MNEM_OK) s->status = s->d->status;
     return s->status == MNEM_OK;
 }
@@ -91,7 +91,7 @@ bool mnem__schema_count(mnem__schema *s, mnem__schema_word word, uint32_t otherw
     const bool number = node->kind == MNEM__JSON_NUMBER && node->number >= 0;
     const double value = !number ? 0 : node->number < most ? node->number : most;
     if (!number || value != (double)(uint32_t)value)
-        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" is no whole number",
+        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a whole number",
                                  mnem__schema_words[word]);
     *count = (uint32_t)value;
     return true;
@@ -107,11 +107,12 @@ bool mnem__schema_types(mnem__schema *s, const mnem__node *type, uint32_t *bits)
     for (const mnem__node *n = list ? type->first : type; n; n = list ? n->next : NULL) {
         int i = 0;
         while (i < MNEM__TYPE_COUNT && !mnem__node_is(n, types[i])) i++;
-        if (i == MNEM__TYPE_COUNT) return mnem__schema_bad(s, "\"type\" names none that JSON has");
+        if (i == MNEM__TYPE_COUNT)
+            return mnem__schema_bad(s, "\"type\" names a type that JSON does not have");
         *bits |= UINT32_C(1) << i;
     }
     if (*bits >> MNEM__TYPE_NUMBER & 1) *bits &= ~(UINT32_C(1) << MNEM__TYPE_INTEGER);
-    return *bits || mnem__schema_bad(s, "\"type\" names none");
+    return *bits || mnem__schema_bad(s, "\"type\" names no type");
 }
 
 /* The types where none is named: all, as every word constrains values of its own type only. The
@@ -189,7 +190,8 @@ static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
     const mnem__node *node = one ? one : s->word[MNEM__WORD_ENUM];
     uint32_t n = 0, types;
-    if (!one && node->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"enum\" is no list");
+    if (!one && node->kind != MNEM__JSON_LIST)
+        return mnem__schema_bad(s, "\"enum\" must be a list");
     const size_t room = one ? 1 : (size_t)node->count + 1;
     mnem_text *text = mnem__arena_alloc(&s->arena, MNEM__FORMS * room * sizeof *text);
     if (!text) return mnem__schema_no_memory(s);
@@ -361,8 +363,10 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     static const char zero[] = "\\u0000";
     const uint64_t bytes = tree_bytes(text);
     if (!mnem__draft_fits(d, bytes))
-        return mnem__fail(MNEM_OVER_BUDGET, "schema: reading it takes %llu bytes, more than %llu",
-                          (unsigned long long)bytes, (unsigned long long)d->bytes_max);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "schema: reading the schema needs %llu bytes of memory, but the limit is %llu",
+            (unsigned long long)bytes, (unsigned long long)d->bytes_max);
     const uint32_t zeros = count_zeros(text.bytes, text.length, zero, sizeof zero - 1);
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();
@@ -373,7 +377,7 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     for (mnem__node *n = status == MNEM_OK && zeros ? s->top->first : NULL; n; n = n->next)
         settled += settle_zeros(s, n, false);
     if (status == MNEM_OK && settled != zeros)
-        status = mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is supported in "
+        status = mnem__fail(MNEM_UNSUPPORTED, "schema: the character U+0000 is supported only in "
                                               "patterns and in values of enum and const");
     if (status == MNEM_OK) {
         s->ref_alone = is_ref_alone(s->top);

@@ -161,7 +161,7 @@ static const mnem__node *dependencies_of(mnem__schema *s, const mnem__node *prop
     mnem__node *all = wrap(s, "allOf", &parts);
     if (!out || !all) return NULL;
     if (word->kind != MNEM__JSON_OBJECT) {
-        mnem__schema_bad(s, "\"dependencies\" is no object");
+        mnem__schema_bad(s, "\"dependencies\" must be an object");
         return NULL;
     }
     for (const mnem__node *n = word->first; n; n = n->next)
@@ -176,12 +176,12 @@ static const mnem__node *make_cases(mnem__schema *s, const mnem__node *node,
     const mnem__node *value = mnem__schema_get(node, word);
     const bool list = word == MNEM__WORD_ANY_OF || word == MNEM__WORD_ONE_OF;
     if (list && (value->kind != MNEM__JSON_LIST || !value->first)) {
-        mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" is no list of schemas",
+        mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a list of schemas",
                           mnem__schema_words[word]);
         return NULL;
     }
     if (word == MNEM__WORD_ONE_OF && value->count > CASES_MAX) {
-        mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"oneOf\" of more than %d", CASES_MAX);
+        mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"oneOf\" has more than %d schemas", CASES_MAX);
         return NULL;
     }
     switch (word) {

@@ -36,7 +36,7 @@ static bool read_bound(mnem__schema *s, const mnem__node *node, const char *name
     const bool number = n->kind == MNEM__JSON_NUMBER && n->number >= 0;
     const double value = !number ? 0 : n->number < most ? n->number : most;
     if (!number || value != (double)(uint32_t)value)
-        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" is no whole number", name);
+        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a whole number", name);
     *bound = (uint32_t)value;
     return true;
 }
@@ -60,7 +60,7 @@ static bool read_counted(grid *g) {
         if (c.least == 0 && c.most == MNEM__ENDLESS) continue;
         c.cap = c.most != MNEM__ENDLESS ? c.most : c.least;
         if (g->count == COUNTED_MAX)
-            return mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d \"contains\" of one array",
+            return mnem__schema_fail(s, MNEM_UNSUPPORTED, "an array has more than %d \"contains\"",
                                      COUNTED_MAX);
         g->of[g->count++] = c;
     }

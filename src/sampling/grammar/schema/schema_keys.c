@@ -103,8 +103,8 @@ static bool take_names(key_writer *w, const char *const *name, uint32_t count, u
     for (uint32_t i = 0; i < count; i++) {
         if (*n == KEYS_MAX || strlen(name[i]) > KEY_BYTES_MAX)
             return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
-                                     "\"additionalProperties\" beside more than %d properties, or "
-                                     "beside a name of more than %d bytes",
+                                     "\"additionalProperties\" is not supported together with more "
+                                     "than %d properties, or with a name of more than %d bytes",
                                      KEYS_MAX, KEY_BYTES_MAX);
         w->name[(*n)++] = name[i];
     }

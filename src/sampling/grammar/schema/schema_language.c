@@ -74,8 +74,8 @@ mnem__language *mnem__language_open(mnem__schema *s) {
 bool mnem__language_next(mnem__language *l, bool wanted) {
     if (l->grammars) mnem__draft_end(&l->d);
     if (l->grammars == GRAMMARS_MAX)
-        return mnem__schema_fail(l->s, MNEM_UNSUPPORTED, "more than %d patterns and names at once",
-                                 GRAMMARS_MAX);
+        return mnem__schema_fail(l->s, MNEM_UNSUPPORTED,
+                                 "one value has more than %d patterns and names", GRAMMARS_MAX);
     l->start[l->grammars] = l->d.nodes;
     l->wanted[l->grammars++] = wanted;
     return true;

@@ -49,7 +49,7 @@ static bool gather_lists(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
         if (!target || !mnem__schema_gather(s, p, target, at)) return false;
     }
     if (!list || (ref && s->ref_alone)) return true;
-    if (list->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"allOf\" is no list");
+    if (list->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"allOf\" must be a list");
     for (const mnem__node *n = list->first; n; n = n->next)
         if (!mnem__schema_gather(s, p, n, at)) return false;
     return true;
@@ -80,7 +80,7 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
     if (node->kind == MNEM__JSON_FALSE) return p->never = true;
     s->node = node;
     if (node->kind != MNEM__JSON_OBJECT)
-        return mnem__schema_bad(s, "a schema is an object, true or false");
+        return mnem__schema_bad(s, "a schema must be an object, true or false");
     if (!mnem__schema_spend(s, p->count + node->count)) return false;
     node = twin_of(s, node);
     if (!node) return false;
@@ -90,7 +90,7 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
             return true;
         }
     if (p->count == MNEM__SCHEMA_PARTS_MAX)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d schemas for one value",
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "one value has more than %d schemas",
                                  MNEM__SCHEMA_PARTS_MAX);
     const uint32_t at = p->count++;
     p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at, false};
@@ -136,7 +136,7 @@ static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
     for (mnem__schema_all *a = *place; a; a = a->same)
         if (is_all(a, p)) return a;
     if (++s->alls > ALLS_MAX || !mnem__draft_fits(s->d, s->arena.bytes)) {
-        mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema is too large up to here");
+        mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here is too large");
         return NULL;
     }
     mnem__schema_all *a = make_all(s, p);

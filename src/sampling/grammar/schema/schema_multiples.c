@@ -21,7 +21,7 @@ static bool read_divisor(mnem__schema *s, const mnem__node *of, divisor *out) {
     double a = of->number;
     *out = (divisor){0, 0};
     if (of->kind != MNEM__JSON_NUMBER || !(a > 0))
-        return mnem__schema_bad(s, "\"multipleOf\" is no number above 0");
+        return mnem__schema_bad(s, "\"multipleOf\" must be a number above 0");
     char text[40];
     snprintf(text, sizeof text, "%.15g", of->number);
     while (out->places < PLACES_MAX && fabs(a - round(a)) > 1e-9 * a) {

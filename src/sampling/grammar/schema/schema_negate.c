@@ -101,7 +101,7 @@ static bool not_required(mnem__schema *s, mnem__node *out, const mnem__node *lis
     for (const mnem__node *n = list->first; n; n = n->next)
         if (n->kind != MNEM__JSON_TEXT || !add_member(s, out, n->text, &never, false))
             return s->status == MNEM_OK &&
-                   mnem__schema_bad(s, "\"required\" has what is no string");
+                   mnem__schema_bad(s, "\"required\" must be a list of strings");
     return true;
 }
 
@@ -118,7 +118,8 @@ static bool not_properties(mnem__schema *s, mnem__node *out, const mnem__node *m
 static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const char *opposite,
                       const mnem__node *bound, int by) {
     mnem__node moved = *bound;
-    if (bound->kind != MNEM__JSON_NUMBER) return mnem__schema_bad(s, "a bound is no number");
+    if (bound->kind != MNEM__JSON_NUMBER)
+        return mnem__schema_bad(s, "a bound must be a finite number");
     moved.number += by;
     moved.integer += by;
     if (moved.number < 0 && by) return true;

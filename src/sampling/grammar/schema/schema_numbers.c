@@ -126,7 +126,7 @@ static int64_t bound_of(const mnem__node *node, bool up, bool open) {
 static bool check_number(mnem__schema *s, mnem__schema_word word) {
     const mnem__node *node = s->word[word];
     if (!node || (node->kind == MNEM__JSON_NUMBER && isfinite(node->number))) return true;
-    return mnem__schema_bad(s, "a bound is no number");
+    return mnem__schema_bad(s, "a bound must be a finite number");
 }
 
 /* Whole numbers in [low, high]. */

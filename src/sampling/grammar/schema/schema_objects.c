@@ -23,15 +23,15 @@ static bool check_words(mnem__schema *s) {
         const mnem__node *required = part_says(s, i, MNEM__WORD_REQUIRED);
         s->node = s->all->part[i].node;
         if (properties && properties->kind != MNEM__JSON_OBJECT)
-            return mnem__schema_bad(s, "\"properties\" is no object");
+            return mnem__schema_bad(s, "\"properties\" must be an object");
         if (required && required->kind != MNEM__JSON_LIST)
-            return mnem__schema_bad(s, "\"required\" is no list");
+            return mnem__schema_bad(s, "\"required\" must be a list");
         for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)
             if (n->kind == MNEM__JSON_NULL)
                 return mnem__schema_bad(s, "a property's schema is null");
         for (const mnem__node *n = required ? required->first : NULL; n; n = n->next)
             if (n->kind != MNEM__JSON_TEXT)
-                return mnem__schema_bad(s, "\"required\" has what is no string");
+                return mnem__schema_bad(s, "\"required\" must be a list of strings");
     }
     s->node = s->all->part[0].node;
     return true;
@@ -52,7 +52,7 @@ static bool read_patterns(object_writer *w) {
             if (k < w->keys.patterns) continue;
             if (k == MNEM__KEY_PATTERNS)
                 return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                         "\"patternProperties\" of more than %d patterns",
+                                         "\"patternProperties\" has more than %d patterns",
                                          MNEM__KEY_PATTERNS);
             w->keys.pattern[w->keys.patterns++] = n->key;
         }
@@ -266,18 +266,18 @@ static bool read_counts(object_writer *w) {
     if (w->others == NONE && w->most >= w->members) w->most = MNEM__ENDLESS;
     if (w->others != NONE && w->least > 1 && w->most != MNEM__ENDLESS)
         return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"minProperties\" beside \"maxProperties\" is supported where "
-                                 "all members are named");
+                                 "\"minProperties\" together with \"maxProperties\" is supported "
+                                 "only if all members are named");
     if (w->others != NONE && w->least > w->members + 1)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"minProperties\" of %u is supported where as many members are "
-                                 "named",
-                                 w->least);
+        return mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"minProperties\" of %u is supported only if that many members are named", w->least);
     w->rows = w->most != MNEM__ENDLESS ? w->most : w->least > 1 ? w->least : 1;
     const uint64_t places = ((uint64_t)w->members + 1) * ((uint64_t)w->rows + 1);
     if (places > GRID_MAX && w->rows > 1)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"minProperties\" or \"maxProperties\" of so many members");
+        return mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"minProperties\" or \"maxProperties\" of so many members is not supported");
     w->end = mnem__arena_alloc(&s->arena, 2 * ((size_t)w->rows + 1) * sizeof *w->end);
     return w->end || mnem__schema_no_memory(s);
 }

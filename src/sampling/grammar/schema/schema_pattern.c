@@ -96,7 +96,7 @@ static bool put_set(pattern *p) {
             any = put_escape(p, code, any, &choice);
     }
     mnem__draft_chosen(p->s->d, &choice);
-    return any ? mnem__schema_is_fine(p->s) : bad(p, "a class of nothing");
+    return any ? mnem__schema_is_fine(p->s) : bad(p, "the class is empty");
 }
 
 /* What is printed, and tabs and line breaks, of n normalised ranges. */
@@ -113,7 +113,7 @@ static void negate(pattern *p) {
 }
 
 static bool add_range(pattern *p, uint32_t low, uint32_t high) {
-    if (p->n >= RANGES_MAX) return unsupported(p, "a class of so many ranges");
+    if (p->n >= RANGES_MAX) return unsupported(p, "a class of so many ranges is not supported");
     p->range[p->n++] = (mnem__range){low, high};
     return true;
 }
@@ -152,7 +152,7 @@ static bool take_hex(pattern *p, int digits, uint32_t *code) {
         if (!digit && !(low >= 'a' && low <= 'f')) return bad(p, "a hexadecimal digit is missing");
         *code = *code << 4 | (uint32_t)(digit ? c - '0' : low - 'a' + 10);
     }
-    return (*code < 0xD800 || *code > 0xDFFF) || unsupported(p, "a surrogate");
+    return (*code < 0xD800 || *code > 0xDFFF) || unsupported(p, "a surrogate is not supported");
 }
 
 /* \p{...}: added when the class ends, so that those that touch are one range. */
@@ -170,7 +170,7 @@ static bool add_categories(pattern *p, bool negated) {
     if (!p->categories) return true;
     const uint32_t open = negated ? MNEM__CATEGORIES_OPEN : 0;
     const uint32_t n = mnem__categories_ranges(p->categories | open, range, RANGES_MAX);
-    if (n > RANGES_MAX - p->n) return unsupported(p, "a class of so many ranges");
+    if (n > RANGES_MAX - p->n) return unsupported(p, "a class of so many ranges is not supported");
     memcpy(p->range + p->n, range, n * sizeof *range);
     p->n = mnem__ranges_normalise(p->range, p->n + n);
     p->categories = 0;
@@ -181,7 +181,7 @@ static bool add_categories(pattern *p, bool negated) {
 static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     static const char names[] = "tnrfv", chars[] = "\t\n\r\f\v";
     const char c = peek(p);
-    if (c == 0) return bad(p, "nothing behind a backslash");
+    if (c == 0) return bad(p, "a backslash ends the pattern");
     p->at++;
     if (!add_kind(p, c, kind)) return false;
     if (*kind) return true;
@@ -216,7 +216,7 @@ static bool read_class(pattern *p) {
         if (!kind && peek(p) == '-' && p->at + 1 < p->length && p->text[p->at + 1] != ']') {
             p->at++;
             if (!take_character(p, &high, &kind)) return false;
-            if (!kind && high < low) return bad(p, "a range that goes down");
+            if (!kind && high < low) return bad(p, "the range ends before it begins");
             if (kind && (!add_range(p, low, low) || !add_range(p, '-', '-'))) return false;
         }
         if (!kind && !add_range(p, low, high)) return false;
@@ -265,7 +265,8 @@ static bool take_name(pattern *p) {
 }
 
 static bool read_group(pattern *p) {
-    if (++p->depth > DEPTH_MAX) return unsupported(p, "groups more than 64 deep");
+    if (++p->depth > DEPTH_MAX)
+        return unsupported(p, "groups are nested more than 64 deep, which is not supported");
     if (skip_char(p, '?') && !skip_char(p, ':') && !take_name(p))
         return unsupported(p, "(?...) is not supported");
     if (!read_choice(p)) return false;
@@ -279,7 +280,8 @@ static bool read_count(pattern *p, uint32_t *count) {
     *count = 0;
     for (; peek(p) >= '0' && peek(p) <= '9'; p->at++) {
         *count = *count * 10 + (uint32_t)(peek(p) - '0');
-        if (*count > COUNT_MAX) return unsupported(p, "more than 100,000 times");
+        if (*count > COUNT_MAX)
+            return unsupported(p, "a repetition of more than 100,000 times is not supported");
     }
     return p->at > at || bad(p, "a number is missing");
 }
@@ -311,18 +313,19 @@ static bool read_repetition(pattern *p, uint32_t item) {
         else if (peek(p) != '}' && !read_count(p, &most))
             return false;
         if (!skip_char(p, '}')) return bad(p, "'}' is missing");
-        if (least > most) return bad(p, "more times at least than at most");
+        if (least > most) return bad(p, "the least number of times is above the most");
     }
     mnem__draft_repeat(p->s->d, item, least, most);
     skip_char(p, '?'); /* how eager it is changes what is found, not what fits */
-    if (is_repetition(p)) return unsupported(p, "repeated twice");
+    if (is_repetition(p))
+        return unsupported(p, "two repetitions that follow each other are not supported");
     return mnem__schema_is_fine(p->s);
 }
 
 static bool read_item(pattern *p) {
     const char c = peek(p);
     if (c == '^' || c == '$') return unsupported(p, "^ and $ are supported at the two ends only");
-    if (is_repetition(p)) return bad(p, "nothing stands before, to be repeated");
+    if (is_repetition(p)) return bad(p, "there is nothing before this sign to repeat");
     if (skip_char(p, '(')) return read_group(p);
     return skip_char(p, '[') ? read_class(p) : read_one(p);
 }
@@ -335,7 +338,7 @@ static bool read_choice(pattern *p) {
             continue;
         }
         const uint32_t item = mnem__draft_item(p->s->d);
-        if (peek(p) == 0) return unsupported(p, "U+0000");
+        if (peek(p) == 0) return unsupported(p, "the character U+0000 is not supported");
         if (!read_item(p) || !read_repetition(p, item)) return false;
     }
     mnem__draft_chosen(p->s->d, &choice);
@@ -412,7 +415,8 @@ static bool write_side(pattern *p, size_t from, size_t end, bool begins, bool en
     }
     size_t inside = from, inside_end = end;
     if (has_anchor(p->text, from, end) && group_inside(p->text, &inside, &inside_end)) {
-        if (++p->depth > DEPTH_MAX) return unsupported(p, "groups more than 64 deep");
+        if (++p->depth > DEPTH_MAX)
+            return unsupported(p, "groups are nested more than 64 deep, which is not supported");
         return write_range(p, inside, inside_end, begins, ends);
     }
     p->at = from;

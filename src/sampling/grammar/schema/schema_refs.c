@@ -139,7 +139,8 @@ static const mnem__node *find_named(mnem__schema *s, const mnem__node *ref) {
 const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, "");
     if (s->refs == REFS_MAX) {
-        mnem__schema_fail(s, MNEM_UNSUPPORTED, "more than %d times \"$ref\"", REFS_MAX);
+        mnem__schema_fail(s, MNEM_UNSUPPORTED, "the schema follows \"$ref\" more than %d times",
+                          REFS_MAX);
         return NULL;
     }
     const bool named = s->documents || (*text && *text != '#') || (*text == '#' && text[1] != '/');
@@ -147,7 +148,8 @@ const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
     const mnem__node *target = find_named(s, ref);
     s->refs++;
     if (!target && *text == '#')
-        mnem__schema_fail(s, MNEM_BAD_FILE, "\"$ref\": \"%.60s\" leads nowhere", text);
+        mnem__schema_fail(s, MNEM_BAD_FILE, "\"$ref\": \"%.60s\" names nothing in the schema",
+                          text);
     else if (!target)
         mnem__schema_fail(s, MNEM_UNSUPPORTED,
                           "\"$ref\": \"%.60s\" is not in the schema, and not supported", text);

@@ -70,7 +70,7 @@ static bool put_number(mnem__schema *s, const mnem__node *value) {
         mnem__schema_put(s, value->digits);
         return true;
     }
-    if (!isfinite(value->number)) return mnem__schema_bad(s, "a number that isn't finite");
+    if (!isfinite(value->number)) return mnem__schema_bad(s, "a number isn't finite");
     if (value->is_integer)
         snprintf(text, sizeof text, "%" PRId64, value->integer);
     else
@@ -172,14 +172,15 @@ typedef struct rules {
 static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const mnem__node *n) {
     const bool opposite = word >= MNEM__WORD_NOT_ENUM;
     if (word == MNEM__WORD_NOT_FORMAT && !mnem__schema_has_format(mnem__node_text(n, "")))
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"not\" of this \"format\"");
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"not\" of this \"format\" is not supported");
     if (word == MNEM__WORD_FORMAT) {
         if (!mnem__schema_has_format(mnem__node_text(n, ""))) return true;
         if (r->format && strcmp(r->format->text, n->text) == 0) return true;
         r->format = n;
     }
     if (word == MNEM__WORD_PATTERN || word == MNEM__WORD_NOT_PATTERN) {
-        if (n->kind != MNEM__JSON_TEXT) return mnem__schema_bad(s, "\"pattern\" is no string");
+        if (n->kind != MNEM__JSON_TEXT) return mnem__schema_bad(s, "\"pattern\" must be a string");
         r->pattern = n;
         r->language |= mnem__schema_looks_ahead(n->text);
     }

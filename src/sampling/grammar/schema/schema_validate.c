@@ -113,8 +113,9 @@ static bool fits_text(validator *v, mnem__schema_word word, const mnem__node *n,
     const bool whole = word == MNEM__WORD_PATTERN || word == MNEM__WORD_NOT_PATTERN ||
                        word == MNEM__WORD_FORMAT || word == MNEM__WORD_NOT_FORMAT;
     if (whole && memchr(value->text, 0, value->text_bytes))
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
-                                 "a value with U+0000 beside a pattern or a format");
+        return mnem__schema_fail(
+            v->s, MNEM_UNSUPPORTED,
+            "a value with U+0000 together with a pattern or a format is not supported");
     switch (word) {
     case MNEM__WORD_MIN_LENGTH: return fits_length(n, characters(value), true);
     case MNEM__WORD_MAX_LENGTH: return fits_length(n, characters(value), false);
@@ -136,7 +137,8 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
         return value->integer % n->integer == 0;
     if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
-    if (!n->digits && !isfinite(n->number)) return mnem__schema_bad(v->s, "a bound is no number");
+    if (!n->digits && !isfinite(n->number))
+        return mnem__schema_bad(v->s, "a bound must be a finite number");
     switch (word) {
     case MNEM__WORD_MINIMUM: return low_open ? side > 0 : side >= 0;
     case MNEM__WORD_MAXIMUM: return high_open ? side < 0 : side <= 0;
@@ -282,8 +284,8 @@ static bool admits(validator *v, const mnem__node *schema, const mnem__node *val
     bool fits = schema->kind != MNEM__JSON_FALSE;
     if (schema->kind != MNEM__JSON_OBJECT) return fits;
     if (v->depth == DEPTH_MAX)
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED, "schemas of a value more than %d deep",
-                                 DEPTH_MAX);
+        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
+                                 "the schemas of a value are nested more than %d deep", DEPTH_MAX);
     if (!mnem__schema_spend(v->s, schema->count + value->count)) return false;
     v->depth++;
     for (int w = 0; w < MNEM__WORD_COUNT && fits && v->s->status == MNEM_OK; w++)

@@ -66,8 +66,8 @@ static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
     if (turns)
         snprintf(what, sizeof what, "dropped the oldest %d turn%s%s", turns,
                  tool_s((uint64_t)turns), cut ? " and " : "");
-    tool_message("the context of %d tokens is full: %s%s, reading %zu token%s again%s",
-                 c->stage->plan.context, what, cut ? "kept the end of the last answer" : "",
+    tool_message("the context of %d tokens is full: mnem %s%s; %zu token%s must be read again%s",
+                 c->stage->plan.context, what, cut ? "kept only the end of the last answer" : "",
                  read_again, tool_s(read_again),
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
     c->told_full = true;
@@ -145,8 +145,8 @@ int chat_begin(chat *c) {
     }
     c->fixed_tokens = (int32_t)n;
     if (room && c->fixed_tokens < c->stage->plan.context) return TOOL_OK;
-    return tool_failed("the system text is %zu token%s; the context has space for %d", n, tool_s(n),
-                       c->stage->plan.context - 1);
+    return tool_failed("the system text has %zu token%s, but the context has space for %d", n,
+                       tool_s(n), c->stage->plan.context - 1);
 }
 
 int chat_begin_with(chat *c, const char *system) {
@@ -238,7 +238,8 @@ static bool fits_alone(chat *c, const char *text, size_t length) {
     if (status != MNEM_OK)
         tool_fail(status);
     else if (n > (size_t)(room > 0 ? room : 0))
-        tool_message("that is %zu token%s; the context has space for %d", n, tool_s(n), room);
+        tool_message("the message has %zu token%s, but the context has space for %d", n, tool_s(n),
+                     room);
     else
         return true;
     return false;
@@ -249,7 +250,7 @@ static bool say(chat *c, const char *text, size_t length) {
     if (said->turns == TOOL_TURNS_MAX) tool_conversation_drop(said, said->turns / 2);
     while (!tool_conversation_user(said, text, length)) {
         if (said->turns == 0) {
-            tool_message("that is %zu bytes: too many for a context of %d tokens", length,
+            tool_message("the message has %zu bytes, too many for a context of %d tokens", length,
                          c->stage->plan.context);
             return false;
         }
@@ -266,7 +267,7 @@ int chat_answer(chat *c) {
     if (status != MNEM_OK)
         tool_rendering_fail(&c->rendering, status);
     else
-        tool_message("that is too long for a context of %d tokens", c->stage->plan.context);
+        tool_message("the message is too long for a context of %d tokens", c->stage->plan.context);
     return TOOL_OK;
 }
 
@@ -299,7 +300,7 @@ static int take_input(chat *c, tool_input in, bool *quit) {
         *quit = true;
         return TOOL_OK;
     case TOOL_INPUT_LONG:
-        tool_message("a message may have %d bytes; a longer one fits in a file (--file)",
+        tool_message("a message can have up to %d bytes; put a longer one into a file (--file)",
                      TOOL_CHAT_BYTES - 2);
         return TOOL_OK;
     case TOOL_INPUT_LINE:

@@ -47,7 +47,7 @@ static bool give(chat *c, const json_t *object, int index, on_message *take) {
     const message m = {json_string_value(json_object_get(made, "role")), json_string_value(content),
                        json_string_length(content), index};
     const bool calls = json_object_get(made, "tool_calls");
-    if (calls) tool_message("'%s' calls tools, which this chat has none of", param);
+    if (calls) tool_message("'%s' calls tools, which this chat doesn't have", param);
     const bool good = !calls && take(c, &m);
     json_decref(made);
     return good;
@@ -73,7 +73,7 @@ static bool each(chat *c, FILE *file, on_message *take) {
         character = next(file);
         good = character == ',' || character == ']';
     }
-    if (!good) tool_message("that isn't a JSON list of {\"role\", \"content\"}");
+    if (!good) tool_message("the file isn't a JSON list of {\"role\", \"content\"}");
     return good;
 }
 
@@ -81,15 +81,16 @@ static bool check(chat *c, const message *m) {
     (void)c;
     const bool system = strcmp(m->role, "system") == 0, answer = strcmp(m->role, "assistant") == 0;
     if (!system && !answer && strcmp(m->role, "user") != 0)
-        tool_message("message %d is of \"%s\"; this chat has system, user and assistant",
-                     m->index + 1, m->role);
+        tool_message(
+            "message %d has the role \"%s\"; this chat supports system, user and assistant",
+            m->index + 1, m->role);
     else if (system && m->index > 0)
-        tool_message("message %d: a system text comes first", m->index + 1);
+        tool_message("message %d: a system message must be the first message", m->index + 1);
     else if (system && m->length >= TOOL_CHAT_BYTES)
-        tool_message("the system text has %zu bytes; it may have %d", m->length,
+        tool_message("the system text has %zu bytes, expected at most %d", m->length,
                      TOOL_CHAT_BYTES - 1);
     else if (answer && m->index == 0)
-        tool_message("message 1 is an answer, to nothing");
+        tool_message("message 1 is an answer, but no message of the user comes before it");
     else
         return true;
     return false;
@@ -172,7 +173,7 @@ static bool may_write(chat *c, const char *path) {
     FILE *file = S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
     const bool good = file && (about.st_size == 0 || each(c, file, ignore));
     if (file) fclose(file);
-    if (!good) tool_message("%s is there, and isn't a conversation: it stays as it is", path);
+    if (!good) tool_message("%s exists and isn't a conversation; it was not overwritten", path);
     return good;
 }
 

@@ -103,7 +103,7 @@ static int set_tokens(chat *c, const char *text) {
     double value;
     if (!read_value(&row, text, &value)) return TOOL_OK;
     if (value == 0)
-        tool_message("/set tokens is at least 1, or -1 for no limit");
+        tool_message("/set tokens takes at least 1, or -1 for no limit");
     else
         c->tokens = (int32_t)value;
     return TOOL_OK;
@@ -123,10 +123,9 @@ static void refuse(const char *name, size_t n) {
 /* The memory for a context is planned before the model is loaded. */
 static void refuse_context(const chat *c, const char *value) {
     const bool number = *value && strspn(value, "0123456789") == strlen(value);
-    tool_message(
-        "the context of %d tokens is fixed when the model is loaded; another one: mnem run "
-        "--ctx %s",
-        c->stage->plan.context, number ? value : "N");
+    tool_message("the context of %d tokens is fixed when the model is loaded; to change it, start "
+                 "mnem run --ctx %s",
+                 c->stage->plan.context, number ? value : "N");
 }
 
 int chat_set(chat *c, const char *words) {

@@ -191,11 +191,12 @@ static int measure_quality(tool_compress *c, tool_compress_row *row, const char 
 static int call_off(tool_compress *c, int code) {
     if (!c->implied && tool_refusal_held()) return code;
     if (!c->implied) {
-        tool_message("the test at the end needs that much; nothing has been written yet");
+        tool_message("the message above is about the test at the end, which --test, --table or "
+                     "--max-loss asks for; nothing has been written yet");
         return code;
     }
-    tool_message(
-        "therefore no table is made at the end (--no-table turns it off without this message)");
+    tool_message("therefore no table is made at the end (--no-table turns the table off without "
+                 "this message)");
     c->asked->test = NULL;
     return TOOL_OK;
 }
@@ -376,7 +377,7 @@ static int check_loss(const tool_compress *c) {
 
 static int give_name(const tool_compress *c) {
     if (rename(beside[UNTESTED].path, c->out) == 0) return TOOL_OK;
-    return tool_failed("%s: can't write it: %s", c->out, strerror(errno));
+    return tool_failed("%s: can't be written: %s", c->out, strerror(errno));
 }
 
 int tool_compress_end(tool_compress *c) {

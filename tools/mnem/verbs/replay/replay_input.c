@@ -70,8 +70,8 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     int fd = -1, how = 0;
     const int error = xz_start(path, &pid, &fd);
     if (error == ENOENT)
-        return tool_failed("%s: reading it needs the command xz, which is not installed (package "
-                           "xz-utils); or unpack the file first",
+        return tool_failed("%s: reading the file needs the command xz, which is not installed "
+                           "(package xz-utils); or unpack the file first",
                            path);
     if (error) return tool_failed("%s: can't start xz: %s", path, strerror(error));
     const mnem_status status = read_fd(asked, path, fd, 0, workload);
@@ -100,7 +100,7 @@ int replay_input_open(const replay_options *asked, const char *path, mnem_worklo
         return status == MNEM_OK ? TOOL_OK : tool_fail(status);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return tool_failed("%s: can't open it: %s", path, strerror(errno));
+    if (fd < 0) return tool_failed("%s: can't be opened: %s", path, strerror(errno));
     if (ends_with(path, ".xz")) {
         close(fd);
         return open_xz(asked, path, workload);

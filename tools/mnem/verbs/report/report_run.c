@@ -49,8 +49,8 @@ static int find_folder(const char *history, const char *folder, mnem_history_run
     char tables[PATH_MAX + 32];
     snprintf(tables, sizeof tables, "%s/ASCEND_PROFILER_OUTPUT", s.real);
     if (access(tables, F_OK) == 0)
-        return tool_failed("%s: tables for MindStudio Insight can't be read here; traces in "
-                           ".pftrace, .json or .pickle can",
+        return tool_failed("%s: mnem report can't read tables for MindStudio Insight; it reads "
+                           "traces in .pftrace, .json or .pickle",
                            folder);
     return tool_failed("%s: the history has no run of this folder; `mnem train` adds one when it "
                        "ends, and its --trace FILE writes a trace for mnem report",

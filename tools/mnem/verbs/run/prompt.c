@@ -64,7 +64,9 @@ int tool_prompt_check(const char *verb, const run_options *asked) {
     if (asked->tokens == 0 && tool_given(&asked->args, "tokens"))
         return tool_usage(verb, "--tokens is 0; it must be at least 1, or -1 for no limit");
     if (asked->file && (asked->prompt.count || asked->prompts))
-        return tool_usage(verb, "--%s and --file are two prompts; --prompts FILE has one a line",
+        return tool_usage(verb,
+                          "--%s and --file both give a prompt; leave one out, or use --prompts "
+                          "FILE, with one prompt per line",
                           asked->prompt.count ? "prompt" : "prompts");
     if (asked->raw && (asked->template.file || asked->template.arguments))
         return tool_usage(verb, "--raw takes no template; leave out --%s",
@@ -111,7 +113,8 @@ static int add_turn(mnem_text text, const char *system, tool_encoding *p) {
     tool_conversation_user(c, text.bytes, text.length);
     const mnem_status status = tool_rendering_encode(&p->rendering, c, &p->ids, &p->count);
     if (status != MNEM_OK) return tool_rendering_fail(&p->rendering, status);
-    return p->count ? TOOL_OK : tool_failed("the template makes nothing of the prompt");
+    return p->count ? TOOL_OK
+                    : tool_failed("the chat template renders the prompt to an empty text");
 }
 
 int tool_encoding_open(tool_stage *stage, const run_options *asked, tool_encoding *p) {
@@ -123,8 +126,8 @@ int tool_encoding_make(tool_encoding *p, mnem_text text, const char *system) {
     tool_stage *stage = p->rendering.stage;
     if (!p->rendering.template) {
         if (system)
-            return tool_usage("run", "--system needs a chat template, which this run hasn't; write "
-                                     "the text into the prompt");
+            return tool_usage("run", "--system needs a chat template, which this run doesn't have; "
+                                     "write the text into the prompt");
         return add_raw(stage, text, p);
     }
     const size_t room = tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
@@ -153,8 +156,8 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
     const int32_t context = stage->asked->context;
     int32_t most = context ? context : stage->transformer.context;
     if (prompt >= (size_t)most) {
-        tool_message("the prompt is %zu token%s, the context %d%s", prompt, tool_s(prompt), most,
-                     context ? " (--ctx)" : ", which is all that the model has");
+        tool_message("the prompt has %zu token%s, but the context has %d%s", prompt, tool_s(prompt),
+                     most, context ? " (--ctx)" : ", the most that the model supports");
         return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
     int64_t wanted = (int64_t)prompt + (asked->tokens > 0 ? asked->tokens : TOOL_DEFAULT_TOKENS);
@@ -167,8 +170,8 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
 /* Said also with --quiet: the text may be cut off, and nobody asked for that. */
 static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room) {
     char least[TOOL_TEXT];
-    tool_message("the budget allows a context of %d tokens; the prompt is %zu, and %d more "
-                 "may follow: --memory %s would hold them",
+    tool_message("the budget allows a context of %d tokens, but the prompt has %zu, and %d more "
+                 "may follow: --memory %s would hold all of them",
                  plan->context, prompt, room - (int32_t)prompt,
                  tool_budget_of_other(plan->wanted_bytes, least));
 }
@@ -178,8 +181,9 @@ static int plan(tool_stage *stage, size_t prompt, int32_t room) {
     stage->options.context_needed = (int32_t)prompt + 1;
     const int code = tool_stage_plan(stage);
     if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed)
-        tool_message("the prompt alone is %zu token%s: a smaller --ctx doesn't hold it", prompt,
-                     tool_s(prompt));
+        tool_message("the prompt alone has %zu token%s, so a smaller --ctx can't help: shorten the "
+                     "prompt or allow more memory",
+                     prompt, tool_s(prompt));
     if (code == TOOL_OK && stage->plan.wanted_bytes) say_short(&stage->plan, prompt, room);
     return code;
 }

@@ -22,7 +22,7 @@ static bool talks(const tool_generator *g) {
 static void refused(const tool_generator *g, const char *why) {
     const run_options *asked = g->asked;
     tool_message("%s: %s; %s", asked->prompt_cache, why,
-                 asked->prompt_cache_ro ? "it is not used" : "it will be overwritten");
+                 asked->prompt_cache_ro ? "the file is not used" : "the file will be overwritten");
 }
 
 /* Tokens that the session gets from the file. */
@@ -39,9 +39,9 @@ static int32_t load(tool_generator *g, const mnem_saved *saved) {
     }
     if (common == g->count && saved->length == g->count) g->cache.saved = true;
     if (talks(g) && n == 0)
-        tool_message("%s: its text has a different beginning", asked->prompt_cache);
+        tool_message("%s: the saved text has a different beginning", asked->prompt_cache);
     else if (talks(g))
-        tool_message("%s: %d of %d prompt tokens were found in it", asked->prompt_cache, n,
+        tool_message("%s: %d of %d prompt tokens were found in the file", asked->prompt_cache, n,
                      g->count);
     return n;
 }
@@ -62,7 +62,7 @@ void tool_prompt_cache_load(tool_generator *g) {
     else if (saved.from == 0)
         g->cache.tokens = load(g, &saved);
     else
-        refused(g, "its text has a different beginning");
+        refused(g, "the saved text has a different beginning");
     close(fd);
     for (int32_t i = 0; i < g->cache.tokens; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
 }

@@ -154,7 +154,7 @@ static int encode(tool_prompt_list *l, const run_options *asked, tool_encoding *
         if (code == TOOL_OK) code = tool_prompt_room(l->stage, asked, e->count, &room);
         if (code == TOOL_OK) code = add_ids(l, p, e->ids, e->count);
         if (code != TOOL_OK && code != TOOL_INTERRUPTED)
-            tool_message("that was prompt %d of %d", i + 1, l->count);
+            tool_message("the message above is about prompt %d of %d", i + 1, l->count);
     }
     l->end = e->end;
     l->answers = e->rendering.template != NULL;

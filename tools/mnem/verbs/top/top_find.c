@@ -45,7 +45,10 @@ static int find_running(char *path, size_t n) {
     char folder[PATH_MAX];
     found f = {0};
     if (tool_monitor_folder(folder, sizeof folder)) look(&f, folder);
-    if (f.count > 1) return tool_usage("top", "several are running: %s; name one", f.list);
+    if (f.count > 1)
+        return tool_usage("top",
+                          "several processes with a status file are running: %s; name one of them",
+                          f.list);
     if (!f.count)
         return tool_failed(
             "no running mnem with a status file was found in %s (run, train and serve write one)",

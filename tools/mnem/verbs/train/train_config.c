@@ -259,7 +259,7 @@ static int write_whole(const json_t *root, const char *path) {
     if (ok) return tool_new_end(&to);
     const int why = errno;
     tool_new_drop(&to);
-    return tool_failed("%s: can't write it: %s", path, strerror(why));
+    return tool_failed("%s: can't be written: %s", path, strerror(why));
 }
 
 int train_config_save(const char *path, const train_config *config) {
@@ -270,7 +270,8 @@ int train_config_save(const char *path, const train_config *config) {
     for (int32_t i = 0; ok && i < config->files; i++)
         ok = json_array_append_new(list, json_string(config->file[i])) == 0;
     if (ok) ok = json_object_set(root, "files", list) == 0;
-    const int code = ok ? write_whole(root, path) : tool_failed("%s: no memory to write it", path);
+    const int code =
+        ok ? write_whole(root, path) : tool_failed("%s: can't be written: out of memory", path);
     json_decref(list);
     json_decref(root);
     return code;

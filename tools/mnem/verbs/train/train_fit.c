@@ -32,7 +32,8 @@ static int fit_text(train_run *run) {
     }
     if (status != MNEM_OK) return fail_text(run, status);
     if (c->context != usual && !run->args->quiet)
-        tool_message("sequences have %d tokens, not %d: the text has only %llu (--ctx, --heldout)",
+        tool_message("sequences have %d tokens instead of %d, because the text has only %llu "
+                     "(--ctx and --heldout change that)",
                      c->context, usual, (unsigned long long)run->corpus_info.tokens);
     return TOOL_OK;
 }

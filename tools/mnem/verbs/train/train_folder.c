@@ -147,8 +147,9 @@ int train_folder_open(train_run *run) {
     if (!train_follows() || !run->asked->resume ||
         access(train_path(run, "config.json"), F_OK) == 0)
         return TOOL_OK;
-    return tool_failed("%s: this rank can't read it; all ranks need access to the run's folder",
-                       run->out);
+    return tool_failed(
+        "%s: this rank can't read the checkpoint; all ranks need access to the run's folder",
+        run->out);
 }
 
 /* ---- keeping, or leaving nothing ---- */
@@ -168,7 +169,7 @@ int train_folder_keep(train_run *run) {
         const char *to = train_path(run, begun_with[i]);
         if (i == BEGUN_WITH - 1) unlink(old_text);
         if (rename(from[i], to) == 0) continue;
-        tool_message("%s: can't write it: %s", to, strerror(errno));
+        tool_message("%s: can't be written: %s", to, strerror(errno));
         while (i-- > 0) unlink(train_path(run, begun_with[i]));
         memcpy(run->staging, staging, sizeof staging);
         return TOOL_FAILED;
@@ -194,7 +195,7 @@ void train_folder_close(train_run *run) {
 /* ---- standard input ---- */
 
 static int cant_write(const char *path) {
-    return tool_failed("%s: can't write it: %s", path, strerror(errno));
+    return tool_failed("%s: can't be written: %s", path, strerror(errno));
 }
 
 static int copy_input(int fd, const char *path, uint64_t *bytes) {

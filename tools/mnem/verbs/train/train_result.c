@@ -130,7 +130,7 @@ int train_result_say_whole(train_run *run) {
         "%s is finished: all %lld steps are done. To train it further: --resume --steps N with a "
         "larger N, or start a run from %s: mnem train --init %s --data FILE --out NEW",
         run->out, (long long)run->config.steps,
-        lora ? "a model that has the adapter (mnem merge)" : "its model",
+        lora ? "a model with the adapter merged in (mnem merge)" : "its model",
         lora ? "MERGED" : train_result_path(run));
     train_result_say(run, run->config.steps);
     return tool_out_end();
@@ -154,8 +154,8 @@ int train_export_check(const train_run *run) {
 
 int train_export_find(const train_run *run) {
     if (!run->asked->export || access(train_path(run, "checkpoint"), F_OK) == 0) return TOOL_OK;
-    return tool_failed("%s has no checkpoint yet, so that there is nothing to export: the same "
-                       "command without --export starts the run",
+    return tool_failed("%s has no checkpoint yet, so there is nothing to export: the same command "
+                       "without --export starts the run",
                        run->out);
 }
 

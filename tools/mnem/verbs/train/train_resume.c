@@ -179,19 +179,19 @@ int train_resume_say(const train_run *run) {
     saved = (train_config){0};
     if (mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) != MNEM_OK ||
         train_config_load(train_path(run, "config.json"), &saved) != TOOL_OK)
-        return tool_failed("%s holds a run: --resume continues it, another --out starts a new "
-                           "one",
-                           run->out);
+        return tool_failed(
+            "%s holds a run: add --resume to continue it, or choose another --out for a new run",
+            run->out);
     if (saved.steps && steps >= (uint64_t)saved.steps)
         tool_message("%s holds a finished run of %llu step%s (%s). To continue: --resume --steps N "
                      "with N above %llu; a new run needs another --out",
                      run->out, (unsigned long long)steps, tool_s(steps),
                      saved.lora ? adapter : result, (unsigned long long)steps);
     else
-        tool_message("%s holds a run that has done %llu step%s%s. The same command with --resume "
-                     "continues it; a new run needs another --out",
+        tool_message("%s holds an unfinished run (%llu step%s done%s). Add --resume to the same "
+                     "command to continue it, or choose another --out for a new run",
                      run->out, (unsigned long long)steps, tool_s(steps),
-                     saved.steps ? "" : " of its --time");
+                     saved.steps ? "" : "; --time limits the run");
     train_config_fini(&saved);
     return TOOL_FAILED;
 }

@@ -157,8 +157,8 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    return tool_failed("%s has %d tokens, but %s only %d: it is another model's vocabulary; start "
-                       "a run in another --out",
+    return tool_failed("%s has %d tokens, but %s only %d: the run's vocabulary is another model's; "
+                       "start a run in another --out",
                        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init,
                        t.vocab);
 }
