@@ -224,8 +224,8 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
         return mnem__fail(
             MNEM_INVALID,
-            "offset: check failed: counters say %llu bytes, %llu live in %u blocks, the largest of "
-            "%u free runs %llu; a walk finds %llu, %llu in %u, of %u %llu",
+            "offset: check failed: counters say %llu bytes, %llu live in %u blocks, the largest "
+            "free run is %llu of %u; a walk finds %llu bytes, %llu live in %u, %llu of %u",
             (unsigned long long)info.bytes, (unsigned long long)info.bytes_live, info.blocks_live,
             (unsigned long long)info.bytes_largest_free, info.runs_free,
             (unsigned long long)t.seen.bytes, (unsigned long long)t.seen.bytes_live,
