@@ -43,15 +43,12 @@ static mnem_engine *engine_of(int which) {
 /* Of a page in the file, as though it were one of the engine's. */
 static void make_page_right(const mnem_engine *e, const mnem__saved_header *h, int kind,
                             int32_t number, uint8_t *record) {
-    int32_t ids[64];
-    mnem__kv_pages page = e->pages[kind];
-    page.base = record;
-    if (page.ids) {
-        memcpy(ids, record + page.page_bytes, sizeof ids);
-        page.ids = ids;
-    }
-    const uint64_t sum = mnem__saved_page_checksum(&page, 0, kind, number, h->ids_checksum);
-    memcpy(record + page.page_bytes + (page.ids ? sizeof ids : 0), &sum, sizeof sum);
+    const mnem__kv_pages *pages = &e->pages[kind];
+    const size_t ids = pages->ids ? (size_t)pages->layout.page_tokens * sizeof(int32_t) : 0;
+    mnem__checksum checksum = mnem__saved_page_sum(kind, number, h->ids_checksum);
+    mnem__checksum_add(&checksum, record, pages->page_bytes + ids);
+    const uint64_t sum = mnem__checksum_get(&checksum);
+    memcpy(record + pages->page_bytes + ids, &sum, sizeof sum);
 }
 
 static void make_right(const mnem_engine *e, uint8_t *data, size_t n) {

@@ -136,7 +136,8 @@ static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
         MNEM__TRY(mnem__walk_states_open(&w->states, w->options->spill));
     MNEM__TRY(mnem_team_create(w->threads, &w->team));
     mnem__team_adapt(w->team);
-    return mnem__transformer_vectors_load(w->map, part_host(w, MNEM__WALK_PART_VECTORS));
+    return mnem__transformer_vectors_load(w->map,
+                                          mnem__location_of(&w->block[MNEM__WALK_PART_VECTORS]));
 }
 
 /* ---- the source of matrices that a layer's program sees: its handles are the model's ---- */
@@ -256,7 +257,7 @@ static mnem_status run_sequence(mnem__walker *w) {
 
 static mnem_status load(mnem__walker *w) {
     const mnem__weights_options o = mnem__walk_weights_options(w, w->layer);
-    const mnem__weights_blocks blocks = {.resident = part_host(w, MNEM__WALK_PART_MATRICES),
+    const mnem__weights_blocks blocks = {.resident = mnem__location_of(&w->block[MNEM__WALK_PART_MATRICES]),
                                          .ring = part_host(w, MNEM__WALK_PART_RING)};
     const mnem_progress nobody = {NULL, NULL};
     MNEM__TRY(mnem__weights_create(&o, &blocks, &w->weights));

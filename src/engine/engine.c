@@ -24,12 +24,12 @@ static mnem__choice choice_of(const mnem_engine_plan *plan) {
 
 static mnem_status block_take(void *engine, int part, uint64_t bytes) {
     mnem_engine *e = engine;
-    return mnem__engine_pool_take(e->blocks, (mnem__part)part, bytes, &e->block[part]);
+    return mnem__engine_pool_take(&e->blocks, (mnem__part)part, bytes, &e->block[part]);
 }
 
 static void block_give(void *engine, int part) {
     mnem_engine *e = engine;
-    mnem_pool_free(e->blocks, &e->block[part], NULL);
+    mnem_pool_free(mnem__engine_pool_of(&e->blocks, (mnem__part)part), &e->block[part], NULL);
 }
 
 /* A device that only counts loads nothing. */
@@ -44,16 +44,21 @@ static mnem__taker taker_of(mnem_engine *e) {
                          .block_give = block_give};
 }
 
+mnem__location mnem__engine_part_at(const mnem_engine *e, mnem__part part) {
+    return e->taken[part] ? mnem__location_of(&e->block[part].memory) : (mnem__location){0};
+}
+
+/* Of a pinned part. */
 static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
-    return e->taken[part] ? mnem_block_host(&e->block[part].memory) : NULL;
+    return mnem__location_host(mnem__engine_part_at(e, part));
 }
 
 /* ---- the source of matrices that the graphs see ---- */
 
 static const void *source_resident(void *context, int32_t matrix) {
     const mnem_engine *e = context;
-    const void *packed =
-        mnem__adapter_set_packed(e->adapters, part_host(e, MNEM__PART_ADAPTERS), matrix);
+    const void *packed = mnem__adapter_set_packed(
+        e->adapters, mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_ADAPTERS)), matrix);
     return packed ? packed : mnem__weights_resident(e->weights, matrix);
 }
 
@@ -107,22 +112,28 @@ static const mnem_graph_experts source_experts = {experts_want, experts_acquire,
 
 /* ---- create ---- */
 
+static void *part_bound(const mnem_engine *e, mnem__part part) {
+    return mnem__location_bind(mnem__engine_part_at(e, part));
+}
+
 /* Points everything into the blocks. */
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem_tensor_info info;
-    e->pages[MNEM__KV_FULL].base = part_host(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_FULL].base = mnem__engine_part_at(e, MNEM__PART_PAGES);
     e->pages[MNEM__KV_WINDOW].base =
-        e->pages[MNEM__KV_FULL].base + e->tables.kind[MNEM__KV_FULL].need.page_bytes *
-                                           (uint64_t)e->tables.kind[MNEM__KV_FULL].count;
+        mnem__kv_page_at(&e->pages[MNEM__KV_FULL], e->tables.kind[MNEM__KV_FULL].count);
     if (embedding >= 0) {
         mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
         e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
     }
-    e->external[MNEM__SLOT_HIDDEN] = part_host(e, MNEM__PART_ACTIVATIONS);
-    e->external[MNEM__SLOT_VECTORS] = part_host(e, MNEM__PART_VECTORS);
-    e->external[MNEM__SLOT_LOGITS] = part_host(e, MNEM__PART_LOGITS);
-    e->external[MNEM__SLOT_EMBEDDING] = part_host(e, MNEM__PART_ROWS);
+    e->external[MNEM__SLOT_HIDDEN] = part_bound(e, MNEM__PART_ACTIVATIONS);
+    e->external[MNEM__SLOT_VECTORS] = part_bound(e, MNEM__PART_VECTORS);
+    e->external[MNEM__SLOT_LOGITS] = part_bound(e, MNEM__PART_LOGITS);
+    e->external[MNEM__SLOT_EMBEDDING] = part_bound(e, MNEM__PART_ROWS);
+    e->logits = (void *)part_host(e, MNEM__PART_LOGITS);
+    e->rows = part_host(e, MNEM__PART_ROWS);
+    e->hidden = (void *)part_host(e, e->apart ? MNEM__PART_STAGING : MNEM__PART_ACTIVATIONS);
     if (embedding >= 0 && e->choice.embedding_packed)
         e->external[MNEM__SLOT_EMBEDDING] =
             (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding);
@@ -145,13 +156,13 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
-    const mnem__weights_blocks blocks = {.resident = part_host(e, MNEM__PART_MATRICES),
+    const mnem__weights_blocks blocks = {.resident = mnem__engine_part_at(e, MNEM__PART_MATRICES),
                                          .ring = part_host(e, e->parts.ring),
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};
     MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
     mnem__team_adapt(e->team);
-    MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
+    MNEM__TRY(mnem__transformer_vectors_load(e->map, mnem__engine_part_at(e, MNEM__PART_VECTORS)));
     if (e->adapters)
         MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
@@ -221,9 +232,12 @@ static mnem_status open_device(mnem_engine *e) {
         MNEM__TRY(mnem_device_open("host", NULL, &e->device));
         e->owns_device = true;
     }
-    mnem_device_info info;
-    mnem_device_info_get(e->device, &info);
-    e->can_run = info.host_visible;
+    e->can_run = mnem__device_runs(e->device);
+    e->apart = mnem__engine_is_apart(e->device);
+    if (e->map->rows && e->apart)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "engine: ranks that split rows need memory that the host reaches: use "
+                          "ranks of layers on this device");
     return MNEM_OK;
 }
 
@@ -245,7 +259,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);
     if (status == MNEM_OK) status = open_device(e);
-    if (status == MNEM_OK) status = mnem__engine_pool_create(e->device, e->ledger, &e->blocks);
+    if (status == MNEM_OK) status = mnem__engine_pools_create(e->device, e->ledger, &e->blocks);
     if (status == MNEM_OK) {
         const mnem__taker taker = taker_of(e);
         status = mnem__parts_take(&taker);
@@ -274,7 +288,7 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
     mnem__parts_give(&taker);
-    mnem_pool_destroy_forced(e->blocks);
+    mnem__engine_pools_destroy(&e->blocks);
     mnem__graphs_destroy(&e->graphs);
     mnem__transformer_map_destroy(e->map);
     mnem__adapter_set_destroy(e->adapters);

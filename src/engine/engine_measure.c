@@ -7,7 +7,7 @@
 #include "base/minmax.h"
 #include "base/thread.h"
 #include "device/backend/backend.h"
-#include "engine/engine_pool.h"
+#include "engine/engine_private.h"
 #include "engine/pages/kv_pages.h"
 #include "model/architecture/roles.h"
 
@@ -15,6 +15,13 @@ static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PA
 const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
 
 enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
+
+bool mnem__engine_is_apart(mnem_device *device) {
+    mnem_device_info info;
+    if (!device || !mnem__device_runs(device)) return false;
+    mnem_device_info_get(device, &info);
+    return !info.host_visible;
+}
 
 /* ---- what planning and creating start from ---- */
 
@@ -80,6 +87,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         return status;
     }
     if (map->rows) setup->gather_bytes = mnem__transformer_gather_bytes(map);
+    setup->apart = mnem__engine_is_apart(setup->device);
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
@@ -87,7 +95,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
     const size_t flags = (size_t)setup->matrices + 1; /* an embedding that is never resident */
     setup->flags = mnem__calloc("session", flags, sizeof(bool));
-    status = setup->flags ? mnem__engine_pool_measure(&setup->pool_bytes, &setup->track_bytes)
+    status = setup->flags ? mnem__engine_pool_measure(setup->apart, &setup->pool_bytes, &setup->track_bytes)
                           : mnem__heap_status();
     if (status == MNEM_OK) return MNEM_OK;
     mnem__setup_fini(setup);
@@ -249,8 +257,8 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
                        mnem__parts *parts) {
     static const mnem__part passes[] = {MNEM__PART_PAGES, MNEM__PART_ACTIVATIONS, MNEM__PART_LOGITS,
                                         MNEM__PART_WORKSPACE};
-    mnem__part idle = passes[0];
-    for (size_t i = 1; i < sizeof passes / sizeof *passes; i++)
+    mnem__part idle = setup->apart ? MNEM__PART_LOGITS : passes[0]; /* the host writes there */
+    for (size_t i = 1; i < sizeof passes / sizeof *passes && !setup->apart; i++)
         if (parts->bytes[passes[i]] > parts->bytes[idle]) idle = passes[i];
     parts->ring = MNEM__PART_RING;
     parts->idle_bytes = parts->bytes[idle];
@@ -270,6 +278,11 @@ mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choic
                                .chunk = choice->chunk,
                                .embd = setup->map->shape.embd,
                                .gather_bytes = setup->gather_bytes};
+}
+
+/* Hidden rows on the host, and the norm that embeddings go through. */
+static uint64_t staging_bytes(const mnem__setup *setup, uint64_t hidden_bytes) {
+    return hidden_bytes + 2 * (uint64_t)setup->map->shape.embd * sizeof(float);
 }
 
 /* Of the rank that makes them, and rank 0, which gets them; where rows are cut each makes some. */
@@ -309,6 +322,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     }
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
     bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
+    if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);
     measure_host(setup, choice, parts);
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
     bytes[MNEM__PART_RESERVE] = MNEM__ENGINE_RESERVE;

@@ -16,16 +16,17 @@
 /* X(NAME, kind, tag, how): everything that an engine takes, and how (plan_parts.h). */
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
-    X(EXPERTS, WEIGHTS, "experts", BLOCK)                                                          \
+    X(EXPERTS, WEIGHTS, "experts", PINNED)                                                         \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
-    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
+    X(ADAPTERS, WEIGHTS, "adapters", PINNED)                                                       \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
-    X(LOGITS, ACTIVATION, "logits", BLOCK)                                                         \
+    X(LOGITS, ACTIVATION, "logits", PINNED)                                                        \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(RING, IO, "ring", BLOCK)                                                                     \
-    X(ROWS, IO, "embedding rows", BLOCK)                                                           \
-    X(RELAY, IO, "states of ranks", BLOCK)                                                         \
+    X(RING, IO, "ring", PINNED)                                                                    \
+    X(ROWS, IO, "embedding rows", PINNED)                                                          \
+    X(RELAY, IO, "states of ranks", PINNED)                                                        \
+    X(STAGING, IO, "staging", PINNED)                                                              \
     X(HOST_SESSION, HOST, "session", HEAP)                                                         \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
@@ -58,6 +59,10 @@ typedef struct mnem__choice {
     bool embedding_packed; /* follows from resident and order */
 } mnem__choice;
 
+/* Operators run on the device, but the host doesn't reach its memory: blocks that both use lie
+ * apart. NULL: the host. */
+bool mnem__engine_is_apart(mnem_device *device);
+
 /* What planning and creating start from. */
 typedef struct mnem__setup {
     const mnem_model *model;
@@ -67,6 +72,7 @@ typedef struct mnem__setup {
     mnem__adapter_set *adapters; /* NULL: none */
     bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
+    bool apart;                       /* mnem__engine_is_apart of the device */
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
     uint64_t gather_bytes; /* of the widest row that ranks gather; 0: none is (relay.h) */
 } mnem__setup;

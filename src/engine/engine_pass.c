@@ -11,12 +11,30 @@
 #include "engine/step_private.h"
 #include "model/weights/finite.h"
 
+/* ---- hidden rows, for the host: in place, or a copy where it doesn't reach them ---- */
+
+static size_t hidden_bytes(const mnem_engine *e, int32_t rows) {
+    return (size_t)rows * (size_t)e->map->shape.embd * sizeof(float);
+}
+
+static mnem_status fetch_hidden(const mnem_engine *e, int32_t rows) {
+    if (!e->apart) return MNEM_OK;
+    return mnem__location_read(e->hidden, mnem__engine_part_at(e, MNEM__PART_ACTIVATIONS),
+                               hidden_bytes(e, rows));
+}
+
+static mnem_status store_hidden(const mnem_engine *e, int32_t rows) {
+    if (!e->apart) return MNEM_OK;
+    return mnem__location_write(mnem__engine_part_at(e, MNEM__PART_ACTIVATIONS), e->hidden,
+                                hidden_bytes(e, rows));
+}
+
 /* ---- a pass of the body ---- */
 
 /* The rows of the embedding matrix, from the file. */
 static mnem_status read_rows(mnem_engine *e, int32_t n) {
     const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
-    uint8_t *rows = e->external[MNEM__SLOT_EMBEDDING];
+    uint8_t *rows = e->rows;
     for (int32_t i = 0; i < n; i++) {
         MNEM__TRY(mnem_model_tensor_read(e->model, tensor,
                                          (uint64_t)e->tables.ids[i] * e->row_bytes, e->row_bytes,
@@ -43,7 +61,7 @@ static void fill_ids(mnem__step *x, const mnem__segment *g) {
 }
 
 /* The segment's ids, positions and pages, for all layers. */
-static void fill_segment(mnem__step *x, int32_t index) {
+static mnem_status fill_segment(mnem__step *x, int32_t index) {
     mnem_engine *e = x->e;
     const mnem__segment *g = &e->tables.segments[index];
     mnem_sequence *s = x->parts[g->part].sequence;
@@ -52,7 +70,7 @@ static void fill_segment(mnem__step *x, int32_t index) {
     const int32_t first = t->part_begin;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__kv_room room = mnem__step_room(s, k, s->ready, g->n);
-        mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room);
+        MNEM__TRY(mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room));
     }
     fill_ids(x, g);
     for (int32_t layer = first; layer < first + mnem__kv_layers(t); layer++) {
@@ -64,6 +82,7 @@ static void fill_segment(mnem__step *x, int32_t index) {
         kv->rows = g->n;
         offset[k] += mnem__kv_layer_bytes(t, &e->pages[k].layout, layer);
     }
+    return MNEM_OK;
 }
 
 /* Rank 0 alone stops a pass, and only between those that ranks run together: the others would wait
@@ -74,7 +93,8 @@ static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
     return (mnem_graph_args){.tokens = tokens,
                              .block =
                                  (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
-                             .workspace = mnem_block_host(&e->block[MNEM__PART_WORKSPACE].memory),
+                             .workspace = mnem__location_bind(
+                                 mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
                              .external = e->external,
                              .ids = e->tables.ids,
                              .positions = e->tables.positions,
@@ -111,9 +131,10 @@ static mnem_status begin_body(mnem__step *x) {
     mnem_engine *e = x->e;
     bool stopped = false;
     MNEM__TRY(mnem__relay_sent(&e->relay)); /* those of the pass before */
-    if (mnem__relay_receives(&e->relay))
-        MNEM__TRY(mnem__relay_receive(&e->relay, e->external[MNEM__SLOT_HIDDEN], x->rows,
-                                      e->map->shape.embd, &stopped));
+    if (mnem__relay_receives(&e->relay)) {
+        MNEM__TRY(mnem__relay_receive(&e->relay, e->hidden, x->rows, e->map->shape.embd, &stopped));
+        MNEM__TRY(store_hidden(e, stopped ? 0 : x->rows));
+    }
     if (stopped) return mnem__fail(MNEM_CANCELLED, "engine: rank 0 stopped the pass");
     return e->choice.embedding_packed ? MNEM_OK : read_rows(e, x->rows);
 }
@@ -122,8 +143,9 @@ static mnem_status begin_body(mnem__step *x) {
 static mnem_status end_body(const mnem__step *x, mnem_status status) {
     mnem_engine *e = x->e;
     if (!mnem__relay_sends(&e->relay)) return status;
-    const mnem_status sent = mnem__relay_send(&e->relay, e->external[MNEM__SLOT_HIDDEN],
-                                              status ? 0 : x->rows, e->map->shape.embd);
+    if (status == MNEM_OK) status = fetch_hidden(e, x->rows);
+    const mnem_status sent =
+        mnem__relay_send(&e->relay, e->hidden, status ? 0 : x->rows, e->map->shape.embd);
     return status ? status : sent;
 }
 
@@ -140,21 +162,24 @@ static mnem_status run_body(mnem__step *x) {
 
 /* ---- passes of the head ---- */
 
-/* Moves hidden rows whose logits are wanted together, behind the first of them; returns where they
- * begin; NULL: there are none. */
-static float *gather_wanted(const mnem__step *x) {
-    const int64_t embd = x->e->map->shape.embd;
-    float *hidden = x->e->external[MNEM__SLOT_HIDDEN], *begin = NULL, *to = NULL;
+/* Moves hidden rows whose logits are wanted together, behind the first of them; *begin: which that
+ * is; -1: none is wanted. */
+static mnem_status gather_wanted(const mnem__step *x, int32_t *begin) {
+    const uint64_t bytes = (uint64_t)x->e->map->shape.embd * sizeof(float);
+    const mnem__location hidden = mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS);
+    int32_t to = *begin = -1;
     for (int32_t i = 0; i < x->segments; i++) {
         const mnem__segment *g = &x->e->tables.segments[i];
-        const int32_t n = mnem__step_wanted(x, g);
-        float *from = hidden + (g->row + g->n - n) * embd;
+        const int32_t n = mnem__step_wanted(x, g), from = g->row + g->n - n;
         if (n == 0) continue;
-        if (!begin) begin = to = from;
-        if (to != from) memmove(to, from, (size_t)(n * embd) * sizeof *to);
-        to += n * embd;
+        if (to < 0) *begin = to = from;
+        if (to != from)
+            MNEM__TRY(mnem__location_move(mnem__location_at(hidden, (uint64_t)to * bytes),
+                                          mnem__location_at(hidden, (uint64_t)from * bytes),
+                                          (size_t)((uint64_t)n * bytes)));
+        to += n;
     }
-    return begin;
+    return MNEM_OK;
 }
 
 /* Which row of logits comes next, as a segment and a token of its. */
@@ -190,7 +215,7 @@ mnem_status mnem__step_not_finite(const mnem_engine *e) {
 /* Of rows of hidden states, in the engine's place of logits; those of the last rank on rank 0. */
 static mnem_status make_logits(mnem__step *x, float *hidden, int32_t n) {
     mnem_engine *e = x->e;
-    float *logits = e->external[MNEM__SLOT_LOGITS];
+    float *logits = e->logits;
     const size_t bytes = (size_t)n * (size_t)e->map->shape.vocab * sizeof *logits;
     if (!mnem__head_here(&e->map->shape))
         return mnem__relay_leads(&e->relay) ? mnem__relay_logits_receive(&e->relay, logits, bytes)
@@ -211,7 +236,7 @@ static mnem_status make_logits(mnem__step *x, float *hidden, int32_t n) {
 
 static mnem_status run_head(mnem__step *x, float *hidden, int32_t n, reader *r) {
     mnem_engine *e = x->e;
-    const float *logits = e->external[MNEM__SLOT_LOGITS];
+    const float *logits = e->logits;
     mnem_status status = make_logits(x, hidden, n);
     if (status == MNEM_OK && mnem__relay_first(&e->relay) &&
         !mnem__is_finite(logits, (int64_t)n * e->map->shape.vocab))
@@ -223,7 +248,7 @@ static mnem_status run_head(mnem__step *x, float *hidden, int32_t n, reader *r) 
 static mnem_status give_hidden(const mnem__step *x) {
     const mnem_engine *e = x->e;
     const int64_t embd = e->map->shape.embd;
-    float *hidden = e->external[MNEM__SLOT_HIDDEN];
+    float *hidden = e->hidden;
     mnem_status status = MNEM_OK;
     if (mnem__relay_first(&e->relay) && !mnem__is_finite(hidden, x->rows * embd))
         return mnem__step_not_finite(e);
@@ -240,19 +265,22 @@ static mnem_status give_hidden(const mnem__step *x) {
 /* To rank 0, behind logits that are awaited there; rows that ranks made together all have. */
 static mnem_status pass_hidden(const mnem__step *x) {
     mnem_engine *e = x->e;
-    float *hidden = e->external[MNEM__SLOT_HIDDEN];
-    const size_t bytes = (size_t)x->rows * (size_t)e->map->shape.embd * sizeof *hidden;
-    if (e->relay.size < 2 || e->relay.together)
-        return mnem__relay_first(&e->relay) ? give_hidden(x) : MNEM_OK;
+    const size_t bytes = hidden_bytes(e, x->rows);
+    if (e->relay.size < 2 || e->relay.together) {
+        if (!mnem__relay_first(&e->relay)) return MNEM_OK;
+        MNEM__TRY(fetch_hidden(e, x->rows));
+        return give_hidden(x);
+    }
     if (mnem__relay_first(&e->relay)) {
         MNEM__TRY(mnem__relay_sent(&e->relay)); /* its own lie there */
-        MNEM__TRY(mnem__relay_logits_receive(&e->relay, hidden, bytes));
+        MNEM__TRY(mnem__relay_logits_receive(&e->relay, e->hidden, bytes));
         return give_hidden(x);
     }
     if (!mnem__relay_last(&e->relay)) return MNEM_OK;
+    MNEM__TRY(fetch_hidden(e, x->rows));
     MNEM__TRY(give_hidden(x));
     MNEM__TRY(mnem__relay_logits_sent(&e->relay)); /* those before */
-    MNEM__TRY(mnem__relay_logits_send(&e->relay, hidden, bytes));
+    MNEM__TRY(mnem__relay_logits_send(&e->relay, e->hidden, bytes));
     return mnem__relay_logits_sent(&e->relay);
 }
 
@@ -267,7 +295,12 @@ static mnem_status check_stopped(const mnem_engine *e) {
 static mnem_status run_heads(mnem__step *x, int32_t wanted) {
     mnem_engine *e = x->e;
     const int64_t embd = e->map->shape.embd;
-    float *hidden = mnem__head_here(&e->map->shape) ? gather_wanted(x) : NULL;
+    float *hidden = NULL; /* for operators */
+    int32_t begin;
+    if (mnem__head_here(&e->map->shape)) {
+        MNEM__TRY(gather_wanted(x, &begin));
+        if (begin >= 0) hidden = (float *)e->external[MNEM__SLOT_HIDDEN] + begin * embd;
+    }
     reader r = {0, mnem__step_wanted(x, e->tables.segments)};
     mnem_status status = MNEM_OK;
     for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows) {
@@ -290,7 +323,7 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     const mnem__segment *last = &e->tables.segments[x->segments - 1];
     x->rows = last->row + last->n;
     MNEM__TRY(check_stopped(e));
-    for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
+    for (int32_t i = 0; i < x->segments; i++) MNEM__TRY(fill_segment(x, i));
     if (mnem__relay_leads(&x->e->relay)) MNEM__TRY(tell_pass(x));
     mnem_status status = end_body(x, run_body(x));
     if (status == MNEM_OK && x->on_hidden) status = pass_hidden(x);

@@ -10,8 +10,10 @@
 
 #include "base/heap.h"
 
-mnem_status mnem__engine_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool) {
+static mnem_status pool_create(mnem_device *device, mnem_space space, mnem_ledger *ledger,
+                               mnem_pool **pool) {
     return mnem_pool_create(&(mnem_pool_options){.device = device,
+                                                 .space = space,
                                                  .blocks_max = MNEM__PARTS,
                                                  .ledger = ledger,
                                                  .kind = MNEM_KIND_WORKSPACE,
@@ -19,10 +21,33 @@ mnem_status mnem__engine_pool_create(mnem_device *device, mnem_ledger *ledger, m
                             pool);
 }
 
-mnem_status mnem__engine_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
-                                   mnem_pool_block *block) {
+static mnem_status pools_create(mnem_device *device, bool apart, mnem_ledger *ledger,
+                                mnem__engine_pools *pools) {
+    *pools = (mnem__engine_pools){0};
+    MNEM__TRY(pool_create(device, MNEM_SPACE_DEVICE, ledger, &pools->device));
+    return apart ? pool_create(device, MNEM_SPACE_PINNED, ledger, &pools->pinned) : MNEM_OK;
+}
+
+mnem_status mnem__engine_pools_create(mnem_device *device, mnem_ledger *ledger,
+                                      mnem__engine_pools *pools) {
+    return pools_create(device, mnem__engine_is_apart(device), ledger, pools);
+}
+
+void mnem__engine_pools_destroy(mnem__engine_pools *pools) {
+    mnem_pool_destroy_forced(pools->device);
+    mnem_pool_destroy_forced(pools->pinned);
+    *pools = (mnem__engine_pools){0};
+}
+
+mnem_pool *mnem__engine_pool_of(const mnem__engine_pools *pools, mnem__part part) {
+    const bool pinned = mnem__engine_parts.info[part].how == MNEM__HOW_PINNED;
+    return pinned && pools->pinned ? pools->pinned : pools->device;
+}
+
+mnem_status mnem__engine_pool_take(const mnem__engine_pools *pools, mnem__part part,
+                                   uint64_t bytes, mnem_pool_block *block) {
     const mnem__part_info *info = &mnem__engine_parts.info[part];
-    return mnem_pool_alloc(pool,
+    return mnem_pool_alloc(mnem__engine_pool_of(pools, part),
                            &(mnem_pool_request){.bytes = bytes,
                                                 .alignment = MNEM__PART_ALIGNMENT,
                                                 .kind = info->kind,
@@ -31,20 +56,20 @@ mnem_status mnem__engine_pool_take(mnem_pool *pool, mnem__part part, uint64_t by
                            block);
 }
 
-mnem_status mnem__engine_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes) {
+mnem_status mnem__engine_pool_measure(bool apart, uint64_t *pool_bytes, uint64_t *track_bytes) {
     mnem_device *device;
-    mnem_pool *pool;
+    mnem__engine_pools pools;
     mnem_pool_block blocks[MNEM__PARTS] = {{.id = 0}};
     MNEM__TRY(mnem_device_open("null", NULL, &device));
     const int64_t pool_before = mnem__heap_thread_bytes("pool");
     const int64_t track_before = mnem__heap_thread_bytes("track");
-    mnem_status status = mnem__engine_pool_create(device, NULL, &pool);
+    mnem_status status = pools_create(device, apart, NULL, &pools);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
-        if (mnem__engine_parts.info[i].how == MNEM__HOW_BLOCK)
-            status = mnem__engine_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
+        if (mnem__how_is_block(mnem__engine_parts.info[i].how))
+            status = mnem__engine_pool_take(&pools, (mnem__part)i, 1, &blocks[i]);
     *pool_bytes = (uint64_t)(mnem__heap_thread_bytes("pool") - pool_before);
     *track_bytes = (uint64_t)(mnem__heap_thread_bytes("track") - track_before);
-    mnem_pool_destroy_forced(pool);
+    mnem__engine_pools_destroy(&pools);
     mnem_device_close(device);
     return status;
 }

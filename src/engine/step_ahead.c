@@ -22,7 +22,7 @@ static size_t row_bytes(const mnem_engine *e) {
 }
 
 static float *rows_at(const mnem_engine *e, int32_t row) {
-    return (float *)e->external[MNEM__SLOT_LOGITS] + (int64_t)row * e->map->shape.vocab;
+    return e->logits + (int64_t)row * e->map->shape.vocab;
 }
 
 mnem_status mnem__step_await(mnem__step *x, int32_t wanted) {

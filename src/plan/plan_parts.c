@@ -16,7 +16,7 @@ void mnem__parts_round(const mnem__part_table *table, mnem_device *device, uint6
     const mnem__part_info *info = table->info;
     const int count = table->count;
     for (int i = 0; i < count; i++) /* for each of a million ways */
-        if (info[i].how == MNEM__HOW_BLOCK)
+        if (mnem__how_is_block(info[i].how))
             bytes[i] = device ? mnem__part_block_bytes(device, bytes[i])
                               : mnem__align_up(bytes[i], MNEM__PART_ALIGNMENT);
 }
@@ -43,7 +43,7 @@ mnem_status mnem__part_take(const mnem__taker *taker, int part) {
     const uint64_t bytes = taker->bytes[part];
     mnem_status status;
     if (bytes == 0) return MNEM_OK;
-    if (info->how == MNEM__HOW_BLOCK)
+    if (mnem__how_is_block(info->how))
         status = taker->block_take(taker->owner, part, bytes);
     else if (is_charged_here(taker, info->how))
         status = mnem_ledger_charge_planned(taker->ledger, info->kind, info->tag, bytes);
@@ -63,7 +63,7 @@ mnem_status mnem__parts_take(const mnem__taker *taker) {
 void mnem__part_give(const mnem__taker *taker, int part) {
     const mnem__part_info *info = &taker->table.info[part];
     if (!taker->taken[part]) return;
-    if (info->how == MNEM__HOW_BLOCK)
+    if (mnem__how_is_block(info->how))
         taker->block_give(taker->owner, part);
     else
         mnem_ledger_release(taker->ledger, info->kind, info->tag, taker->bytes[part]);

@@ -10,7 +10,8 @@
 #include "plan/plan_lines.h"
 
 typedef enum mnem__part_how {
-    MNEM__HOW_BLOCK,  /* a block of the device */
+    MNEM__HOW_BLOCK,  /* a block of the device's own memory */
+    MNEM__HOW_PINNED, /* a block that the host and the device both reach */
     MNEM__HOW_HEAP,   /* host memory, which the watcher of the heap charges */
     MNEM__HOW_LOAD,   /* the same, taken by loading: charged here where nothing is loaded */
     MNEM__HOW_CHARGE, /* bytes that others take (stacks), charged here */
@@ -22,6 +23,9 @@ typedef struct mnem__part_info {
     const char *tag;
     mnem__part_how how;
 } mnem__part_info;
+static inline bool mnem__how_is_block(mnem__part_how how) {
+    return how == MNEM__HOW_BLOCK || how == MNEM__HOW_PINNED;
+}
 /* A row of the table, from a list's X. */
 #define MNEM__PART_INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__HOW_##how},
 

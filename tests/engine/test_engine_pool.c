@@ -20,7 +20,7 @@ static void *plan(void *context) {
     planner *p = context;
     for (int i = 0; i < TIMES; i++) {
         uint64_t pool = 0, track = 0;
-        const mnem_status status = mnem__engine_pool_measure(&pool, &track);
+        const mnem_status status = mnem__engine_pool_measure(false, &pool, &track);
         p->wrong += status != MNEM_OK || pool != p->pool || track != p->track;
     }
     return NULL;
@@ -30,7 +30,7 @@ static void planning_in_threads_counts_its_own_books(void **state) {
     (void)state;
     planner p[THREADS];
     uint64_t pool, track;
-    assert_int_equal(mnem__engine_pool_measure(&pool, &track), MNEM_OK);
+    assert_int_equal(mnem__engine_pool_measure(false, &pool, &track), MNEM_OK);
     assert_true(pool > 0 && track > 0);
     for (int i = 0; i < THREADS; i++) {
         p[i] = (planner){.pool = pool, .track = track};

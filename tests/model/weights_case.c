@@ -158,7 +158,7 @@ mnem_status weights_case_open(weights_case *c, int32_t n, int32_t slots, uint64_
     if (status == MNEM_OK)
         status = mnem__weights_create(
             &c->options,
-            &(mnem__weights_blocks){.resident = mnem_block_host(&c->resident_block),
+            &(mnem__weights_blocks){.resident = mnem__location_of(&c->resident_block),
                                     .ring = mnem_block_host(&c->ring_block)},
             &c->weights);
     return status;

@@ -57,6 +57,9 @@ typedef struct mnem__backend {
     const char *name;
     /* The device's memory is the host's: pages of its own process. */
     bool host_visible;
+    /* What an operator that runs on the device takes for an address of it; NULL: none runs there. A
+     * backend that has it does the work of its default stream at once (location.h). */
+    void *(*bind)(uint64_t address);
     /* What is queued on the default stream, on the others, is done when the call returns. */
     bool immediate_default, immediate_streams;
     /* A device's own state (mnem__device_state), zero at first. */

@@ -131,6 +131,7 @@ static void host_stream_destroy(mnem_stream *stream) {
 const mnem__backend mnem__backend_host = {
     .name = "host",
     .host_visible = true,
+    .bind = pointer,
     .immediate_default = true,
     .state_bytes = sizeof(mnem__host_state),
     .open = mnem__host_files_init,

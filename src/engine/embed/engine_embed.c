@@ -21,24 +21,37 @@ typedef struct pooler {
     float *out; /* [parts][embd] */
 } pooler;
 
+/* A vector where it lies, or copied to place 0 or 1 behind the hidden rows of the staging part. */
+static mnem_status vector_for_host(const mnem_engine *e, const mnem__vector *v, int place,
+                                   const void **host) {
+    const mnem__location at =
+        mnem__location_at(mnem__engine_part_at(e, MNEM__PART_VECTORS), v->offset);
+    *host = mnem__location_host(at);
+    if (!e->apart) return MNEM_OK;
+    float *copy = e->hidden + e->parts.hidden_bytes / sizeof(float) + place * v->n;
+    *host = copy;
+    return mnem__location_read(copy, at, (size_t)v->n * sizeof *copy);
+}
+
 /* The norm that comes before the output matrix, in place. */
 static mnem_status norm_rows(const mnem_engine *e, int32_t n, float *rows) {
     const mnem__transformer_map *map = e->map;
     const mnem_transformer *t = &map->shape;
-    const uint8_t *vectors = e->external[MNEM__SLOT_VECTORS];
     const mnem__vector *weight = &map->output_norm, *bias = &map->output_norm_bias;
+    const void *scale, *shift = NULL;
     const mnem_worker alone = {NULL, 0, 1};
     mnem_op_desc d = {.kind = mnem__architecture_find(t->architecture)->norm,
                       .workers = 1,
                       .epsilon = t->epsilon};
-    mnem_op_args args = {.tokens = n, .in = {rows, vectors + weight->offset}, .out = rows};
     mnem_op op;
+    MNEM__TRY(vector_for_host(e, weight, 0, &scale));
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, n, t->embd);
     d.in[1] = mnem_tensor_1d(MNEM_TYPE_F32, weight->n);
     if (bias->tensor >= 0) {
         d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, bias->n);
-        args.in[2] = vectors + bias->offset;
+        MNEM__TRY(vector_for_host(e, bias, 1, &shift));
     }
+    const mnem_op_args args = {.tokens = n, .in = {rows, scale, shift}, .out = rows};
     MNEM__TRY(mnem_op_prepare(&d, &op)); /* f32 throughout: no workspace */
     mnem_op_run(&op, &args, &alone);
     return MNEM_OK;

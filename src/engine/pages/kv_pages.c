@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/minmax.h"
 #include "model/architecture/architecture.h"
 
@@ -89,31 +90,38 @@ void mnem__kv_pages_share(mnem__kv_pages *pages, const mnem__kv_table *from, int
 }
 
 /* Makes a page the table's own. */
-static void own(mnem__kv_pages *pages, int32_t *entry) {
-    if (pages->references[*entry] == 1) return;
+static mnem_status own(mnem__kv_pages *pages, int32_t *entry) {
+    if (pages->references[*entry] == 1) return MNEM_OK;
     const int32_t page = mnem__kv_pages_take(pages);
-    const uint64_t bytes = pages->page_bytes;
     const size_t tokens = (size_t)pages->layout.page_tokens;
-    memcpy(pages->base + bytes * (uint64_t)page, pages->base + bytes * (uint64_t)*entry, bytes);
+    const mnem_status status = mnem__location_move(
+        mnem__kv_page_at(pages, page), mnem__kv_page_at(pages, *entry), pages->page_bytes);
+    if (status != MNEM_OK) {
+        mnem__kv_pages_give(pages, page);
+        return status;
+    }
     if (pages->ids)
         memcpy(pages->ids + (size_t)page * tokens, pages->ids + (size_t)*entry * tokens,
                tokens * sizeof *pages->ids);
     mnem__kv_pages_give(pages, *entry);
     *entry = page;
+    return MNEM_OK;
 }
 
-void mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
-                              const mnem__kv_room *room) {
+mnem_status mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
+                                     const mnem__kv_room *room) {
     for (; table->first < room->keep && table->first < table->used; table->first++)
         mnem__kv_pages_give(pages, table->page[table->first]);
-    if (room->write < table->used) own(pages, &table->page[room->write]);
+    if (room->write < table->used) MNEM__TRY(own(pages, &table->page[room->write]));
     while (table->used < room->end) table->page[table->used++] = mnem__kv_pages_take(pages);
+    return MNEM_OK;
 }
 
 mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
                                       const mnem__kv_table *table) {
     return (mnem_kv_sequence){
-        .base = pages->base + offset, .page_stride = pages->page_bytes, .table = table->page};
+        .base = mnem__location_bind(mnem__location_at(pages->base, offset)),
+        .page_stride = pages->page_bytes, .table = table->page};
 }
 
 int32_t *mnem__kv_id(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t position) {

@@ -23,6 +23,7 @@
 #ifndef MNEM_SRC_ENGINE_PAGES_KV_PAGES_H
 #define MNEM_SRC_ENGINE_PAGES_KV_PAGES_H
 
+#include "device/location.h"
 #include "mnem/model.h"
 #include "mnem/ops.h"
 
@@ -55,7 +56,7 @@ typedef struct mnem__kv_pages {
     mnem_kv_layout layout;
     int32_t count;       /* 0: no layer is of this kind */
     uint64_t page_bytes; /* of all layers */
-    uint8_t *base;
+    mnem__location base;
     int32_t *free; /* [count], the caller's: a stack of free pages, the next one last */
     int32_t free_count;
     uint16_t *references; /* [count], the caller's: how many tables have the page */
@@ -80,9 +81,12 @@ void mnem__kv_pages_share(mnem__kv_pages *pages, const mnem__kv_table *from, int
 typedef struct mnem__kv_room {
     int32_t keep, write, end;
 } mnem__kv_room;
-/* As many pages must be free as that takes (kv_ahead.h). */
-void mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
+/* As many pages must be free as that takes (kv_ahead.h). Fails where the copy does. */
+mnem_status mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
                               const mnem__kv_room *room);
+static inline mnem__location mnem__kv_page_at(const mnem__kv_pages *pages, int32_t page) {
+    return mnem__location_at(pages->base, pages->page_bytes * (uint64_t)page);
+}
 /* Where the operators find the pages of the layer that begins at offset in each. */
 mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
                                       const mnem__kv_table *table);

@@ -76,7 +76,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
     if (!e->can_run)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the engine's pages are not in host memory");
+                          "saved sequence: the engine's device is for planning only");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
@@ -214,19 +214,20 @@ static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, in
     const mnem__kv_pages *pages = &s->engine->pages[kind];
     const int32_t page = s->table[kind].page[number];
     const size_t tokens = (size_t)pages->layout.page_tokens, bytes = pages->page_bytes;
+    mnem__checksum checksum = mnem__saved_page_sum(kind, number, saved->ids_checksum);
     uint64_t sum;
-    MNEM__TRY(mnem__saved_read(saved->fd, at, pages->base + bytes * (size_t)page, bytes));
+    MNEM__TRY(
+        mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), bytes, &checksum));
     at += bytes;
     if (pages->ids) {
         int32_t *ids = pages->ids + (size_t)page * tokens;
         MNEM__TRY(mnem__saved_read(saved->fd, at, ids, tokens * sizeof *ids));
         MNEM__TRY(check_ids(s->engine, ids, tokens));
+        mnem__checksum_add(&checksum, ids, tokens * sizeof *ids);
         at += tokens * sizeof *ids;
     }
     MNEM__TRY(mnem__saved_read(saved->fd, at, &sum, sizeof sum));
-    if (sum != mnem__saved_page_checksum(pages, page, kind, number, saved->ids_checksum))
-        return damaged("a page");
-    return MNEM_OK;
+    return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a page");
 }
 
 mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
@@ -257,7 +258,7 @@ static void give_back(mnem_sequence *s, int kind) {
 static void take_over(mnem_sequence *s, int kind) {
     mnem__kv_table *table = &s->table[kind];
     const mnem__kv_room room = {.keep = s->load.keep[kind], .write = INT32_MAX, .end = table->used};
-    mnem__kv_pages_make_room(&s->engine->pages[kind], table, &room);
+    (void)mnem__kv_pages_make_room(&s->engine->pages[kind], table, &room); /* copies nothing */
     if (table->first == table->used) table->first = s->load.begin[kind];
     table->used = s->load.end[kind];
 }

@@ -29,7 +29,7 @@ static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
     if (!s->engine->can_run)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the engine's pages are not in host memory");
+                          "saved sequence: the engine's device is for planning only");
     if (from < 0 || from >= s->length || from % tokens != 0)
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: can't begin at token %d of %d, expected a multiple of "
@@ -43,14 +43,16 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
     const mnem__kv_pages *pages = &s->engine->pages[kind];
     const int32_t page = s->table[kind].page[number];
     const size_t tokens = (size_t)pages->layout.page_tokens, bytes = pages->page_bytes;
-    const uint64_t sum = mnem__saved_page_checksum(pages, page, kind, number, h->ids_checksum);
-    MNEM__TRY(mnem__saved_write(fd, at, pages->base + bytes * (size_t)page, bytes));
+    mnem__checksum checksum = mnem__saved_page_sum(kind, number, h->ids_checksum);
+    MNEM__TRY(mnem__saved_write_from(fd, at, mnem__kv_page_at(pages, page), bytes, &checksum));
     at += bytes;
     if (pages->ids) {
-        const size_t ids_bytes = tokens * sizeof *pages->ids;
-        MNEM__TRY(mnem__saved_write(fd, at, pages->ids + (size_t)page * tokens, ids_bytes));
-        at += ids_bytes;
+        const int32_t *ids = pages->ids + (size_t)page * tokens;
+        mnem__checksum_add(&checksum, ids, tokens * sizeof *ids);
+        MNEM__TRY(mnem__saved_write(fd, at, ids, tokens * sizeof *ids));
+        at += tokens * sizeof *ids;
     }
+    const uint64_t sum = mnem__checksum_get(&checksum);
     return mnem__saved_write(fd, at, &sum, sizeof sum);
 }
 

@@ -52,17 +52,12 @@ uint64_t mnem__saved_header_checksum(const mnem__saved_header *h) {
     return mnem__checksum_of(h, offsetof(mnem__saved_header, checksum));
 }
 
-uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
-                                   int32_t number, uint64_t ids_checksum) {
+mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_checksum) {
     const uint64_t where[] = {ids_checksum, (uint64_t)kind, (uint64_t)number};
-    const size_t tokens = (size_t)pages->layout.page_tokens;
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     mnem__checksum_add(&sum, where, sizeof where);
-    mnem__checksum_add(&sum, pages->base + pages->page_bytes * (uint64_t)page, pages->page_bytes);
-    if (pages->ids)
-        mnem__checksum_add(&sum, pages->ids + (size_t)page * tokens, tokens * sizeof *pages->ids);
-    return mnem__checksum_get(&sum);
+    return sum;
 }
 
 mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n) {
@@ -94,6 +89,43 @@ mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
         to += done;
         offset += (uint64_t)done;
         n -= (size_t)done;
+    }
+    return MNEM_OK;
+}
+
+enum { PIECE = 4096 };
+
+mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from, size_t n,
+                                   mnem__checksum *sum) {
+    const void *host = mnem__location_host(from);
+    uint8_t piece[PIECE];
+    if (host) {
+        mnem__checksum_add(sum, host, n);
+        return mnem__saved_write(fd, offset, host, n);
+    }
+    for (size_t at = 0; at < n; at += PIECE) {
+        const size_t some = n - at < PIECE ? n - at : PIECE;
+        MNEM__TRY(mnem__location_read(piece, mnem__location_at(from, at), some));
+        mnem__checksum_add(sum, piece, some);
+        MNEM__TRY(mnem__saved_write(fd, offset + at, piece, some));
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__saved_read_to(int fd, uint64_t offset, mnem__location to, size_t n,
+                                mnem__checksum *sum) {
+    void *host = mnem__location_host(to);
+    uint8_t piece[PIECE];
+    if (host) {
+        MNEM__TRY(mnem__saved_read(fd, offset, host, n));
+        mnem__checksum_add(sum, host, n);
+        return MNEM_OK;
+    }
+    for (size_t at = 0; at < n; at += PIECE) {
+        const size_t some = n - at < PIECE ? n - at : PIECE;
+        MNEM__TRY(mnem__saved_read(fd, offset + at, piece, some));
+        mnem__checksum_add(sum, piece, some);
+        MNEM__TRY(mnem__location_write(mnem__location_at(to, at), piece, some));
     }
     return MNEM_OK;
 }

@@ -12,6 +12,7 @@
 #ifndef MNEM_SRC_ENGINE_SAVED_SAVED_PRIVATE_H
 #define MNEM_SRC_ENGINE_SAVED_SAVED_PRIVATE_H
 
+#include "base/file/checksum.h"
 #include "engine/engine_private.h"
 #include "mnem/saved.h"
 
@@ -44,9 +45,8 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *engine, int32_t from
 void mnem__saved_lay_out(const mnem__saved_header *header, mnem__saved_pages pages[MNEM__KV_KINDS],
                          uint64_t *bytes);
 uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
-/* Of a page's bytes and ids; number: of the page, by kind and position. */
-uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
-                                   int32_t number, uint64_t ids_checksum);
+/* What a page's bytes and ids are added to; number: of the page, by kind and position. */
+mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_checksum);
 
 /* What mnem_sequence_save and mnem_saved_open do, on one of several ranks its part of it: a file
  * of its own process. ids NULL: they aren't written, and ids_checksum is any number. */
@@ -71,5 +71,11 @@ mnem_status mnem__saved_model_identity(const mnem_model *model, bool *bf16, uint
 /* All n bytes at an offset. MNEM_IO; MNEM_BAD_FILE: the file ends before. */
 mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n);
 mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n);
+/* The same of bytes wherever they lie, through the sum: in one piece where the host reaches them,
+ * else by way of the stack. */
+mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from, size_t n,
+                                   mnem__checksum *sum);
+mnem_status mnem__saved_read_to(int fd, uint64_t offset, mnem__location to, size_t n,
+                                mnem__checksum *sum);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 
+#include "device/location.h"
 #include "mnem/graph.h"
 #include "model/architecture/architecture.h"
 #include "model/architecture/row_spans.h"
@@ -75,7 +76,7 @@ static inline double mnem__transformer_used_part(const mnem__transformer_map *ma
     return experts ? (double)map->shape.route.used / map->shape.experts : 1;
 }
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
-mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);
+mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block);
 
 /* What the programs find in external[]. */
 enum {

@@ -220,36 +220,49 @@ void mnem__transformer_map_destroy(mnem__transformer_map *map) {
 
 /* In pieces of at most 1024 elements, so that the stack is enough for the raw bytes. */
 static mnem_status load_vector(const mnem__transformer_map *map, const mnem__vector *v,
-                               uint8_t *block) {
+                               mnem__location block) {
     enum { PIECE = 1024 };
     mnem_tensor_info info;
     _Alignas(64) uint8_t raw[PIECE * sizeof(float)];
+    float values[PIECE];
     mnem__row_spans here = {0};
     int64_t n, from;
     if (v->tensor < 0) return MNEM_OK;
     if (v->of) here = mnem__transformer_rows_of(map, v->of);
     mnem_model_tensor_get(map->model, (uint32_t)v->tensor, &info);
-    float *out = (float *)(void *)(block + v->offset);
     for (int64_t at = 0; at < v->n; at += n) {
         n = mnem__row_spans_together(&here, at, mnem__min_i64(v->n - at, PIECE), &from);
         mnem_status status = mnem_model_tensor_read(map->model, (uint32_t)v->tensor,
                                                     mnem_type_row_bytes(info.type, from),
                                                     mnem_type_row_bytes(info.type, n), raw);
-        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, out + at);
+        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, values);
+        if (status == MNEM_OK)
+            status = mnem__location_write(
+                mnem__location_at(block, v->offset + (uint64_t)at * sizeof *values), values,
+                (size_t)n * sizeof *values);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", info.name);
     }
     return MNEM_OK;
 }
 
-static mnem_status load_positions(const mnem__transformer_map *map, uint8_t *block) {
+static mnem_status load_positions(const mnem__transformer_map *map, mnem__location block) {
+    const uint32_t tensor = (uint32_t)map->positions.tensor;
     mnem_tensor_info info;
+    uint8_t piece[4096];
+    mnem_status status = MNEM_OK;
     if (map->positions.tensor < 0) return MNEM_OK;
-    mnem_model_tensor_get(map->model, (uint32_t)map->positions.tensor, &info);
-    return mnem_model_tensor_read(map->model, (uint32_t)map->positions.tensor, 0, info.bytes,
-                                  block + map->positions.offset);
+    mnem_model_tensor_get(map->model, tensor, &info);
+    for (uint64_t at = 0; at < info.bytes && status == MNEM_OK; at += sizeof piece) {
+        const uint64_t n = mnem__min_u64(info.bytes - at, sizeof piece);
+        status = mnem_model_tensor_read(map->model, tensor, at, n, piece);
+        if (status == MNEM_OK)
+            status = mnem__location_write(mnem__location_at(block, map->positions.offset + at),
+                                          piece, (size_t)n);
+    }
+    return status;
 }
 
-mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block) {
+mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block) {
     const mnem__vector *const ends[] = {&map->token_type, &map->embed_norm, &map->embed_norm_bias,
                                         &map->output_norm, &map->output_norm_bias};
     mnem_status status = MNEM_OK;

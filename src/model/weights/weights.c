@@ -227,7 +227,7 @@ mnem_status mnem__weights_rewind(mnem__weights *w) {
 
 const void *mnem__weights_resident(const mnem__weights *w, int32_t matrix) {
     if (matrix < 0 || matrix >= w->matrix_count || !w->matrices[matrix].resident) return NULL;
-    return w->resident + w->matrices[matrix].place;
+    return mnem__location_bind(mnem__location_at(w->resident, w->matrices[matrix].place));
 }
 
 /* The next chunk in the schedule must be one of matrix. The lock is held. */
@@ -280,8 +280,10 @@ mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem__weight
         return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist", matrix);
     const mnem__matrix *m = &w->matrices[matrix];
     if (m->resident) {
-        *chunk = (mnem__weights_chunk){
-            .packed = w->resident + m->place, .row_end = m->rows, .last = true, .slot = -1};
+        *chunk = (mnem__weights_chunk){.packed = mnem__weights_resident(w, matrix),
+                                       .row_end = m->rows,
+                                       .last = true,
+                                       .slot = -1};
         return MNEM_OK;
     }
     pthread_mutex_lock(&w->lock);

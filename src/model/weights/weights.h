@@ -19,6 +19,7 @@
 #ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 #define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 
+#include "device/location.h"
 #include "mnem/graph.h"
 #include "mnem/model.h"
 #include "model/architecture/row_spans.h"
@@ -77,7 +78,8 @@ typedef struct mnem__weights mnem__weights;
 /* 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but the ring only
  * until load returns where nothing is streamed. */
 typedef struct mnem__weights_blocks {
-    void *resident, *ring, *experts;
+    mnem__location resident; /* of a device on which the graphs run */
+    void *ring, *experts;    /* the host writes them, and the device reads them there */
 } mnem__weights_blocks;
 mnem_status mnem__weights_create(const mnem__weights_options *options,
                                  const mnem__weights_blocks *blocks, mnem__weights **weights);
@@ -123,7 +125,7 @@ static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
 
 /* What its tensor is called in the file. */
 const char *mnem__weights_name(const mnem__weights *weights, int32_t matrix);
-/* The packed matrix if it is resident, else NULL. */
+/* The packed matrix if it is resident, for operators only; else NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 
 /* The source of experts; its context is the mnem__weights. */

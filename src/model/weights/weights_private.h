@@ -141,7 +141,8 @@ struct mnem__weights {
     mnem__matrix_list pass_list[MNEM__PASSES], load_list;
     mnem__weights_part *parts;
     uint32_t part_count;
-    uint8_t *resident, *ring;
+    mnem__location resident;
+    uint8_t *ring;
     uint64_t slot_bytes;
     uint32_t slot_count;
     bool page_cache;

@@ -247,6 +247,18 @@ mnem_status mnem__weights_check_parts(const mnem__weights *w) {
     return status;
 }
 
+/* To where they stay: at once where the host reaches it, else by way of the slot. */
+static mnem_status pack_resident(const mnem__weights *w, const mnem__matrix *m, int64_t begin,
+                                 int64_t end, const uint8_t *raw, uint8_t *slot) {
+    const uint64_t before = (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
+    const mnem__location to = mnem__location_at(w->resident, m->place + before);
+    uint8_t *host = mnem__location_host(to);
+    MNEM__TRY(mnem__weights_pack(m, begin, end - begin, raw, host ? host : slot));
+    if (host) return MNEM_OK;
+    const uint64_t groups = (uint64_t)(end - begin + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
+    return mnem__location_write(to, slot, (size_t)(groups * m->packed_bytes));
+}
+
 /* Reads and packs; no lock is held. */
 static mnem_status job_run(mnem__weights *w, job *j) {
     const mnem__matrix *m = j->matrix;
@@ -264,9 +276,8 @@ static mnem_status job_run(mnem__weights *w, job *j) {
     }
     if (status != MNEM_OK) return status;
     if (!j->load) j->sum = mnem__weights_sample(raw, mnem__chunk_raw_bytes(m, j->chunk));
-    uint8_t *to = slot;
-    if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
-    return mnem__weights_pack(m, begin, end - begin, raw, to);
+    return j->load ? pack_resident(w, m, begin, end, raw, slot)
+                   : mnem__weights_pack(m, begin, end - begin, raw, slot);
 }
 
 /* What was read is what it was in earlier passes. The lock is held. */

@@ -1,0 +1,41 @@
+/* location.c: bytes that are moved to, from and on a device by its own work.
+ *
+ * Invariant: memory that the host can't reach is touched by the backend only. Cost: where the host
+ * reaches both sides, a memmove. */
+#include "device/location.h"
+
+#include <string.h>
+
+#include "device/backend/backend.h"
+
+bool mnem__device_runs(const mnem_device *device) {
+    return device->backend->bind != NULL;
+}
+
+void *mnem__location_bind(mnem__location at) {
+    return at.device && at.device->backend->bind ? at.device->backend->bind(at.address) : NULL;
+}
+
+void *mnem__location_host(mnem__location at) {
+    return mnem_block_host(&(mnem_block){.device = at.device, .address = at.address});
+}
+
+static mnem_status copy(mnem_device *device, uint64_t to, uint64_t from, size_t n) {
+    if (n == 0) return MNEM_OK;
+    MNEM__TRY(mnem__device_call(device, "copy"));
+    device->backend->submit(
+        NULL, &(mnem__work){.kind = MNEM__WORK_COPY, .to = to, .from = from, .bytes = n});
+    return MNEM_OK;
+}
+
+mnem_status mnem__location_read(void *to, mnem__location from, size_t n) {
+    return copy(from.device, (uintptr_t)to, from.address, n);
+}
+
+mnem_status mnem__location_write(mnem__location to, const void *from, size_t n) {
+    return copy(to.device, to.address, (uintptr_t)from, n);
+}
+
+mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n) {
+    return copy(to.device, to.address, from.address, n);
+}
