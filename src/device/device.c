@@ -22,7 +22,14 @@ enum { ALIGNMENT_MAX = 2 << 20 };
 static const mnem__backend *const backends[] = {&mnem__backend_host, &mnem__backend_null,
                                                 &mnem__backend_cuda, &mnem__backend_ascend};
 
+static const mnem__backend *added;
+
+void mnem__device_add_backend(const mnem__backend *backend) {
+    added = backend;
+}
+
 static const mnem__backend *backend_find(const char *name) {
+    if (added && !strcmp(added->name, name)) return added;
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
         if (!strcmp(backends[i]->name, name)) return backends[i];
     return NULL;
@@ -165,7 +172,7 @@ mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t by
     uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
     MNEM__TRY(mnem__device_call(device, "alloc"));
     MNEM__TRY(mnem__device_reserve(device, rounded));
-    mnem_status status = device->backend->alloc(device, rounded, alignment, &address);
+    mnem_status status = device->backend->alloc(device, space, rounded, alignment, &address);
     if (status != MNEM_OK) {
         mnem__device_unreserve(device, rounded);
         return status;
@@ -186,7 +193,10 @@ void mnem_device_free(mnem_block *block) {
 }
 
 void *mnem_block_host(const mnem_block *block) {
-    if (!block->device || !block->device->backend->host_visible) return NULL;
+    if (!block->device) return NULL;
+    const mnem__backend *backend = block->device->backend;
+    if (backend->host) return backend->host(block->device, block->address);
+    if (!backend->host_visible) return NULL;
     if (block->address & mnem__hidden_bit(block->device)) return NULL;
     return (void *)(uintptr_t)block->address;
 }
@@ -219,7 +229,7 @@ static mnem_status submit(mnem_device *device, mnem_stream *stream, const mnem__
         return mnem__fail(MNEM_INVALID, "device %s: the stream belongs to device %s",
                           device->backend->name, stream->device->backend->name);
     mnem_status status = mnem__device_call(device, "launch");
-    if (status == MNEM_OK) device->backend->submit(stream, work);
+    if (status == MNEM_OK) device->backend->submit(device, stream, work);
     return status;
 }
 
@@ -301,7 +311,7 @@ mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_fetch_add(&event->recorded, 1) + 1;
     device->backend->submit(
-        stream, &(mnem__work){.kind = MNEM__WORK_MARK, .event = event, .record = record});
+        device, stream, &(mnem__work){.kind = MNEM__WORK_MARK, .event = event, .record = record});
     return MNEM_OK;
 }
 
@@ -311,7 +321,7 @@ mnem_status mnem_event_wait(mnem_event *event, mnem_stream *stream) {
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_load(&event->recorded);
     device->backend->submit(
-        stream, &(mnem__work){.kind = MNEM__WORK_WAIT, .event = event, .record = record});
+        device, stream, &(mnem__work){.kind = MNEM__WORK_WAIT, .event = event, .record = record});
     return MNEM_OK;
 }
 

@@ -12,8 +12,17 @@ bool mnem__device_runs(const mnem_device *device) {
     return device->backend->bind != NULL;
 }
 
+mnem_status mnem__device_enter(mnem_device *device) {
+    return device->backend->enter ? device->backend->enter(device) : MNEM_OK;
+}
+
+void mnem__device_leave(mnem_device *device) {
+    if (device->backend->leave) device->backend->leave(device);
+}
+
 void *mnem__location_bind(mnem__location at) {
-    return at.device && at.device->backend->bind ? at.device->backend->bind(at.address) : NULL;
+    if (!at.device || !at.device->backend->bind) return NULL;
+    return at.device->backend->bind(at.device, at.address);
 }
 
 void *mnem__location_host(mnem__location at) {
@@ -24,7 +33,7 @@ static mnem_status copy(mnem_device *device, uint64_t to, uint64_t from, size_t 
     if (n == 0) return MNEM_OK;
     MNEM__TRY(mnem__device_call(device, "copy"));
     device->backend->submit(
-        NULL, &(mnem__work){.kind = MNEM__WORK_COPY, .to = to, .from = from, .bytes = n});
+        device, NULL, &(mnem__work){.kind = MNEM__WORK_COPY, .to = to, .from = from, .bytes = n});
     return MNEM_OK;
 }
 

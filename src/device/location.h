@@ -25,8 +25,10 @@ static inline mnem__location mnem__location_at(mnem__location from, uint64_t off
     return from;
 }
 
-/* Whether operators can run on the device's memory. */
+/* Whether operators can run on the device's memory. They do between enter and leave. */
 bool mnem__device_runs(const mnem_device *device);
+mnem_status mnem__device_enter(mnem_device *device);
+void mnem__device_leave(mnem_device *device);
 /* The pointer that such an operator takes; NULL: there are no bytes. The host must not use it. */
 void *mnem__location_bind(mnem__location at);
 /* The host's pointer; NULL where it can't reach the bytes, or there are none. */

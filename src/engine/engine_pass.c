@@ -149,6 +149,14 @@ static mnem_status end_body(const mnem__step *x, mnem_status status) {
     return status ? status : sent;
 }
 
+static mnem_status run_graph(mnem_engine *e, const mnem_graph *graph, const mnem_graph_args *args) {
+    e->stats.passes++;
+    MNEM__TRY(mnem__device_enter(e->device));
+    const mnem_status status = mnem_graph_run(graph, e->team, args);
+    mnem__device_leave(e->device);
+    return status;
+}
+
 static mnem_status run_body(mnem__step *x) {
     mnem_engine *e = x->e;
     mnem_status status = mnem__step_tell_ahead(x);
@@ -156,8 +164,7 @@ static mnem_status run_body(mnem__step *x) {
     if (status != MNEM_OK) return status;
     mnem_graph_args args = pass_args(x, x->rows);
     args.first_row = first_wanted(x);
-    e->stats.passes++;
-    return mnem_graph_run(e->graphs.body, e->team, &args);
+    return run_graph(e, e->graphs.body, &args);
 }
 
 /* ---- passes of the head ---- */
@@ -227,8 +234,7 @@ static mnem_status make_logits(mnem__step *x, float *hidden, int32_t n) {
     memcpy(external, e->external, sizeof external);
     external[MNEM__SLOT_HIDDEN] = hidden;
     args.external = external;
-    e->stats.passes++;
-    MNEM__TRY(mnem_graph_run(e->graphs.head, e->team, &args));
+    MNEM__TRY(run_graph(e, e->graphs.head, &args));
     return mnem__relay_first(&e->relay) || e->relay.together
                ? MNEM_OK /* of rows: gathered */
                : mnem__relay_logits_send(&e->relay, logits, bytes);

@@ -9,7 +9,7 @@
  * single tokens, forks of what others began with, cuts, saves that are loaded again, new
  * beginnings, and steps that are stopped in the middle; every row of logits is compared to the bit.
  * A step is refused exactly where it counts more pages than are free. Every third mix runs on a
- * device whose memory faults when the host touches it (kit_device.h: hidden). The seed of a failing mix is
+ * device whose memory faults when the host touches it (kit_apart.h). The seed of a failing mix is
  * in its message. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -301,7 +301,7 @@ static void run_mix(uint64_t seed) {
     m.alone = alone_get(model, kv);
     state_ = 0x9e3779b97f4a7c15 * (seed + 2);
     m.sequences = pick(1, SEQUENCES);
-    mnem_device *device = seed % 3 == 1 ? device_open("hidden", 0) : NULL;
+    mnem_device *device = seed % 3 == 1 ? device_open("apart", 0) : NULL;
     const mnem_engine_options options = {.context = CONTEXT,
                                          .device = device,
                                          .kv = kv_type(model, kv),

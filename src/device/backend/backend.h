@@ -59,7 +59,13 @@ typedef struct mnem__backend {
     bool host_visible;
     /* What an operator that runs on the device takes for an address of it; NULL: none runs there. A
      * backend that has it does the work of its default stream at once (location.h). */
-    void *(*bind)(uint64_t address);
+    void *(*bind)(mnem_device *device, uint64_t address);
+    /* Operators are going to run, have run: what bind said is good between the two. They nest, and
+     * any thread calls them. NULL: it always is. */
+    mnem_status (*enter)(mnem_device *device);
+    void (*leave)(mnem_device *device);
+    /* Where host_visible is false: the host's pointer to what it reaches (NULL: to nothing). */
+    void *(*host)(mnem_device *device, uint64_t address);
     /* What is queued on the default stream, on the others, is done when the call returns. */
     bool immediate_default, immediate_streams;
     /* A device's own state (mnem__device_state), zero at first. */
@@ -72,7 +78,7 @@ typedef struct mnem__backend {
     /* What the machine could give besides the capacity (NULL: no other bound). */
     uint64_t (*available)(void);
     /* bytes: whole granules. Both are called with no lock held. */
-    mnem_status (*alloc)(mnem_device *device, uint64_t bytes, uint64_t alignment,
+    mnem_status (*alloc)(mnem_device *device, mnem_space space, uint64_t bytes, uint64_t alignment,
                          uint64_t *address);
     void (*free)(mnem_device *device, uint64_t address, uint64_t bytes);
     /* Locks host memory of it into memory, where that may be (NULL: never). */
@@ -81,7 +87,7 @@ typedef struct mnem__backend {
     mnem_status (*stream_create)(mnem_device *device, mnem_stream **stream);
     void (*stream_destroy)(mnem_stream *stream); /* after its work is done */
     /* Queues work, in order; stream NULL: the default stream. */
-    void (*submit)(mnem_stream *stream, const mnem__work *work);
+    void (*submit)(mnem_device *device, mnem_stream *stream, const mnem__work *work);
     void (*synchronize)(mnem_stream *stream);
 } mnem__backend;
 
@@ -140,6 +146,9 @@ struct mnem_event {
 /* Counts bytes against the capacity. MNEM_NO_MEMORY when they don't fit. */
 mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes);
 void mnem__device_unreserve(mnem_device *device, uint64_t bytes);
+
+/* Tests: mnem_device_open finds this backend, too, until another takes its place; NULL: none. */
+void mnem__device_add_backend(const mnem__backend *backend);
 
 /* Tests: the n-th following call (1 = the next), and all after it when sticky, of what can fail on
  * a device fails with MNEM_NO_MEMORY: alloc, stream and event create, launch, copy, fill, record,

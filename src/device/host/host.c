@@ -40,9 +40,9 @@ static uint64_t host_available(void) {
     return mnem_process_available(&bytes) == MNEM_OK ? bytes : UINT64_MAX;
 }
 
-static mnem_status host_alloc(mnem_device *device, uint64_t bytes, uint64_t alignment,
-                              uint64_t *address) {
-    (void)device;
+static mnem_status host_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
+                              uint64_t alignment, uint64_t *address) {
+    (void)device, (void)space;
     void *p = mnem__pages_map_aligned(bytes, alignment, true);
     if (!p) return mnem__heap_status();
     *address = (uintptr_t)p;
@@ -61,6 +61,11 @@ static bool host_lock(mnem_device *device, uint64_t address, uint64_t bytes) {
 
 static void *pointer(uint64_t address) {
     return (void *)(uintptr_t)(address & ~MNEM__HIDDEN_BIT);
+}
+
+static void *host_bind(mnem_device *device, uint64_t address) {
+    (void)device;
+    return pointer(address);
 }
 
 /* ---- streams ---- */
@@ -99,7 +104,8 @@ static mnem_status host_stream_create(mnem_device *device, mnem_stream **out) {
     return MNEM_OK;
 }
 
-static void host_submit(mnem_stream *stream, const mnem__work *work) {
+static void host_submit(mnem_device *device, mnem_stream *stream, const mnem__work *work) {
+    (void)device;
     if (!stream) {
         work_run(work);
         return;
@@ -131,7 +137,7 @@ static void host_stream_destroy(mnem_stream *stream) {
 const mnem__backend mnem__backend_host = {
     .name = "host",
     .host_visible = true,
-    .bind = pointer,
+    .bind = host_bind,
     .immediate_default = true,
     .state_bytes = sizeof(mnem__host_state),
     .open = mnem__host_files_init,

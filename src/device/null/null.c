@@ -25,8 +25,9 @@ static uint64_t null_granularity(void) {
     return GRANULE;
 }
 
-static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alignment,
-                              uint64_t *address) {
+static mnem_status null_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
+                              uint64_t alignment, uint64_t *address) {
+    (void)space;
     null_state *state = mnem__device_state(device);
     uint64_t next = atomic_load(&state->next_address), end;
     do {
@@ -42,7 +43,7 @@ static void null_free(mnem_device *device, uint64_t address, uint64_t bytes) {
 }
 
 static mnem_status null_reserve(mnem_device *device, uint64_t bytes, uint64_t *address) {
-    return null_alloc(device, bytes, GRANULE, address);
+    return null_alloc(device, MNEM_SPACE_DEVICE, bytes, GRANULE, address);
 }
 
 static mnem_status null_take(mnem_device *device, mnem_space space, uint64_t first, uint64_t count,
@@ -78,8 +79,8 @@ static void null_stream_destroy(mnem_stream *stream) {
     mnem__free(stream);
 }
 
-static void null_submit(mnem_stream *stream, const mnem__work *work) {
-    (void)stream;
+static void null_submit(mnem_device *device, mnem_stream *stream, const mnem__work *work) {
+    (void)device, (void)stream;
     if (work->kind == MNEM__WORK_MARK) mnem__event_reach(work->event, work->record);
     if (work->kind == MNEM__WORK_WAIT) mnem__event_await(work->event, work->record);
 }

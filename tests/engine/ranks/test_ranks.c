@@ -9,7 +9,7 @@
  * on rank 0: steps of random parts, forks, cuts, steps that are stopped, steps that are under way
  * while others begin, or while texts are embedded. Every row of logits is compared, and every
  * embedding. Of ranks with layers, some run on a device whose memory faults when the host touches it
- * (kit_device.h: hidden). The seed of a failing case is in its message. */
+ * (kit_apart.h). The seed of a failing case is in its message. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 }; /* each takes seconds */
 #else
 enum { CASES_BOTH = 40, CASES = 40, LEAST = 5 };
 #endif
-static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, hidden;
+static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, on_apart;
 
 static int32_t least(int32_t a, int32_t b) {
     return a < b ? a : b;
@@ -150,7 +150,7 @@ typedef struct rank {
     mnem_comm *comm;
     int model, kind;
     uint64_t budget, seed;
-    bool hidden; /* its device */
+    bool apart; /* its device */
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_status status; /* of the plan */
@@ -335,7 +335,7 @@ static void *run_rank(void *context) {
         say_wrong(r, "open");
     r->options.ledger = ledger;
     r->options.comm = r->comm;
-    r->options.device = r->hidden ? device_open("hidden", 0) : NULL;
+    r->options.device = r->apart ? device_open("apart", 0) : NULL;
     r->status = mnem_engine_plan_ranks(model, &r->options, &r->plan);
     if (r->status == MNEM_OK)
         run_engine(r, model);
@@ -403,7 +403,7 @@ static void run_case(uint64_t seed) {
     for (int32_t i = 0; i < size; i++) {
         ranks[i] = (rank){.model = model, .kind = kind, .options = o, .seed = seed};
         ranks[i].options.threads = pick(&random, 1, 2);
-        ranks[i].hidden = !rows && (seed + (uint64_t)i) % 2;
+        ranks[i].apart = !rows && (seed + (uint64_t)i) % 2;
     }
     const bool slow = below(&random, 4) == 0;
     run_ranks(ranks, size, slow ? &link : NULL);
@@ -420,7 +420,7 @@ static void run_case(uint64_t seed) {
         refused += ranks[i].status != MNEM_OK;
         streamed += ranks[i].plan.streamed;
         cut += ranks[i].plan.rows.vocab.end > 0;
-        hidden += ranks[i].hidden && ranks[i].status == MNEM_OK;
+        on_apart += ranks[i].apart && ranks[i].status == MNEM_OK;
         cut_streamed += ranks[i].plan.rows.vocab.end > 0 && ranks[i].plan.streamed;
         assert_true(ranks[i].status != MNEM_OK || ranks[i].plan.peak_bytes <= ranks[i].budget);
     }
@@ -431,13 +431,13 @@ static void ranks_give_the_bits_of_one(void **state) {
     const int stride = cases < CASES_BOTH ? 11 : 1;
     for (int i = 1; i <= cases; i++) run_case((uint64_t)(i * stride));
     print_message("%d ranks refused, %d streamed, %d steps under way, %d texts beside; %d had "
-                  "rows, %d streamed; %d on a hidden device\n",
-                  refused, streamed, flown, beside, cut, cut_streamed, hidden);
+                  "rows, %d streamed; %d on a device apart\n",
+                  refused, streamed, flown, beside, cut, cut_streamed, on_apart);
     assert_true(flown > cases / 4);
     assert_true(beside > 0 || cases < 40);
     assert_true(streamed > cases / 20); /* else budgets don't mean what they meant */
     assert_true(cut > cases / 20);
-    assert_true(hidden > cases / 20);
+    assert_true(on_apart > cases / 20);
 }
 
 /* Halves what is between budgets that are refused and those that aren't: the least one streams what
