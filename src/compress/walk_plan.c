@@ -40,6 +40,7 @@ mnem__weights_options mnem__walk_weights_options(const mnem__walker *w, int32_t 
     int32_t first;
     const int32_t count = mnem__walk_layer_matrices(w, layer, &first);
     return (mnem__weights_options){.model = w->model,
+                                   .first_handle = first,
                                    .tensors = w->map->matrices + first,
                                    .resident = w->resident,
                                    .body_count = count,

@@ -140,32 +140,6 @@ static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
                                           mnem__location_of(&w->block[MNEM__WALK_PART_VECTORS]));
 }
 
-/* ---- the source of matrices that a layer's program sees: its handles are the model's ---- */
-
-static int32_t first_of(const mnem__walker *w) {
-    return w->map->layer_first[w->layer];
-}
-
-static const void *source_resident(void *context, int32_t matrix) {
-    const mnem__walker *w = context;
-    return mnem__weights_resident(w->weights, matrix - first_of(w));
-}
-
-static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
-    const mnem__walker *w = context;
-    mnem__weights_chunk c;
-    MNEM__TRY(mnem__weights_acquire(w->weights, matrix - first_of(w), &c));
-    *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
-    return MNEM_OK;
-}
-
-static void source_release(void *context, const mnem_graph_chunk *chunk) {
-    const mnem__walker *w = context;
-    const mnem__weights_chunk c = {chunk->packed, chunk->row_begin, chunk->row_end, chunk->last,
-                                   chunk->slot};
-    mnem__weights_release(w->weights, &c);
-}
-
 /* ---- a pass ---- */
 
 /* The rows of the embedding matrix, from the file. */
@@ -188,10 +162,7 @@ static bool is_seen(const mnem__walker *w) {
 
 /* n tokens at w->position, whose states are x. */
 static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
-    const mnem_graph_weights source = {.resident = source_resident,
-                                       .acquire = source_acquire,
-                                       .release = source_release,
-                                       .context = w};
+    const mnem_graph_weights source = mnem__weights_source(w->weights);
     const mnem_graph_tap tap = {mnem__walk_see, w};
     const mnem_kv_sequence kv = {
         .base = part_host(w, MNEM__WALK_PART_PAGES),
@@ -210,7 +181,7 @@ static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
                                   .positions = w->positions,
                                   .kv = &kv,
                                   .kv_count = 1,
-                                  .weights = &source,
+                                  .weights = w->weights ? &source : NULL,
                                   .tap = is_seen(w) ? &tap : NULL};
     for (int32_t i = 0; i < n; i++) w->positions[i] = w->position + i;
     if (w->layer < 0) MNEM__TRY(read_rows(w, w->ids + w->sequence * w->chunk + w->position, n));
@@ -257,7 +228,8 @@ static mnem_status run_sequence(mnem__walker *w) {
 
 static mnem_status load(mnem__walker *w) {
     const mnem__weights_options o = mnem__walk_weights_options(w, w->layer);
-    const mnem__weights_blocks blocks = {.resident = mnem__location_of(&w->block[MNEM__WALK_PART_MATRICES]),
+    const mnem__weights_blocks blocks = {.resident =
+                                             mnem__location_of(&w->block[MNEM__WALK_PART_MATRICES]),
                                          .ring = part_host(w, MNEM__WALK_PART_RING)};
     const mnem_progress nobody = {NULL, NULL};
     MNEM__TRY(mnem__weights_create(&o, &blocks, &w->weights));

@@ -53,62 +53,12 @@ static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
     return mnem__location_host(mnem__engine_part_at(e, part));
 }
 
-/* ---- the source of matrices that the graphs see ---- */
-
-static const void *source_resident(void *context, int32_t matrix) {
-    const mnem_engine *e = context;
-    const void *packed = mnem__adapter_set_packed(
-        e->adapters, mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_ADAPTERS)), matrix);
-    return packed ? packed : mnem__weights_resident(e->weights, matrix);
+/* Adapters are matrices behind the model's. */
+static const void *adapter_packed(void *engine, int32_t handle) {
+    const mnem_engine *e = engine;
+    return mnem__adapter_set_packed(
+        e->adapters, mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_ADAPTERS)), handle);
 }
-
-static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
-    const mnem_engine *e = context;
-    mnem__weights_chunk c;
-    const mnem_status status = mnem__weights_acquire(e->weights, matrix, &c);
-    if (status == MNEM_OK)
-        *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
-    return status;
-}
-
-static void source_release(void *context, const mnem_graph_chunk *chunk) {
-    const mnem_engine *e = context;
-    const mnem__weights_chunk c = {.packed = chunk->packed,
-                                   .row_begin = chunk->row_begin,
-                                   .row_end = chunk->row_end,
-                                   .last = chunk->last,
-                                   .slot = chunk->slot};
-    mnem__weights_release(e->weights, &c);
-}
-
-static const char *source_name(void *context, int32_t matrix) {
-    const mnem_engine *e = context;
-    return mnem__weights_name(e->weights, matrix);
-}
-
-static mnem_status experts_want(void *context, int32_t gates, const int32_t *numbers, int32_t count,
-                                bool in_order) {
-    const mnem_engine *e = context;
-    return mnem__weights_experts.want(e->weights, gates, numbers, count, in_order);
-}
-
-static mnem_status experts_acquire(void *context, int32_t gates, mnem_graph_expert *expert) {
-    const mnem_engine *e = context;
-    return mnem__weights_experts.acquire(e->weights, gates, expert);
-}
-
-static void experts_release(void *context, const mnem_graph_expert *expert) {
-    const mnem_engine *e = context;
-    mnem__weights_experts.release(e->weights, expert);
-}
-
-static void experts_guess(void *context, int32_t gates, const int32_t *numbers, int32_t count) {
-    const mnem_engine *e = context;
-    if (mnem__weights_experts.guess) mnem__weights_experts.guess(e->weights, gates, numbers, count);
-}
-
-static const mnem_graph_experts source_experts = {experts_want, experts_acquire, experts_release,
-                                                  experts_guess};
 
 /* ---- create ---- */
 
@@ -137,12 +87,7 @@ static void bind(mnem_engine *e) {
     if (embedding >= 0 && e->choice.embedding_packed)
         e->external[MNEM__SLOT_EMBEDDING] =
             (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding);
-    e->source = (mnem_graph_weights){.resident = source_resident,
-                                     .acquire = source_acquire,
-                                     .release = source_release,
-                                     .context = e,
-                                     .experts = &source_experts,
-                                     .name = source_name};
+    e->source = mnem__weights_source(e->weights);
 }
 
 /* A block that was the ring is as new again: zeros. */
@@ -156,6 +101,8 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
+    options.more = adapter_packed;
+    options.more_context = e;
     const mnem__weights_blocks blocks = {.resident = mnem__engine_part_at(e, MNEM__PART_MATRICES),
                                          .ring = part_host(e, e->parts.ring),
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};

@@ -95,8 +95,9 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
     const size_t flags = (size_t)setup->matrices + 1; /* an embedding that is never resident */
     setup->flags = mnem__calloc("session", flags, sizeof(bool));
-    status = setup->flags ? mnem__engine_pool_measure(setup->apart, &setup->pool_bytes, &setup->track_bytes)
-                          : mnem__heap_status();
+    status = setup->flags
+                 ? mnem__engine_pool_measure(setup->apart, &setup->pool_bytes, &setup->track_bytes)
+                 : mnem__heap_status();
     if (status == MNEM_OK) return MNEM_OK;
     mnem__setup_fini(setup);
     return status;

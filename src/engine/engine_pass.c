@@ -90,19 +90,18 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
 static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
     mnem_engine *e = x->e;
     const bool stops = mnem__relay_first(&e->relay) && !e->relay.together;
-    return (mnem_graph_args){.tokens = tokens,
-                             .block =
-                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
-                             .workspace = mnem__location_bind(
-                                 mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
-                             .external = e->external,
-                             .ids = e->tables.ids,
-                             .positions = e->tables.positions,
-                             .kv = e->tables.kv,
-                             .kv_count = x->segments,
-                             .weights = &e->source,
-                             .gather = &e->gather,
-                             .cancel = stops ? &e->cancel : NULL};
+    return (mnem_graph_args){
+        .tokens = tokens,
+        .block = (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+        .workspace = mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
+        .external = e->external,
+        .ids = e->tables.ids,
+        .positions = e->tables.positions,
+        .kv = e->tables.kv,
+        .kv_count = x->segments,
+        .weights = &e->source,
+        .gather = &e->gather,
+        .cancel = stops ? &e->cancel : NULL};
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */

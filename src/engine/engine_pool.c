@@ -44,8 +44,8 @@ mnem_pool *mnem__engine_pool_of(const mnem__engine_pools *pools, mnem__part part
     return pinned && pools->pinned ? pools->pinned : pools->device;
 }
 
-mnem_status mnem__engine_pool_take(const mnem__engine_pools *pools, mnem__part part,
-                                   uint64_t bytes, mnem_pool_block *block) {
+mnem_status mnem__engine_pool_take(const mnem__engine_pools *pools, mnem__part part, uint64_t bytes,
+                                   mnem_pool_block *block) {
     const mnem__part_info *info = &mnem__engine_parts.info[part];
     return mnem_pool_alloc(mnem__engine_pool_of(pools, part),
                            &(mnem_pool_request){.bytes = bytes,

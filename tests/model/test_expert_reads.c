@@ -17,6 +17,7 @@
 #include "model/gguf/gguf_writer.h"
 #include "model/weights/weights.h"
 #include "model/weights/weights_idle.h"
+#include "model/weights/weights_private.h"
 
 enum { MIXTURES = 2, EXPERTS = 8, ROWS = 32, K = 256, MATRICES = 3 * MIXTURES };
 enum { A = 0, B = 3 }; /* the mixtures, by the handles of their gates */

@@ -118,7 +118,7 @@ static void a_file_that_lies_is_refused_by_name(void **state) {
     must(mnem__weights_schedule(c.weights, MNEM__PASS_BODY));
     mnem_status status = MNEM_OK;
     for (int32_t m = 0; m < c.body && status == MNEM_OK; m++) {
-        mnem__weights_chunk chunk = {0};
+        mnem_graph_chunk chunk = {0};
         while (status == MNEM_OK && !chunk.last) {
             status = mnem__weights_acquire(c.weights, m, &chunk);
             if (status == MNEM_OK) mnem__weights_release(c.weights, &chunk);

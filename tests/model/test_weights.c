@@ -186,7 +186,7 @@ static void broken_run(weights_case *c, disk_mode mode, int good, const char *te
     must_load(c);
     disk_set(mode, good);
     mnem_status status = mnem__weights_schedule(c->weights, MNEM__PASS_BODY);
-    mnem__weights_chunk chunk = {.last = true};
+    mnem_graph_chunk chunk = {.last = true};
     for (int32_t i = -1; status == MNEM_OK;) {
         i += chunk.last;
         assert_true(i < c->body);
@@ -288,7 +288,7 @@ static void make_old(const char *file) {
 static void written_over(bool hide, bool page_cache) {
     char other[80];
     weights_case c;
-    mnem__weights_chunk chunk = {.last = true};
+    mnem_graph_chunk chunk = {.last = true};
     snprintf(other, sizeof other, "%s.over", path);
     weights_file_write(other);
     make_old(other);
@@ -339,7 +339,7 @@ static void a_row_of_a_file_that_was_written_to_is_refused(void **state) {
 static void what_is_not_next_is_refused(void **state) {
     (void)state;
     weights_case c;
-    mnem__weights_chunk chunk;
+    mnem_graph_chunk chunk;
     weights_case_init(&c, path, 3, 2);
     must(weights_case_open(&c, 0, 2, 60 << 12, false));
     assert_int_equal(mnem__weights_acquire(c.weights, 0, &chunk), MNEM_NOT_READY);

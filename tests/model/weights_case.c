@@ -172,7 +172,7 @@ void weights_case_close(weights_case *c) {
 }
 
 /* The chunk's bytes, but for groups' padding none, equal the whole matrix's at its rows. */
-static void chunk_check(const weights_case *c, int32_t matrix, const mnem__weights_chunk *chunk) {
+static void chunk_check(const weights_case *c, int32_t matrix, const mnem_graph_chunk *chunk) {
     mnem_tensor_info info;
     mnem_model_tensor_get(c->model, (uint32_t)c->tensors[matrix], &info);
     uint64_t group = mnem_pack_group_bytes(info.type, info.shape[1]);
@@ -185,7 +185,7 @@ static void chunk_check(const weights_case *c, int32_t matrix, const mnem__weigh
 
 typedef struct pass_walk {
     weights_case *c;
-    mnem__weights_chunk held;
+    mnem_graph_chunk held;
     bool holds, two;
     int left; /* chunks until the stop */
 } pass_walk;
@@ -197,7 +197,7 @@ static void hold_end(pass_walk *w) {
 
 /* false when the walk stops here. */
 static bool matrix_walk(pass_walk *w, int32_t matrix) {
-    mnem__weights_chunk chunk = {0};
+    mnem_graph_chunk chunk = {0};
     for (int64_t row = 0; !chunk.last; row = chunk.row_end) {
         if (w->left-- == 0) return false;
         must(mnem__weights_acquire(w->c->weights, matrix, &chunk));

@@ -119,9 +119,9 @@ mnem_status mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *tabl
 
 mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
                                       const mnem__kv_table *table) {
-    return (mnem_kv_sequence){
-        .base = mnem__location_bind(mnem__location_at(pages->base, offset)),
-        .page_stride = pages->page_bytes, .table = table->page};
+    return (mnem_kv_sequence){.base = mnem__location_bind(mnem__location_at(pages->base, offset)),
+                              .page_stride = pages->page_bytes,
+                              .table = table->page};
 }
 
 int32_t *mnem__kv_id(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t position) {

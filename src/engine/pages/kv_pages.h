@@ -83,7 +83,7 @@ typedef struct mnem__kv_room {
 } mnem__kv_room;
 /* As many pages must be free as that takes (kv_ahead.h). Fails where the copy does. */
 mnem_status mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
-                              const mnem__kv_room *room);
+                                     const mnem__kv_room *room);
 static inline mnem__location mnem__kv_page_at(const mnem__kv_pages *pages, int32_t page) {
     return mnem__location_at(pages->base, pages->page_bytes * (uint64_t)page);
 }

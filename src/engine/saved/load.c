@@ -216,8 +216,7 @@ static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, in
     const size_t tokens = (size_t)pages->layout.page_tokens, bytes = pages->page_bytes;
     mnem__checksum checksum = mnem__saved_page_sum(kind, number, saved->ids_checksum);
     uint64_t sum;
-    MNEM__TRY(
-        mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), bytes, &checksum));
+    MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), bytes, &checksum));
     at += bytes;
     if (pages->ids) {
         int32_t *ids = pages->ids + (size_t)page * tokens;

@@ -84,6 +84,9 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, const mnem__wei
     w->matrix_count = o->body_count + o->head_count + o->extra_count;
     w->owner = mnem__event_owner();
     w->model = o->model;
+    w->first_handle = o->first_handle;
+    w->more = o->more;
+    w->more_context = o->more_context;
     w->resident = blocks->resident;
     w->ring = blocks->ring;
     w->experts.base = blocks->experts;
@@ -259,7 +262,7 @@ static mnem_status slot_wait(mnem__weights *w, const mnem__ring_slot *slot) {
 }
 
 /* The lock is held. */
-static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem__weights_chunk *chunk) {
+static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem_graph_chunk *chunk) {
     MNEM__TRY(acquire_check(w, matrix));
     const mnem__matrix *m = &w->matrices[matrix];
     uint32_t slot = (uint32_t)(w->ticket_use % w->slot_count);
@@ -275,15 +278,15 @@ static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem__weights_
     return MNEM_OK;
 }
 
-mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem__weights_chunk *chunk) {
+mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem_graph_chunk *chunk) {
     if (matrix < 0 || matrix >= w->matrix_count)
         return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist", matrix);
     const mnem__matrix *m = &w->matrices[matrix];
     if (m->resident) {
-        *chunk = (mnem__weights_chunk){.packed = mnem__weights_resident(w, matrix),
-                                       .row_end = m->rows,
-                                       .last = true,
-                                       .slot = -1};
+        *chunk = (mnem_graph_chunk){.packed = mnem__weights_resident(w, matrix),
+                                    .row_end = m->rows,
+                                    .last = true,
+                                    .slot = -1};
         return MNEM_OK;
     }
     pthread_mutex_lock(&w->lock);
@@ -292,7 +295,7 @@ mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem__weight
     return status;
 }
 
-void mnem__weights_release(mnem__weights *w, const mnem__weights_chunk *chunk) {
+void mnem__weights_release(mnem__weights *w, const mnem_graph_chunk *chunk) {
     if (chunk->slot < 0) return;
     pthread_mutex_lock(&w->lock);
     w->slots[chunk->slot].state = MNEM__SLOT_FREE;

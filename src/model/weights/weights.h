@@ -40,6 +40,9 @@ typedef struct mnem__weights_options {
     uint64_t slot_bytes;  /* multiple of 4096; 0: choose */
     int32_t expert_slots; /* for experts that aren't resident; 0: the least */
     bool page_cache;
+    int32_t first_handle; /* of the source: the handle of the first matrix */
+    const void *(*more)(void *context, int32_t handle); /* a resident matrix of others; NULL */
+    void *more_context;
     mnem_on_experts *on_experts; /* told what is wanted, with the number of the mixture; NULL */
     void *on_experts_context;
 } mnem__weights_options;
@@ -91,18 +94,11 @@ mnem_status mnem__weights_load(mnem__weights *weights, const mnem_progress *prog
  * nothing. */
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
-typedef struct mnem__weights_chunk {
-    const void *packed; /* the group of row_begin */
-    int64_t row_begin, row_end;
-    bool last;    /* of the matrix */
-    int32_t slot; /* -1: resident */
-} mnem__weights_chunk;
 /* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
- * for the disk. The next chunk may be acquired before the last one is released: two may be held.
+ * for the disk. Its slot is -1 where it is resident. The next chunk may be acquired before the last one is released: two may be held.
  * A read error is returned here, and again by every later call. */
-mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix,
-                                  mnem__weights_chunk *chunk);
-void mnem__weights_release(mnem__weights *weights, const mnem__weights_chunk *chunk);
+mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix, mnem_graph_chunk *chunk);
+void mnem__weights_release(mnem__weights *weights, const mnem_graph_chunk *chunk);
 /* Forgets the schedule (a pass was cancelled); what was read ahead may be read again. */
 mnem_status mnem__weights_rewind(mnem__weights *weights);
 /* A tensor that is a matrix, or matrices of the same shape below each other. */
@@ -128,8 +124,9 @@ const char *mnem__weights_name(const mnem__weights *weights, int32_t matrix);
 /* The packed matrix if it is resident, for operators only; else NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 
-/* The source of experts; its context is the mnem__weights. */
-extern const mnem_graph_experts mnem__weights_experts;
+/* The same as a source for a graph: its handles are indices from options.first_handle on, those of
+ * matrices behind them are asked of options.more. */
+mnem_graph_weights mnem__weights_source(mnem__weights *weights);
 
 typedef struct mnem__weights_stats {
     uint64_t bytes_read, bytes_streamed;

@@ -280,7 +280,7 @@ mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *jo
 
 static int32_t mixture_of(const mnem__weights *w, int32_t gates) {
     for (int32_t i = 0; i < w->experts.mixtures; i++)
-        if (w->experts.gates[i] == gates) return i;
+        if (w->experts.gates[i] == gates - w->first_handle) return i;
     return -1;
 }
 

@@ -4,6 +4,7 @@
  *     weights_reader.c   the threads that read and pack, and the order in which they do
  *     weights_experts.c  experts that are wanted, read into slots that stay
  *     weights.c          what the owner calls
+ *     weights_source.c   what a graph's run calls
  *
  * A slot holds one chunk. The raw bytes are read to its end, so far behind the start that packing
  * group by group forward never writes what isn't packed yet; then the packed groups lie at 0.
@@ -135,6 +136,9 @@ typedef struct mnem__weights_part {
 struct mnem__weights {
     /* constant after create */
     const mnem_model *model;
+    int32_t first_handle;
+    const void *(*more)(void *context, int32_t handle);
+    void *more_context;
     mnem__matrix *matrices;
     int32_t matrix_count;
     uint32_t owner; /* of their names in a trace (base/event.h) */
@@ -252,6 +256,8 @@ mnem_status mnem__expert_job_run(mnem__weights *w, mnem__expert_job *job);
 /* The lock is held. */
 mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,
                                     mnem_status status);
+/* The source of experts; its context is the mnem__weights. */
+extern const mnem_graph_experts mnem__weights_experts;
 /* Forgets what is wanted. The lock is held. */
 void mnem__weights_experts_forget(mnem__weights *w);
 
