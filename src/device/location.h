@@ -4,8 +4,8 @@
  * goes through here: the host moves bytes by read, write and move, and operators that run on the
  * device take what bind makes of the address.
  *
- *     host code    mnem__location_write(at, bytes)      operator    args.in[0] = mnem__location_bind(at)
- *                  mnem__location_host(at): NULL where the host can't reach it */
+ *     host        mnem__location_write(at, bytes, n), mnem__location_host(at)
+ *     operator    args.in[0] = mnem__location_bind(at) */
 #ifndef MNEM_SRC_DEVICE_LOCATION_H
 #define MNEM_SRC_DEVICE_LOCATION_H
 

@@ -5,8 +5,8 @@
 #include "engine/engine_parts.h"
 #include "mnem/pool.h"
 
-/* Pools for the planned blocks of an engine's parts: where the host reaches the device's memory, one
- * serves all. */
+/* Pools for the planned blocks of an engine's parts: one serves all where the host reaches the
+ * device's memory. */
 typedef struct mnem__engine_pools {
     mnem_pool *device, *pinned;
 } mnem__engine_pools;

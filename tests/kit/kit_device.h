@@ -4,8 +4,8 @@
 
 #include "mnem/device.h"
 
-/* "host", "hidden" (the host's, not shown to it), "apart" (kit_apart.h) or "null"; conformance tests get the name as their
- * state. */
+/* "host", "hidden" (the host's, not shown to it), "apart" (kit_apart.h) or "null";
+ * conformance tests get the name as their state. */
 mnem_device *device_open(const char *name, uint64_t capacity);
 
 #endif

@@ -15,6 +15,14 @@ uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+uint64_t next_below(uint64_t *state, uint64_t n) {
+    return next_random(state) % n;
+}
+
+int32_t next_between(uint64_t *state, int32_t low, int32_t high) {
+    return low + (int32_t)next_below(state, (uint64_t)((int64_t)high - low + 1));
+}
+
 void random_seed(uint64_t seed) {
     program_state = seed;
     printf("seed %llu\n", (unsigned long long)seed);

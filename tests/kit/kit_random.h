@@ -6,6 +6,9 @@
 
 /* splitmix64 (Steele, Lea, Flood 2014); the state may be anything. */
 uint64_t next_random(uint64_t *state);
+/* 0 to n - 1; low to high. */
+uint64_t next_below(uint64_t *state, uint64_t n);
+int32_t next_between(uint64_t *state, int32_t low, int32_t high);
 
 /* The same with one state for the whole program, which is printed when it is set, so that a run
  * can be repeated. */

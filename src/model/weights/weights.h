@@ -95,8 +95,8 @@ mnem_status mnem__weights_load(mnem__weights *weights, const mnem_progress *prog
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
 /* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
- * for the disk. Its slot is -1 where it is resident. The next chunk may be acquired before the last one is released: two may be held.
- * A read error is returned here, and again by every later call. */
+ * for the disk. A resident one has slot -1. The next chunk may be acquired before the last one is
+ * released: two may be held. A read error is returned here, and again by every later call. */
 mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix, mnem_graph_chunk *chunk);
 void mnem__weights_release(mnem__weights *weights, const mnem_graph_chunk *chunk);
 /* Forgets the schedule (a pass was cancelled); what was read ahead may be read again. */

@@ -7,14 +7,15 @@
  * with one type of keys and then the other; each takes ranks, budgets (of which some stream, and
  * some are too small), sequences, a chunk and threads at random, and lets sequences follow streams
  * on rank 0: steps of random parts, forks, cuts, steps that are stopped, steps that are under way
- * while others begin, or while texts are embedded. Every row of logits is compared, and every
- * embedding. Of ranks with layers, some run on a device whose memory faults when the host touches it
- * (kit_apart.h). The seed of a failing case is in its message. */
+ * while others begin, or while texts are embedded. Some ranks of layers run on a device whose
+ * memory faults when the host touches it (kit_apart.h). All logits and embeddings are compared. The
+ * seed of a failing case is in its message. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "engine/engine_case.h"
 #include "kit/kit.h"
 #include "kit/kit_device.h"
@@ -80,8 +81,8 @@ static int32_t streams[STREAMS][LENGTH];
 static const mnem_embed_text texts[] = {
     {streams[0], 1}, {streams[1], 64}, {streams[2], 65}, {streams[3], LENGTH}, {streams[0], 7}};
 enum { TEXTS = sizeof texts / sizeof texts[0], EMBD_MOST = 512 };
-static float *alone[MODELS][KINDS];    /* [STREAMS][LENGTH][vocab] */
-static float *embedded[MODELS][KINDS]; /* [TEXTS][embd] */
+/* [STREAMS][LENGTH][vocab], [TEXTS][embd] */
+static float *alone[MODELS][KINDS], *embedded[MODELS][KINDS];
 /* Each 20 seeds change the cut: fewer cases than CASES_BOTH take seeds apart. */
 #ifdef __SANITIZE_THREAD__
 enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 }; /* each takes seconds */
@@ -89,16 +90,6 @@ enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 }; /* each takes seconds */
 enum { CASES_BOTH = 40, CASES = 40, LEAST = 5 };
 #endif
 static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, on_apart;
-
-static int32_t least(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-static uint64_t below(uint64_t *random, uint64_t n) {
-    return next_random(random) % n;
-}
-static int32_t pick(uint64_t *random, int32_t low, int32_t high) {
-    return low + (int32_t)below(random, (uint64_t)(high - low + 1));
-}
 
 /* ---- alone ---- */
 
@@ -216,12 +207,13 @@ static int32_t fill_parts(walk *w, flight *f) {
     *f = (flight){.walk = w};
     for (int32_t i = 0; i < w->rank->options.sequences; i++) {
         const runner *r = &w->runners[i];
-        if (!r->sequence || below(&w->random, 4) == 0) continue;
+        if (!r->sequence || next_below(&w->random, 4) == 0) continue;
         const int32_t at = mnem_sequence_length(r->sequence);
-        const int32_t n = least(pick(&w->random, 0, below(&w->random, 2) ? 1 : 60), LENGTH - at);
+        const int32_t n = mnem__min_i32(
+            next_between(&w->random, 0, next_below(&w->random, 2) ? 1 : 60), LENGTH - at);
         f->stream[count] = r->stream;
         f->base[count] = at;
-        const int32_t first = pick(&w->random, 0, n);
+        const int32_t first = next_between(&w->random, 0, n);
         f->rows += n - first;
         w->parts[count++] = (mnem_step_part){r->sequence, streams[r->stream] + at, n, first};
     }
@@ -247,35 +239,35 @@ static void begin_step(walk *w, flight *f, int32_t count) {
 static void step(walk *w) {
     flight *f = &w->flights[(w->first + w->under_way) % (RANKS_MAX + 1)];
     const int32_t count = fill_parts(w, f);
-    if (below(&w->random, 2)) {
+    if (next_below(&w->random, 2)) {
         begin_step(w, f, count);
         return;
     }
     if (w->under_way && mnem_engine_step(w->engine, w->parts, count, compare, f) != MNEM_BUSY)
         say_wrong(w->rank, "a step beside others");
     while (w->under_way) land(w);
-    w->stop_after = below(&w->random, 6) == 0 ? pick(&w->random, 0, 3) : -1;
+    w->stop_after = next_below(&w->random, 6) == 0 ? next_between(&w->random, 0, 3) : -1;
     const mnem_status status = mnem_engine_step(w->engine, w->parts, count, compare, f);
     if (status != MNEM_OK && status != MNEM_CANCELLED) say_wrong(w->rank, "step");
 }
 
 static void change(walk *w) {
     const int32_t open = w->rank->options.sequences;
-    runner *f = &w->runners[pick(&w->random, 0, open - 1)];
-    const runner *of = &w->runners[pick(&w->random, 0, open - 1)];
-    if (!f->sequence && of->sequence && below(&w->random, 2) == 0) {
-        const int32_t n = pick(&w->random, 0, mnem_sequence_length(of->sequence));
+    runner *f = &w->runners[next_between(&w->random, 0, open - 1)];
+    const runner *of = &w->runners[next_between(&w->random, 0, open - 1)];
+    if (!f->sequence && of->sequence && next_below(&w->random, 2) == 0) {
+        const int32_t n = next_between(&w->random, 0, mnem_sequence_length(of->sequence));
         const mnem_status status = mnem_sequence_fork(of->sequence, n, &f->sequence);
         if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "fork");
         f->stream = of->stream;
     } else if (!f->sequence) {
         if (mnem_sequence_create(w->engine, &f->sequence) != MNEM_OK) say_wrong(w->rank, "create");
-        f->stream = pick(&w->random, 0, STREAMS - 1);
-    } else if (below(&w->random, 3) == 0) {
+        f->stream = next_between(&w->random, 0, STREAMS - 1);
+    } else if (next_below(&w->random, 3) == 0) {
         mnem_sequence_destroy(f->sequence);
         f->sequence = NULL;
     } else {
-        const int32_t n = pick(&w->random, 0, mnem_sequence_length(f->sequence));
+        const int32_t n = next_between(&w->random, 0, mnem_sequence_length(f->sequence));
         const mnem_status status = mnem_sequence_truncate(f->sequence, n);
         if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "truncate");
     }
@@ -284,7 +276,8 @@ static void change(walk *w) {
 /* Some of the texts, with what sequences and pages are left; steps stay under way. */
 static void embed(walk *w) {
     float out[TEXTS * EMBD_MOST];
-    const int32_t first = pick(&w->texts, 0, TEXTS - 1), n = pick(&w->texts, 1, TEXTS - first);
+    const int32_t first = next_between(&w->texts, 0, TEXTS - 1),
+                  n = next_between(&w->texts, 1, TEXTS - first);
     bool room = false;
     for (int32_t i = 0; i < w->rank->options.sequences; i++) room |= !w->runners[i].sequence;
     const mnem_status status = mnem_engine_embed(w->engine, texts + first, n, &mean, out);
@@ -303,7 +296,7 @@ static void lead(rank *r, mnem_engine *engine, const mnem_transformer *t) {
     for (int i = 0; i < STEPS && !r->wrong; i++) {
         for (int k = 0; k < 3 && !r->wrong; k++) change(&w);
         if (!r->wrong) step(&w);
-        if (!r->wrong && (w.under_way || below(&w.texts, 4) == 0)) embed(&w);
+        if (!r->wrong && (w.under_way || next_below(&w.texts, 4) == 0)) embed(&w);
     }
 }
 
@@ -389,29 +382,29 @@ static void run_case(uint64_t seed) {
     const int kind = (int)((seed / (2 * MODELS) + (uint64_t)model) % KINDS);
     const bool rows = models[model].rows && (seed / MODELS % 2 == 0 || models[model].layers < 2);
     (void)next_random(&random); /* after which more budgets stream */
-    const int32_t most = least(rows ? models[model].rows : models[model].layers, RANKS_MAX);
-    const int32_t size = pick(&random, 2, most);
+    const int32_t most = mnem__min_i32(rows ? models[model].rows : models[model].layers, RANKS_MAX);
+    const int32_t size = next_between(&random, 2, most);
     const mnem_comm_link link = {.seconds = 5e-5, .bytes_per_second = 1e9};
     const mnem_engine_options o = {.context = CONTEXT,
-                                   .chunk = (int32_t[]){0, 1, 7, 32, 64}[below(&random, 5)],
+                                   .chunk = (int32_t[]){0, 1, 7, 32, 64}[next_below(&random, 5)],
                                    .kv = kv_type(model, kind),
-                                   .sequences = pick(&random, 1, SEQUENCES),
-                                   .logits_rows = pick(&random, 0, 5),
+                                   .sequences = next_between(&random, 1, SEQUENCES),
+                                   .logits_rows = next_between(&random, 0, 5),
                                    .cut = rows ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS,
                                    .page_cache = seed % 4 > 0};
     compute_alone(model, kind);
     for (int32_t i = 0; i < size; i++) {
         ranks[i] = (rank){.model = model, .kind = kind, .options = o, .seed = seed};
-        ranks[i].options.threads = pick(&random, 1, 2);
+        ranks[i].options.threads = next_between(&random, 1, 2);
         ranks[i].apart = !rows && (seed + (uint64_t)i) % 2;
     }
-    const bool slow = below(&random, 4) == 0;
+    const bool slow = next_below(&random, 4) == 0;
     run_ranks(ranks, size, slow ? &link : NULL);
     check_ranks(ranks, size, seed);
     for (int32_t i = 0; i < size; i++) { /* less than that, on some */
         const mnem_engine_plan *had = &ranks[i].plan;
-        const uint64_t less = had->weight_bytes_resident * below(&random, 80) / 100;
-        ranks[i].budget = had->peak_bytes + below(&random, 2) * (16 << 10) - less;
+        const uint64_t less = had->weight_bytes_resident * next_below(&random, 80) / 100;
+        ranks[i].budget = had->peak_bytes + next_below(&random, 2) * (16 << 10) - less;
         ranks[i].plan = (mnem_engine_plan){0};
     }
     run_ranks(ranks, size, NULL);
@@ -486,7 +479,7 @@ int main(int argc, char **argv) {
     uint64_t random = 11;
     if (argc > 1) cases = atoi(argv[1]);
     for (int i = 0; i < STREAMS; i++)
-        for (int k = 0; k < LENGTH; k++) streams[i][k] = pick(&random, 0, VOCAB_LEAST - 1);
+        for (int k = 0; k < LENGTH; k++) streams[i][k] = next_between(&random, 0, VOCAB_LEAST - 1);
     for (int m = 0; m < MODELS; m++) {
         if (models[m].arguments) {
             snprintf(models[m].path, sizeof models[m].path, "ranks_%d.gguf", m);
