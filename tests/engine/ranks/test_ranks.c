@@ -84,8 +84,8 @@ enum { TEXTS = sizeof texts / sizeof texts[0], EMBD_MOST = 512 };
 /* [STREAMS][LENGTH][vocab], [TEXTS][embd] */
 static float *alone[MODELS][KINDS], *embedded[MODELS][KINDS];
 /* Each 20 seeds change the cut: fewer cases than CASES_BOTH take seeds apart. */
-#ifdef __SANITIZE_THREAD__
-enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 }; /* each takes seconds */
+#ifdef __SANITIZE_THREAD__ /* each takes seconds */
+enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 };
 #else
 enum { CASES_BOTH = 40, CASES = 40, LEAST = 5 };
 #endif
@@ -322,8 +322,7 @@ static void *run_rank(void *context) {
     rank *r = context;
     mnem_ledger *ledger = NULL;
     mnem_model *model = NULL;
-    const mnem_ledger_options budget = {.budget_bytes = r->budget};
-    if (mnem_ledger_create(&budget, &ledger) != MNEM_OK ||
+    if (mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = r->budget}, &ledger) != MNEM_OK ||
         mnem_model_open(models[r->model].path, &model) != MNEM_OK)
         say_wrong(r, "open");
     r->options.ledger = ledger;
