@@ -119,7 +119,8 @@ static void destroying_with_live_bytes_names_them(void **state) {
     must(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 70));
     must(mnem_ledger_charge(ledger, MNEM_KIND_IO, "ring", 80));
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_BUSY);
-    assert_string_equal(mnem_last_error(), "ledger: bytes live: kv pages 70, io ring 80");
+    assert_string_equal(mnem_last_error(),
+                        "ledger: bytes are still charged: kv pages 70, io ring 80");
     mnem_ledger_release(ledger, MNEM_KIND_KV, "pages", 70);
     mnem_ledger_release(ledger, MNEM_KIND_IO, "ring", 80);
     must(mnem_ledger_destroy(ledger));

@@ -352,10 +352,10 @@ static void refused(const recipe *r, mnem_status status, const char *said) {
 static void wrong_adapters_are_named(void **state) {
     (void)state;
     make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32 --tied --context 64");
-    refused(&(recipe){.rank = 4, .kind = "model"}, MNEM_BAD_FILE, "isn't a low-rank adapter");
-    refused(&(recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID, "an adapter for another model");
+    refused(&(recipe){.rank = 4, .kind = "model"}, MNEM_BAD_FILE, "not a low-rank adapter");
+    refused(&(recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID, "the adapter is for another model");
     refused(&(recipe){.rank = 4, .rename = "blk.9.attn_q.weight"}, MNEM_INVALID,
-            "has no blk.9.attn_q.weight");
+            "has no tensor blk.9.attn_q.weight");
     refused(&(recipe){.rank = 4, .rename = "token_embd.weight"}, MNEM_UNSUPPORTED,
             "token_embd.weight.lora_a: adapters of embeddings aren't supported");
     refused(&(recipe){.rank = 64, .only = "attn_output", .rename = "position_embd.weight"},

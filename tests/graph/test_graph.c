@@ -276,7 +276,8 @@ static void a_matmul_without_weights_is_refused(void **state) {
         mnem_graph_run(g, NULL,
                        &(mnem_graph_args){.tokens = T, .block = block, .external = external}),
         MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "node 1 (matmul), but args.weights is NULL"));
+    assert_non_null(
+        strstr(mnem_last_error(), "node 1 (matmul) reads weights, but args.weights is NULL"));
     free(block);
     mnem_graph_destroy(g);
 }

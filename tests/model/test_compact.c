@@ -124,7 +124,7 @@ static void what_has_no_such_form_is_refused(void **state) {
     assert_non_null(strstr(mnem_last_error(), "Q4_0, Q8_0 or F16"));
     o = (mnem_prune_options){.heads = 0.5, .compact = true};
     assert_int_equal(mnem_prune_file(in, out, &o), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "compact needs 2:4"));
+    assert_non_null(strstr(mnem_last_error(), "compact needs the pattern 2:4"));
 }
 
 static void without_memory_pruning_and_reading_fail(void **state) {
@@ -188,15 +188,15 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
     l.version = 2;
     refused(l, MNEM_UNSUPPORTED, "mnem.sparsity.compact isn't 1");
     l = honest, l.type = MNEM_TYPE_F32;
-    refused(l, MNEM_BAD_FILE, "m.weight.2of4.q4_0: isn't 2:4 of type Q4_0");
+    refused(l, MNEM_BAD_FILE, "m.weight.2of4.q4_0: is not a valid 2:4 matrix of type Q4_0");
     l = honest, l.rows = 24;
-    refused(l, MNEM_BAD_FILE, "don't fit");
+    refused(l, MNEM_BAD_FILE, "don't match");
     l = honest, l.row_bytes = 30;
-    refused(l, MNEM_BAD_FILE, "don't fit");
+    refused(l, MNEM_BAD_FILE, "don't match");
     l = honest, l.row_bytes = 8;
-    refused(l, MNEM_BAD_FILE, "don't fit");
+    refused(l, MNEM_BAD_FILE, "don't match");
     l = honest, l.twice = true;
-    refused(l, MNEM_BAD_FILE, "m.weight: is there twice");
+    refused(l, MNEM_BAD_FILE, "m.weight: appears twice");
 }
 
 static void two_numbers_at_one_place_are_refused_when_rows_are_read(void **state) {
@@ -207,7 +207,7 @@ static void two_numbers_at_one_place_are_refused_when_rows_are_read(void **state
     l.places = 0;
     must(mnem_model_open(forged(&l), &model));
     assert_int_equal(mnem_model_tensor_read(model, 0, 18, 36, row), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "m.weight: row 0 has two numbers at one place"));
+    assert_non_null(strstr(mnem_last_error(), "m.weight: row 0 gives two numbers the same place"));
     mnem_model_close(model);
 }
 

@@ -336,8 +336,8 @@ static const struct lie {
     const char *text[3]; /* what the error says */
 } lies[] = {
     {"magic", lie_magic, MNEM_BAD_FILE, {"isn't a GGUF file"}},
-    {"version 1", lie_version_1, MNEM_UNSUPPORTED, {"version 1"}},
-    {"version 4", lie_version_4, MNEM_UNSUPPORTED, {"version 4"}},
+    {"version is 1", lie_version_1, MNEM_UNSUPPORTED, {"version is 1"}},
+    {"version 4", lie_version_4, MNEM_UNSUPPORTED, {"version is 4"}},
     {"big endian", lie_big_endian, MNEM_UNSUPPORTED, {"big-endian"}},
     {"many tensors", lie_many_tensors, MNEM_BAD_FILE, {"1152921504606846976 tensors"}},
     {"many keys", lie_many_keys, MNEM_BAD_FILE, {"18446744073709551615 keys"}},
@@ -348,7 +348,7 @@ static const struct lie {
     {"value type", lie_value_type, MNEM_BAD_FILE, {"key strange", "type 13"}},
     {"bool", lie_bool, MNEM_BAD_FILE, {"key flag", "7", "0 or 1"}},
     {"long text", lie_text_long, MNEM_BAD_FILE, {"key text", "18446744073709551615"}},
-    {"nested array", lie_array_of_arrays, MNEM_BAD_FILE, {"key nested", "array of arrays"}},
+    {"nested array", lie_array_of_arrays, MNEM_BAD_FILE, {"key nested", "contains arrays"}},
     {"array type", lie_array_type, MNEM_BAD_FILE, {"key list", "type 77"}},
     {"huge array", lie_array_huge, MNEM_BAD_FILE, {"key list", "2305843009213693952 elements"}},
     {"huge texts", lie_array_texts_huge, MNEM_BAD_FILE, {"key list", "4611686018427387904"}},

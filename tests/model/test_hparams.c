@@ -136,7 +136,7 @@ static void windows_of_layers_follow_a_period(void **state) {
         .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 3, .elements = three};
     const char *key = ".attention.sliding_window_pattern";
     assert_int_equal(describe(&(recipe){.key = key, .value = v, .window = 32}, &t), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "expected 2 flags"));
+    assert_non_null(strstr(mnem_last_error(), "expected a list of 2 booleans"));
     key = ".rope.freq_base_swa";
     const recipe r = {.key = key, .value = recipe_f32(1e-9f), .window = 32};
     assert_int_equal(describe(&r, &t), MNEM_BAD_FILE);
@@ -152,7 +152,7 @@ static void equal_layers_may_come_as_an_array(void **state) {
     v.elements = differ;
     assert_int_equal(describe(&(recipe){.key = ".attention.head_count", .value = v}, &t),
                      MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "layers that differ (4 and 2)"));
+    assert_non_null(strstr(mnem_last_error(), "is different for each layer (4 and 2)"));
 }
 
 /* ---- refused ---- */
@@ -209,7 +209,9 @@ static void numbers_out_of_range_are_named(void **state) {
         {KEY(".rope.dimension_count", recipe_u32(18)), MNEM_BAD_FILE, {"is 18"}},
         {KEY(".rope.scaling.factor", recipe_f32(-2)), MNEM_BAD_FILE, {"scaling.factor: is -2"}},
         {KEY(".rope.scaling.factor", recipe_f32(nan)), MNEM_BAD_FILE, {"scaling.factor: is nan"}},
-        {KEY(".vocab_size", recipe_u32(41)), MNEM_BAD_FILE, {"llama.vocab_size: 41", "40 rows"}},
+        {KEY(".vocab_size", recipe_u32(41)),
+         MNEM_BAD_FILE,
+         {"llama.vocab_size: says 41", "40 rows"}},
         {KEY("general.architecture", recipe_u32(1)), MNEM_BAD_FILE, {"of type u32"}},
     };
     refuses(cases, sizeof cases / sizeof *cases);
@@ -268,7 +270,9 @@ static void what_is_not_supported_is_named(void **state) {
         {KEY(".attention.causal", ((mnem_value){.type = MNEM_VALUE_BOOL, .count = 1})),
          MNEM_UNSUPPORTED,
          {"attention.causal"}},
-        {KEY(".final_logit_softcapping", recipe_f32(30)), MNEM_UNSUPPORTED, {"softcapping: 30"}},
+        {KEY(".final_logit_softcapping", recipe_f32(30)),
+         MNEM_UNSUPPORTED,
+         {"softcapping: the value 30"}},
         {KEY(".logit_scale", recipe_f32(0.5f)), MNEM_UNSUPPORTED, {"logit_scale"}},
         {TENSOR("blk.0.ffn_up.bias", F32, 1, 96), MNEM_UNSUPPORTED, {"blk.0.ffn_up.bias"}},
         {TENSOR("strange.weight", F32, 1, 96), MNEM_UNSUPPORTED, {"strange.weight"}},

@@ -72,9 +72,9 @@ static void layers_without_kv_heads_convolve(void **state) {
 
 static void layers_that_lie_are_named(void **state) {
     (void)state;
-    heads_of((const int32_t[]){1, 2, 0}, MNEM_BAD_FILE, "layer 1 has 2, expected 0 or 1");
-    heads_of((const int32_t[]){0, -2, 0}, MNEM_BAD_FILE, "layer 1 has -2, expected 0 or 4");
-    heads_of((const int32_t[]){0, 8, 0}, MNEM_BAD_FILE, "layer 1 has 8, expected 0 or 4");
+    heads_of((const int32_t[]){1, 2, 0}, MNEM_BAD_FILE, "layer 1 is 2, expected 0 or 1");
+    heads_of((const int32_t[]){0, -2, 0}, MNEM_BAD_FILE, "layer 1 is -2, expected 0 or 4");
+    heads_of((const int32_t[]){0, 8, 0}, MNEM_BAD_FILE, "layer 1 is 8, expected 0 or 4");
     heads_of((const int32_t[]){0, 0, 0}, MNEM_BAD_FILE,
              "blk.1.shortconv.in_proj.weight: is missing");
     heads_of((const int32_t[]){2, 2, 0}, MNEM_UNSUPPORTED,
@@ -113,11 +113,11 @@ static void encoders_say_how_they_pool(void **state) {
     assert_int_equal(described(MNEM_TEST_DATA "/architectures/bert_cls.gguf").pooling,
                      MNEM_POOLING_CLS);
     refused(describe(BERT, "bert.pooling_type", NUMBER, &rank, 4), MNEM_UNSUPPORTED,
-            "key bert.pooling_type: 4 (a score of two texts)");
+            "key bert.pooling_type: 4 (a reranker, which scores two texts)");
     refused(describe(BERT, "bert.pooling_type", NUMBER, &five, 4), MNEM_BAD_FILE,
             "is 5, expected 0 to 4");
     refused(describe(BERT, "bert.attention.causal", NUMBER, &yes, 1), MNEM_UNSUPPORTED,
-            "key bert.attention.causal: 1 isn't supported");
+            "key bert.attention.causal: the value 1 isn't supported");
 }
 
 static void training_names_what_it_lacks(void **state) {

@@ -364,13 +364,14 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
 
 static void nothing_and_too_much_are_refused_with_the_numbers(void **state) {
     (void)state;
-    REFUSED(MODEL("f16"), MNEM_INVALID, "nothing to remove", .threads = 1);
+    REFUSED(MODEL("f16"), MNEM_INVALID, "the options remove nothing", .threads = 1);
     REFUSED(MODEL("f16"), MNEM_INVALID,
-            "5 % of 8 heads removes none: they are removed in groups of 2", .heads = 0.05);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "4 % of 6 layers removes none", .layers = 0.04);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "parts are from 0 to below 1", .ffn = 1);
+            "5 % of 8 heads is less than one group: they are removed in groups of 2",
+            .heads = 0.05);
+    REFUSED(MODEL("f16"), MNEM_INVALID, "4 % of 6 layers is less than one group", .layers = 0.04);
+    REFUSED(MODEL("f16"), MNEM_INVALID, "must be fractions from 0 to below 1", .ffn = 1);
     REFUSED(MODEL("f16"), MNEM_INVALID, "prune in two runs", .ffn = 0.5, .pattern = MNEM_PRUNE_2_4);
-    REFUSED(MODEL("f16"), MNEM_INVALID, "no type \"Q9\"", .ffn = 0.5, .type = "Q9");
+    REFUSED(MODEL("f16"), MNEM_INVALID, "type \"Q9\" is unknown", .ffn = 0.5, .type = "Q9");
 }
 
 static void numbers_that_are_not_finite_are_refused(void **state) {

@@ -242,7 +242,8 @@ static void wrong_types_and_numbers_are_named(void **state) {
     const char *in = kit_path("in.gguf"), *out = kit_path("out3.gguf");
     recipe_write(&(recipe){0}, in);
     assert_int_equal(quantize(in, out, "Q9_K_S", 1, NULL), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "no type \"Q9_K_S\"; there are: F32, F16, BF16"));
+    assert_non_null(
+        strstr(mnem_last_error(), "type \"Q9_K_S\" is unknown; there are: F32, F16, BF16"));
     assert_int_equal(quantize(in, out, NULL, 1, NULL), MNEM_INVALID);
     recipe_write(&(recipe){.fill = NAN}, in);
     assert_int_equal(quantize(in, out, "Q8_0", 1, NULL), MNEM_BAD_FILE);

@@ -103,12 +103,12 @@ static void what_is_written_can_be_read_again(void **state) {
 static void mistakes_are_named_by_line_and_column(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
-        {"", "the line of column names is missing"},
+        {"", "with the names of the columns, is missing"},
         {"id,lower,size\n", "line 1: column upper is missing"},
         {"id,lower,upper,end,size\n", "line 1: column upper appears twice"},
         {"\nid,lower,upper,size,colour\n", "line 2: unknown column \"colour\""},
-        {"id,lower,upper,size\na,1,2\n", "line 2 has 3 cells, not 4"},
-        {"id,lower,upper,size\na,1,2,3\nb,1,2,3,4\n", "line 3 has more than 4 cells"},
+        {"id,lower,upper,size\na,1,2\n", "line 2 has 3 columns, but the first line has 4"},
+        {"id,lower,upper,size\na,1,2,3\nb,1,2,3,4\n", "line 3 has more than 4 columns"},
         {"id,lower,upper,size\na,1,2,3\nb,x,2,3\n", "line 3, column lower: \"x\""},
         {"id,lower,upper,size\nb,1,99999999999999999999,3\n", "line 2, column upper"},
         {"id,lower,end,size\nb,1,9223372036854775807,3\n", "line 2, column upper"},

@@ -71,11 +71,12 @@ static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
     refused("(lp0\n.", MNEM_BAD_FILE, "t: a Python pickle of protocol 0 or 1");
     refused("\x01\n", MNEM_BAD_FILE, "t:1: \"?\"");
     refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation of 0 bytes");
-    refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 was used before");
-    refused("a 1 5\nf 1\na 1 5\n", MNEM_BAD_FILE, "t:3: id 1 was used before");
-    refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block that was freed before");
-    refused("a 1 5\nf 2\n", MNEM_BAD_FILE, "t:2: nothing with id 2");
-    refused("a 1 18446744073709551615\na 2 1\n", MNEM_BAD_FILE, "t:2: 1 bytes more than 2^64");
+    refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 is allocated twice");
+    refused("a 1 5\nf 1\na 1 5\n", MNEM_BAD_FILE, "t:3: id 1 is allocated twice");
+    refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block is freed twice");
+    refused("a 1 5\nf 2\n", MNEM_BAD_FILE, "t:2: id 2 is freed, but was never allocated");
+    refused("a 1 18446744073709551615\na 2 1\n", MNEM_BAD_FILE,
+            "t:2: an allocation of 1 bytes makes the sum more than 2^64");
     refused("\xfd"
             "7zXZ\0...",
             MNEM_UNSUPPORTED, "xz -dc");
@@ -88,7 +89,7 @@ static void a_line_that_never_ends_is_refused(void **state) {
     char *text = malloc(N + 1);
     memset(text, '#', N);
     text[N] = 0;
-    refused(text, MNEM_BAD_FILE, "t:1: a line of more than 65536 bytes");
+    refused(text, MNEM_BAD_FILE, "t:1: the line has more than 65536 bytes");
     free(text);
 }
 
@@ -123,7 +124,7 @@ static void a_file_that_cannot_be_read_is_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "/nowhere/x.trace"));
     assert_null(w);
     assert_int_equal(mnem_workload_open("/tmp", NULL, &w), MNEM_IO);
-    assert_non_null(strstr(mnem_last_error(), "/tmp: can't read"));
+    assert_non_null(strstr(mnem_last_error(), "/tmp: can't be read"));
     assert_null(w);
 }
 

@@ -110,7 +110,7 @@ static void a_device_that_is_not_there_is_refused(void **state) {
     const mnem_workload_options options = {.device_given = true, .device = 7};
     const char *path = MNEM_TEST_DATA "/snapshots/devices.pickle";
     assert_int_equal(mnem_workload_open(path, &options, &w), MNEM_NOT_FOUND);
-    assert_non_null(strstr(mnem_last_error(), "nothing of device 7 (it has 3 devices)"));
+    assert_non_null(strstr(mnem_last_error(), "no events of device 7 (it has 3 devices)"));
 }
 
 static void a_list_of_segments_is_the_live_blocks(void **state) {
@@ -161,7 +161,7 @@ static void code_is_refused_by_name_and_byte(void **state) {
 
 static void broken_pickles_are_refused_with_their_byte(void **state) {
     (void)state;
-    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; only 2 to 5");
+    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; 2 to 5 are supported");
     REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; only 2 to 5");
     REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file ends here");
@@ -172,39 +172,40 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
             "abc",
             MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02\x8b\xff\xff\xff\xff", MNEM_BAD_FILE, "the file ends here");
-    REFUSED("\x80\x02.", MNEM_BAD_FILE, "byte 2: ends with values left over");
-    REFUSED("\x80\x02]].", MNEM_BAD_FILE, "byte 4: ends with values left over");
-    REFUSED("\x80\x02(].", MNEM_BAD_FILE, "byte 4: ends with values left over");
+    REFUSED("\x80\x02.", MNEM_BAD_FILE, "byte 2: the pickle ends with unused values");
+    REFUSED("\x80\x02]].", MNEM_BAD_FILE, "byte 4: the pickle ends with unused values");
+    REFUSED("\x80\x02(].", MNEM_BAD_FILE, "byte 4: the pickle ends with unused values");
     REFUSED("\x80\x02"
             "a",
-            MNEM_BAD_FILE, "nothing to add to");
-    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "nothing to add to");
-    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "nothing to add to");
-    REFUSED("\x80\x02NNa", MNEM_BAD_FILE, "elements for what can't have them");
-    REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "elements for what can't have them");
-    REFUSED("\x80\x02}(Nu", MNEM_BAD_FILE, "a key without a value");
-    REFUSED("\x80\x02(Nd", MNEM_BAD_FILE, "a key without a value");
+            MNEM_BAD_FILE, "there is no list or dict to add to");
+    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "there is no list or dict to add to");
+    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "there is no list or dict to add to");
+    REFUSED("\x80\x02NNa", MNEM_BAD_FILE, "elements are added to a value that can't have any");
+    REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "elements are added to a value that can't have any");
+    REFUSED("\x80\x02}(Nu", MNEM_BAD_FILE, "a key has no value");
+    REFUSED("\x80\x02(Nd", MNEM_BAD_FILE, "a key has no value");
     REFUSED("\x80\x02u", MNEM_BAD_FILE, "no mark");
-    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "nothing to add to");
+    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list or dict to add to");
     REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "too few values");
-    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "nothing to remember");
-    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE, "a memo that no pickler writes");
-    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "wasn't remembered");
+    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "there is no value to remember");
+    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE, "a memo number that no pickler writes");
+    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "a memo number that was not set is used");
     REFUSED("\x80\x02"
             "0",
-            MNEM_BAD_FILE, "nothing to drop");
+            MNEM_BAD_FILE, "there is no value to drop");
     REFUSED("\x80\x02"
             "2",
-            MNEM_BAD_FILE, "nothing to copy");
+            MNEM_BAD_FILE, "there is no value to copy");
     REFUSED("\x80\x02\xff", MNEM_BAD_FILE, "0xff is no opcode");
 }
 
 static void pickles_of_other_things_are_refused(void **state) {
     (void)state;
     REFUSED("\x80\x02N.", MNEM_BAD_FILE, "p: a pickle, but not a memory snapshot");
-    REFUSED("\x80\x02}.", MNEM_BAD_FILE, "no list of segments");
+    REFUSED("\x80\x02}.", MNEM_BAD_FILE, "the list of segments is missing");
     REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "the trace has no allocation");
-    REFUSED("\x80\x02]Na.", MNEM_BAD_FILE, "p: segment 0 isn't as in a memory snapshot");
+    REFUSED("\x80\x02]Na.", MNEM_BAD_FILE,
+            "p: segment 0 doesn't have the form that a memory snapshot gives it");
     REFUSED("\x80\x02]}X\x06\0\0\0deviceJ\xff\xff\xff\xffsa.", MNEM_BAD_FILE, "segment 0");
     REFUSED("\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]](Na.", MNEM_BAD_FILE, "");
 }
@@ -214,7 +215,7 @@ static void nesting_and_lists_in_themselves_end(void **state) {
     char marks[3000] = "\x80\x02";
     memset(marks + 2, '(', sizeof marks - 2);
     assert_int_equal(read_bytes(marks, sizeof marks), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "byte 1002: nested deeper"));
+    assert_non_null(strstr(mnem_last_error(), "byte 1002: values are nested deeper"));
     /* l = []; l.append(l): a list of segments whose segment is a list. */
     REFUSED("\x80\x02]q\0h\0a.", MNEM_BAD_FILE, "segment 0");
     /* A trace that is shared by many devices: the walk over it ends. */
@@ -228,7 +229,7 @@ static void nesting_and_lists_in_themselves_end(void **state) {
     for (int i = 0; i < 4000; i++) *p++ = 'h', *p++ = 0;
     memcpy(p, "es.", 3), p += 3;
     assert_int_equal(read_bytes(big, (size_t)(p - big)), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "share parts"));
+    assert_non_null(strstr(mnem_last_error(), "lists contain each other"));
     free(big);
 }
 

@@ -93,7 +93,7 @@ static void what_cannot_be_is_refused(void **state) {
         mnem_probe_run(&(mnem_probe_options){.memory_bytes = 4096, .threads = 1}, &probe),
         MNEM_OVER_BUDGET);
     assert_non_null(strstr(mnem_last_error(), "1 thread and a block"));
-    assert_non_null(strstr(mnem_last_error(), "may take 4096"));
+    assert_non_null(strstr(mnem_last_error(), "the limit is 4096"));
     assert_int_equal(mnem_probe_run(&(mnem_probe_options){.seconds = 61}, &probe), MNEM_INVALID);
     assert_int_equal(mnem_probe_run(&(mnem_probe_options){.seconds = NAN}, &probe), MNEM_INVALID);
     assert_int_equal(mnem_probe_run(&(mnem_probe_options){.threads = -1}, &probe), MNEM_INVALID);

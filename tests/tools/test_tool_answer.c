@@ -262,7 +262,7 @@ static void what_a_template_refuses_is_said_with_a_way_out(void **state) {
     refused("a\n\n{% include 'b' %}", "template: line 3: ");
     refused("{% if %}", "template: line 1: ");
     refused("{% set a = range(9999) %}{% for i in a %}{% for j in a %}{% endfor %}{% endfor %}",
-            "takes more than ");
+            "the template needs more than ");
     const tool_result r =
         RUN("run", tool_model, "-p", "x", "--template", tool_file("bad.jinja", "{{ '' }}"));
     assert_int_equal(r.code, 1);

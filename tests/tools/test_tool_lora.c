@@ -294,18 +294,20 @@ static void wrong_input_is_named(void **state) {
     (void)state;
     char out[600]; /* at's places are used again */
     snprintf(out, sizeof out, "%s", at("wrong"));
-    wrong(LORA(out, "--lora", "17"), 2, "blk.0.attn_k.weight is [16, 32]: at most 16");
+    wrong(LORA(out, "--lora", "17"), 2,
+          "blk.0.attn_k.weight is [16, 32], so the rank can be at most 16");
     wrong(LORA(out, "--lora", "0"), 2, "--lora is 0");
-    wrong(LORA(out, "--lora-targets", "q,x"), 2, "no matrix \"x\"");
+    wrong(LORA(out, "--lora-targets", "q,x"), 2, "matrix \"x\" is unknown");
     wrong(LORA(out, "--lora-targets", "qkv"), 2, "llama has no qkv");
-    wrong(LORA(out, "--ctx", "64"), 2, "sequences of 64 tokens, the model's context is 32");
+    wrong(LORA(out, "--ctx", "64"), 2,
+          "a sequence has 64 tokens, expected 1 to 32, the model's context");
     wrong(LORA(out, "--init", "/nowhere.gguf"), 1, "/nowhere.gguf");
     wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora needs --init");
     wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2,
           "--lora RANK is missing");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
-          "isn't a low-rank adapter");
-    wrong(RUN("plan", at("base.gguf"), "--lora", at("base.gguf")), 1, "isn't a low-rank adapter");
+          "not a low-rank adapter");
+    wrong(RUN("plan", at("base.gguf"), "--lora", at("base.gguf")), 1, "not a low-rank adapter");
     wrong(RUN("plan", at("base.gguf"), "--lora", "/nowhere.gguf:2"), 1, "/nowhere.gguf: ");
     wrong(RUN("plan", at("base.gguf"), "--lora", "/nowhere:x"), 1, "/nowhere:x: ");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 2,
@@ -328,7 +330,7 @@ static void a_config_makes_the_run_again(void **state) {
              "{\"lora\": 4, \"lora_targets\": \"q,typo\", \"init\": \"%s\"}", at("base.gguf"));
     tool_file("wrong.json", wrong_config);
     wrong(TRAIN("--config", at("wrong.json"), "--data", new_text(), "--out", at("no")), 1,
-          "no matrix \"typo\"");
+          "matrix \"typo\" is unknown");
     tool_file("wrong.json", "{\"lora\": 4}");
     wrong(TRAIN("--config", at("wrong.json"), "--data", new_text(), "--out", at("no")), 1,
           "needs \"init\"");
@@ -360,7 +362,7 @@ static void a_base_that_changed_is_refused(void **state) {
     fputs("other weights", file);
     fclose(file);
     wrong(TRAIN("--out", at("changed"), "--resume"), 1,
-          "the checkpoint's adapters are for another model: its weights differ");
+          "the checkpoint's adapters are for another model: the weights of this model differ");
     assert_int_equal(rename(at("base.keep"), at("base.gguf")), 0);
     succeed(TRAIN("--out", at("changed"), "--resume"));
 }

@@ -37,7 +37,7 @@ static void a_device_is_not_replaced(void **state) {
     (void)state;
     struct stat about;
     assert_int_equal(mkfifo(at("fifo"), 0600), 0);
-    wrong(RUN("quantize", tool_model, at("fifo"), "--type", "Q4_0"), 1, "is no regular file");
+    wrong(RUN("quantize", tool_model, at("fifo"), "--type", "Q4_0"), 1, "is not a regular file");
     wrong(RUN("run", tool_model, "-p", "x", "-n", "1", "-q", "--trace", at("fifo")), 1, "fifo: ");
     assert_int_equal(lstat(at("fifo"), &about), 0);
     assert_true(S_ISFIFO(about.st_mode));
@@ -95,11 +95,11 @@ static void where_nothing_can_be_written_is_said_before_the_work(void **state) {
     const char *trace = tool_file("small.trace", "a 1 100 0\nf 1\n");
     const char *const places[] = {"/nonexistent/file", tool_scratch()};
     for (int i = 0; i < 2; i++) {
-        wrong(RUN("place", path, "--svg", places[i]), 1, "can't write it");
-        wrong(RUN("place", path, "--out", places[i]), 1, "can't write it");
-        wrong(RUN("replay", trace, "--svg", places[i]), 1, "can't write it");
-        wrong(RUN("graph", tool_model, "--svg", places[i]), 1, "can't write it");
-        wrong(RUN("run", tool_model, "-p", "x", "--trace", places[i]), 1, "can't write it");
+        wrong(RUN("place", path, "--svg", places[i]), 1, "can't be written");
+        wrong(RUN("place", path, "--out", places[i]), 1, "can't be written");
+        wrong(RUN("replay", trace, "--svg", places[i]), 1, "can't be written");
+        wrong(RUN("graph", tool_model, "--svg", places[i]), 1, "can't be written");
+        wrong(RUN("run", tool_model, "-p", "x", "--trace", places[i]), 1, "can't be written");
         wrong(RUN("quantize", tool_model, places[i], "--type", "Q4_0"), 1, places[i]);
     }
 }
@@ -117,7 +117,7 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     const tool_result r = RUN("place", path, "--svg", svg);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, SIG_DFL);
-    if (r.code != 1 || !strstr(r.err, "old.svg: can't write it: File too large"))
+    if (r.code != 1 || !strstr(r.err, "old.svg: can't be written: File too large"))
         fail_msg("exit code %d: %s", r.code, r.err);
     assert_holds(svg, "old");
     assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
@@ -260,7 +260,7 @@ static void what_never_ends_is_refused(void **state) {
     small.rlim_cur = (rlim_t)5 << 30;
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
     assert_int_equal(shell("place /dev/zero"), 1);
-    said("/dev/zero: can't read it: it has a zero byte");
+    said("/dev/zero: can't be read: it has a zero byte");
     snprintf(endless, sizeof endless, "tokenize '%s' </dev/zero", tool_model);
     assert_int_equal(shell(endless), 1);
     said("standard input is longer than 1 GiB");
@@ -283,7 +283,7 @@ static void a_model_that_is_none_is_described(void **state) {
     assert_non_null(file);
     assert_int_equal(fwrite(part, 1, sizeof part, file), sizeof part);
     assert_int_equal(fclose(file), 0);
-    wrong(RUN("info", at("cut.gguf")), 1, ": it is cut off");
+    wrong(RUN("info", at("cut.gguf")), 1, ": the file is cut off");
     wrong(RUN("info", tool_file("nothing.gguf", "")), 1, "nothing.gguf: is empty");
     wrong(RUN("info", tool_scratch()), 1, "the folder of a model?");
 }

@@ -117,7 +117,7 @@ static void another_device_of_a_snapshot_is_replayed(void **state) {
     has(r.out, "device 2 of 3");
     r = RUN("replay", snapshot, "--device", "9");
     assert_int_equal(r.code, 1);
-    has(r.err, "nothing of device 9");
+    has(r.err, "no events of device 9");
 }
 
 static void standard_input_is_a_dash(void **state) {
@@ -127,7 +127,7 @@ static void standard_input_is_a_dash(void **state) {
     has(r.out, "standard input\n  text, 6 operations");
     r = RUN_INPUT("a 1 1\nf 2\n", "replay", "-");
     assert_int_equal(r.code, 1);
-    has(r.err, "standard input:2: nothing with id 2 was allocated");
+    has(r.err, "standard input:2: id 2 is freed, but was never allocated");
 }
 
 static void xz_files_are_unpacked(void **state) {
@@ -165,10 +165,10 @@ static void bad_traces_are_refused_with_line_or_byte(void **state) {
     (void)state;
     tool_result r = RUN("replay", "/nonexistent/a.trace");
     assert_int_equal(r.code, 1);
-    has(r.err, "/nonexistent/a.trace: can't open it");
+    has(r.err, "/nonexistent/a.trace: can't be opened");
     r = RUN("replay", "/nonexistent/a.trace.xz");
     assert_int_equal(r.code, 1);
-    has(r.err, "can't open it");
+    has(r.err, "can't be opened");
     r = RUN("replay", tool_file("bad.trace", "a 1 5 0\nx\n"));
     assert_int_equal(r.code, 1);
     has(r.err, "bad.trace:2: \"x\" must be");
@@ -219,7 +219,7 @@ static void the_map_is_drawn(void **state) {
     free(svg);
     r = RUN("replay", snapshot, "--policy", "mnem", "--svg", "/nonexistent/map.svg");
     assert_int_equal(r.code, 1);
-    has(r.err, "/nonexistent/map.svg: can't write it");
+    has(r.err, "/nonexistent/map.svg: can't be written");
 }
 
 /* A map that is empty, or ends, says why. */

@@ -174,11 +174,11 @@ static void a_prompt_longer_than_the_context_says_both_numbers(void **state) {
     tool_result r = RUN_INPUT(prompt, "run", "-n", "4");
     assert_int_equal(r.code, 1);
     assert_int_equal(r.out_bytes, 0);
-    assert_non_null(strstr(r.err, "the prompt is "));
+    assert_non_null(strstr(r.err, "the prompt has "));
     assert_non_null(strstr(r.err, "256"));
     r = RUN_INPUT("one two three four five six seven eight nine ten", "run", "--ctx", "8");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "the context 8 (--ctx)"));
+    assert_non_null(strstr(r.err, "the context has 8 (--ctx)"));
 }
 
 static void a_full_context_stops_and_says_so(void **state) {

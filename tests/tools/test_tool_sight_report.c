@@ -183,7 +183,8 @@ static void a_full_disk_is_named_with_the_page(void **state) {
     (void)state;
     const tool_result r = RUN("report", sites, "--html", "/dev/full");
     assert_int_equal(r.code, 1);
-    if (!strstr(r.err, "/dev/full: can't write it: No space left on device")) fail_msg("%s", r.err);
+    if (!strstr(r.err, "/dev/full: can't be written: No space left on device"))
+        fail_msg("%s", r.err);
 }
 
 static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
@@ -228,7 +229,7 @@ static void a_run_of_the_history_is_reported(void **state) {
     assert_string_equal(r.out, ""); /* refused before anything is told */
     r = RUN("report", "2");
     assert_int_equal(r.code, 1);
-    has(r.err, "no run 2");
+    has(r.err, "run 2 does not exist");
     r = RUN("report", tool_scratch());
     assert_int_equal(r.code, 1);
     has(r.err, "the history has no run of this folder");

@@ -238,7 +238,7 @@ static void wrong_usage_that_the_library_finds_leads_to_help(void **state) {
     tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "16", "--micro-batch",
                         "3", "-c", "32");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "3 sequences together don't divide a batch of 16\n"
+    assert_non_null(strstr(r.err, "micro_batch is 3, which doesn't divide a batch of 16 sequences\n"
                                   "Try: mnem help graph\n"));
     char out[128], text[6000];
     snprintf(out, sizeof out, "%s/micro", tool_scratch());
@@ -247,7 +247,7 @@ static void wrong_usage_that_the_library_finds_leads_to_help(void **state) {
     r = RUN("train", "--micro-batch", "3", "--batch", "16", "--config", "tiny", "--out", out, "-d",
             tool_file("on.txt", text));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "divide a batch of 16\nTry: mnem help train\n"));
+    assert_non_null(strstr(r.err, "divide a batch of 16 sequences\nTry: mnem help train\n"));
     assert_null(strstr(r.err, "vocabulary")); /* before any work */
 }
 

@@ -298,9 +298,9 @@ static void refused(const char *path, mnem_status status, const char *text) {
 
 static void names_and_places_that_cannot_be_are_refused(void **state) {
     (void)state;
-    refused(NULL, MNEM_INVALID, "no path");
+    refused(NULL, MNEM_INVALID, "options.path is missing");
     refused("x.txt", MNEM_INVALID, ".pftrace or .perfetto (Perfetto); .json (Chrome's JSON)");
-    refused(".json", MNEM_INVALID, "the format is chosen by the end of the name");
+    refused(".json", MNEM_INVALID, "the end of the name chooses the format");
     refused("/nowhere/x.json", MNEM_IO, "/nowhere/x.json");
 }
 
@@ -341,7 +341,7 @@ static void a_reader_keeps_to_its_memory(void **state) {
         } else {
             assert_int_equal(status, MNEM_OVER_BUDGET);
         }
-        assert_non_null(strstr(mnem_last_error(), "32768 bytes of memory"));
+        assert_non_null(strstr(mnem_last_error(), "the limit of 32768 bytes"));
         mnem_trace_reader_close(reader);
         must(mnem_ledger_destroy(r.ledger));
     }

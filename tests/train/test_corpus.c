@@ -220,9 +220,9 @@ static void text_that_is_not_utf8_comes_back(void **state) {
 static void cache_is_made_again_only_when_something_changed(void **state) {
     (void)state;
     const char *const files[] = {one, two}, *const swapped[] = {two, one};
-    assert_made(files, 2, "there was none");
+    assert_made(files, 2, "there was no cache");
     assert_made(files, 2, "");
-    assert_made(files, 1, "made of 2 files, these are 1");
+    assert_made(files, 1, "made from 2 files, but 1 are given now");
     assert_made(swapped, 2, "two is new");
     assert_made(files, 2, "one is new");
     const struct timespec times[2] = {{1000, 5}, {1000, 5}};
@@ -256,7 +256,7 @@ static void every_damaged_byte_is_noticed(void **state) {
     (void)state;
     const char *const files[] = {one, two};
     size_t n;
-    assert_made(files, 2, "there was none");
+    assert_made(files, 2, "there was no cache");
     char *whole = read_file(cache, &n);
     const mnem_corpus_options as_it_is = {.cache = cache};
     for (size_t i = 0; i < n; i++) {
@@ -279,7 +279,7 @@ static void cache_of_any_wrong_length_is_noticed(void **state) {
     (void)state;
     const char *const files[] = {one, two};
     size_t n;
-    assert_made(files, 2, "there was none");
+    assert_made(files, 2, "there was no cache");
     char *whole = read_file(cache, &n);
     whole[n] = 0;
     const mnem_corpus_options as_it_is = {.cache = cache};
@@ -287,7 +287,7 @@ static void cache_of_any_wrong_length_is_noticed(void **state) {
         write_file(cache, whole, length);
         assert_int_equal(try_open(&as_it_is), length == n ? MNEM_OK : MNEM_BAD_FILE);
     }
-    assert_made(files, 2, "bytes, the header says");
+    assert_made(files, 2, "bytes, but its header says");
     free(whole);
 }
 
@@ -342,7 +342,7 @@ static void bad_sources_and_caches_are_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "is a directory"));
     options = options_of((const char *[]){empty, empty}, 2);
     assert_int_equal(try_open(&options), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "2 files with 0 bytes"));
+    assert_non_null(strstr(mnem_last_error(), "2 files given, with 0 bytes"));
     options = options_of((const char *[]){one}, 1);
     options.cache = kit_folder();
     assert_int_equal(try_open(&options), MNEM_INVALID);

@@ -170,7 +170,7 @@ static void too_few_rows_are_refused_with_the_numbers(void **state) {
     mnem_windows training, validation;
     assert_int_equal(mnem_windows_split_rows(1, SEQUENCE, 0.03, 7, &training, &validation),
                      MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "1 row, with 1 of them held out"));
+    assert_non_null(strstr(mnem_last_error(), "1 row, of which 1 are held out"));
     assert_int_equal(mnem_windows_split_rows(1, SEQUENCE, 0, 7, &training, &validation), MNEM_OK);
 }
 
@@ -219,7 +219,7 @@ static void a_row_that_is_none_leaves_nothing(void **state) {
     mnem_corpus *corpus;
     shortest = 1;
     assert_int_equal(try_rows(1, &corpus), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "row 0 has 1 token, at least 2 are needed"));
+    assert_non_null(strstr(mnem_last_error(), "row 0 has 1 token, expected at least 2"));
     assert_int_equal(access(cache, F_OK), -1);
 }
 

@@ -293,19 +293,21 @@ static void what_is_wrong_is_named(void **state) {
     (void)state;
     uint32_t set;
     make_model(path, mixed);
-    refuse(&(mnem_lora){.rank = -1}, "rank -1");
-    refuse(&(mnem_lora){.rank = 33}, "blk.0.attn_k.weight is [32, 64]: at most 32");
-    refuse(&(mnem_lora){.rank = 4, .alpha = -1}, "alpha -1");
+    refuse(&(mnem_lora){.rank = -1}, "the rank is -1");
+    refuse(&(mnem_lora){.rank = 33},
+           "blk.0.attn_k.weight is [32, 64], so the rank can be at most 32");
+    refuse(&(mnem_lora){.rank = 4, .alpha = -1}, "alpha is -1");
     refuse(&(mnem_lora){.rank = 4, .alpha = NAN}, "alpha");
     refuse(&(mnem_lora){.rank = 4, .targets = MNEM_LORA_QKV}, "llama has no qkv; it has: q, k, v");
     mnem_train_options o = options_of(RANK);
     mnem_train_plan plan;
     assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "no base model"));
+    assert_non_null(strstr(mnem_last_error(), "the base model is missing"));
     assert_int_equal(mnem_lora_targets_parse("q,v", &set), MNEM_OK);
     assert_int_equal(set, MNEM_LORA_Q | MNEM_LORA_V);
     assert_int_equal(mnem_lora_targets_parse("q,embedding", &set), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "no matrix \"embedding\"; there are: q, k, v, qkv"));
+    assert_non_null(
+        strstr(mnem_last_error(), "matrix \"embedding\" is unknown; there are: q, k, v, qkv"));
     assert_int_equal(mnem_lora_targets_parse("", &set), MNEM_INVALID);
 }
 
@@ -326,7 +328,7 @@ static void a_model_that_is_not_the_planned_one_is_refused(void **state) {
     assert_non_null(strstr(mnem_last_error(), "aren't loaded"));
     assert_int_equal(mnem_model_open(path_other, &other), MNEM_OK);
     assert_int_equal(mnem_trainer_load(m.trainer, other), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "token_embd.weight differs from"));
+    assert_non_null(strstr(mnem_last_error(), "token_embd.weight of the model file differs from"));
     mnem_model_close(other);
     unmake(&m);
 }

@@ -294,16 +294,17 @@ static void what_is_no_adapter_for_the_model_is_named(void **state) {
     make_model(path[MODEL], "--arch llama --heads 8 --kv-heads 4 --head-dim 16 --type F32");
     make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
     make_model(path[MODEL], llama);
-    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
-           "tensor blk.0.attn_q.weight is [64, 64] in the model; the adapter's A is [4, 64] and B "
-           "[128, 4]: an adapter for another model");
+    refuse(
+        path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
+        "tensor blk.0.attn_q.weight is [64, 64] in the model, but the adapter's A is [4, 64] and B "
+        "[128, 4]: the adapter is for another model");
     make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32");
     refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
-           "is an adapter for \"llama\", and the model is \"gpt2\"");
+           "this adapter is for architecture \"llama\", but the model's is \"gpt2\"");
     make_model(path[MODEL],
                "--arch llama --heads 8 --kv-heads 4 --head-dim 16 --layers 1 --type F32");
-    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID, "has no blk.1.attn_q.weight");
-    refuse(path[MODEL], path[OUT], NULL, MNEM_BAD_FILE, "isn't a low-rank adapter");
+    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID, "has no tensor blk.1.attn_q.weight");
+    refuse(path[MODEL], path[OUT], NULL, MNEM_BAD_FILE, "not a low-rank adapter");
     refuse("/nowhere.gguf", path[OUT], NULL, MNEM_IO, "/nowhere.gguf");
     make_model(path[MODEL], llama);
     make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
@@ -346,9 +347,9 @@ static void adapters_that_lie_are_named(void **state) {
     forge(Q ".lora_b", NULL, 8, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "has a .lora_b, but no .lora_a");
     forge(Q ".lora_a", Q ".lora_c", 8, 1);
-    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "isn't a .lora_a or .lora_b");
+    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "doesn't end in .lora_a or .lora_b");
     forge(".lora_a", NULL, 8, 1);
-    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "isn't a .lora_a or .lora_b");
+    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "doesn't end in .lora_a or .lora_b");
     forge("token_embd.weight.lora_a", NULL, 8, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "adapters of embeddings");
     forge("blk.0.attn_norm.weight.lora_a", "blk.0.attn_norm.weight.lora_b", 8, 1);

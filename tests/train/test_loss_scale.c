@@ -53,7 +53,8 @@ static void it_stops_at_the_floor_and_gives_up_after_ten_more(void **state) {
         assert_true(s.scale == 1.0 && s.at_floor == i);
     }
     assert_int_equal(next(&s, false), MNEM_NOT_READY);
-    assert_non_null(strstr(mnem_last_error(), "10 steps in a row overflowed at the floor of 1"));
+    assert_non_null(
+        strstr(mnem_last_error(), "10 steps in a row overflowed at the lowest scale, 1"));
     assert_int_equal(s.skipped, 26);
     assert_int_equal(next(&s, false), MNEM_NOT_READY); /* and again */
 }

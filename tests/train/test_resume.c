@@ -93,7 +93,7 @@ static void sections_load(sections *s) {
 static mnem__checkpoint_entry *section(sections *s, const char *name) {
     for (size_t i = 0; i < s->n; i++)
         if (!strcmp(s->entry[i].name, name)) return &s->entry[i];
-    fail_msg("no section %s", name);
+    fail_msg("section %s is missing", name);
     return NULL;
 }
 
@@ -186,7 +186,7 @@ static void another_epsilon_or_rope_is_another_model(void **unused) {
     refused(&other, "rope_base 10000, not 20000");
     other = o;
     other.shape.rope.dims = 4;
-    refused(&other, "rope 8, not 4");
+    refused(&other, "rope is 8, but this model's is 4");
     other = o;
     other.shape.rope.scale = 0.5f;
     refused(&other, "rope_scale 1, not 0.5");
@@ -209,7 +209,7 @@ static void an_older_checkpoint_without_these_resumes(void **unused) {
     resumes(&o);
     mnem_train_options other = o;
     other.shape.ff = 32;
-    refused(&other, "ff 16, not 32");
+    refused(&other, "ff is 16, but this model's is 32");
     remove(path());
 }
 

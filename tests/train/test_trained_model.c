@@ -161,7 +161,7 @@ static void positions_end_where_the_model_says(void **state) {
         session_case_open(&c, f32_path, 0, &(mnem_engine_options){.context = CONTEXT + 1}),
         MNEM_INVALID);
     assert_non_null(
-        strstr(mnem_last_error(), "a context of 41 tokens; the model has positions for 40"));
+        strstr(mnem_last_error(), "the context is 41 tokens, but the model has positions for 40"));
     open_session(&c, f32_path, 0, &(mnem_engine_options){.threads = 1});
     assert_true(c.plan.context <= CONTEXT); /* none asked for */
     session_case_close(&c);

@@ -176,7 +176,7 @@ static void pages_below_zero_are_refused(void **state) {
     o.ledger = c.ledger;
     mnem_engine_plan plan;
     assert_int_equal(mnem_engine_plan_make(c.model, &o, &plan), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "pages of -1 tokens"));
+    assert_non_null(strstr(mnem_last_error(), "pages_tokens is -1"));
     engine_case_close(&c);
 }
 
@@ -195,7 +195,8 @@ static void a_step_that_lacks_pages_changes_nothing(void **state) {
     must(mnem_engine_step_pages(c.engine, parts, 2, &wanted));
     assert_int_equal(wanted.full, 2);
     assert_int_equal(mnem_engine_step(c.engine, parts, 2, ignore, NULL), MNEM_OVER_BUDGET);
-    assert_string_equal(mnem_last_error(), "engine: a step of 2 pages, 1 of 5 are free");
+    assert_string_equal(mnem_last_error(),
+                        "engine: the step needs 2 pages of KV cache, but only 1 of 5 are free");
     assert_int_equal(mnem_sequence_length(a), 200);
     assert_int_equal(mnem_sequence_length(b), 0);
     assert_int_equal(pages_of(&c).free.full, 1);

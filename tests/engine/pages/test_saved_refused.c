@@ -64,7 +64,7 @@ static void a_cut_file_is_refused(void **state) {
         assert_int_equal(ftruncate(fd, end), 0);
         assert_int_equal(try_load(&c, s, fd, 100), MNEM_BAD_FILE);
     }
-    assert_non_null(strstr(mnem_last_error(), "the file ends at 0"));
+    assert_non_null(strstr(mnem_last_error(), "the file is cut off at byte 0"));
     engine_case_close(&c);
     close(fd);
 }
@@ -113,7 +113,7 @@ static void a_save_of_another_model_is_refused(void **state) {
     open_case(&c, LLAMA, MNEM_KV_F16, 64);
     expect_refused(&c, fd, "another model");
     open_case(&c, a, MNEM_KV_F32, 64);
-    expect_refused(&c, fd, "is not F32");
+    expect_refused(&c, fd, "another type than the engine's, F32");
     close(fd);
 }
 
@@ -159,7 +159,7 @@ static void what_has_no_room_is_refused(void **state) {
     go_on(&c, b, 10, logits);
     assert_int_equal(try_load(&c, a, fd, LENGTH), MNEM_OVER_BUDGET);
     assert_string_equal(mnem_last_error(),
-                        "saved sequence: it needs 4 pages, but only 3 of 4 are free");
+                        "saved sequence: loading needs 4 pages, but only 3 of 4 are free");
     must(try_load(&c, a, fd, 190));
     must(mnem_saved_open(c.engine, fd, 0, &saved));
     assert_int_equal(mnem_sequence_load(a, &saved, 190), MNEM_INVALID); /* not behind 190 */

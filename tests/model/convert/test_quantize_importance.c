@@ -175,7 +175,8 @@ static void the_importance_of_another_model_is_refused(void **state) {
     refused(quantize(in, out, o, NULL), MNEM_INVALID, "none of the model's tensors");
     must(mnem_imatrix_add(m, "blk.0.attn_q.weight", 1, 3, sums, counts));
     refused(quantize(in, out, o, NULL), MNEM_INVALID,
-            "tensor blk.0.attn_q.weight has 1 x 3 columns, but rows of the model's have 256");
+            "tensor blk.0.attn_q.weight has 1 x 3 columns in the importance matrix, but 256 in the "
+            "model");
     mnem_imatrix_destroy(m);
 }
 
@@ -206,7 +207,7 @@ static void wrong_rules_are_named(void **state) {
         mnem_tensor_rule rule;
         const char *words;
     } cases[] = {{{"nothing", "Q8_0"}, "pattern \"nothing\" matches no matrix"},
-                 {{"attn_q", "Q9"}, "no type \"Q9\""},
+                 {{"attn_q", "Q9"}, "type \"Q9\" is unknown"},
                  {{"attn_q", "Q4_K_M"}, "Q4_K_M is a mix"},
                  {{"attn_(q", "Q8_0"}, "pattern \"attn_(q\", character 8"}};
     const char *in = wide_model();
@@ -262,11 +263,11 @@ static void a_target_that_cannot_be_met_says_what_can(void **state) {
     (void)state;
     const char *in = short_model(), *out = kit_path("never.gguf");
     refused(quantize(in, out, (mnem_quantize_options){.target_bits = 2}, NULL), MNEM_OVER_BUDGET,
-            "target: the smallest types need");
+            "target: even the smallest types need");
     refused(quantize(in, out, (mnem_quantize_options){.target_bits = 4, .type = "Q4_0"}, NULL),
-            MNEM_INVALID, "give exactly one of");
+            MNEM_INVALID, "expected exactly one of");
     refused(quantize(in, out, (mnem_quantize_options){.target_bits = 4, .target_bytes = 9}, NULL),
-            MNEM_INVALID, "give exactly one of");
+            MNEM_INVALID, "expected exactly one of");
 }
 
 static void without_memory_nothing_is_left(void **state) {

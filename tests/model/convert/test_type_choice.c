@@ -68,7 +68,7 @@ static void a_target_too_small_says_what_is_needed(void **state) {
     mnem__choice choice[] = {{.options = 2, .bytes = {300, 100}, .loss = {1, 2}},
                              {.options = 1, .bytes = {50}, .loss = {1}}};
     assert_int_equal(mnem__choose(choice, 2, 149), MNEM_OVER_BUDGET);
-    assert_non_null(strstr(mnem_last_error(), "need 150 bytes, 1 over"));
+    assert_non_null(strstr(mnem_last_error(), "need 150 bytes, 1 more than the target"));
     must(mnem__choose(choice, 2, 150));
     assert_int_equal(choice[0].chosen, 1);
     must(mnem__choose(choice, 2, 350));

@@ -51,8 +51,10 @@ static void what_is_added_again_is_summed(void **state) {
     must(mnem_imatrix_add(m, "a", 1, 2, (float[]){0.5f, 100}, (float[]){4}));
     assert_true(mnem_imatrix_find(m, "a", &e));
     assert_true(e.sums[0] == 5.5f && e.sums[1] == 106 && e.counts[0] == 24);
-    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID, "before 1 x 2");
-    refused(mnem_imatrix_add(m, "", 1, 2, e.sums, e.counts), MNEM_INVALID, "tensor : 1 x 2");
+    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID,
+            "than before, which was 1 x 2");
+    refused(mnem_imatrix_add(m, "", 1, 2, e.sums, e.counts), MNEM_INVALID,
+            "tensor : a shape of 1 x 2");
     refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID, "0 x 1");
     refused(mnem_imatrix_add(m, "x", 1, 2, (float[]){1, -1}, (float[]){1}), MNEM_INVALID,
             "tensor x.in_sum2: number 1 is -1");
@@ -154,8 +156,10 @@ static void a_file_that_lies_is_named_with_tensor_and_number(void **state) {
     static const lie lies[] = {
         {"model", "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type isn't \"imatrix\""},
         {NULL, "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type isn't \"imatrix\""},
-        {"imatrix", "a.in_sum2", NULL, 0, 4, 1, 1, 1, "tensor a.in_sum2: there is no a.counts"},
-        {"imatrix", NULL, "a.counts", 0, 4, 1, 1, 1, "tensor a.counts: there is no a.in_sum2"},
+        {"imatrix", "a.in_sum2", NULL, 0, 4, 1, 1, 1,
+         "tensor a.in_sum2: tensor a.counts is missing"},
+        {"imatrix", NULL, "a.counts", 0, 4, 1, 1, 1,
+         "tensor a.counts: tensor a.in_sum2 is missing"},
         {"imatrix", "a.in_sum2", "a.counts", 1, 4, 1, 1, 1, "tensor a.in_sum2: is F16"},
         {"imatrix", "a.in_sum2", "a.counts", 0, 4, 1, -2, 1, "tensor a.in_sum2: number 0 is -2"},
         {"imatrix", "a.in_sum2", "a.counts", 0, 4, 2, 1, INFINITY, "tensor a.counts: number 0"},

@@ -181,7 +181,7 @@ static void what_is_no_status_file_is_refused(void **state) {
     refused("foreign", "GGUF and more than twenty-four bytes of something", 49, MNEM_BAD_FILE,
             "not a status file");
     refused("empty", "", 0, MNEM_BAD_FILE, "not a status file");
-    refused("short", file, 1000, MNEM_BAD_FILE, "cut off: 1000 bytes of 4968");
+    refused("short", file, 1000, MNEM_BAD_FILE, "cut off: it has 1000 bytes, expected 4968");
     refused("long", file, sizeof file, MNEM_BAD_FILE, "too long");
     assert_int_equal(mnem_monitor_read("/dev/null", &view), MNEM_BAD_FILE);
     assert_int_equal(mnem_monitor_read(kit_folder(), &view), MNEM_BAD_FILE);
@@ -189,7 +189,7 @@ static void what_is_no_status_file_is_refused(void **state) {
     refused("odd", file, sizeof *f, MNEM_BUSY, "stopped in the middle");
     f->sequence++;
     f->version = 9;
-    refused("newer", file, sizeof *f, MNEM_UNSUPPORTED, "version 9, and this mnem reads version 1");
+    refused("newer", file, sizeof *f, MNEM_UNSUPPORTED, "version 9, but this mnem reads version 1");
     f->version = MNEM_MONITOR_VERSION;
     f->view.accounts = 65;
     refused("accounts", file, sizeof *f, MNEM_BAD_FILE, "65 accounts in a table of 64");

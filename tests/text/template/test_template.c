@@ -200,8 +200,9 @@ static void names_are_looked_up_when_they_are_used(void **state) {
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) check_refused(fine[i], MNEM_OK, "");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(open_text(wrong[i], NULL, &t), MNEM_BAD_FILE);
-    check_refused("\n\n{{ x |\nfromjson }}", MNEM_INVALID, "line 4: no filter is named 'fromjson'");
-    check_refused("\n{{ x is notest }}", MNEM_INVALID, "line 2: no test is named 'notest'");
+    check_refused("\n\n{{ x |\nfromjson }}", MNEM_INVALID,
+                  "line 4: filter 'fromjson' does not exist");
+    check_refused("\n{{ x is notest }}", MNEM_INVALID, "line 2: test 'notest' does not exist");
     check_refused("{% filter fromjson %}{% endfilter %}", MNEM_INVALID, "'fromjson'");
     check_refused("{{ [1] | map('fromjson') | list }}", MNEM_INVALID, "'fromjson'");
 }

@@ -176,7 +176,7 @@ static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **stat
     static const struct {
         const char *text, *why;
     } wrong[] = {
-        {"hello", "that isn't a JSON list"},
+        {"hello", "the file isn't a JSON list"},
         {"[{\"role\": \"user\"}]", "'messages[0].content' is missing"},
         {"[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}]}]",
          "'messages[0].content[0]' is an image, and images are not supported"},
@@ -184,11 +184,12 @@ static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **stat
          "'messages[0].content' contains the character U+0000"},
         {"[{\"content\": \"a\"}]", "'messages[0].role' must be one of"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": \"b\"}]",
-         "message 2 is of \"tool\""},
-        {"[{\"role\": \"assistant\", \"content\": \"a\"}]", "message 1 is an answer, to nothing"},
+         "message 2 has the role \"tool\""},
+        {"[{\"role\": \"assistant\", \"content\": \"a\"}]",
+         "message 1 is an answer, but no message of the user"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"system\", \"content\": \"b\"}]",
-         "message 2: a system text comes first"},
-        {"[{\"role\": \"user\", \"content\": \"a\"} {", "that isn't a JSON list"},
+         "message 2: a system message must be the first message"},
+        {"[{\"role\": \"user\", \"content\": \"a\"} {", "the file isn't a JSON list"},
         {"[{\"role\": \"user\", ", "message 1: "},
     };
     size_t at = hello(start_chat());
@@ -205,14 +206,14 @@ static void a_file_of_something_else_is_not_written_over(void **state) {
     (void)state;
     size_t at = hello(start_chat());
     const char *path = tool_file("essay.txt", "An essay.");
-    at = say(command_with("/save", path), "is there, and isn't a conversation", at);
+    at = say(command_with("/save", path), "exists and isn't a conversation", at);
     char *kept = read_file(path, NULL);
     assert_string_equal(kept, "An essay.");
     free(kept);
     free(save("twice.json", &at));
     at = say(command_with("/save", kit_path("twice.json")), "1 turn in", at);
     at = say("/save", "/save takes the name", at);
-    at = say("/save /nowhere/x", "can't write it", at);
+    at = say("/save /nowhere/x", "can't be written", at);
     leave("/quit", at);
 }
 
@@ -301,7 +302,7 @@ static void set_and_show_know_other_words(void **state) {
     at = say("Hello", "stopped after 3 tokens", at);
     assert_null(strstr(screen + quiet, "3 tokens at "));
     at = say("/set num_ctx 512", "of 256 tokens is fixed when the model is loaded", at);
-    at = say("/set parameter num_ctx 512", "mnem run --ctx 512", at);
+    at = say("/set parameter num_ctx 512", "--ctx 512", at);
     at = say("/set ctx much", "--ctx N", at);
     at = say("/show info", "256 tokens here, 256 at most", at);
     at = say("/show", "quantization    Q8_0", at);
@@ -375,7 +376,7 @@ static void fill_and_go_on(const char *grammar) {
     size_t at = say("Hello", "the context of 128 tokens is full", expect_from(0, "> "));
     char *whole = save("whole.json", &at);
     at = say("/set tokens 3", "\r\n", at);
-    at = say("Go on", "kept the end of the last answer", at);
+    at = say("Go on", "kept only the end of the last answer", at);
     at = say("/stats", "2 turns", at);
     assert_null(strstr(screen, "dropped the oldest"));
     char *cut = save("cut.json", &at);

@@ -56,13 +56,13 @@ static void a_prompt_begins_with_what_is_saved(void **state) {
     (void)state;
     const char *file = folder("a.cache");
     check(file, longer, "tokens saved, ");
-    check(file, longer, "prompt tokens were found in it");
+    check(file, longer, "prompt tokens were found in the file");
     const tool_result again = with(file, longer);
     assert_null(strstr(again.err, "saved")); /* there is nothing new */
-    check(file, other, "prompt tokens were found in it");
-    check(file, longer, "prompt tokens were found in it");
+    check(file, other, "prompt tokens were found in the file");
+    check(file, longer, "prompt tokens were found in the file");
     check(file, "And", "has a different beginning");
-    check(file, "And it came to pass", "prompt tokens were found in it");
+    check(file, "And it came to pass", "prompt tokens were found in the file");
 }
 
 static int64_t stat_of(const char *out, const char *name) {
@@ -123,11 +123,11 @@ static void a_damaged_file_is_written_anew(void **state) {
     check(file, longer, "tokens saved, ");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         change_byte(file, places[i]);
-        check(file, longer, "it will be overwritten");
-        check(file, longer, "prompt tokens were found in it");
+        check(file, longer, "the file will be overwritten");
+        check(file, longer, "prompt tokens were found in the file");
     }
     write_file(file, "", 0);
-    check(file, longer, "the file ends at 0; it will be overwritten");
+    check(file, longer, "the file is cut off at byte 0; the file will be overwritten");
 }
 
 static void the_file_of_another_model_is_written_anew(void **state) {
@@ -135,8 +135,8 @@ static void the_file_of_another_model_is_written_anew(void **state) {
     const char *file = folder("model.cache"), *copy = model_copy(tagged, 200);
     const tool_result r = RUN("run", copy, "--raw", "-p", longer, USUAL, "--prompt-cache", file);
     assert_int_equal(r.code, 0);
-    check(file, longer, "by another model or adapter; it will be overwritten");
-    check(file, longer, "prompt tokens were found in it");
+    check(file, longer, "with another model or adapter; the file will be overwritten");
+    check(file, longer, "prompt tokens were found in the file");
 }
 
 static void keys_of_another_type_are_written_anew(void **state) {
@@ -146,7 +146,8 @@ static void keys_of_another_type_are_written_anew(void **state) {
     const tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--kv", "q8_0", "--prompt-cache", file);
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "is not Q8_0; it will be overwritten"));
+    assert_non_null(
+        strstr(r.err, "another type than the engine's, Q8_0; the file will be overwritten"));
 }
 
 static void a_file_that_is_only_read_stays(void **state) {
@@ -155,16 +156,16 @@ static void a_file_that_is_only_read_stays(void **state) {
     tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "it is not used"));
+    assert_non_null(strstr(r.err, "the file is not used"));
     assert_int_equal(access(file, F_OK), -1);
     check(file, longer, "tokens saved, ");
     size_t n, m;
     char *before = read_file(file, &n);
     r = RUN("run", tool_model, "-p", other, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
-    assert_non_null(strstr(r.err, "prompt tokens were found in it"));
+    assert_non_null(strstr(r.err, "prompt tokens were found in the file"));
     change_byte(file, 3);
     r = RUN("run", tool_model, "-p", longer, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
-    assert_non_null(strstr(r.err, "it is not used"));
+    assert_non_null(strstr(r.err, "the file is not used"));
     change_byte(file, 3);
     char *after = read_file(file, &m);
     assert_int_equal(n, m);
@@ -209,7 +210,7 @@ static void a_chat_begins_with_what_the_last_one_left(void **state) {
     for (int i = 0; i < 2; i++) {
         size_t at = start_chat(copy, file);
         type("Hello\n");
-        if (i) at = expect_from(at, "prompt tokens were found in it");
+        if (i) at = expect_from(at, "prompt tokens were found in the file");
         const size_t end = expect_from(at, "stopped after 6 tokens");
         answer[i] = strndup(screen + at, end - at);
         leave(end, i ? "quit" : "tokens saved, ");

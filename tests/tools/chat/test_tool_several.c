@@ -91,7 +91,7 @@ static void a_small_budget_runs_fewer_at_a_time_and_says_so(void **state) {
     assert_out(expected, &r);
     r = RUN("run", "--prompts", lines_of(false), "-n", "12", "--temp", "0", "--memory", least);
     assert_int_equal(r.code, 0);
-    const char *named = strstr(r.err, "mnem: of 5 prompts ");
+    const char *named = strstr(r.err, "mnem: of 5 prompts, ");
     assert_non_null(named);
     assert_int_equal(sscanf(named, "%*[^;]; --memory %23s would hold 5", budget), 1);
     r = RUN("run", "--prompts", lines_of(false), "-n", "12", "--temp", "0", "--memory", budget);
@@ -243,9 +243,9 @@ static void wrong_prompts_are_named(void **state) {
           tool_file("wrong.jsonl", "{\"p\": 1}\n"));
     WRONG(1, "contains no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
     WRONG(1, "can't open /nowhere", "--prompts", "/nowhere");
-    WRONG(2, "that was prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
+    WRONG(2, "about prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
     WRONG(2, "-p - reads one prompt", "-p", "-", "-p", "a");
-    WRONG(2, "are two prompts", "--prompts", file, "-f", file);
+    WRONG(2, "both give a prompt", "--prompts", file, "-f", file);
     WRONG(2, "--system needs a chat template", "-p", "a", "-p", "b", "--system", "c");
 }
 

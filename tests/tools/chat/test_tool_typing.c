@@ -130,7 +130,7 @@ static void too_long_a_paste_is_told(void **state) {
     type("\033[200~");
     for (int i = 0; i < PARTS; i++) type(part);
     type("\033[201~\n");
-    at = expect_from(at, "a message may have 16382 bytes");
+    at = expect_from(at, "a message can have up to 16382 bytes");
     leave(expect_from(at, "> "));
 }
 
@@ -339,7 +339,7 @@ static void what_cannot_be_kept_is_told_but_for_quiet(void **state) {
     kit_remove(at("mnem"));
     tool_file("mnem", "");
     leave(say("Hello\n", start_chat()));
-    assert_non_null(strstr(screen, "the history isn't kept"));
+    assert_non_null(strstr(screen, "the history is not saved"));
     CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1", "-q");
     const size_t from = say("Hello\n", expect_from(0, "> "));
     type("/quit\n");

@@ -53,7 +53,8 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
           "a size such as 60M, or bits per weight");
     wrong(RUN("quantize", MODEL, out, "--target", "0"), 2,
           "a size such as 60M, or bits per weight");
-    wrong(RUN("quantize", MODEL, out, "--target", "0.5"), 3, "target: the smallest types need");
+    wrong(RUN("quantize", MODEL, out, "--target", "0.5"), 3,
+          "target: even the smallest types need");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "Q6_K"), 2, "PATTERN=TYPE");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "a=Q4_K_M"), 1, "is a mix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--tensor-type", "nothing=Q6_K"), 1,

@@ -97,7 +97,7 @@ static void a_run_is_found_by_its_number(void **state) {
     json_decref(o);
     const tool_result r = RUN("advise", "7");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "no run 7"));
+    assert_non_null(strstr(r.err, "run 7 does not exist"));
 }
 
 static void a_trace_is_replayed(void **state) {
@@ -118,7 +118,7 @@ static void what_isnt_there_is_said(void **state) {
     assert_int_equal(RUN("advise", at("nothing.gguf")).code, 1);
     const tool_result r = RUN("advise", kit_folder());
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "no run of it is in the history"));
+    assert_non_null(strstr(r.err, "the history has no run of this folder"));
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
     const tool_result two = RUN("advise", tool_model, tool_model);
     assert_int_equal(two.code, 2);

@@ -17,9 +17,10 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     char *text = words();
     text[1000] = 0;
     write_file(at("zero"), text, TEXT);
-    REFUSED(LOOK(at("zero"), "-q"), "/zero: at byte 1000 it looks like binary data", "--any-bytes");
+    REFUSED(LOOK(at("zero"), "-q"), "/zero: the bytes at 1000 look like binary data",
+            "--any-bytes");
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
-    REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: at byte 0 it looks like a GGUF model", "--init",
+    REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: the bytes at 0 look like a GGUF model", "--init",
             "--any-bytes");
     write_file(at("nothing"), "", 0);
     REFUSED(LOOK(at("nothing"), "-q"), "/nothing is empty");
@@ -27,13 +28,13 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');
     write_file(at("wide"), text, TEXT);
-    REFUSED(LOOK(at("wide"), "-q"), "at byte 1 it looks like text in UTF-16", "iconv");
+    REFUSED(LOOK(at("wide"), "-q"), "the bytes at 1 look like text in UTF-16", "iconv");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(1 + random_below(255));
     write_file(at("noise"), text, TEXT);
     REFUSED(LOOK(at("noise"), "-q"), "binary data: control characters");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 6 ? 0xc0 + random_below(64) : ' ');
     write_file(at("cyrillic"), text, TEXT);
-    REFUSED(LOOK(at("cyrillic"), "-q"), "at byte 1", "another encoding", "iconv");
+    REFUSED(LOOK(at("cyrillic"), "-q"), "the bytes at 1 look like", "another encoding", "iconv");
 }
 
 /* Of a file that isn't the first, behind the first piece, too. */
@@ -42,7 +43,7 @@ static void every_file_is_looked_at(void **state) {
     char *text = words();
     text[TEXT - 1] = 0;
     write_file(at("late"), text, TEXT);
-    REFUSED(LOOK(at("text.txt"), "-q", at("late")), "/late: at byte 39999");
+    REFUSED(LOOK(at("text.txt"), "-q", at("late")), "/late: the bytes at 39999");
 }
 
 static void text_in_latin_1_is_learned_with_a_word(void **state) {

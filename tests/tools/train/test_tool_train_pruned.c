@@ -140,11 +140,13 @@ static void lengths_that_cannot_be_are_refused(void **state) {
     (void)state;
     wrong(LEARN(at("x"), "--config",
                 tool_file("odd.json", SHAPE "\"kv_heads\": 2, \"head_dim\": 7}")),
-          2, "head_dim is 7 (an even number)");
-    wrong(LEARN(at("x"), "--config",
-                tool_file("gpt2.json", SHAPE "\"kv_heads\": 4, \"head_dim\": 16, "
-                                             "\"architecture\": \"gpt2\"}")),
-          2, "gpt2 needs kv_heads 4 = heads 4, embd 32 = heads * head_dim 64");
+          2, "head_dim is 7, expected an even number");
+    wrong(
+        LEARN(at("x"), "--config",
+              tool_file("gpt2.json", SHAPE "\"kv_heads\": 4, \"head_dim\": 16, "
+                                           "\"architecture\": \"gpt2\"}")),
+        2,
+        "gpt2 needs kv_heads (4) equal to heads (4), and embd (32) equal to heads * head_dim (64)");
     wrong(LEARN(at("x"), "--steps", "2", "--init", at("heads.gguf"), "--config",
                 tool_file("other.json", "{\"head_dim\": 16}")),
           1, "the config's head_dim is 16, but ");

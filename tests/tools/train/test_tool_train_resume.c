@@ -88,8 +88,8 @@ static void the_folder_may_stand_behind_resume(void **state) {
 static void a_folder_that_holds_a_run_says_what_to_do(void **state) {
     (void)state;
     succeed(SAME(at("held"), "--stop-after", "2"));
-    REFUSED(SAME(at("held"), "-t", "1"), "holds a run that has done 2 steps",
-            "The same command with --resume continues it", "another --out");
+    REFUSED(SAME(at("held"), "-t", "1"), "holds an unfinished run (2 steps done)",
+            "Add --resume to the same command to continue it", "another --out");
     succeed(SAME(at("held"), "--resume"));
     REFUSED(SAME(at("held"), "-t", "1"), "holds a finished run of 8 steps", "held/model.gguf",
             "--resume --steps N with N above 8");

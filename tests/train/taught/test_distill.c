@@ -199,19 +199,19 @@ static void wrong_teachers_are_refused(void **state) {
     mnem_model *model = open_model(teacher);
     mnem_train_options o = options_of_taught(model);
     o.shape.vocab++;
-    refused_plan(&o, "logits of 53 words, the model of 54");
+    refused_plan(&o, "a vocabulary of 53 tokens, but the model has 54");
     o = options_of_taught(model), o.shape.context = o.sequence = 30;
     refused_plan(&o, "the teacher's context is 24");
     o = options_of_taught(model), o.distill.weight = 0;
-    refused_plan(&o, "weight of 0");
+    refused_plan(&o, "weight is 0");
     o = options_of_taught(model), o.distill.temperature = 0;
-    refused_plan(&o, "temperature of 0");
+    refused_plan(&o, "temperature is 0");
     o = options_of_taught(model), o.distill.on = MNEM_DISTILL_STATES, o.shape.layers = 3;
-    refused_plan(&o, "states of 2 layers, the model has 3");
+    refused_plan(&o, "2 layers with hidden states, but the model has 3");
     o = options_of_taught(model), o.distill.on = MNEM_DISTILL_BOTH, o.shape.embd = 64;
-    refused_plan(&o, "states are 32 wide, the model's 64");
+    refused_plan(&o, "hidden states have width 32, but the model's have 64");
     o = options_of_taught(model), o.distill.on = (mnem_distill_on)4;
-    refused_plan(&o, "a teacher's parts 4");
+    refused_plan(&o, "distill.on is 4");
     mnem_model_close(model);
 }
 
@@ -251,7 +251,7 @@ static void other_parts_are_refused_on_resuming(void **state) {
     o.distill.on = MNEM_DISTILL_BOTH;
     t = learn(o, 0);
     assert_int_equal(mnem_trainer_resume(t.made.trainer, path, note, sizeof note), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "learns other parts of its teacher"));
+    assert_non_null(strstr(mnem_last_error(), "learns from other outputs of the teacher"));
     leave(&t);
     unlink(path);
 }
