@@ -8,7 +8,7 @@
  * Threads: a compiled graph is constant; runs over different blocks may share it.
  *
  *     mnem_graph *g;
- *     mnem_graph_create(&(mnem_graph_options){.tensors = 3, .nodes = 1, .workers = 2}, &g);
+ *     mnem_graph_create(&(mnem_graph_options){.tensors = 2, .nodes = 1, .workers = 2}, &g);
  *     const mnem_tensor d = mnem_tensor_2d(MNEM_TYPE_F32, 512, 64);
  *     const int32_t x = mnem_graph_external(g, &d, 0, 0), y = mnem_graph_external(g, &d, 1, 0);
  *     mnem_graph_node_add(g, &(mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {x, y},
@@ -31,9 +31,16 @@ extern "C" {
 typedef struct mnem_graph mnem_graph;
 
 typedef struct mnem_graph_options {
-    int32_t tensors, nodes; /* room: the most that will be added */
+    int32_t tensors, nodes; /* room: the most that will be added (mnem_graph_count) */
     int32_t workers;        /* the largest team that will run it */
 } mnem_graph_options;
+
+/* Code that builds a graph: it adds tensors and nodes, names them, says what is constant, a
+ * parameter or kept, and calls nothing else of the graph. */
+typedef void mnem_graph_build(void *context, mnem_graph *graph);
+/* The options of a graph that holds exactly what build adds. build is called once, for a graph that
+ * only counts, and again by the caller for the real one. Allocates nothing. */
+mnem_graph_options mnem_graph_count(mnem_graph_build *build, void *context, int32_t workers);
 
 /* One heap allocation of mnem_graph_host_bytes, tag "graph". */
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph);

@@ -70,7 +70,7 @@ static void source_fini(source *s) {
 
 /* ---- a small program: x += (silu(n A) * n) B, with n = rms_norm(x), LAYERS times ---- */
 
-static void build_in(mnem_graph *g, mnem_graph_sizes *sizes, bool tail) {
+static void add_all(mnem_graph *g, bool tail) {
     const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
     const mnem_tensor weight = mnem_tensor_1d(MNEM_TYPE_F32, N);
     const int32_t x = mnem_graph_external(g, &row, 0, 0), w = mnem_graph_external(g, &weight, 1, 0);
@@ -97,6 +97,10 @@ static void build_in(mnem_graph *g, mnem_graph_sizes *sizes, bool tail) {
         mul.desc.accumulate = true;
         mnem_graph_node_add(g, &mul);
     }
+}
+
+static void build_in(mnem_graph *g, mnem_graph_sizes *sizes, bool tail) {
+    add_all(g, tail);
     assert_int_equal(mnem_graph_compile(g, sizes), MNEM_OK);
 }
 
@@ -316,6 +320,58 @@ static void intermediates_share_bytes_and_measuring_is_carving(void **state) {
     mnem_graph_destroy(b);
 }
 
+/* What a builder may call, each with a tensor of its own: an external one, a value, a view. */
+static void add_each(void *context, mnem_graph *g) {
+    const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
+    const int32_t x = mnem_graph_external(g, &row, 0, 0), dx = mnem_graph_external(g, &row, 1, 0);
+    const int32_t y = mnem_graph_value(g, &row), z = mnem_graph_view(g, y, &row);
+    int32_t *ids = context;
+    mnem_graph_name(g, y, "y", 1);
+    mnem_graph_constant(g, x);
+    mnem_graph_constant(g, 0);
+    mnem_graph_parameter(g, x, dx);
+    mnem_graph_keep(g, z);
+    mnem_graph_node_add(g,
+                        &(mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {x, x}, .out = z});
+    ids[0] = x, ids[1] = dx, ids[2] = y, ids[3] = z;
+}
+
+static void counting_gives_the_ids_and_the_room_of_building(void **state) {
+    (void)state;
+    int32_t counted[4], built[4];
+    mnem_graph *g;
+    mnem_heap_usage before, after;
+    mnem_heap_usage_get(&before);
+    const mnem_graph_options room = mnem_graph_count(add_each, counted, WORKERS);
+    mnem_heap_usage_get(&after);
+    assert_int_equal(after.bytes_live, before.bytes_live);
+    assert_true(room.tensors == 4 && room.nodes == 1 && room.workers == WORKERS);
+    assert_int_equal(mnem_graph_create(&room, &g), MNEM_OK);
+    add_each(built, g);
+    assert_memory_equal(counted, built, sizeof built);
+    mnem_graph_destroy(g);
+}
+
+static void add_layers(void *context, mnem_graph *g) {
+    add_all(g, *(const bool *)context);
+}
+
+static void a_graph_of_the_counted_room_is_full(void **state) {
+    (void)state;
+    bool tail = false;
+    const mnem_graph_options room = mnem_graph_count(add_layers, &tail, WORKERS);
+    mnem_graph_sizes sizes;
+    for (int less = 0; less < 3; less++) {
+        const mnem_graph_options o = {
+            .tensors = room.tensors - (less == 1), .nodes = room.nodes - (less == 2), .workers = 1};
+        mnem_graph *g;
+        assert_int_equal(mnem_graph_create(&o, &g), MNEM_OK);
+        add_all(g, tail);
+        assert_int_equal(mnem_graph_compile(g, &sizes), less ? MNEM_INVALID : MNEM_OK);
+        mnem_graph_destroy(g);
+    }
+}
+
 static void a_graph_that_is_reset_is_as_new(void **state) {
     (void)state;
     mnem_graph_sizes first, second;
@@ -388,6 +444,8 @@ int main(void) {
         cmocka_unit_test(a_matmul_without_weights_is_refused),
         cmocka_unit_test(cancelling_stops_every_member),
         cmocka_unit_test(intermediates_share_bytes_and_measuring_is_carving),
+        cmocka_unit_test(counting_gives_the_ids_and_the_room_of_building),
+        cmocka_unit_test(a_graph_of_the_counted_room_is_full),
         cmocka_unit_test(a_graph_that_is_reset_is_as_new),
         cmocka_unit_test(independent_nodes_do_not_meet),
         cmocka_unit_test(errors_of_building_come_out_of_compile),

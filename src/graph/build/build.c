@@ -115,11 +115,13 @@ static mnem__graph_tensor *add_root(mnem_graph *graph, const mnem_tensor *desc) 
 }
 
 int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc) {
+    if (graph->counting) return ++graph->tensors;
     return add_root(graph, desc) ? graph->tensors : 0;
 }
 
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset) {
+    if (graph->counting) return ++graph->tensors;
     if (slot < 0) return wrong(graph, "a negative slot", slot);
     mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
@@ -135,6 +137,7 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
  *     of            [ . . . . . ]          of.desc.offset = begin of `of` in the root
  *     tensor            [ . . ]            desc.offset is in `of`; kept: both together */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
+    if (graph->counting) return ++graph->tensors;
     if (of < 1 || of > graph->tensors)
         return wrong(graph, "a view of a tensor that does not exist", of);
     const int32_t root = graph->tensor[of].root;
@@ -150,7 +153,7 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) 
 }
 
 void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number) {
-    if (tensor < 1 || tensor > graph->tensors) return;
+    if (graph->counting || tensor < 1 || tensor > graph->tensors) return;
     graph->tensor[tensor].name = name;
     graph->tensor[tensor].number = number;
 }
@@ -158,6 +161,7 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
 /* What is computed from constants alone can be computed once (mnem_graph_fold). 0: the positions,
  * which are an argument of a run and no tensor. */
 void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
+    if (graph->counting) return;
     graph->constants = true;
     if (tensor == 0) {
         graph->constant_positions = true;
@@ -178,7 +182,8 @@ static int32_t known(mnem_graph *graph, int32_t id) {
 }
 
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
-    if (graph->error != MNEM_OK) return;
+    graph->steps += graph->counting;
+    if (graph->counting || graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
         wrong(graph, "more nodes than mnem_graph_options allows", graph->steps);
         return;

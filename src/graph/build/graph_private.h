@@ -47,6 +47,7 @@ struct mnem_graph {
     int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
     bool constants, constant_positions; /* there are any; positions are */
     bool differentiated, compiled;
+    bool counting;   /* has no tables: what is added is counted (count.c) */
     uint32_t number; /* for a trace; compile sets it */
     mnem_status error;
     char error_text[200];

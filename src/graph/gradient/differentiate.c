@@ -30,7 +30,7 @@ static bool is_tensor(mnem_graph *graph, int32_t id) {
 }
 
 static void set_parameter(mnem_graph *graph, int32_t weight, int32_t gradient, bool by_token) {
-    if (!is_tensor(graph, weight) || !is_tensor(graph, gradient)) return;
+    if (graph->counting || !is_tensor(graph, weight) || !is_tensor(graph, gradient)) return;
     mnem__graph_tensor *w = &graph->tensor[weight];
     const mnem__graph_tensor *g = &graph->tensor[gradient];
     const mnem_type type = w->desc.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
@@ -54,7 +54,8 @@ void mnem_graph_parameter_by_token(mnem_graph *graph, int32_t weight, int32_t gr
 }
 
 void mnem_graph_keep(mnem_graph *graph, int32_t tensor) {
-    if (is_tensor(graph, tensor)) graph->tensor[graph->tensor[tensor].root].keep = true;
+    if (!graph->counting && is_tensor(graph, tensor))
+        graph->tensor[graph->tensor[tensor].root].keep = true;
 }
 
 mnem_graph_options mnem_graph_gradient_room(const mnem_graph_options *forward) {

@@ -175,15 +175,6 @@ bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
     return false;
 }
 
-mnem_graph_options mnem__adapter_set_room(const mnem__adapter_set *set, int32_t begin,
-                                          int32_t end) {
-    int32_t count = 0;
-    for (int32_t i = 0; set && i < set->count; i++)
-        count += set->product[i].matrix >= begin && set->product[i].matrix < end;
-    /* Of a product [T, rank] and three nodes; of its matrix's input one more form and a node. */
-    return (mnem_graph_options){.tensors = 2 * count, .nodes = 4 * count};
-}
-
 static mnem_graph_node half_product(const mnem__adapter_half *half, const mnem__adapted *at,
                                     int32_t handle) {
     mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL}, .matrix = handle, .tail = at->tail};

@@ -66,8 +66,5 @@ bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle);
 /* out += what the adapters make of in, one after another. */
 void mnem__adapter_set_add(const mnem__adapter_set *set, mnem_graph *graph,
                            const mnem__adapted *at);
-/* What those of the matrices begin to end - 1 need in a graph, with the f32 rows beside quantized
- * ones that they read; set may be NULL. */
-mnem_graph_options mnem__adapter_set_room(const mnem__adapter_set *set, int32_t begin, int32_t end);
 
 #endif

@@ -3,6 +3,7 @@
  * Idea: embedding, layers (train_layer.c), losses, one behind the other; differentiated where
  * something is kept for it. Cost: a build counts the room, a second one fills it. */
 #include "base/error.h"
+#include "base/minmax.h"
 #include "train/program/train_builder.h"
 
 /* ---- the whole ---- */
@@ -139,17 +140,28 @@ static mnem_status take_scratch(const mnem_graph_options *room, mnem__train_scra
     return status;
 }
 
+static mnem__train_builder builder_of(const mnem__train_graph_options *o) {
+    return (mnem__train_builder){.o = o,
+                                 .t = &o->shape->t,
+                                 .architecture = mnem__architecture_find(o->shape->t.architecture),
+                                 .tokens = (int64_t)o->sequences * o->sequence,
+                                 .number =
+                                     o->compute == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
+                                 .gradients = o->keep != NULL};
+}
+
+/* A mnem_graph_build of the forward pass. */
+static void build_forward(void *context, mnem_graph *graph) {
+    mnem__train_builder b = builder_of(context);
+    b.graph = graph;
+    build(&b);
+}
+
 /* Builds in this much room; what was needed comes out in *room. scratch: NULL, or what to build
  * in. */
 static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *room,
                        mnem__train_scratch *scratch, mnem__train_graph *out) {
-    const bool f64 = o->compute == MNEM_TYPE_F64;
-    mnem__train_builder b = {.o = o,
-                             .t = &o->shape->t,
-                             .architecture = mnem__architecture_find(o->shape->t.architecture),
-                             .tokens = (int64_t)o->sequences * o->sequence,
-                             .number = f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
-                             .gradients = o->keep != NULL};
+    mnem__train_builder b = builder_of(o);
     mnem_graph_gradients info = {.tensors = room->tensors, .nodes = room->nodes};
     mnem_status status = take_scratch(room, scratch, &b.graph);
     if (status != MNEM_OK) return status;
@@ -167,16 +179,31 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
     return MNEM_OK;
 }
 
-/* Builds in room that is enough; *tight: what was needed. */
+/* What both passes mostly need, times so many; never more than any graph could need. */
+static mnem_graph_options gradient_room(const mnem_graph_options *forward, int32_t times) {
+    mnem_graph_options room = mnem_graph_gradient_room(forward);
+    room.tensors = mnem__min_i32(room.tensors, 2 * times * forward->tensors);
+    room.nodes = mnem__min_i32(room.nodes, 3 * times * forward->nodes);
+    return room;
+}
+
+/* Builds in room that is enough; *tight: what was needed. That of the forward pass is counted;
+ * with a backward pass the room is doubled until it is enough. */
 static mnem_status build_loose(const mnem__train_graph_options *options, mnem_graph_options *tight,
                                mnem__train_scratch *scratch, mnem__train_graph *out) {
-    const mnem_graph_options forward = mnem__train_forward_room(options);
-    *tight = options->keep ? mnem__train_usual_room(&forward) : forward;
+    mnem__train_graph_options o = *options;
+    const mnem_graph_options forward = mnem_graph_count(build_forward, &o, options->workers);
+    const mnem_graph_options most = mnem_graph_gradient_room(&forward);
     *out = (mnem__train_graph){0};
-    const mnem_status status = try(options, tight, scratch, out);
-    if (status != MNEM_INVALID || !options->keep) return status;
-    *tight = mnem_graph_gradient_room(&forward);
-    return try(options, tight, scratch, out);
+    *tight = forward;
+    if (!options->keep) return try(options, tight, scratch, out);
+    for (int32_t times = 1;; times *= 2) {
+        const mnem_graph_options room = gradient_room(&forward, times);
+        *tight = room;
+        const mnem_status status = try(options, tight, scratch, out);
+        const bool is_most = room.tensors == most.tensors && room.nodes == most.nodes;
+        if (status != MNEM_INVALID || is_most) return status;
+    }
 }
 
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,

@@ -88,11 +88,6 @@ mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
 mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
                                       mnem__train_graph *out);
 
-/* Tensors and nodes of the forward pass: an upper bound; and what is enough for both passes of
- * transformers, which is far below what any graph could need. */
-mnem_graph_options mnem__train_forward_room(const mnem__train_graph_options *options);
-mnem_graph_options mnem__train_usual_room(const mnem_graph_options *forward);
-
 /* ---- what a teacher says (train_taught.c) ---- */
 
 /* Where in SLOT_TAUGHT the state for a layer of the model that learns lies, [T, width]; layer -1:

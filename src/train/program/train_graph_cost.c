@@ -1,5 +1,5 @@
-/* train_graph_cost.c: the room of a graph, what a layer keeps, and the multiply-adds of a
- * micro-batch: numbers for planning.
+/* train_graph_cost.c: what a layer keeps, and the multiply-adds of a micro-batch: numbers for
+ * planning.
  *
  * Idea: they are sums over the parts that a layer is made of, as the builder of the graph walks
  * them. Cost: a few dozen operations. */
@@ -16,24 +16,6 @@ static const mnem__layer_part *parts_of(const mnem__train_shape *shape) {
 /* The adapter of a matrix of a layer; NULL where it has none. */
 static const mnem__train_param *adapter(const mnem__train_shape *shape, mnem__role role) {
     return shape->lora_rank ? mnem__train_param_get(shape, role, 0) : NULL;
-}
-
-/* ---- room ---- */
-
-mnem_graph_options mnem__train_forward_room(const mnem__train_graph_options *o) {
-    /* An adapter: three values and a sum, two parameters and their gradients. */
-    const int32_t adapters = o->shape->lora_rank ? o->shape->per_layer / 2 : 0;
-    const int32_t frozen = o->shape->frozen_count ? 1 : 0;
-    const int32_t states = o->teacher && o->teach.states ? 1 : 0; /* a loss of each layer */
-    return (mnem_graph_options){.tensors =
-                                    24 + (44 + 16 * frozen + 8 * adapters + 2 * states) * o->layers,
-                                .nodes = 10 + (20 + 5 * frozen + 4 * adapters + states) * o->layers,
-                                .workers = o->workers};
-}
-
-mnem_graph_options mnem__train_usual_room(const mnem_graph_options *forward) {
-    return (mnem_graph_options){
-        .tensors = 2 * forward->tensors, .nodes = 3 * forward->nodes, .workers = forward->workers};
 }
 
 /* ---- bytes ---- */

@@ -1,18 +1,16 @@
 /* arch_lfm2.c: LFM2: most layers are gated short convolutions, the others attention with norms of
  * heads; a gated feed-forward in all. */
-#include "model/architecture/architecture.h"
+#include "model/architecture/families/family.h"
 
 const mnem__architecture mnem__architecture_lfm2 = {
+    MNEM__LIKE_LLAMA,
     .names = {"lfm2"},
-    .epsilon_key = "attention.layer_norm_rms_epsilon",
-    .norm = MNEM_OP_RMS_NORM,
     .turn = MNEM__TURN_HALVES,
     .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__IN(CONV, CONV_IN),
                 MNEM__IN(CONV, CONV), MNEM__IN(CONV, CONV_OUT), MNEM__IN(ATTENTION, Q),
                 MNEM__IN(ATTENTION, K), MNEM__IN(ATTENTION, V), MNEM__IN(ATTENTION, Q_NORM),
                 MNEM__IN(ATTENTION, K_NORM), MNEM__IN(ATTENTION, O), MNEM__HAS(FFN_NORM),
-                MNEM__HAS(GATE), MNEM__HAS(UP), MNEM__HAS(DOWN), MNEM__HAS(EMBED_NORM),
-                MNEM__MAY_HAVE(OUTPUT, OUTPUT)},
+                MNEM__LIST_GATED, MNEM__HAS(EMBED_NORM), MNEM__MAY_HAVE(OUTPUT, OUTPUT)},
     .parts = {{.layers = MNEM__LAYERS_CONV,
                .norm = MNEM__ROLE_ATTN_NORM,
                .in = {MNEM__ROLE_CONV_IN},

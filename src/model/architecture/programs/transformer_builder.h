@@ -1,6 +1,6 @@
 /* transformer_builder.h: what the sources that build a transformer's programs share. */
-#ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
-#define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_PROGRAMS_TRANSFORMER_BUILDER_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_PROGRAMS_TRANSFORMER_BUILDER_H
 
 #include "model/architecture/adapter_set.h"
 #include "model/architecture/transformer_rows.h"
@@ -125,20 +125,23 @@ inputs mnem__add_gathered(builder *b, mnem__gathers what, int32_t handle, inputs
 void mnem__add_gather_experts(builder *b, int32_t made, int32_t routes);
 /* The columns of [T, n] f32 that are this part's. */
 int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n);
-/* For each layer, and around all. */
-enum { MNEM__GATHER_TENSORS = 10, MNEM__GATHER_NODES = 6 };
 
 /* norm(x) for the matrices first to last; f32: in that, whatever they read. */
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,
                       bool f32);
 
+/* x *= factor; 0: there is none. */
+void mnem__add_scale(builder *b, int32_t x, float factor);
+/* The hidden rows, normed: encoders have that in the place of norms before products. */
+void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias);
+
+/* All parts of the layer b->layer (transformer_layer.c). */
+void mnem__add_layer(builder *b);
+
 /* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);
-/* What that adds to a graph at most. */
-enum { MNEM__MIXTURE_TENSORS = 21, MNEM__MIXTURE_NODES = 16 };
 
 /* Attention through a latent (transformer_latent.c): [T, heads * value_dim] f32. */
 int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angles);
-enum { MNEM__LATENT_TENSORS = 12, MNEM__LATENT_NODES = 8 };
 
 #endif

@@ -12,7 +12,7 @@
  *
  * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
  * likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
-#include "model/architecture/transformer_builder.h"
+#include "model/architecture/programs/transformer_builder.h"
 
 /* The last matrix that reads the norm. */
 static mnem__role last_reader(const mnem__layer_part *part) {

@@ -11,7 +11,7 @@
  *     logits [T, V]                                  gathered by the part that has the first words
  *
  * What is gathered is what the next product reads: A8 where that does. */
-#include "model/architecture/transformer_builder.h"
+#include "model/architecture/programs/transformer_builder.h"
 
 void mnem__add_gather(builder *b, mnem__gathers what, int32_t in, int32_t out) {
     if (!mnem__transformer_is_cut(b->t)) return;

@@ -10,7 +10,7 @@
  *
  * K and V are each head's parts of the matrix that would make keys and values of a latent: applied
  * to queries and results instead, so that a position costs L + R numbers whatever H is. */
-#include "model/architecture/transformer_builder.h"
+#include "model/architecture/programs/transformer_builder.h"
 
 /* Elements [first, first + n) of each head, of a value [T, heads * width]. */
 static int32_t part_of(builder *b, int32_t of, int64_t heads, int64_t width, int64_t first,

@@ -1,4 +1,4 @@
-/* transformer_graph.c: the two programs of a transformer.
+/* transformer_layer.c: a layer of a transformer's body.
  *
  * Shapes: T tokens, E embd, H heads, G kv_heads, D head_dim, F ff, V vocab.
  *
@@ -28,60 +28,7 @@
  * that makes them. */
 #include <math.h>
 
-#include "base/error.h"
-#include "model/architecture/transformer_builder.h"
-
-/* At most, per layer and around: the largest that add_* below can add for the parts there are.
- * Compiling refuses more. */
-enum { LAYER_TENSORS = 26, LAYER_NODES = 20, OTHER_TENSORS = 12, OTHER_NODES = 6 };
-
-/* What a layer has beyond that where something comes between its products and x: for each part a
- * value, a norm's weight; a norm, a factor, an addition. */
-enum { APART_TENSORS = 4, APART_NODES = 6 };
-
-/* Where inputs are kept: another form of what norms, attention and activations make, twice each at
- * the most. */
-enum { KEPT_TENSORS = 6, KEPT_NODES = 6 };
-
-static bool adds_apart(const mnem_transformer *t) {
-    const mnem__layer_part *part = mnem__architecture_find(t->architecture)->parts;
-    bool apart = t->residual_scale > 0;
-    for (; part->out; part++) apart |= part->post_norm != MNEM__ROLE_NONE;
-    return apart;
-}
-
-/* Of so many layers, and what is around them; 0: of the head. */
-static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t layers) {
-    const bool apart = adds_apart(&o->map->shape);
-    const bool cut = mnem__transformer_is_cut(&o->map->shape);
-    const bool mixed = o->map->shape.experts > 0, latent = o->map->shape.latent > 0;
-    const int32_t tensors =
-        LAYER_TENSORS + (apart ? APART_TENSORS : 0) + (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0) +
-        (cut ? (int32_t)MNEM__GATHER_TENSORS : 0) + (o->keep_inputs ? KEPT_TENSORS : 0);
-    const int32_t nodes =
-        LAYER_NODES + (apart ? APART_NODES : 0) + (o->keep_inputs ? KEPT_NODES : 0) +
-        (cut ? (int32_t)MNEM__GATHER_NODES : 0) + (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
-        (latent ? (int32_t)MNEM__LATENT_NODES : 0);
-    const int32_t split = o->map->body_count; /* matrices of layers are before the head's */
-    const mnem_graph_options more = layers ? mnem__adapter_set_room(o->adapters, 0, split)
-                                           : mnem__adapter_set_room(o->adapters, split, INT32_MAX);
-    const int32_t times = o->guess_experts ? 2 : 1; /* a router's are in the guess too */
-    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + times * more.tensors,
-                                .nodes = layers * nodes + OTHER_NODES + times * more.nodes,
-                                .workers = o->workers};
-}
-
-uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
-    const mnem_transformer *t = &options->map->shape;
-    const mnem_graph_options body = room(options, mnem__layers_end(t) - t->part_begin);
-    const mnem_graph_options head = room(options, 0);
-    return mnem_graph_host_bytes(&body) + (mnem__head_here(t) ? mnem_graph_host_bytes(&head) : 0);
-}
-
-uint64_t mnem__transformer_part_bytes(const mnem__transformer_graph_options *options) {
-    const mnem_graph_options part = room(options, 1);
-    return mnem_graph_host_bytes(&part);
-}
+#include "model/architecture/programs/transformer_builder.h"
 
 /* Heads from the first-th on, of a value [T, width * head_dim]. */
 static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
@@ -297,14 +244,13 @@ static inputs add_short_conv(builder *b, const mnem__layer_part *part) {
     return made_in(MNEM_TYPE_F32, out);
 }
 
-static void add_scale(builder *b, int32_t x, float factor) {
+void mnem__add_scale(builder *b, int32_t x, float factor) {
     if (factor == 0) return;
     add(b,
         (mnem_graph_node){.desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {x}, .out = x});
 }
 
-/* x = norm(x): encoders have it in the place of norms before products. */
-static void add_sum_norm(builder *b, int32_t weight, int32_t bias) {
+void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias) {
     add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
                              .in = {b->x, weight, bias},
                              .out = b->x});
@@ -327,172 +273,18 @@ static void add_part(builder *b, const mnem__layer_part *part) {
     add_layer_matmul(b, part->out, inputs_of(b, handle, made), own, !apart);
     mnem__add_gather(b, MNEM__GATHERS_HIDDEN, own, out);
     if (part->sum_norm)
-        add_sum_norm(b, layer_vector(b, part->sum_norm), layer_bias(b, part->sum_norm));
+        mnem__add_sum_norm(b, layer_vector(b, part->sum_norm), layer_bias(b, part->sum_norm));
     if (!apart) return;
     if (part->post_norm)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
                                  .in = {out, layer_vector(b, part->post_norm)},
                                  .out = out});
-    add_scale(b, out, b->t->residual_scale);
+    mnem__add_scale(b, out, b->t->residual_scale);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
 }
 
-static void add_embedding(builder *b) {
-    const mnem_tensor_info info = matrix_info(b, b->o->map->embedding);
-    const mnem_tensor desc = b->o->embedding_packed
-                                 ? mnem_tensor_packed(info.type, info.shape[0], info.shape[1])
-                                 : mnem_tensor_2d(info.type, b->o->tokens, info.shape[1]);
-    const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__SLOT_EMBEDDING, 0);
-    mnem_graph_name(b->graph, weight, "embedding", -1);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
-}
-
-/* x += a row of the table for each position. */
-static void add_positions(builder *b) {
-    const mnem__vector *v = &b->o->map->positions;
-    mnem_tensor_info info = {0};
-    mnem_model_tensor_get(b->o->map->model, (uint32_t)v->tensor, &info);
-    const mnem_tensor desc = mnem_tensor_2d(info.type, v->n, b->t->embd);
-    const int32_t table = mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
-    mnem_graph_name(b->graph, table, "positions", -1);
-    const int32_t rows = value_2d(b, "position", MNEM_TYPE_F32, b->t->embd);
-    mnem_graph_name(b->graph, rows, "position", -1);
-    add(b, (mnem_graph_node){
-               .desc = {.kind = MNEM_OP_EMBED, .by_position = true}, .in = {table}, .out = rows});
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, rows}, .out = b->x});
-}
-
-/* x = norm(x + the first type's row), which all tokens have. */
-static void add_token_type(builder *b) {
-    const mnem__transformer_map *map = b->o->map;
-    mnem_tensor every = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->embd);
-    every.stride[0] = 0;
-    const int32_t row = mnem_graph_view(b->graph, vector(b, &map->token_type), &every);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, row}, .out = b->x});
-    add_sum_norm(b, vector(b, &map->embed_norm), vector(b, &map->embed_norm_bias));
-}
-
-/* What layers begin with. */
-static void add_stream_begin(builder *b) {
-    add_embedding(b);
-    add_scale(b, b->x, b->t->embedding_scale);
-    if (b->o->map->positions.tensor >= 0) add_positions(b);
-    if (b->t->encoder) add_token_type(b);
-}
-
-static void add_layer(builder *b) {
+void mnem__add_layer(builder *b) {
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
             (part->router ? mnem__add_mixture : add_part)(b, part);
-}
-
-static int32_t add_table(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
-    const int32_t table = value_2d(b, "angles", MNEM_TYPE_F32, rope->dims);
-    mnem_graph_name(b->graph, table, "angles", -1);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = *rope},
-                             .in = {factors ? vector(b, factors) : 0},
-                             .out = table});
-    return table;
-}
-
-/* Of two lists of factors the context decides, not what is in it: a token's keys stay as they
- * are. */
-static void add_tables(builder *b) {
-    const mnem__transformer_map *map = b->o->map;
-    const bool beyond = b->o->context > b->t->rope.original_context;
-    const mnem__vector *factors = map->rope_long.tensor < 0 ? &map->rope_factors
-                                  : beyond                  ? &map->rope_long
-                                                            : &map->rope_short;
-    bool used[2] = {false, false};
-    for (int32_t layer = b->t->part_begin; layer < mnem__layers_end(b->t); layer++)
-        used[mnem__layer_has_window(b->t, layer)] = true;
-    const bool differ = b->t->window_rope_base > 0;
-    if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
-    if (!used[1] || !differ) return;
-    const mnem_rope plain = {.dims = b->t->rope.dims,
-                             .neox = b->t->rope.neox,
-                             .base = b->t->window_rope_base,
-                             .scale = 1,
-                             .yarn_attn = 1};
-    b->table[1] = add_table(b, &plain, NULL);
-}
-
-static mnem_status start(builder *b, const mnem__transformer_graph_options *options,
-                         int32_t layers) {
-    const mnem_graph_options graph_options = room(options, layers);
-    const mnem_transformer *t = &options->map->shape;
-    *b = (builder){.o = options, .t = t, .architecture = mnem__architecture_find(t->architecture)};
-    MNEM__TRY(mnem_graph_create(&graph_options, &b->graph));
-    const mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b->t->embd);
-    b->x = mnem_graph_external(b->graph, &x, MNEM__SLOT_HIDDEN, 0);
-    mnem_graph_name(b->graph, b->x, "hidden", -1);
-    return MNEM_OK;
-}
-
-static mnem_status finish(builder *b, mnem_graph **graph, mnem_graph_sizes *sizes) {
-    const mnem_status status = mnem_graph_compile(b->graph, sizes);
-    if (status != MNEM_OK) {
-        mnem_graph_destroy(b->graph);
-        return status;
-    }
-    *graph = b->graph;
-    return MNEM_OK;
-}
-
-mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
-                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
-    builder b;
-    *graph = NULL;
-    const mnem_transformer *t = &options->map->shape;
-    const int32_t end = mnem__layers_end(t);
-    MNEM__TRY(start(&b, options, end - t->part_begin));
-    if (mnem__embedding_here(t)) add_stream_begin(&b);
-    if (b.architecture->turn) add_tables(&b);
-    for (b.layer = t->part_begin; b.layer < end; b.layer++) add_layer(&b);
-    return finish(&b, graph, sizes);
-}
-
-mnem_status mnem__transformer_part(const mnem__transformer_graph_options *options, int32_t layer,
-                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
-    builder b;
-    *graph = NULL;
-    MNEM__TRY(start(&b, options, 1));
-    b.layer = layer;
-    b.alone = true;
-    if (layer < 0) {
-        add_stream_begin(&b);
-    } else {
-        if (b.architecture->turn) add_tables(&b);
-        add_layer(&b);
-    }
-    return finish(&b, graph, sizes);
-}
-
-mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
-                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
-    builder b;
-    *graph = NULL;
-    *sizes = (mnem_graph_sizes){0};
-    if (!mnem__head_here(&options->map->shape)) return MNEM_OK;
-    MNEM__TRY(start(&b, options, 0));
-    const int32_t handle = options->map->body_count;
-    b.layer = -1;
-    const int32_t weight = vector(&b, &options->map->output_norm);
-    const int32_t bias = vector(&b, &options->map->output_norm_bias);
-    const inputs n = mnem__add_norm(&b, weight, bias, handle, handle, false);
-    const bool whole = !mnem__transformer_is_cut(b.t) || b.t->rows.vocab.begin == 0;
-    const int32_t words = whole ? b.t->vocab : b.t->rows.vocab.end - b.t->rows.vocab.begin;
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, words);
-    const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
-    mnem_graph_name(b.graph, logits, "logits", -1);
-    const int32_t own = whole ? mnem__own_columns(&b, MNEM__GATHERS_LOGITS, logits, words) : logits;
-    add_matmul(&b, handle, n, 0, own, false);
-    mnem__add_gather(&b, MNEM__GATHERS_LOGITS, own, logits);
-    if (!whole) return finish(&b, graph, sizes);
-    add_scale(&b, logits, b.t->logit_scale);
-    if (b.t->logit_cap > 0)
-        add(&b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SOFT_CAP, .scale = b.t->logit_cap},
-                                  .in = {logits},
-                                  .out = logits});
-    return finish(&b, graph, sizes);
 }

@@ -1,0 +1,113 @@
+/* family.h: tables that families begin with, and the lists that they are made of.
+ *
+ * A family's table begins with one of those below and then names what is different: a later
+ * initializer of a field replaces an earlier one (C17 6.7.9), of a single field of a part too:
+ *
+ *     const mnem__architecture mnem__architecture_smollm3 = {
+ *         MNEM__LIKE_LLAMA,
+ *         .names = {"smollm3"},
+ *         .unturned_every = 4,
+ *     };
+ *
+ * A family with other tensors writes their list anew, of the lists here. A family that differs in n
+ * facts has at most n + 8 lines. */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_FAMILIES_FAMILY_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_FAMILIES_FAMILY_H
+
+#include "model/architecture/architecture.h"
+
+#pragma GCC diagnostic ignored "-Woverride-init" /* that is how a table begins with another */
+
+/* ---- lists of tensors ---- */
+
+#define MNEM__LIST_QKV      MNEM__HAS(Q), MNEM__HAS(K), MNEM__HAS(V)
+#define MNEM__LIST_QKV_BIAS MNEM__HAS(Q_BIAS), MNEM__HAS(K_BIAS), MNEM__HAS(V_BIAS)
+#define MNEM__LIST_QKV_MAY_HAVE_BIAS                                                               \
+    MNEM__MAY_HAVE(Q_BIAS, QKV_BIAS), MNEM__MAY_HAVE(K_BIAS, QKV_BIAS),                            \
+        MNEM__MAY_HAVE(V_BIAS, QKV_BIAS)
+#define MNEM__LIST_HEAD_NORMS MNEM__HAS(Q_NORM), MNEM__HAS(K_NORM)
+#define MNEM__LIST_GATED      MNEM__HAS(GATE), MNEM__HAS(UP), MNEM__HAS(DOWN)
+#define MNEM__LIST_EXPERTS                                                                         \
+    MNEM__HAS(ROUTER), MNEM__HAS(GATE_EXPERTS), MNEM__HAS(UP_EXPERTS), MNEM__HAS(DOWN_EXPERTS)
+#define MNEM__LIST_SHARED MNEM__HAS(GATE_SHARED), MNEM__HAS(UP_SHARED), MNEM__HAS(DOWN_SHARED)
+#define MNEM__LIST_END    MNEM__HAS(OUTPUT_NORM), MNEM__MAY_HAVE(OUTPUT, OUTPUT)
+
+/* ---- differences of several families ---- */
+
+#define MNEM__HEADS_NORMED                                                                         \
+    .parts[0].q_norm = MNEM__ROLE_Q_NORM, .parts[0].k_norm = MNEM__ROLE_K_NORM
+#define MNEM__PARTS_NORMED_BEHIND                                                                  \
+    .parts[0].post_norm = MNEM__ROLE_ATTN_POST_NORM, .parts[1].post_norm = MNEM__ROLE_FFN_POST_NORM
+#define MNEM__MIXTURE                                                                              \
+    {                                                                                              \
+        .norm = MNEM__ROLE_FFN_NORM, .router = MNEM__ROLE_ROUTER,                                  \
+        .in = {MNEM__ROLE_GATE_EXPERTS, MNEM__ROLE_UP_EXPERTS}, .core = MNEM_OP_SILU_MUL,          \
+        .out = MNEM__ROLE_DOWN_EXPERTS                                                             \
+    }
+#define MNEM__SHARED_IN                                                                            \
+    { MNEM__ROLE_GATE_SHARED, MNEM__ROLE_UP_SHARED }
+
+/* ---- tables to begin with ---- */
+
+/* Norms before attention and a gated feed-forward, heads turned by neighbours. */
+#define MNEM__LIKE_LLAMA                                                                           \
+    .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \
+    .turn = MNEM__TURN_NEIGHBOURS,                                                                 \
+    .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),                                        \
+                MNEM__LIST_QKV,       MNEM__LIST_QKV_MAY_HAVE_BIAS,                                \
+                MNEM__HAS(O),         MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),                            \
+                MNEM__HAS(FFN_NORM),  MNEM__LIST_GATED,                                            \
+                MNEM__LIST_END,       MNEM__MAY_HAVE(ROPE_FACTORS, ROPE_FACTORS)},                 \
+    .parts = {{.norm = MNEM__ROLE_ATTN_NORM,                                                       \
+               .in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},                                   \
+               .core = MNEM_OP_ATTENTION,                                                          \
+               .out = MNEM__ROLE_O},                                                               \
+              {.norm = MNEM__ROLE_FFN_NORM,                                                        \
+               .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},                                             \
+               .core = MNEM_OP_SILU_MUL,                                                           \
+               .out = MNEM__ROLE_DOWN}}
+
+/* Norms with a mean and a feed-forward of one product and GELU. */
+#define MNEM__LIKE_GPT                                                                             \
+    MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
+                      .parts[1].in = {MNEM__ROLE_UP}, .parts[1].core = MNEM_OP_GELU
+
+/* Norms before and behind attention and feed-forward, GELU, embeddings times sqrt(embd). */
+#define MNEM__LIKE_GEMMA                                                                           \
+    MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES, MNEM__PARTS_NORMED_BEHIND,                        \
+                      .parts[1].core = MNEM_OP_GELU_MUL, .root_scale = true
+
+/* An encoder: x is normed behind each addition. */
+#define MNEM__LIKE_BERT                                                                            \
+    .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \
+    .fixed_heads = true,                                                                           \
+    .parts = {{.in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},                                   \
+               .core = MNEM_OP_ATTENTION,                                                          \
+               .out = MNEM__ROLE_O,                                                                \
+               .sum_norm = MNEM__ROLE_ATTN_SUM_NORM},                                              \
+              {.in = {MNEM__ROLE_UP},                                                              \
+               .core = MNEM_OP_GELU_ERF,                                                           \
+               .out = MNEM__ROLE_DOWN,                                                             \
+               .sum_norm = MNEM__ROLE_FFN_SUM_NORM}}
+
+/* Attention through a latent, dense layers first, then experts and some that every token uses. */
+#define MNEM__LIST_DEEPSEEK2_LATER                                                                 \
+    MNEM__HAS(K_B), MNEM__HAS(V_B), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__IN(LEADING, GATE),    \
+        MNEM__IN(LEADING, UP), MNEM__IN(LEADING, DOWN), MNEM__IN(LATER, ROUTER),                   \
+        {MNEM__ROLE_CHOICE_BIAS, MNEM__OPTION_CHOICE_BIAS, MNEM__LAYERS_LATER},                    \
+        MNEM__IN(LATER, GATE_EXPERTS), MNEM__IN(LATER, UP_EXPERTS), MNEM__IN(LATER, DOWN_EXPERTS), \
+        MNEM__IN(LATER, GATE_SHARED), MNEM__IN(LATER, UP_SHARED), MNEM__IN(LATER, DOWN_SHARED),    \
+        MNEM__LIST_END
+#define MNEM__LIKE_DEEPSEEK2                                                                       \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__HAS(Q),                 \
+                    MNEM__HAS(KV_LATENT), MNEM__HAS(KV_LATENT_NORM), MNEM__LIST_DEEPSEEK2_LATER},  \
+        .takes = MNEM__TAKES_LATENT | MNEM__TAKES_EXPERTS,                                         \
+        .parts[0].in = {MNEM__ROLE_Q, MNEM__ROLE_KV_LATENT},                                       \
+        .parts[0].kv_norm = MNEM__ROLE_KV_LATENT_NORM, .parts[0].k_b = MNEM__ROLE_K_B,             \
+        .parts[0].v_b = MNEM__ROLE_V_B, .parts[1].layers = MNEM__LAYERS_LEADING,                   \
+        .parts[2] = MNEM__MIXTURE, .parts[2].layers = MNEM__LAYERS_LATER,                          \
+        .parts[2].choice_bias = MNEM__ROLE_CHOICE_BIAS, .parts[2].shared_in = MNEM__SHARED_IN,     \
+        .parts[2].shared_out = MNEM__ROLE_DOWN_SHARED
+
+#endif
