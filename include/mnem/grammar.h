@@ -97,8 +97,10 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
  *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
  *     of enum and const only where the schema writes one;
- *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
- *     point, 27 behind it and exponents of two digits; multiples have no exponent;
+ *   - integers lie between -2^63 and 2^63 - 1; those of the format uint64 or uint, and those that a
+ *     bound beyond 2^63 asks for, reach up to 2^64 - 1 in magnitude; other numbers have up to 19
+ *     digits before the point, 27 behind it and exponents of two digits; multiples have no
+ *     exponent;
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of
  *     1e-9 to 1e19 (or is 0), and the forms of Python's json.dumps and of JavaScript's
  *     JSON.stringify, with up to 6 zeros more: exponents below 1e-4 and from 1e16 on;

@@ -121,7 +121,7 @@ static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const 
     if (bound->kind != MNEM__JSON_NUMBER)
         return mnem__schema_bad(s, "a bound must be a finite number");
     moved.number += by;
-    moved.integer += by;
+    if (by > 0 ? moved.integer < INT64_MAX : moved.integer > INT64_MIN) moved.integer += by;
     if (moved.number < 0 && by) return true;
     return add_typed(s, out, type, opposite, &moved);
 }

@@ -69,7 +69,6 @@ typedef enum mnem__schema_word {
     X(ARRAY, "array")                                                                              \
     X(STRING, "string")                                                                            \
     X(NUMBER, "number")                                                                            \
-    X(INTEGER, "integer")                                                                          \
     X(ESCAPED, "escaped")                                                                          \
     X(DISTANT, "distant") /* \uXXXX of no character from U+0020 to U+007F */                       \
     X(WS, "ws")
@@ -347,7 +346,7 @@ bool mnem__schema_contained(mnem__schema *schema, const mnem__node *node, uint32
 bool mnem__schema_put_contained(mnem__schema *schema, uint32_t named, uint32_t least, uint32_t most,
                                 bool *done);
 /* ---- schema_numbers.c ---- */
-bool mnem__schema_write_number(mnem__schema *schema, bool whole);
+bool mnem__schema_write_number(mnem__schema *schema, bool integer);
 /* ---- schema_multiples.c ---- */
 /* Numbers that are multiples of a decimal, as a flat grammar; without exponents. */
 bool mnem__schema_put_multiples(mnem__schema *schema, const mnem__node *of);

@@ -22,7 +22,6 @@ static const char common_rules[] =
     "hex ::= [0-9a-fA-F]\n"
     "number ::= integral (\".\" [0-9]{1,27})? ([eE] [-+]? [0-9]{1,2})?\n"
     "integral ::= \"-\"? (\"0\" | [1-9] [0-9]{0,18})\n"
-    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,17} | \"1\" \"0\"{18})\n"
     "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n";
 
 bool mnem__schema_write_common(mnem__schema *s) {
