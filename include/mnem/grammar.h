@@ -84,7 +84,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
  *     maxProperties, unevaluatedProperties;
  *   - items, prefixItems, additionalItems, minItems, maxItems, contains (with minContains and
- *     maxContains), unevaluatedItems, uniqueItems (of an enum);
+ *     maxContains), unevaluatedItems, uniqueItems (where enum, const, boolean, null or the
+ *     bounds of an integer list up to 200 values of an item, also by cases of anyOf and oneOf);
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
@@ -116,7 +117,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
- *   - more than five unique items come in the order of their enum;
+ *   - unique items of more than seven values come in the order of the schema;
  *   - fractions that only a "not" admits ({"not": {"type": "integer"}}), and those beside a "not"
  *     of multipleOf, are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
