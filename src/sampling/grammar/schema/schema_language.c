@@ -49,6 +49,7 @@ struct mnem__language {
     uint32_t *seen, search, *stack; /* of each node */
     state *states;
     uint32_t count, states_room, *word, words, words_room;
+    uint32_t depth; /* bytes that lead to the state at hand */
     uint32_t of_hash[HASHES];
     step *steps;
     uint32_t step_count, steps_room, *step_word, step_words, step_words_room;
@@ -122,6 +123,10 @@ void mnem__language_close(mnem__language *l) {
     mnem__free(l->moves);
     mnem__free(l->fan);
     mnem__free(l);
+}
+
+uint32_t mnem__language_depth(const mnem__language *l) {
+    return l->depth;
 }
 
 /* ---- sets of nodes ---- */
@@ -400,8 +405,14 @@ bool mnem__language_write(mnem__language *l, bool *any) {
         return true;
     }
     if (fits) state_of(l, n);
-    for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++)
+    uint32_t level = l->count; /* the first state of the next number of bytes */
+    for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++) {
+        if (at == level) {
+            level = l->count;
+            l->depth++;
+        }
         fits = write_state(l, at, any);
+    }
     if (!fits) { /* what was written is taken back */
         mnem__draft_cut(d, base, edges);
         return l->s->status == MNEM_OK &&
