@@ -24,7 +24,9 @@ mnem__node *mnem__schema_add(mnem__schema *s, mnem__node *to, const char *key,
     if (!copy) return NULL;
     *copy = *node;
     copy->key = key;
+    copy->tag = key ? mnem__schema_tag(key) : 0;
     copy->next = NULL;
+    if (copy->tag) to->mask |= UINT64_C(1) << (copy->tag - 1);
     if (to->last)
         to->last->next = copy;
     else
