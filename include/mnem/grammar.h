@@ -84,7 +84,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - properties, required, additionalProperties, patternProperties, propertyNames, minProperties,
  *     maxProperties, unevaluatedProperties;
  *   - items, prefixItems, additionalItems, minItems, maxItems, contains (with minContains and
- *     maxContains), unevaluatedItems, uniqueItems (of an enum);
+ *     maxContains), unevaluatedItems, uniqueItems (where enum, const, boolean, null or the
+ *     bounds of an integer list up to 200 values of an item, also by cases of anyOf and oneOf);
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
@@ -97,8 +98,10 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
  *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
  *     of enum and const only where the schema writes one;
- *   - whole numbers have up to 18 digits (or are 1e18), other numbers up to 19 digits before the
- *     point, 27 behind it and exponents of two digits; multiples have no exponent;
+ *   - integers lie between -2^63 and 2^63 - 1; those of the format uint64 or uint, and those that a
+ *     bound beyond 2^63 asks for, reach up to 2^64 - 1 in magnitude; other numbers have up to 19
+ *     digits before the point, 27 behind it and exponents of two digits; multiples have no
+ *     exponent;
  *   - a bounded number with a point or an exponent has up to 15 significant digits, a magnitude of
  *     1e-9 to 1e19 (or is 0), and the forms of Python's json.dumps and of JavaScript's
  *     JSON.stringify, with up to 6 zeros more: exponents below 1e-4 and from 1e16 on;
@@ -114,7 +117,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
  *     regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
- *   - more than five unique items come in the order of their enum;
+ *   - unique items of more than seven values come in the order of the schema;
  *   - fractions that only a "not" admits ({"not": {"type": "integer"}}), and those beside a "not"
  *     of multipleOf, are not written.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */

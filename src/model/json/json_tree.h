@@ -25,11 +25,15 @@ typedef struct mnem__node mnem__node;
 struct mnem__node {
     uint8_t kind; /* OBJECT, LIST, TEXT, NUMBER, TRUE, FALSE, NULL of mnem__json_event */
     bool is_integer;
+    uint8_t tag;      /* 0; the reader's own, as is mask */
     const char *key;  /* in an object */
     const char *text; /* TEXT; "" otherwise */
     size_t text_bytes;
     double number;
-    int64_t integer;
+    union {
+        int64_t integer; /* of a NUMBER */
+        uint64_t mask;   /* of an OBJECT: 0 */
+    };
     const char *digits; /* of a whole NUMBER of more than 64 bits; NULL otherwise */
     uint32_t count;     /* of an object's or a list's */
     mnem__node *first, *last, *next;

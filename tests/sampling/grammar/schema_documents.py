@@ -115,7 +115,11 @@ def arrays(r, depth):
     if r.random() < 0.1:
         s["contains"] = {"const": r.choice([1, "a", None])}
     if r.random() < 0.1:
-        s = {"type": "array", "items": {"enum": r.sample(["a", "b", 1, None, True], r.randint(1, 4))}, "uniqueItems": True}
+        low = r.randint(-3, 3)
+        s = {"type": "array", "uniqueItems": True,
+             "items": r.choice([{"enum": r.sample(["a", "b", 1, None, True], r.randint(1, 4))},
+                                {"type": "integer", "minimum": low, "maximum": low + r.randint(0, 4)},
+                                {"anyOf": [{"const": 1}, {"type": ["boolean", "null"]}]}])}
     return s
 
 

@@ -4,8 +4,8 @@ serialisers write them. Ten generators of PyPI, of the versions of schema_genera
 here, and DOCUMENTS (20) random objects of them. Twenty schemas more are typed after the documentation of zod and
 schemars (schema_generators.json), with documents in the form of JSON.stringify and serde_json.
 
-What mnem/grammar.h names as not written is not asked for: sets of plain values (uniqueItems), whole numbers of
-more than 18 digits, bounded ones of more than 15, members in another order than the schema's (marshmallow_jsonschema sorts them unless told otherwise).
+What mnem/grammar.h names as not written is not asked for: sets of plain values (uniqueItems), integers beyond 64
+bits, bounded numbers of more than 15 digits, members in another order than the schema's (marshmallow_jsonschema sorts them unless told otherwise).
 
 Both ways: a document of a serialiser can be written; one that is changed until jsonschema calls it invalid can't.
 A document that jsonschema calls invalid itself is named (a time

@@ -1,6 +1,7 @@
 /* test_schema_decimals.c: bounded numbers in the forms of the serialisers of Python and JavaScript.
  * The C library decides what lies between the bounds: decimals of up to 15 digits are distinct as
  * doubles. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,89 @@ static const match_case cases[] = {
      {"1."}},
 };
 
+/* The bounds of C's integer types, and their neighbours. */
+static const match_case integers[] = {
+    {"{\"type\":\"integer\"}",
+     {"9223372036854775807", "-9223372036854775808", "9223372036854775799", "8999999999999999999",
+      "1000000000000000001", "-9223372036854775807", "999999999999999999", "0"},
+     {"9223372036854775808", "-9223372036854775809", "9300000000000000000", "10000000000000000000",
+      "9223372036854775810", "9999999999999999999"}},
+    {"{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":9223372036854775807}",
+     {"9223372036854775807", "-9223372036854775808", "-1", "0", "5000000000000000000"},
+     {"9223372036854775808", "-9223372036854775809", "-0"}},
+    {"{\"type\":\"integer\",\"exclusiveMinimum\":-9223372036854775808,"
+     "\"exclusiveMaximum\":9223372036854775807}",
+     {"9223372036854775806", "-9223372036854775807"},
+     {"9223372036854775807", "-9223372036854775808"}},
+    {"{\"type\":\"integer\",\"minimum\":9223372036854775807}",
+     {"9223372036854775807"},
+     {"9223372036854775806", "9223372036854775808", "-9223372036854775807"}},
+    {"{\"type\":\"integer\",\"maximum\":-9223372036854775808}",
+     {"-9223372036854775808"},
+     {"-9223372036854775807", "0"}},
+    {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":18446744073709551615}",
+     {"18446744073709551615", "9223372036854775808", "0", "18446744073709551609"},
+     {"18446744073709551616", "18446744073709551620", "20000000000000000000", "-1"}},
+    {"{\"type\":\"integer\",\"format\":\"uint64\",\"minimum\":0}",
+     {"18446744073709551615", "9223372036854775808", "0"},
+     {"18446744073709551616", "-1"}},
+    {"{\"type\":\"integer\",\"minimum\":9223372036854775808}",
+     {"9223372036854775808", "10000000000000000000", "18446744073709551615"},
+     {"9223372036854775807", "18446744073709551616"}},
+    {"{\"type\":\"integer\",\"maximum\":99999999999999999999999}",
+     {"18446744073709551615", "-9223372036854775808"},
+     {"18446744073709551616", "-9223372036854775809"}},
+    {"{\"type\":\"integer\",\"minimum\":-2147483648,\"maximum\":2147483647}",
+     {"-2147483648", "2147483647", "1999999999", "2000000000", "-2147483640"},
+     {"-2147483649", "2147483648", "2147483650", "2200000000", "10000000000"}},
+    {"{\"type\":\"integer\",\"maximum\":9223372036854775807,\"multipleOf\":7}",
+     {"9223372036854775807", "7", "9223372036854775800"},
+     {"9223372036854775806", "9223372036854775814"}},
+    {"{\"type\":\"number\",\"maximum\":9499999999999999999}",
+     {"9499999999999999999", "9499999999999990000.0"},
+     {"9500000000000000000", "9500000000000000000.0"}},
+};
+
+static void whole_numbers_of_64_bits_are_written_up_to_their_bounds(void **state) {
+    (void)state;
+    match_cases_check(integers, sizeof integers / sizeof *integers, true);
+}
+
+/* Numbers between two random ones of any length, decided by comparing them as C does. */
+static uint64_t random_whole(void) {
+    const uint64_t wide = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) << 1;
+    return (wide | random_below(2)) >> random_below(64);
+}
+
+static void exactly_the_integers_between_the_bounds_are_admitted(void **state) {
+    (void)state;
+    uint32_t inside = 0;
+    seed = 64;
+    for (int i = 0; i < BOUNDS; i++) {
+        char schema[200], text[40];
+        mnem_grammar *g;
+        mnem_match *m;
+        const uint64_t a = random_whole(), b = random_below(3) ? random_whole() : a + 1 + a / 9;
+        const uint64_t low = a < b ? a : b, high = a < b ? b : a;
+        snprintf(schema, sizeof schema,
+                 "{\"type\":\"integer\",\"minimum\":%" PRIu64 ",\"maximum\":%" PRIu64 "}", low,
+                 high);
+        must(mnem_grammar_create_schema(NULL, schema, strlen(schema), NULL, &g));
+        must(mnem_match_create(g, &m));
+        for (uint32_t k = 0; k < NUMBERS; k++) {
+            const uint64_t near = k % 2 ? low : high, step = k < 20 ? k / 2 : random_whole();
+            const uint64_t n = k % 4 < 2 ? near + step : near - step;
+            const bool expected = n >= low && n <= high;
+            snprintf(text, sizeof text, "%" PRIu64, n);
+            if (is_taken(m, text) != expected) fail_msg("%s: %s, not %d", schema, text, expected);
+            inside += expected;
+        }
+        mnem_match_destroy(m);
+        mnem_grammar_destroy(g);
+    }
+    assert_in_range(inside, BOUNDS * NUMBERS / 4, BOUNDS * NUMBERS * 3 / 4);
+}
+
 static void fractional_bounds_are_kept(void **state) {
     (void)state;
     match_cases_check(cases, sizeof cases / sizeof *cases, true);
@@ -184,6 +268,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fractional_bounds_are_kept),
         cmocka_unit_test(exactly_the_numbers_between_the_bounds_are_admitted),
+        cmocka_unit_test(whole_numbers_of_64_bits_are_written_up_to_their_bounds),
+        cmocka_unit_test(exactly_the_integers_between_the_bounds_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,27 @@ static void what_a_schema_does_not_admit_is_said_word_by_word(void **state) {
     assert_refused(negations[0].text, true, MNEM_BAD_FILE, "no value fits");
 }
 
+/* Keywords as names of members and in values, and twice: the last one counts (RFC 8259, 4). */
+static const match_case words[] = {
+    {"{\"type\":\"object\",\"properties\":{\"properties\":{\"type\":\"integer\"},\"type\":{"
+     "\"const\":"
+     "\"enum\"},\"required\":{\"enum\":[{\"type\":\"null\"}]}},\"required\":[\"type\"]}",
+     {"{\"properties\":1,\"type\":\"enum\"}",
+      "{\"type\":\"enum\",\"required\":{\"type\":\"null\"}}"},
+     {"{\"properties\":1}", "{\"type\":\"object\"}", "{\"type\":\"enum\",\"required\":null}"}},
+    {"{\"type\":\"string\",\"type\":\"null\"}", {"null"}, {"\"\""}},
+    {"{\"oneOf\":[{\"properties\":{\"not\":{\"const\":1}},\"required\":[\"not\"]},{\"properties\":{"
+     "\"not\":{"
+     "\"enum\":[1,2]}},\"required\":[\"not\"]}],\"type\":\"object\"}",
+     {"{\"not\":2}"},
+     {"{\"not\":1}", "{}"}},
+};
+
+static void keywords_may_be_names(void **state) {
+    (void)state;
+    match_cases_check(words, sizeof words / sizeof *words, true);
+}
+
 static const match_case arrays[] = {
     {"{\"items\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"additionalItems\":false}",
      {"[]", "[\"a\"]", "[\"a\",null]"},
@@ -221,6 +242,7 @@ static void a_dynamic_reference_to_one_place_is_a_reference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keywords_may_be_names),
         cmocka_unit_test(words_beside_one_another_all_count),
         cmocka_unit_test(what_a_schema_does_not_admit_is_said_word_by_word),
         cmocka_unit_test(items_of_all_drafts_are_admitted),

@@ -384,6 +384,7 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
         s->draft_2019 =
             strstr(mnem__node_text(mnem__node_get(s->top, "$schema"), ""), "2019-09") != NULL;
         mnem__schema_settle_refs(s);
+        mnem__schema_mark(s->top);
         s->unevaluated = mnem__schema_has_unevaluated(s->top);
         write_root(s, root);
         status = s->status;

@@ -106,9 +106,10 @@ static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t m
     bool done = false;
     if (!mnem__schema_gather_item(s, 0, &item)) return false;
     if (!mixed && !mnem__schema_write_unique(s, &item, least, most, &done)) return false;
-    return done ||
-           mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                             "\"uniqueItems\" is supported only for an enum and for booleans");
+    return done || mnem__schema_fail(
+                       s, MNEM_UNSUPPORTED,
+                       "\"uniqueItems\" is supported only for items of up to 200 values, which an "
+                       "enum, constants, booleans or bounds of an integer list");
 }
 
 static bool put_contents(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,

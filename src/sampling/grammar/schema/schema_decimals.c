@@ -18,7 +18,8 @@ enum {
     POWER_LEAST = -8, /* of 1e-9 */
     POWER_POINT = -5, /* the least that is written with a point: of 0.000001 */
     POWER_SMALL = -4, /* the largest that Python writes with a negative exponent */
-    POWER_LARGE = 17  /* the least that Python writes with a positive one */
+    POWER_LARGE = 17, /* the least that Python writes with a positive one */
+    DIGITS_READ = 22  /* of a whole bound of more than 64 bits, its sign among them */
 };
 _Static_assert(POWER_LEAST + MNEM__POWERS - 1 == 19, "1e18 has this power");
 
@@ -193,7 +194,9 @@ static decimal decimal_of(const mnem__node *node, bool open) {
     char text[40];
     decimal out = {.open = open};
     int digits = 0;
-    if (node->is_integer)
+    if (node->digits) /* the first ones will do: numbers that long lie beyond all powers */
+        snprintf(text, sizeof text, "%.*s", DIGITS_READ, node->digits);
+    else if (node->is_integer)
         snprintf(text, sizeof text, "%" PRId64, node->integer);
     else
         do {
@@ -204,6 +207,7 @@ static decimal decimal_of(const mnem__node *node, bool open) {
     for (; *at && at != e; at++)
         if (*at != '.') out.digits[n++] = *at;
     out.power = e ? (int)strtol(e + 1, NULL, 10) + 1 : (int)n;
+    if (node->digits) out.power = (int)strlen(node->digits) - (*text == '-');
     while (n && out.digits[n - 1] == '0') n--;
     out.digits[n] = 0;
     out.sign = n == 0 ? 0 : *text == '-' ? -1 : 1;

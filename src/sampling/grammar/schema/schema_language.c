@@ -16,23 +16,33 @@ enum {
     GRAMMARS_MAX = 1200,
     STATES_MAX = 20000,
     WORDS_MAX = 1 << 20,
-    HASHES = 4096,
+    SLOTS = 256, /* of a table at first */
     STEP_WORDS_MAX = 1 << 17,
     NONE = UINT32_MAX, /* there are too many */
     DEAD = UINT32_MAX - 1
 };
 
+/* States and steps are found by a hash of their nodes. */
+typedef struct link {
+    uint32_t hash;
+    uint32_t same; /* the next one of the slot + 1 */
+} link;
+
+typedef struct table {
+    uint32_t *slot, slots; /* the first one of each hash's last bits + 1 */
+} table;
+
 typedef struct state {
+    link link;
     uint32_t from, count; /* of words: sorted nodes */
-    uint32_t same;        /* the next state of one hash + 1 */
 } state;
 
 /* Nodes that a byte led to, and the state that they and what follows without a byte are: most bytes
  * of most states lead to what another one led to before. */
 typedef struct step {
+    link link;
     uint32_t from, count; /* of step_word */
     uint32_t to;          /* DEAD: no text */
-    uint32_t same;        /* the next step of one hash + 1 */
 } step;
 
 /* Bytes [low, high] that lead from a state to a node. */
@@ -49,10 +59,10 @@ struct mnem__language {
     uint32_t *seen, search, *stack; /* of each node */
     state *states;
     uint32_t count, states_room, *word, words, words_room;
-    uint32_t of_hash[HASHES];
+    uint32_t depth;         /* bytes that lead to the state at hand */
+    table of_hash, of_next; /* of states, of steps */
     step *steps;
     uint32_t step_count, steps_room, *step_word, step_words, step_words_room;
-    uint32_t of_next[HASHES];
     move *moves; /* of the state at hand */
     uint32_t move_count, moves_room, *fan, fan_room;
 };
@@ -115,6 +125,8 @@ void mnem__language_close(mnem__language *l) {
     leave(l);
     mnem__draft_fini(&l->d);
     mnem__free(l->seen);
+    mnem__free(l->of_hash.slot);
+    mnem__free(l->of_next.slot);
     mnem__free(l->states);
     mnem__free(l->word);
     mnem__free(l->steps);
@@ -122,6 +134,10 @@ void mnem__language_close(mnem__language *l) {
     mnem__free(l->moves);
     mnem__free(l->fan);
     mnem__free(l);
+}
+
+uint32_t mnem__language_depth(const mnem__language *l) {
+    return l->depth;
 }
 
 /* ---- sets of nodes ---- */
@@ -244,55 +260,84 @@ bool mnem__language_has(mnem__language *l, const char *bytes, size_t length) {
 
 /* ---- states ---- */
 
-static uint64_t hash_of(const uint32_t *node, uint32_t n) {
+static uint32_t hash_of(const uint32_t *node, uint32_t n) {
     uint64_t hash = n;
     for (uint32_t i = 0; i < n; i++) hash = (hash ^ node[i]) * UINT64_C(0x9E3779B97F4A7C15);
-    return (hash >> 40) % HASHES;
+    return (uint32_t)(hash >> 32);
+}
+
+static uint32_t first_of(const table *t, uint32_t hash) {
+    return t->slots ? t->slot[hash & (t->slots - 1)] : 0;
+}
+
+static void enter(table *t, link *one, uint32_t index) {
+    uint32_t *slot = &t->slot[one->hash & (t->slots - 1)];
+    one->same = *slot;
+    *slot = index + 1;
+}
+
+/* Enters the last of count things of size bytes that begin with their link; with four times as
+ * many slots where there are more things than slots. */
+static bool enter_last(mnem__language *l, table *t, void *things, size_t size, uint32_t count) {
+    uint8_t *last = (uint8_t *)things + (count - 1) * size, *thing = things;
+    if (count <= t->slots) {
+        enter(t, (link *)(void *)last, count - 1);
+        return true;
+    }
+    mnem__free(t->slot);
+    t->slots = t->slots ? 4 * t->slots : SLOTS;
+    t->slot = mnem__calloc(MNEM__GRAMMAR_TAG, t->slots, sizeof *t->slot);
+    if (!t->slot) t->slots = 0;
+    if (!t->slot) return mnem__schema_no_memory(l->s);
+    for (uint32_t i = 0; i < count; i++) enter(t, (link *)(void *)(thing + i * size), i);
+    return true;
 }
 
 /* The state of the set behind the words; NONE: there are too many. */
 static uint32_t state_of(mnem__language *l, uint32_t n) {
     const uint32_t *set = l->word + l->words;
-    uint32_t *place = &l->of_hash[hash_of(set, n)];
-    for (uint32_t at = *place; at; at = l->states[at - 1].same) {
+    const uint32_t hash = hash_of(set, n);
+    for (uint32_t at = first_of(&l->of_hash, hash); at; at = l->states[at - 1].link.same) {
         const state *t = &l->states[at - 1];
-        if (t->count == n && memcmp(l->word + t->from, set, n * sizeof *set) == 0) return at - 1;
+        if (t->link.hash == hash && t->count == n &&
+            memcmp(l->word + t->from, set, n * sizeof *set) == 0)
+            return at - 1;
     }
     if (l->count == STATES_MAX ||
         !grow(l, (void **)&l->states, &l->states_room, l->count + 1, sizeof *l->states))
         return NONE;
-    l->states[l->count] = (state){l->words, n, *place};
+    l->states[l->count++] = (state){{hash, 0}, l->words, n};
     l->words += n;
-    *place = ++l->count;
-    return l->count - 1;
+    return enter_last(l, &l->of_hash, l->states, sizeof *l->states, l->count) ? l->count - 1 : NONE;
 }
 
 /* Notes where nodes lead, while there is room. */
 static bool note_step(mnem__language *l, const uint32_t *next, uint32_t n, uint32_t to,
-                      uint32_t *place) {
+                      uint32_t hash) {
     if (l->step_words + n > STEP_WORDS_MAX) return true;
     if (!grow(l, (void **)&l->steps, &l->steps_room, l->step_count + 1, sizeof *l->steps) ||
         !grow(l, (void **)&l->step_word, &l->step_words_room, l->step_words + n, sizeof *next))
         return false;
     memcpy(l->step_word + l->step_words, next, n * sizeof *next);
-    l->steps[l->step_count] = (step){l->step_words, n, to, *place};
+    l->steps[l->step_count++] = (step){{hash, 0}, l->step_words, n, to};
     l->step_words += n;
-    *place = ++l->step_count;
-    return true;
+    return enter_last(l, &l->of_next, l->steps, sizeof *l->steps, l->step_count);
 }
 
 /* The state of n nodes and what follows them without a byte; NONE, DEAD. */
 static uint32_t reach(mnem__language *l, const uint32_t *next, uint32_t n) {
-    uint32_t *place = &l->of_next[hash_of(next, n)], to = DEAD;
-    for (uint32_t at = *place; at; at = l->steps[at - 1].same) {
+    const uint32_t hash = hash_of(next, n);
+    uint32_t to = DEAD;
+    for (uint32_t at = first_of(&l->of_next, hash); at; at = l->steps[at - 1].link.same) {
         const step *t = &l->steps[at - 1];
-        if (t->count == n && memcmp(l->step_word + t->from, next, n * sizeof *next) == 0)
+        if (t->link.hash == hash && t->count == n &&
+            memcmp(l->step_word + t->from, next, n * sizeof *next) == 0)
             return t->to;
     }
     const uint32_t count = close_set(l, next, n);
     if (count == NONE) return NONE;
     if (count && lives(l, l->word + l->words, count)) to = state_of(l, count);
-    return to == NONE || !note_step(l, next, n, to, place) ? NONE : to;
+    return to == NONE || !note_step(l, next, n, to, hash) ? NONE : to;
 }
 
 /* The moves of a state's nodes, and the bytes at which they may change. */
@@ -400,8 +445,14 @@ bool mnem__language_write(mnem__language *l, bool *any) {
         return true;
     }
     if (fits) state_of(l, n);
-    for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++)
+    uint32_t level = l->count; /* the first state of the next number of bytes */
+    for (uint32_t at = 0; fits && at < l->count && d->status == MNEM_OK; at++) {
+        if (at == level) {
+            level = l->count;
+            l->depth++;
+        }
         fits = write_state(l, at, any);
+    }
     if (!fits) { /* what was written is taken back */
         mnem__draft_cut(d, base, edges);
         return l->s->status == MNEM_OK &&

@@ -19,6 +19,9 @@ mnem__language *mnem__language_open(mnem__schema *schema); /* NULL with a failur
 bool mnem__language_next(mnem__language *language, bool wanted);
 /* *any: whether there is such a text. MNEM_OVER_BUDGET: the automaton is too large. Once. */
 bool mnem__language_write(mnem__language *language, bool *any);
+/* How many bytes lead to what was written last: with shorter texts alone nothing else would have
+ * been written up to there. */
+uint32_t mnem__language_depth(const mnem__language *language);
 /* Instead: s->d is again what it was before, and texts are matched from here on. */
 bool mnem__language_set_aside(mnem__language *language);
 uint64_t mnem__language_bytes(const mnem__language *language); /* while it is set aside */

@@ -16,12 +16,31 @@ const char *const mnem__schema_words[MNEM__WORD_COUNT] = {
 #undef MNEM__SCHEMA_TEXT
 };
 
+/* Each member has the number of its word, from 1, as its tag, and each object a bit for every word
+ * that it has. */
+_Static_assert(MNEM__WORD_COUNT <= 64, "the bits of a mask");
+
+uint8_t mnem__schema_tag(const char *key) {
+    for (int w = 0; w < MNEM__WORD_COUNT; w++)
+        if (*key == *mnem__schema_words[w] && strcmp(key, mnem__schema_words[w]) == 0)
+            return (uint8_t)(w + 1);
+    return 0;
+}
+
+void mnem__schema_mark(mnem__node *node) {
+    if (node->kind == MNEM__JSON_OBJECT) node->mask = 0;
+    for (mnem__node *n = node->first; n; n = n->next) {
+        n->tag = n->key ? mnem__schema_tag(n->key) : 0;
+        if (n->tag) node->mask |= UINT64_C(1) << (n->tag - 1);
+        mnem__schema_mark(n);
+    }
+}
+
 const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word word) {
     const mnem__node *found = NULL;
-    const char *text = mnem__schema_words[word];
-    if (node->kind != MNEM__JSON_OBJECT) return NULL;
+    if (node->kind != MNEM__JSON_OBJECT || !(node->mask >> word & 1)) return NULL;
     for (const mnem__node *n = node->first; n; n = n->next)
-        if (*n->key == *text && strcmp(n->key, text) == 0) found = n;
+        if (n->tag == (int)word + 1) found = n;
     return found;
 }
 
@@ -57,9 +76,8 @@ static bool gather_lists(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
 
 /* Whether a keyword changes which values fit. */
 static bool constrains(const char *key) {
-    for (int w = 0; w < MNEM__WORD_COUNT; w++)
-        if (*key == *mnem__schema_words[w] && strcmp(key, mnem__schema_words[w]) == 0) return true;
-    return strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0;
+    return mnem__schema_tag(key) || strcmp(key, "minContains") == 0 ||
+           strcmp(key, "maxContains") == 0;
 }
 
 /* The first schema that says the same; the schema itself where that depends on where it stands, or
@@ -99,15 +117,15 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
 
 /* ---- conjunctions that were made before ---- */
 
-static uint32_t hash_of(const mnem__schema_parts *p) {
+static uint64_t hash_of(const mnem__schema_parts *p) {
     uint64_t hash = p->count;
     for (uint32_t i = 0; i < p->count; i++)
         hash = (hash ^ (uintptr_t)p->part[i].node ^ p->part[i].done) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(hash >> 40) % MNEM__SCHEMA_HASHES;
+    return hash ^ hash >> 40;
 }
 
-static bool is_all(const mnem__schema_all *a, const mnem__schema_parts *p) {
-    if (a->count != p->count) return false;
+static bool is_all(const mnem__schema_all *a, const mnem__schema_parts *p, uint64_t hash) {
+    if (a->hash != hash || a->count != p->count) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (a->part[i].node != p->part[i].node || a->part[i].done != p->part[i].done ||
             a->part[i].parent != p->part[i].parent || a->part[i].negated != p->part[i].negated)
@@ -132,15 +150,17 @@ static mnem__schema_all *make_all(mnem__schema *s, const mnem__schema_parts *p) 
 }
 
 static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
-    mnem__schema_all **place = &s->all_of_hash[hash_of(p)];
+    const uint64_t hash = hash_of(p);
+    mnem__schema_all **place = &s->all_of_hash[hash % MNEM__SCHEMA_ALLS];
     for (mnem__schema_all *a = *place; a; a = a->same)
-        if (is_all(a, p)) return a;
+        if (is_all(a, p, hash)) return a;
     if (++s->alls > ALLS_MAX || !mnem__draft_fits(s->d, s->arena.bytes)) {
         mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here is too large");
         return NULL;
     }
     mnem__schema_all *a = make_all(s, p);
     if (!a) return NULL;
+    a->hash = hash;
     a->same = *place;
     *place = a;
     return a;
@@ -214,14 +234,6 @@ static bool read_word(mnem__schema *s, const mnem__node *schema, mnem__schema_wo
     return true;
 }
 
-/* A bit for each first letter, of 64, that a member's name has. */
-static uint64_t letters_of(const mnem__node *schema) {
-    uint64_t letters = 0;
-    for (const mnem__node *n = schema->first; n; n = n->next)
-        letters |= UINT64_C(1) << ((uint8_t)*n->key & 63);
-    return letters;
-}
-
 bool mnem__schema_read_words(mnem__schema *s) {
     memset(s->word, 0, sizeof s->word);
     for (uint32_t i = 0; i < s->all->count; i++) {
@@ -231,11 +243,9 @@ bool mnem__schema_read_words(mnem__schema *s) {
         if (!mnem__schema_says(s, schema, MNEM__WORD_REF) &&
             mnem__schema_get(schema, MNEM__WORD_REF))
             continue;
-        const uint64_t letters = letters_of(schema);
-        for (int w = 0; w < MNEM__WORD_COUNT; w++) {
-            if (!(letters >> ((uint8_t)*mnem__schema_words[w] & 63) & 1)) continue;
-            if (!read_word(s, schema, (mnem__schema_word)w)) return false;
-        }
+        const uint64_t mask = schema->kind == MNEM__JSON_OBJECT ? schema->mask : 0;
+        for (uint64_t left = mask; left; left &= left - 1)
+            if (!read_word(s, schema, (mnem__schema_word)__builtin_ctzll(left))) return false;
     }
     s->node = s->all->part[0].node;
     return true;

@@ -24,7 +24,9 @@ mnem__node *mnem__schema_add(mnem__schema *s, mnem__node *to, const char *key,
     if (!copy) return NULL;
     *copy = *node;
     copy->key = key;
+    copy->tag = key ? mnem__schema_tag(key) : 0;
     copy->next = NULL;
+    if (copy->tag) to->mask |= UINT64_C(1) << (copy->tag - 1);
     if (to->last)
         to->last->next = copy;
     else
@@ -121,7 +123,7 @@ static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const 
     if (bound->kind != MNEM__JSON_NUMBER)
         return mnem__schema_bad(s, "a bound must be a finite number");
     moved.number += by;
-    moved.integer += by;
+    if (by > 0 ? moved.integer < INT64_MAX : moved.integer > INT64_MIN) moved.integer += by;
     if (moved.number < 0 && by) return true;
     return add_typed(s, out, type, opposite, &moved);
 }

@@ -69,7 +69,6 @@ typedef enum mnem__schema_word {
     X(ARRAY, "array")                                                                              \
     X(STRING, "string")                                                                            \
     X(NUMBER, "number")                                                                            \
-    X(INTEGER, "integer")                                                                          \
     X(ESCAPED, "escaped")                                                                          \
     X(DISTANT, "distant") /* \uXXXX of no character from U+0020 to U+007F */                       \
     X(WS, "ws")
@@ -110,12 +109,13 @@ typedef struct mnem__schema_all mnem__schema_all;
 struct mnem__schema_all {
     mnem__schema_part *part;
     uint32_t count, rule;
+    uint64_t hash;
     bool never;             /* no value fits */
     mnem__schema_all *same; /* the next of one hash */
     mnem__schema_all *todo; /* the next whose rule is yet to be written */
 };
 
-enum { MNEM__SCHEMA_PARTS_MAX = 200, MNEM__SCHEMA_HASHES = 1024 };
+enum { MNEM__SCHEMA_PARTS_MAX = 200, MNEM__SCHEMA_HASHES = 1024, MNEM__SCHEMA_ALLS = 4096 };
 /* A conjunction while it is put together. */
 typedef struct mnem__schema_parts {
     mnem__schema_part part[MNEM__SCHEMA_PARTS_MAX];
@@ -158,10 +158,10 @@ typedef struct mnem__schema_matcher {
 typedef struct mnem__schema {
     mnem__draft *d;
     mnem__arena arena;
-    const mnem__node *top;
+    mnem__node *top;
     uint32_t common[MNEM__RULE_COUNT];
     uint32_t power[MNEM__POWERS]; /* rules of schema_decimals.c; 0: not used */
-    mnem__schema_all *all_of_hash[MNEM__SCHEMA_HASHES], *todo;
+    mnem__schema_all *all_of_hash[MNEM__SCHEMA_ALLS], *todo;
     mnem__schema_cases *cases_of_hash[MNEM__SCHEMA_HASHES];
     mnem__schema_made *made;
     mnem__twins twins;
@@ -208,6 +208,9 @@ static inline void mnem__schema_put(mnem__schema *schema, const char *text) {
 }
 
 extern const char *const mnem__schema_words[MNEM__WORD_COUNT];
+/* The tag of a word, and of all that a tree holds: before any is asked for. */
+uint8_t mnem__schema_tag(const char *key);
+void mnem__schema_mark(mnem__node *node);
 /* A word of a schema, null included; NULL: it isn't there. */
 const mnem__node *mnem__schema_get(const mnem__node *node, mnem__schema_word word);
 /* The same where drafts up to 7 have what stands beside $ref ignored. */
@@ -347,7 +350,7 @@ bool mnem__schema_contained(mnem__schema *schema, const mnem__node *node, uint32
 bool mnem__schema_put_contained(mnem__schema *schema, uint32_t named, uint32_t least, uint32_t most,
                                 bool *done);
 /* ---- schema_numbers.c ---- */
-bool mnem__schema_write_number(mnem__schema *schema, bool whole);
+bool mnem__schema_write_number(mnem__schema *schema, bool integer);
 /* ---- schema_multiples.c ---- */
 /* Numbers that are multiples of a decimal, as a flat grammar; without exponents. */
 bool mnem__schema_put_multiples(mnem__schema *schema, const mnem__node *of);

@@ -22,7 +22,6 @@ static const char common_rules[] =
     "hex ::= [0-9a-fA-F]\n"
     "number ::= integral (\".\" [0-9]{1,27})? ([eE] [-+]? [0-9]{1,2})?\n"
     "integral ::= \"-\"? (\"0\" | [1-9] [0-9]{0,18})\n"
-    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,17} | \"1\" \"0\"{18})\n"
     "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n";
 
 bool mnem__schema_write_common(mnem__schema *s) {
@@ -256,24 +255,30 @@ bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
     return add_string(s, l, SHORTER_MAX);
 }
 
-static bool try_language(mnem__schema *s, uint32_t below) {
+/* *depth: the bytes up to which all of the automaton was written; UINT32_MAX: it was not begun. */
+static bool try_language(mnem__schema *s, uint32_t below, uint32_t *depth) {
     bool any;
     mnem__language *l = mnem__language_open(s);
+    *depth = UINT32_MAX;
     if (!l) return false;
-    const bool fine = add_string(s, l, below) && mnem__language_write(l, &any);
+    const bool begun = add_string(s, l, below), fine = begun && mnem__language_write(l, &any);
+    if (begun) *depth = mnem__language_depth(l);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);
 }
 
-/* Where a maxLength makes the automaton too large, a smaller one holds, too. */
-static bool write_language(mnem__schema *s) {
-    static const uint32_t shorter[] = {SHORTER_MAX, 254, 100};
-    for (int i = 0; i < 3; i++) {
-        if (try_language(s, shorter[i])) return true;
-        if (s->status != MNEM_OVER_BUDGET || i == 2 || !mnem__schema_spend(s, 0)) return false;
-        s->status = MNEM_OK;
+/* Where a maxLength makes the automaton too large, a smaller one holds, too: one that shortens
+ * texts, and to less than the bytes for which the automaton was too large already. */
+static bool write_language(mnem__schema *s, uint32_t most) {
+    enum { TRIES = 3 };
+    static const uint32_t shorter[TRIES] = {SHORTER_MAX, 254, 100};
+    uint32_t depth;
+    for (int i = 0;; s->status = MNEM_OK) {
+        if (try_language(s, shorter[i], &depth)) return true;
+        do i++;
+        while (i < TRIES && (depth < shorter[i] || most <= shorter[i]));
+        if (s->status != MNEM_OVER_BUDGET || i == TRIES || !mnem__schema_spend(s, 0)) return false;
     }
-    return false;
 }
 
 /* Strings of the same lengths are one rule, as far as there is room for such. */
@@ -299,7 +304,7 @@ bool mnem__schema_write_string(mnem__schema *s) {
     rules r;
     if (!read_rules(s, &r)) return false;
     if (r.least > r.most) mnem__schema_put_never(s);
-    if (r.language) return write_language(s);
+    if (r.language) return write_language(s, r.most);
     if (r.pattern) return mnem__schema_write_pattern(s, r.pattern->text, r.pattern->text_bytes);
     if (r.format) return mnem__schema_call_format(s, r.format->text);
     if (r.length)
