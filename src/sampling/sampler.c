@@ -148,9 +148,12 @@ static void set_options(mnem_sampler *s, const mnem_sampler_options *options) {
     s->counted = counts_chosen(options);
 }
 
-/* Zeros for n things of some bytes; nothing, which is fine, where they aren't wanted. */
+/* Zeros for n things of some bytes; nothing, which is fine, where they aren't wanted. They are
+ * written, as calloc's need not be memory yet: a server has what is charged before it is asked. */
 static mnem_status take_zeros(bool wanted, int32_t n, size_t each, void *out) {
-    void *p = wanted ? mnem__calloc(TAG, (size_t)n, each) : NULL;
+    const size_t bytes = (size_t)n * each;
+    void *p = wanted ? mnem__alloc(TAG, bytes) : NULL;
+    if (p) memset(p, 0, bytes);
     memcpy(out, &p, sizeof p);
     return p || !wanted ? MNEM_OK : mnem__heap_status();
 }

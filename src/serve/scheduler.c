@@ -157,11 +157,12 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     const mnem_scheduler_options o = with_defaults(options, e->sequences);
     books b = books_of(&o, e->sequences, e->choice.context);
     for (int k = 0; k < MNEM__KV_KINDS; k++) b.pages[k] = (uint64_t)e->pages[k].count;
-    uint8_t *base = mnem__calloc(TAG, 1, lay_out(&b, NULL, NULL));
+    const uint64_t bytes = lay_out(&b, NULL, NULL);
+    uint8_t *base = mnem__alloc(TAG, bytes);
     if (!base) return mnem__heap_status();
     mnem_scheduler *s = (void *)base;
+    memset(base, 0, bytes); /* touched: requests take no page of the machine later */
     lay_out(&b, base, s);
-    memset(s->queue, 0, b.queue_bytes); /* touched: requests take no page of the machine later */
     fill_in(s, &o, &b);
     mnem_status status = open_swap(s);
     if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, s->context, &s->desk);

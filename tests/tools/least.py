@@ -26,6 +26,7 @@ class Place:
         self.env = {"HOME": str(self.root), "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(self.root / "state")}
         (self.root / "few.txt").write_text("and the lord said unto him, let there be light.\n" * 60)
         (self.root / "prompts.txt").write_text("In the beginning\nAnd it came to pass\nThe lord said\n")
+        (self.root / "schema.json").write_text('{"type": "object", "properties": {"a": {"enum": ["x", "yy"]}}}')
         done = self.run("train", ["--init", model, "--lora", "4", "--data", self.root / "few.txt", "--any-bytes",
                                   "--out", self.root / "adapter", "--steps", "2", "--context", "64", "--batch", "2"])
         if done[0]:
@@ -51,6 +52,10 @@ class Place:
             "calibrate-test": ["quantize", model, out / "m.gguf", "Q4_0", "-c", 64, "--calibrate", text, "--test",
                                text],
             **self.solved(),
+            **self.forms_of_runs(),
+            **self.forms_of_training(),
+            **self.forms_of_files(),
+            **self.forms_of_servers(),
             "convert": ["convert", folder, "-o", out / "m.gguf"],
             "prune-test": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "-c", 64, "--test", text],
             "prune-calibrate": ["prune", model, "-o", out / "m.gguf", "--pattern", "2:4", "--calibrate", text, "-c",
@@ -75,6 +80,92 @@ class Place:
             "sparsegpt-test": [*prune, "--method", "sparsegpt", *test],
         }
 
+    def forms_of_runs(self):
+        """Adapters, traces, threads, several texts, constraints: alone and together."""
+        text, out = self.root / "few.txt", self.out
+        lora = ["--lora", self.root / "adapter" / "adapter.gguf"]
+        trace, many = ["--trace", out / "t.pftrace"], ["--prompts", self.root / "prompts.txt"]
+        run = ["run", self.model, "-n", 8]
+        one = [*run, "-p", "In the beginning"]
+        schema = ["--json-schema", self.root / "schema.json"]
+        bench = ["bench", self.model, "-p", 16, "-n", 8, "-r", 1]
+        perplexity = ["perplexity", self.model, text, "--ctx", 64]
+        embed = ["embed", self.model, "--pooling", "mean"]
+        return {
+            "run-1-thread": [*one, "-t", 1],
+            "run-16-threads": [*one, "-t", 16],
+            "run-prompts": [*run, *many],
+            "run-kv": [*one, "--kv", "q8_0"],
+            "run-page-cache": [*one, "--page-cache"],
+            "run-schema": [*one, *schema],
+            "run-cache": [*one, "--prompt-cache", out / "cache"],
+            "run-dry": [*one, "--dry-multiplier", 0.8, "--repeat-penalty", 1.1],
+            "run-trace-json": [*one, "--trace", out / "t.json"],
+            "run-everything": [*run, *many, *lora, *trace, *schema, "-t", 8, "--kv", "q8_0"],
+            "bench-adapter": [*bench, *lora],
+            "bench-trace": [*bench, *trace, "-t", 4],
+            "bench-sequences": [*bench, "--sequences", 4],
+            "perplexity-adapter": [*perplexity, *lora, "-t", 4],
+            "perplexity-trace": [*perplexity, *trace],
+            "perplexity-kl": [*perplexity, "--kl", self.model],
+            "embed-adapter": [*embed, *lora, "-p", "In the beginning"],
+            "embed-many": [*embed, "-f", self.root / "prompts.txt", "-t", 8],
+            "probe-adapter": ["probe", self.model, "--seconds", 0.2, *lora],
+            "probe-threads": ["probe", self.model, "--seconds", 0.2, "-t", 8],
+        }
+
+    def forms_of_training(self):
+        base = ["--data", self.root / "few.txt", "--any-bytes", "--out", self.out / "m", "--steps", 1]
+        small = ["--context", 64, "--batch", 2]
+        of, lora = ["train", "--init", self.model, *base], ["--lora", 4]
+        trace = ["--trace", self.out / "t.pftrace"]
+        return {
+            "train-tiny": ["train", "--config", "tiny", *base],
+            "train-tiny-threads": ["train", "--config", "tiny", *base, "-t", 8],
+            "train-tiny-trace": ["train", "--config", "tiny", *base, *trace],
+            "train-8bit": [*of, *small, "--moments", "8bit", "--precision", "bf16"],
+            "train-distill": [*of, *small, "--distill", self.model],
+            "train-distill-both": [*of, *small, "--distill", self.model, "--distill-on", "both", "-t", 4],
+            "train-masked": [*of, *small, "--masked"],
+            "lora-trace": [*of, *small, *lora, *trace],
+            "lora-threads": [*of, *small, *lora, "-t", 8],
+            "lora-16-bit": [*of, *small, *lora, "--precision", "f16"],
+            "lora-distill": [*of, *small, *lora, "--distill", self.model],
+        }
+
+    def forms_of_files(self):
+        text, out = self.root / "few.txt", self.out / "m.gguf"
+        quantize, prune = ["quantize", self.model, out, "-c", 64], ["prune", self.model, "-o", out, "-c", 64]
+        folder = HERE.parent / "data" / "folders"
+        return {
+            "quantize-threads": [*quantize, "Q4_0", "--test", text, "-t", 8],
+            "quantize-loss": [*quantize, "Q4_0", "--test", text, "--max-loss", 50],
+            "target-calibrate": [*quantize, "--target", "5", "--calibrate", text, "--no-table"],
+            "target-test": [*quantize, "--target", "5", "--calibrate", text, "--test", text],
+            "gptq-threads": [*quantize, "Q4_0", "--calibrate", text, "--method", "gptq", "--test", text, "-t", 8],
+            "calibrate-spill": [*quantize, "Q4_0", "--calibrate", text, "--spill", self.out / "s", "--no-table"],
+            "prune-compact": [*prune, "--pattern", "2:4", "--type", "Q8_0", "--compact", "--test", text],
+            "prune-heads": [*prune, "--heads", "50%", "--test", text],
+            "prune-ffn": [*prune, "--ffn", "50%", "--calibrate", text, "--no-table"],
+            "prune-layers": [*prune, "--layers", "25%", "--calibrate", text, "--test", text, "-t", 4],
+            "convert-q4": ["convert", folder / "llama_3", "-o", out, "--type", "Q8_0"],
+            "convert-threads": ["convert", folder / "llama_3", "-o", out, "-t", 16],
+        }
+
+    def forms_of_servers(self):
+        serve = ["serve", self.model, "--port", 0]
+        return {
+            "serve-adapter": [*serve, "--lora", self.root / "adapter" / "adapter.gguf"],
+            "serve-trace": [*serve, "--trace", self.out / "t.pftrace"],
+            "serve-swap": [*serve, "--swap", self.out, "--swap-max", "16M"],
+            "serve-many": [*serve, "--queue", 1000, "--parallel", 256],
+            "serve-one": [*serve, "--queue", 1, "--parallel", 1, "--ctx", 64],
+            "serve-threads": [*serve, "-t", 8, "--kv", "q8_0"],
+            "serve-everything": [*serve, "-t", 4, "--lora", self.root / "adapter" / "adapter.gguf", "--trace",
+                                 self.out / "t.pftrace", "--swap", self.out, "--swap-max", "16M", "--dry-multiplier",
+                                 0.8],
+        }
+
     def run(self, verb, args):
         """Exit code, standard output and error. A server is ended as soon as it is ready."""
         command = [self.mnem, verb, *map(str, args)]
@@ -89,7 +180,8 @@ class Place:
     def within(self, words, budget):
         shutil.rmtree(self.out, ignore_errors=True)
         self.out.mkdir()
-        return self.run(words[0], [*words[1:], "-t", 2, "--json", "--memory", budget])
+        threads = [] if "-t" in words else ["-t", 2]
+        return self.run(words[0], [*words[1:], *threads, "--json", "--memory", budget])
 
 
 def objects(text):
@@ -122,7 +214,7 @@ def try_verb(place, words, starts):
         if code:
             return f"with --memory {text}: exit {code}: {(out + error).strip()[-300:]}"
         code, out, error = place.within(words, f"{least - LESS}")
-        left = [p.name for p in place.out.rglob("*") if p.suffix != ".pftrace"]
+        left = [p.name for p in place.out.rglob("*") if p.stem != "t"]
         if code != 3:
             return f"with 8 KiB less than {text}: exit {code}: {error.strip()[-200:]}"
         if left:

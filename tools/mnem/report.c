@@ -82,8 +82,9 @@ static void plan_speed(FILE *file, const mnem_engine_plan *p) {
 static tool_bytes bytes_of(const mnem_engine_plan *p, const tool_stage *stage) {
     return (tool_bytes){.line = p->line,
                         .lines = p->lines,
-                        .peak_bytes = p->peak_bytes,
+                        .peak_bytes = p->peak_bytes - stage->kept_bytes,
                         .budget_bytes = p->budget_bytes,
+                        .kept_bytes = stage->kept_bytes,
                         .budget_chosen = stage->budget_chosen};
 }
 
@@ -113,9 +114,9 @@ static void report_line(FILE *file, const tool_stage *stage) {
     char *gap = strchr(count, ' ');
     if (gap) memmove(gap, gap + 1, strlen(gap));
     snprintf(text, sizeof text, "%s %s %s · %s of %s · %s · %d tokens · %d thread%s",
-             m.architecture, count, tool_main_type(stage->model), tool_size(p->peak_bytes, peak),
-             tool_size(p->budget_bytes, budget), where, p->context, p->threads,
-             tool_s((uint64_t)p->threads));
+             m.architecture, count, tool_main_type(stage->model),
+             tool_size(p->peak_bytes - stage->kept_bytes, peak), tool_size(p->budget_bytes, budget),
+             where, p->context, p->threads, tool_s((uint64_t)p->threads));
     tool_wrap_dim(file, "", text);
 }
 
@@ -143,7 +144,7 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
     mnem_model_info_get(stage->model, &m);
     json_t *plan =
         json_pack("{s:o?, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model",
-                  json_string(m.path), "peak_bytes", (json_int_t)p->peak_bytes, "budget_bytes",
+                  json_string(m.path), "peak_bytes", (json_int_t)bytes.peak_bytes, "budget_bytes",
                   (json_int_t)p->budget_bytes, "budget_chosen", stage->budget_chosen, "lines",
                   tool_bytes_json(&bytes), "context", p->context, "kv", tool_kv_text(p->kv_type),
                   "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
@@ -165,11 +166,14 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
         tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);
     json_decref(more);
+    if (plan && bytes.kept_bytes)
+        json_object_set_new(plan, "kept_bytes", json_integer((json_int_t)bytes.kept_bytes));
     return plan;
 }
 
 /* ---- the ledger ---- */
 
 void tool_report_ledger(FILE *file, const tool_stage *stage) {
-    tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes);
+    tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes - stage->kept_bytes,
+                      stage->kept_bytes);
 }

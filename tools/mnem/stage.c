@@ -132,7 +132,7 @@ static void take_down(tool_stage *stage) {
 
 int tool_stage_end_trace(tool_stage *stage, int code) {
     if (!stage->recording.trace) return code;
-    tool_recording_predicted(&stage->recording, stage->plan.peak_bytes);
+    tool_recording_predicted(&stage->recording, stage->plan.peak_bytes - stage->kept_bytes);
     tool_monitor_end();
     take_down(stage); /* before the trace ends: what is live then was never given back */
     return tool_recording_end(&stage->recording, code);

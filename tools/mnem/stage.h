@@ -23,7 +23,8 @@ typedef struct tool_stage {
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_session *session;
-    bool budget_chosen; /* by the ledger: 85 % of what was available */
+    uint64_t kept_bytes; /* of the plan's peak: charged, and no memory until a request needs it */
+    bool budget_chosen;  /* by the ledger: 85 % of what was available */
     double seconds_load;
     struct {
         char *text;

@@ -210,11 +210,12 @@ bool tool_has_colours(FILE *file);
 void tool_wrap_dim(FILE *file, const char *lead, const char *text);
 
 /* ---- bytes as tables (bytes_table.c) ---- */
-/* A plan's lines, which sum to its peak. */
+/* A plan's lines, which sum to its peak and what is kept. */
 typedef struct tool_bytes {
     const mnem_plan_line *line;
     unsigned lines;
     uint64_t peak_bytes, budget_bytes;
+    uint64_t kept_bytes;   /* serve: beside the peak, for requests that need more than usual */
     bool budget_chosen;    /* nobody gave one */
     uint64_t before_bytes; /* training: of the peak, what there is only before the steps */
 } tool_bytes;
@@ -225,7 +226,8 @@ json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
 uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger);
 /* Its accounts, now and at their peaks, and the sums. */
 json_t *tool_ledger_json(const mnem_ledger *ledger);
-void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes);
+void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes,
+                       uint64_t kept_bytes);
 
 /* ---- text_check.c ---- */
 typedef struct tool_text {

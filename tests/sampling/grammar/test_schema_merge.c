@@ -1,5 +1,7 @@
 /* test_schema_merge.c: schemas whose words stand beside one another, and in all drafts from 4 on:
  * expectations are the specification's (jsonschema's Draft4Validator and Draft202012Validator). */
+#include <stdio.h>
+
 #include "sampling/grammar/match_case.h"
 
 static const match_case conjunctions[] = {
@@ -240,6 +242,38 @@ static void a_dynamic_reference_to_one_place_is_a_reference(void **state) {
     match_cases_check(dynamic, sizeof dynamic / sizeof *dynamic, true);
 }
 
+/* A word that needs an object or a list and has something else, in each place that reads it. */
+static void words_of_another_kind_are_refused_everywhere(void **state) {
+    (void)state;
+    static const char *const words[][2] = {
+        {"\"properties\":[\"a\",\"b\"]", "properties"},
+        {"\"patternProperties\":[\"a\",\"b\"]", "patternProperties"},
+        {"\"patternProperties\":[\"a\",\"b\"],\"additionalProperties\":false", "patternProperties"},
+        {"\"required\":{\"a\":\"b\"}", "required"},
+    };
+    static const char *const places[] = {
+        "{\"type\":\"object\",%s}",
+        "{\"not\":{\"type\":\"object\",%s}}",
+        "{\"oneOf\":[{%s},{\"required\":[\"c\"]}]}",
+        "{\"allOf\":[{\"type\":\"object\",%s},{\"properties\":{\"c\":{}}}]}",
+        "{\"oneOf\":[{\"type\":\"object\",%s},{\"type\":\"object\",\"required\":[\"k\"],"
+        "\"properties\":{\"k\":{\"const\":1}}}]}",
+        "{\"if\":{%s},\"then\":{\"type\":\"object\"}}",
+        "{\"enum\":[{\"a\":1},{\"c\":2}],%s}",
+    };
+    static const char *const lists[] = {"enum", "allOf", "anyOf", "oneOf"};
+    char text[400];
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            snprintf(text, sizeof text, places[p], words[w][0]);
+            assert_refused(text, true, MNEM_BAD_FILE, words[w][1]);
+        }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(text, sizeof text, "{\"not\":{\"%s\":{\"a\":{\"const\":1}}}}", lists[i]);
+        assert_refused(text, true, MNEM_BAD_FILE, "must be ");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keywords_may_be_names),
@@ -250,6 +284,7 @@ int main(void) {
         cmocka_unit_test(multiples_are_counted_in_decimal),
         cmocka_unit_test(references_by_name_and_bounds_of_draft_4_are_read),
         cmocka_unit_test(a_dynamic_reference_to_one_place_is_a_reference),
+        cmocka_unit_test(words_of_another_kind_are_refused_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,17 +71,6 @@ static void the_page_asks_nobody_else(void **state) {
 
 /* ---- the budget ---- */
 
-static uint64_t peak_of(pid_t pid) {
-    char path[64], line[200];
-    uint64_t kib = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoull(line + 6, NULL, 10);
-    if (file) fclose(file);
-    return kib * KIB;
-}
-
 static int connect_and_send(int i) {
     char text[500], body[300];
     snprintf(body, sizeof body,
@@ -121,7 +110,7 @@ static void eight_clients_fit_where_one_conversation_does(void **state) {
         assert_string_equal(together, alone[i]);
         close(fd[i]);
     }
-    const uint64_t peak = peak_of(s.pid);
+    const uint64_t peak = tool_peak_of(s.pid);
     if (MNEM_RELEASE && peak > budget)
         fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
     assert_int_equal(tool_serve_end(&s), 0);
@@ -152,7 +141,7 @@ static void a_string_of_1_mib_is_told_its_bytes(void **state) {
         close(fd);
     }
     assert_int_equal(ask(GET("/health")).status, 200);
-    const uint64_t peak = peak_of(s.pid);
+    const uint64_t peak = tool_peak_of(s.pid);
     if (MNEM_RELEASE && peak > budget)
         fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
     assert_int_equal(tool_serve_end(&s), 0);
@@ -216,10 +205,61 @@ static void what_is_charged_is_there_from_the_start(void **state) {
     for (const char *p = a.body; (p = strstr(p, name)); p++)
         if (!is_a_limit(p + 1)) charged += strtoull(strchr(p, '}') + 1, NULL, 10);
     assert_true(charged > 16 * MIB);
-    const uint64_t peak = peak_of(s.pid);
+    const uint64_t peak = tool_peak_of(s.pid);
     if (peak + MIB / 2 < charged)
         fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)charged);
     assert_int_equal(tool_serve_end(&s), 0);
+}
+
+/* Starts it with --json, and reads the line that it prints when it is ready. */
+static pid_t serve_json(const char *const *args, char line[16384]) {
+    int out, err;
+    size_t n = 0;
+    const pid_t pid = tool_start(args, &out, &err);
+    memset(line, 0, 16384);
+    for (ssize_t got; !strchr(line, '\n') && (got = read(out, line + n, 16383 - n)) > 0;)
+        n += (size_t)got;
+    close(out);
+    close(err);
+    return pid;
+}
+
+static uint64_t number_behind(const char *line, const char *key) {
+    const char *at = strstr(line, key);
+    if (!at) fail_msg("no %s in %s", key, line);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+static void assert_predicted(uint64_t predicted, uint64_t peak) {
+    if (peak > predicted || peak + MIB < predicted)
+        fail_msg("%llu bytes were predicted, %llu are there", (unsigned long long)predicted,
+                 (unsigned long long)peak);
+}
+
+/* The areas for requests are no memory until one needs them: they are beside the predicted peak. */
+static void the_predicted_peak_is_what_it_has(void **state) {
+    (void)state;
+    static const uint64_t more[] = {18 * MIB, 60 * MIB, 600 * MIB};
+    char line[16384];
+    if (!MNEM_RELEASE) skip();
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const uint64_t part = (tool_program_bytes() + more[i]) / 64;
+        const uint64_t area = part < MIB ? MIB : part > 8 * MIB ? 8 * MIB : part;
+        const pid_t pid =
+            serve_json((const char *const[]){"serve", "--port", "0", "--json", "-t", "2",
+                                             "--memory", tool_memory(more[i]), NULL},
+                       line);
+        const uint64_t predicted = number_behind(line, "\"peak_bytes\":");
+        assert_int_equal(number_behind(line, "\"kept_bytes\":"), 5 * area + MIB);
+        client_to((int)number_behind(line, "\"port\":"));
+        assert_predicted(predicted, tool_peak_of(pid));
+        for (int n = 0; n < 20; n++)
+            assert_int_equal(
+                tool_post("/v1/completions", "{\"prompt\":\"And\",\"max_tokens\":2}").status, 200);
+        assert_predicted(predicted, tool_peak_of(pid));
+        kill(pid, SIGTERM);
+        assert_int_equal(tool_wait(pid), 0);
+    }
 }
 
 /* ---- the end ---- */
@@ -388,21 +428,14 @@ static void a_socket_for_others_needs_keys_too(void **state) {
 
 static void json_has_the_address_and_the_plan(void **state) {
     (void)state;
-    char line[16384] = "";
-    int out, err;
-    size_t n = 0;
-    const pid_t pid =
-        tool_start((const char *const[]){"serve", "--port", "0", "--json", "--parallel", "2", NULL},
-                   &out, &err);
-    for (ssize_t got; !strchr(line, '\n') && (got = read(out, line + n, sizeof line - 1 - n)) > 0;)
-        n += (size_t)got;
+    char line[16384];
+    const pid_t pid = serve_json(
+        (const char *const[]){"serve", "--port", "0", "--json", "--parallel", "2", NULL}, line);
     assert_non_null(strstr(line, "\"address\":\"http://127.0.0.1:"));
     assert_non_null(strstr(line, "\"parallel\":2,\"plan\":{"));
     assert_non_null(strstr(line, "\"type\":\"serving\"}\n"));
     kill(pid, SIGTERM);
     assert_int_equal(tool_wait(pid), 0);
-    close(out);
-    close(err);
 }
 
 /* ---- over a restart ---- */
@@ -447,6 +480,7 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_is_refused_before),
         cmocka_unit_test(the_least_that_a_refusal_names_is_enough),
         cmocka_unit_test(what_is_charged_is_there_from_the_start),
+        cmocka_unit_test(the_predicted_peak_is_what_it_has),
         cmocka_unit_test(a_signal_lets_it_finish_what_it_has_begun),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(keys_of_a_file_are_needed),

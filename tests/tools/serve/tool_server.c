@@ -31,6 +31,17 @@ int tool_serve_end(const tool_server *s) {
     return code;
 }
 
+uint64_t tool_peak_of(pid_t pid) {
+    char path[64], line[200];
+    uint64_t kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoull(line + 6, NULL, 10);
+    if (file) fclose(file);
+    return kib * KIB;
+}
+
 answer tool_post(const char *path, const char *body) {
     char text[4000];
     snprintf(text, sizeof text, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", path,

@@ -2,6 +2,7 @@
 #ifndef MNEM_TESTS_TOOLS_SERVE_TOOL_SERVER_H
 #define MNEM_TESTS_TOOLS_SERVE_TOOL_SERVER_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "tools/serve/http_client.h"
@@ -19,6 +20,7 @@ tool_server tool_serve(const char *const *args);
 #define SERVE(...) tool_serve((const char *const[]){"serve", "--port", "0", __VA_ARGS__, NULL})
 /* Ends it as a service manager does; its exit code. */
 int tool_serve_end(const tool_server *s);
+uint64_t tool_peak_of(pid_t pid); /* VmHWM */
 answer tool_post(const char *path, const char *body);
 
 #endif

@@ -89,7 +89,7 @@ static void set_plan(const tool_stage *stage, mnem_history_run *run) {
     run->budget_chosen = stage->budget_chosen;
     run->weight_bytes = p->weight_bytes;
     run->budget_bytes = p->budget_bytes;
-    run->predicted_bytes = p->peak_bytes;
+    run->predicted_bytes = p->peak_bytes - stage->kept_bytes;
     snprintf(run->kv, sizeof run->kv, "%s", tool_kv_text(p->kv_type));
     tool_history_lines(p->line, p->lines, run);
 }

@@ -181,7 +181,7 @@ static int make_api(serve *s) {
                            .body_bytes = BODY_BYTES};
     options.sampler.dry_breakers = s->stage.breakers.of;
     s->budget_bytes = tool_budget_bytes(s->stage.ledger);
-    serve_parts(s->budget_bytes, &options);
+    s->stage.kept_bytes = serve_parts(s->budget_bytes, &options) + BODY_BYTES;
     const mnem_status status = api_create(&options, &s->api);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

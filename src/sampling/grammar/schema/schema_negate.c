@@ -100,6 +100,7 @@ static bool add_member(mnem__schema *s, mnem__node *out, const char *key, const 
 
 static bool not_required(mnem__schema *s, mnem__node *out, const mnem__node *list) {
     const mnem__node never = {.kind = MNEM__JSON_FALSE, .text = ""};
+    if (list->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"required\" must be a list");
     for (const mnem__node *n = list->first; n; n = n->next)
         if (n->kind != MNEM__JSON_TEXT || !add_member(s, out, n->text, &never, false))
             return s->status == MNEM_OK &&
@@ -108,6 +109,8 @@ static bool not_required(mnem__schema *s, mnem__node *out, const mnem__node *lis
 }
 
 static bool not_properties(mnem__schema *s, mnem__node *out, const mnem__node *members) {
+    if (members->kind != MNEM__JSON_OBJECT)
+        return mnem__schema_bad(s, "\"properties\" must be an object");
     for (const mnem__node *n = members->first; n; n = n->next) {
         const mnem__node *not = not_node(s, n);
         if (n->kind == MNEM__JSON_TRUE || (n->kind == MNEM__JSON_OBJECT && !n->first)) continue;
@@ -158,6 +161,8 @@ static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word,
     mnem__node *values = mnem__schema_new(s, MNEM__JSON_LIST);
     uint32_t bits = 0;
     if (!values) return false;
+    if (list && word->kind != MNEM__JSON_LIST)
+        return mnem__schema_bad(s, "\"enum\" must be a list");
     for (const mnem__node *n = list ? word->first : word; n; n = list ? n->next : NULL) {
         if (n->kind == MNEM__JSON_TEXT)
             bits |= UINT32_C(1) << MNEM__TYPE_STRING;
@@ -190,6 +195,9 @@ static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word,
 static bool not_list(mnem__schema *s, mnem__node *out, const mnem__node *list, bool each) {
     mnem__node *nots = mnem__schema_new(s, MNEM__JSON_LIST);
     mnem__node *to = each ? out : nots;
+    if (list->kind != MNEM__JSON_LIST)
+        return mnem__schema_bad(s, each ? "\"allOf\" must be a list"
+                                        : "\"anyOf\" and \"oneOf\" must be lists");
     for (const mnem__node *n = list->first; n && nots; n = n->next) {
         const mnem__node *not = not_node(s, n);
         if (!not || !mnem__schema_add(s, to, NULL, not )) return false;
@@ -247,6 +255,10 @@ static bool not_word(mnem__schema *s, mnem__node *out, mnem__schema_word word, c
         return mnem__node_is_flag(n) || not_bound(s, out, "number", "minimum", n, 0);
     case MNEM__WORD_PREFIX_ITEMS:
         if (n->kind == MNEM__JSON_LIST && n->count <= PREFIX_MAX) return not_prefix(s, out, n);
+        break;
+    case MNEM__WORD_PATTERN_PROPERTIES:
+        if (n->kind != MNEM__JSON_OBJECT)
+            return mnem__schema_bad(s, "\"patternProperties\" must be an object");
         break;
     case MNEM__WORD_MULTIPLE_OF: return add_typed(s, out, "number", "\1notMultipleOf", n);
     case MNEM__WORD_THEN:

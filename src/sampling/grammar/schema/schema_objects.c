@@ -24,6 +24,9 @@ static bool check_words(mnem__schema *s) {
         s->node = s->all->part[i].node;
         if (properties && properties->kind != MNEM__JSON_OBJECT)
             return mnem__schema_bad(s, "\"properties\" must be an object");
+        const mnem__node *patterns = part_says(s, i, MNEM__WORD_PATTERN_PROPERTIES);
+        if (patterns && patterns->kind != MNEM__JSON_OBJECT)
+            return mnem__schema_bad(s, "\"patternProperties\" must be an object");
         if (required && required->kind != MNEM__JSON_LIST)
             return mnem__schema_bad(s, "\"required\" must be a list");
         for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)

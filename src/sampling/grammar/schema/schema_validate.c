@@ -182,10 +182,17 @@ static bool fits_items(validator *v, mnem__schema_word word, const mnem__node *s
     return true;
 }
 
+/* Whether it has a name for each schema in it. */
+static bool is_map(validator *v, const mnem__node *n) {
+    return n->kind == MNEM__JSON_OBJECT ||
+           mnem__schema_bad(v->s, "\"properties\" and \"patternProperties\" must be objects");
+}
+
 static bool fits_additional(validator *v, const mnem__node *schema, const mnem__node *n,
                             const mnem__node *value) {
     const mnem__node *own = mnem__schema_get(schema, MNEM__WORD_PROPERTIES);
     const mnem__node *patterns = mnem__schema_get(schema, MNEM__WORD_PATTERN_PROPERTIES);
+    if (patterns && !is_map(v, patterns)) return false;
     for (const mnem__node *m = value->first; m; m = m->next) {
         bool named = mnem__schema_member(own, m->key) != NULL;
         for (const mnem__node *p = patterns ? patterns->first : NULL; p && !named; p = p->next) {
@@ -202,12 +209,15 @@ static bool fits_members(validator *v, mnem__schema_word word, const mnem__node 
                          const mnem__node *n, const mnem__node *value) {
     switch (word) {
     case MNEM__WORD_REQUIRED:
+        if (n->kind != MNEM__JSON_LIST)
+            return mnem__schema_bad(v->s, "\"required\" must be a list");
         for (const mnem__node *r = n->first; r; r = r->next)
             if (!mnem__schema_member(value, mnem__node_text(r, ""))) return false;
         return true;
     case MNEM__WORD_MIN_PROPERTIES: return fits_length(n, value->count, true);
     case MNEM__WORD_MAX_PROPERTIES: return fits_length(n, value->count, false);
     case MNEM__WORD_PROPERTIES:
+        if (!is_map(v, n)) return false;
         for (const mnem__node *m = value->first; m; m = m->next) {
             const mnem__node *own = mnem__schema_member(n, m->key);
             if (own && !admits(v, own, m)) return false;
@@ -215,6 +225,7 @@ static bool fits_members(validator *v, mnem__schema_word word, const mnem__node 
         return true;
     case MNEM__WORD_ADDITIONAL: return fits_additional(v, schema, n, value);
     case MNEM__WORD_PATTERN_PROPERTIES:
+        if (!is_map(v, n)) return false;
         for (const mnem__node *m = value->first; m; m = m->next)
             for (const mnem__node *p = n->first; p; p = p->next) {
                 const mnem__node text = {
@@ -362,6 +373,7 @@ static bool is_object(const mnem__node *node) {
 static bool members_differ(mnem__schema *s, const mnem__node *a, const mnem__node *b, int depth) {
     const mnem__node *own = mnem__schema_get(a, MNEM__WORD_PROPERTIES);
     const mnem__node *others = mnem__schema_get(b, MNEM__WORD_PROPERTIES);
+    if (own && own->kind != MNEM__JSON_OBJECT) return false; /* refused where it is read */
     for (const mnem__node *n = own ? own->first : NULL; n; n = n->next) {
         const mnem__node *other = mnem__schema_member(others, n->key);
         if (!other || !requires(a, n->key) || !requires(b, n->key)) continue;

@@ -10,6 +10,7 @@
 
 static fake_serve fake;
 static const char chat[] = "/v1/chat/completions";
+enum { NAME_BYTES = 60 };
 
 static int open_fake(void **state) {
     (void)state;
@@ -174,12 +175,13 @@ static void more_grammars_than_there_is_room_for_are_400(void **state) {
         200);
 }
 
-/* A schema of n members that may be left out. */
+/* A schema of n members that may be left out. Their long names make it large: as many bytes of more
+ * members, whose names are compared with one another, would take longer. */
 static char *schema_of(int n) {
-    char *body = malloc((size_t)n * 40 + 256);
+    char *body = malloc((size_t)n * 400 + 256);
     char *at = stpcpy(body, "{\"prompt\":\"a\",\"json_schema\":{\"properties\":{");
     for (int i = 0; i < n; i++)
-        at += sprintf(at, "%s\"k%d\":{\"type\":\"string\"}", i ? "," : "", i);
+        at += sprintf(at, "%s\"%d%0*d\":{\"type\":\"string\"}", i ? "," : "", i, NAME_BYTES, i);
     stpcpy(at, "}}}");
     return body;
 }
@@ -205,7 +207,7 @@ static uint64_t number_behind(const char *key) {
 /* Refused before the prompt is read, with the bytes and with a budget that is enough. */
 static void a_refused_schema_is_taken_with_the_budget_that_is_named(void **state) {
     (void)state;
-    static const int sizes[] = {2500, 4000};
+    static const int sizes[] = {800, 1200};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *body = schema_of(sizes[i]);
         open_within(64 << 20);
@@ -244,7 +246,7 @@ static void a_thousand_values_are_taken_with_2_mib(void **state) {
 
 static void what_no_budget_has_room_for_says_so(void **state) {
     (void)state;
-    char *body = schema_of(12000);
+    char *body = schema_of(3000);
     open_within(512 << 20);
     assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
     assert_true(has("more than 8388608 bytes"));

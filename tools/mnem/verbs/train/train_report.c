@@ -169,7 +169,7 @@ static void print_plan(FILE *file, const train_run *run) {
 /* ---- the same in two lines ---- */
 
 static void print_ledger(FILE *file, const train_run *run) {
-    tool_bytes_ledger(file, run->ledger, train_report_peak(run));
+    tool_bytes_ledger(file, run->ledger, train_report_peak(run), 0);
 }
 
 /* "llama 5.2M f32 · 63 MiB of 512 MiB · 12 x 256 tokens a step · 2 threads" */
