@@ -289,17 +289,22 @@ mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
     return sizes;
 }
 
-/* A ring that is only for loading makes a block larger, while another would load well in it as it
- * is, or a smaller one would hold all that is loaded. */
+/* Loading is about as fast as it gets: slots are large, or the ring holds all that is loaded. */
+static bool loads_well(const mnem__ring_point *ring, uint64_t loaded_bytes) {
+    return ring->slot_bytes >= LOAD_SLOT || ring->sizes.ring_bytes >= loaded_bytes;
+}
+
+/* A ring that is only for loading makes a block larger, while a smaller one would load well. So a
+ * way takes the larger of its block and of the least ring that loads well: a smaller block, of a
+ * shorter context or chunk, never takes more. */
 static bool wastes_ring(const mnem__search *search, const mnem__way *way,
                         const mnem__parts *parts) {
     if (parts->ring_extra_bytes == 0) return false;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     for (int32_t i = 0; i < search->ring_count; i++) {
         const mnem__ring_point *ring = &search->rings[i];
-        const uint64_t other = ring->sizes.ring_bytes;
-        if (other <= parts->idle_bytes && ring->slot_bytes >= LOAD_SLOT) return true;
-        if (other < weights.ring_bytes && other >= weights.resident_bytes) return true;
+        if (ring->sizes.ring_bytes < weights.ring_bytes && loads_well(ring, weights.resident_bytes))
+            return true;
     }
     return false;
 }

@@ -68,14 +68,14 @@ static void plan_experts(FILE *file, const mnem_engine_plan *p) {
     tool_wrap(file, "  experts  ", text);
 }
 
-static void plan_speed(FILE *file, const mnem_engine_plan *p) {
-    char text[160];
+static void plan_speed(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
+    char text[160 + TOOL_NOTE], note[TOOL_NOTE];
     if (p->predicted_generate <= 0)
-        snprintf(text, sizeof text, "unknown until `mnem bench` has measured this machine once");
+        snprintf(text, sizeof text, "%s", tool_speed_unknown(stage));
     else
-        snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s",
+        snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s%s%s",
                  p->predicted_generate < 100, p->predicted_generate, p->predicted_prompt < 100,
-                 p->predicted_prompt);
+                 p->predicted_prompt, *tool_profile_note(stage, note) ? "; " : "", note);
     tool_wrap(file, "  speed    ", text);
 }
 
@@ -96,7 +96,7 @@ void tool_report_plan(FILE *file, const mnem_engine_plan *p, const tool_stage *s
     plan_pages(file, p);
     if (*p->why) tool_wrap(file, "  weights  ", p->why);
     plan_experts(file, p);
-    plan_speed(file, p);
+    plan_speed(file, p, stage);
     tool_advice(file, stage);
 }
 

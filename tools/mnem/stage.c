@@ -223,10 +223,7 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
     if (status == MNEM_OK) status = open_adapters(stage);
-    if (status == MNEM_OK && stage->options.profile)
-        tool_reached_use(asked->threads,
-                         tool_token_work_of(stage->model, &stage->transformer).bytes,
-                         &stage->profile);
+    if (status == MNEM_OK && stage->options.profile) tool_profile_use(stage);
     tool_stage_end(stage, "open");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

@@ -6,6 +6,7 @@
 #define MNEM_TOOLS_MNEM_STAGE_H
 
 #include "options.h"
+#include "sight/profile_age.h"
 #include "sight/recording.h"
 
 typedef struct tool_stage {
@@ -20,6 +21,8 @@ typedef struct tool_stage {
     mnem_tokenizer *tokenizer;
     mnem_transformer transformer;
     mnem_machine_profile profile;
+    double profile_load;     /* part of the processors' time that others took; < 0: not known */
+    int32_t profile_threads; /* it is of so many; 0: of as many as are used here */
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_session *session;
@@ -119,16 +122,27 @@ typedef struct tool_token_work {
 } tool_token_work;
 tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape);
 
-/* What a model reached here with so many threads; a rate of 0 wasn't measured. Those of several
- * numbers of threads and sizes of models are kept, each as it was measured last. */
+/* What a model reached here with so many threads. Those of several
+ * numbers of threads and sizes of models are kept, each as it was measured last
+ * under the least load. */
 typedef struct tool_reached {
     int32_t threads; /* 0: the processors this process may use */
     double token_bytes;
-    double generate_bytes_per_s, macs_per_s;
+    tool_rates rates;
 } tool_reached;
-bool tool_reached_save(const tool_reached *reached);
-/* Puts what the model that is nearest in size reached with so many threads into a profile. */
-void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile);
+/* *kept_old: what is kept was measured under less load, and stays (profile_age.h). */
+bool tool_reached_save(const tool_reached *reached, bool *kept_old);
+/* Puts what the model that is nearest in size reached with so many threads into a profile, and its
+ * load, where it is known. false: there is none. */
+bool tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile,
+                      double *load);
+/* Completes the profile of a stage whose model is open with what such a model reached. */
+void tool_profile_use(tool_stage *stage);
+/* Why no speed is predicted, and what to do about it. */
+const char *tool_speed_unknown(const tool_stage *stage);
+/* What makes a predicted speed doubtful, and what to do about it; "": nothing. Returns text. */
+enum { TOOL_NOTE = 128 };
+const char *tool_profile_note(const tool_stage *stage, char text[TOOL_NOTE]);
 
 /* Where it is; false when neither XDG_CACHE_HOME nor HOME is set. */
 bool tool_profile_path(char *path, size_t n);

@@ -83,14 +83,21 @@ static double pass_seconds(const mnem__search *search, const mnem__way *way, dou
     return both(computing, reading + experts / p->disk_bytes_per_s);
 }
 
+/* A prompt in passes of a chunk each; the last has what is left. */
+static double prompt_seconds(const mnem__search *search, const mnem__way *way, double prompt) {
+    const double chunk = fmin(way->graphs->chunk, prompt);
+    const double whole = floor(prompt / chunk), left = prompt - whole * chunk;
+    const double seconds = whole * pass_seconds(search, way, chunk, false);
+    return left > 0 ? seconds + pass_seconds(search, way, left, false) : seconds;
+}
+
 double mnem__way_seconds(const mnem__search *search, const mnem__way *way) {
     const double together = mnem__max_i32(search->together, 1);
     const double prompt = together * search->reference_prompt;
     const double generate = search->reference_generate;
     const double head = pass_seconds(search, way, 1, true);
-    const double chunk = fmin(way->graphs->chunk, prompt);
     const double rows = fmin(way->graphs->chunk, together), passes = ceil(together / rows);
-    double seconds = ceil(prompt / chunk) * pass_seconds(search, way, chunk, false) + head;
+    double seconds = prompt_seconds(search, way, prompt) + head;
     seconds += generate * passes * (pass_seconds(search, way, rows, false) + head);
     if (!way->residency->embedding_packed) seconds += (prompt + together * generate) * row_seconds;
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +

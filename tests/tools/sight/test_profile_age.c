@@ -30,6 +30,49 @@ static void it_is_due_once_in_24_hours(void **state) {
     assert_true(tool_profile_is_due(&(tool_profile_age){.again_at = now + 9 * day}, now));
 }
 
+/* Others only slow a measurement down. */
+static void a_measurement_under_load_never_replaces_a_quiet_one(void **state) {
+    (void)state;
+    static const struct {
+        double load, kept;
+        bool replaces;
+    } cases[] = {{0.02, 0.54, true}, {0.54, 0.02, false}, {0.02, 0.02, true}, {0.05, 0.01, true},
+                 {0.5, 0.3, false},  {0.3, 0.5, true},    {0.54, -1, false},  {-1, 0.02, true},
+                 {0.1, 0.02, true},  {0.11, 0.02, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_profile_age now = {.read_bytes_per_s = 5e9, .load = cases[i].load};
+        const tool_profile_age kept = {.read_bytes_per_s = 9e9, .load = cases[i].kept};
+        assert_int_equal(tool_profile_replaces(&now, &kept), cases[i].replaces);
+        tool_rates rates = {5e9, 3e9, cases[i].load};
+        const tool_rates before = {9e9, 4e9, cases[i].kept};
+        assert_int_equal(tool_rates_join(&before, &rates), cases[i].replaces);
+        assert_true(rates.generate_bytes_per_s == (cases[i].replaces ? 5e9 : 9e9));
+        assert_true(rates.macs_per_s == (cases[i].replaces ? 3e9 : 4e9));
+        assert_true(rates.load == (cases[i].replaces ? cases[i].load : cases[i].kept));
+    }
+}
+
+static void what_was_not_measured_comes_from_what_is_kept(void **state) {
+    (void)state;
+    tool_rates now = {0, 3e9, 0.01};
+    assert_true(tool_rates_join(&(tool_rates){9e9, 4e9, 0.02}, &now));
+    assert_true(now.generate_bytes_per_s == 9e9 && now.macs_per_s == 3e9);
+    now = (tool_rates){7e9, 3e9, 0.6};
+    assert_false(tool_rates_join(&(tool_rates){0, 4e9, 0.02}, &now));
+    assert_true(now.generate_bytes_per_s == 7e9 && now.macs_per_s == 4e9);
+}
+
+static void a_profile_of_more_threads_stays(void **state) {
+    (void)state;
+    const tool_profile_age none = {0}, all = {.read_bytes_per_s = 1e9, .load = 0.5},
+                           one = {.read_bytes_per_s = 1e9, .threads = 1},
+                           two = {.read_bytes_per_s = 1e9, .threads = 2};
+    assert_true(tool_profile_replaces(&one, &none) && tool_profile_replaces(&all, &none));
+    assert_false(tool_profile_replaces(&none, &none) || tool_profile_replaces(&none, &one));
+    assert_true(tool_profile_replaces(&two, &one) && tool_profile_replaces(&all, &two));
+    assert_false(tool_profile_replaces(&one, &two) || tool_profile_replaces(&two, &all));
+}
+
 static void the_owner_says_how_large_the_cache_is(void **state) {
     (void)state;
     assert_true(tool_profile_cache(&(tool_profile_age){.cache_bytes = 7}) == 7);
@@ -67,6 +110,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_beats_a_profile_past_four_times_the_cache),
         cmocka_unit_test(it_is_due_once_in_24_hours),
+        cmocka_unit_test(a_measurement_under_load_never_replaces_a_quiet_one),
+        cmocka_unit_test(what_was_not_measured_comes_from_what_is_kept),
+        cmocka_unit_test(a_profile_of_more_threads_stays),
         cmocka_unit_test(the_owner_says_how_large_the_cache_is),
         cmocka_unit_test(others_are_what_is_busy_less_this_process),
         cmocka_unit_test(a_text_without_processors_is_refused),

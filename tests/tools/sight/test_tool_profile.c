@@ -108,6 +108,80 @@ static void bench_shows_when_and_beside_what_it_was_measured(void **state) {
     json_decref(o);
 }
 
+static void no_profile(void) {
+    mkdir(at("mnem"), 0700);
+    remove(at("mnem/profile.json"));
+}
+
+/* The user who measured is never told that bench has to run first. */
+static void plan_predicts_what_any_bench_has_measured(void **state) {
+    (void)state;
+    no_profile();
+    RUN("bench", tool_model, "-p", "8", "-n", "4", "-r", "1", "--threads", "1", "--memory", "2G");
+    json_t *profile = kept();
+    assert_true(number(profile, "read_bytes_per_s") > 0 && number(profile, "macs_per_s") > 0);
+    assert_true(isfinite(number(profile, "load")) ||
+                json_is_null(json_object_get(profile, "load")));
+    json_decref(profile);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        const tool_result r = RUN("plan", tool_model, "--threads", threads == 1 ? "1" : "3");
+        assert_non_null(strstr(r.out, "tokens/s, prompt "));
+        assert_null(strstr(r.out, "mnem bench` has measured this machine once"));
+    }
+}
+
+static void a_profile_without_prompts_says_what_is_missing(void **state) {
+    (void)state;
+    no_profile();
+    RUN("bench", tool_model, "-p", "0", "-n", "4", "-r", "1", "--memory", "2G");
+    assert_non_null(strstr(RUN("plan", tool_model).out,
+                           "unknown until `mnem bench` has measured prompts too (-p)"));
+}
+
+static void a_budget_without_room_to_measure_leaves_the_profile(void **state) {
+    (void)state;
+    no_profile();
+    const char *const args[] = {"bench", tool_model, "-p",       "8",   "-n",        "4",
+                                "-r",    "1",        "--memory", "32M", "--refresh", NULL};
+    tool_result r = tool_run(NULL, args);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "the machine profile is not stored: the budget is too small"));
+    write_profile(1e18, ", \"load\": 0.01");
+    assert_int_equal(tool_run(NULL, args).code, 0);
+    json_t *profile = kept();
+    assert_true(number(profile, "read_bytes_per_s") == 1e18);
+    json_decref(profile);
+}
+
+/* Predictions name the load beside which they were measured. */
+static void plan_and_advise_tell_the_load_of_what_they_use(void **state) {
+    (void)state;
+    static const struct {
+        const char *more, *told;
+    } cases[] = {
+        {", \"load\": 0.54", "measured under 54 % load"},
+        {", \"load\": 0.02", NULL},
+        {"", NULL},
+        {", \"threads\": 1", "measured with 1 thread:"},
+        {", \"load\": 0.02, \"reached\": [{\"threads\": 3, \"token_bytes\": 5e6, "
+         "\"generate_bytes_per_s\": 5e9, \"macs_per_s\": 3e9, \"load\": 0.43}]",
+         "measured under 43 % load"},
+        {", \"load\": 0.54, \"threads\": 1, \"reached\": [{\"threads\": 3, \"token_bytes\": 5e6, "
+         "\"generate_bytes_per_s\": 5e9, \"macs_per_s\": 3e9, \"load\": 0.01}]",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_profile(1e10, cases[i].more);
+        const char *const verbs[] = {"plan", "advise"};
+        for (int v = 0; v < 2; v++) {
+            const tool_result r = RUN(verbs[v], tool_model, "--threads", "3", "--memory", "1G");
+            assert_int_equal(r.code, 0);
+            assert_true(!strstr(r.out, "measured ") == !cases[i].told);
+            if (cases[i].told) assert_non_null(strstr(r.out, cases[i].told));
+        }
+    }
+}
+
 /* Of a bandwidth that is too low no part or multiple means anything. */
 static void beside_a_profile_of_a_loaded_machine_there_is_no_percentage(void **state) {
     (void)state;
@@ -147,6 +221,10 @@ int main(void) {
         cmocka_unit_test(caches_and_fast_machines_leave_it),
         cmocka_unit_test(beside_a_profile_of_a_loaded_machine_there_is_no_percentage),
         cmocka_unit_test(bench_shows_when_and_beside_what_it_was_measured),
+        cmocka_unit_test(plan_predicts_what_any_bench_has_measured),
+        cmocka_unit_test(a_profile_without_prompts_says_what_is_missing),
+        cmocka_unit_test(a_budget_without_room_to_measure_leaves_the_profile),
+        cmocka_unit_test(plan_and_advise_tell_the_load_of_what_they_use),
         cmocka_unit_test(values_that_are_no_numbers_count_as_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

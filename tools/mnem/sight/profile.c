@@ -101,13 +101,16 @@ void tool_profile_age_load(tool_profile_age *age) {
     if (json_is_number(load)) age->load = fmin(number(object, "load"), 1);
     age->again_at = number(object, "again_at");
     age->cache_bytes = number(object, "cache_bytes");
+    age->read_bytes_per_s = number(object, "read_bytes_per_s");
+    age->threads = (int32_t)fmin(number(object, "threads"), INT32_MAX);
     json_decref(object);
 }
 
 bool tool_profile_age_save(const tool_profile_age *age) {
     json_t *load = age->load < 0 ? json_null() : json_real(age->load);
-    return save(json_pack("{s:I, s:o, s:I}", "measured_at", (json_int_t)age->measured_at, "load",
-                          load, "again_at", (json_int_t)age->again_at));
+    return save(json_pack("{s:I, s:o, s:I, s:i}", "measured_at", (json_int_t)age->measured_at,
+                          "load", load, "again_at", (json_int_t)age->again_at, "threads",
+                          age->threads));
 }
 
 bool tool_link_save(const tool_link_kept *kept) {
@@ -163,33 +166,47 @@ tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transform
     return work;
 }
 
-bool tool_reached_save(const tool_reached *r) {
+/* Not known: below 0. */
+static double load_of(const json_t *reached) {
+    const json_t *load = json_object_get(reached, "load");
+    return json_is_number(load) ? fmin(number(reached, "load"), 1) : -1;
+}
+
+static tool_rates rates_of(const json_t *reached) {
+    return (tool_rates){number(reached, "generate_bytes_per_s"), number(reached, "macs_per_s"),
+                        load_of(reached)};
+}
+
+bool tool_reached_save(const tool_reached *r, bool *kept_old) {
     char path[PATH_MAX];
+    *kept_old = false;
     if (!tool_profile_path(path, sizeof path) || !(r->token_bytes > 0)) return false;
     const int32_t threads = threads_of(r->threads);
-    tool_reached now = *r;
+    tool_rates now = r->rates;
     json_t *object = json_load_file(path, 0, NULL), *list = json_array(), *old;
     size_t i;
     json_array_foreach(json_object_get(object, "reached"), i, old) {
         const bool same = (int32_t)number(old, "threads") == threads &&
                           apart(number(old, "token_bytes"), r->token_bytes) < size_alike;
-        if (same && now.generate_bytes_per_s == 0)
-            now.generate_bytes_per_s = number(old, "generate_bytes_per_s");
-        if (same && now.macs_per_s == 0) now.macs_per_s = number(old, "macs_per_s");
+        const tool_rates kept = rates_of(old);
+        if (same && !tool_rates_join(&kept, &now)) *kept_old = true;
         if (!same) json_array_append(list, old);
     }
     while (json_array_size(list) >= REACHED_MOST) json_array_remove(list, 0); /* the oldest */
-    json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f}", "threads", threads, "token_bytes",
-                                          now.token_bytes, "generate_bytes_per_s",
-                                          now.generate_bytes_per_s, "macs_per_s", now.macs_per_s));
+    json_array_append_new(list,
+                          json_pack("{s:i, s:f, s:f, s:f, s:o}", "threads", threads, "token_bytes",
+                                    r->token_bytes, "generate_bytes_per_s",
+                                    now.generate_bytes_per_s, "macs_per_s", now.macs_per_s, "load",
+                                    now.load < 0 ? json_null() : json_real(now.load)));
     json_decref(object);
     return save(json_pack("{s:o}", "reached", list));
 }
 
-void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile) {
+bool tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile *profile,
+                      double *load) {
     char path[PATH_MAX];
     double nearest = INFINITY;
-    if (!tool_profile_path(path, sizeof path) || !(token_bytes > 0)) return;
+    if (!tool_profile_path(path, sizeof path) || !(token_bytes > 0)) return false;
     json_t *object = json_load_file(path, 0, NULL), *one;
     size_t i;
     json_array_foreach(json_object_get(object, "reached"), i, one) {
@@ -198,8 +215,41 @@ void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile 
         if ((int32_t)number(one, "threads") != threads_of(threads) || !(far < nearest)) continue;
         if (far > size_far && !large) continue;
         nearest = far;
+        if (load_of(one) >= 0) *load = load_of(one);
         profile->generate_bytes_per_s = number(one, "generate_bytes_per_s");
         if (number(one, "macs_per_s") > 0) profile->macs_per_s = number(one, "macs_per_s");
     }
     json_decref(object);
+    return isfinite(nearest);
+}
+
+void tool_profile_use(tool_stage *stage) {
+    const int32_t threads = stage->asked->threads;
+    const double bytes = tool_token_work_of(stage->model, &stage->transformer).bytes;
+    tool_profile_age age;
+    tool_profile_age_load(&age);
+    stage->profile_load = age.load;
+    stage->profile_threads = age.threads;
+    if (tool_reached_use(threads, bytes, &stage->profile, &stage->profile_load))
+        stage->profile_threads = 0;
+}
+
+const char *tool_profile_note(const tool_stage *stage, char text[TOOL_NOTE]) {
+    *text = 0;
+    if (!stage->options.profile) return text;
+    if (tool_load_is_high(stage->profile_load))
+        snprintf(
+            text, TOOL_NOTE,
+            "measured under %.0f %% load, so the machine may be faster: `mnem bench --refresh` "
+            "measures it again",
+            100 * stage->profile_load);
+    else if (stage->profile_threads > 0)
+        snprintf(text, TOOL_NOTE, "measured with %d thread%s: `mnem bench` measures all processors",
+                 stage->profile_threads, tool_s((uint64_t)stage->profile_threads));
+    return text;
+}
+
+const char *tool_speed_unknown(const tool_stage *stage) {
+    return stage->options.profile ? "unknown until `mnem bench` has measured prompts too (-p)"
+                                  : "unknown until `mnem bench` has measured this machine once";
 }

@@ -92,6 +92,14 @@ static void print_one(const mnem_advice *a) {
     tool_wrap(stdout, "    gain  ", text);
 }
 
+/* What the predicted speeds above are worth. */
+static void print_note(void) {
+    char note[TOOL_NOTE];
+    if (!*tool_profile_note(&stage, note)) return;
+    tool_out_flush();
+    tool_wrap(stdout, "  speed    ", note);
+}
+
 static int print(const tool_args *args, const char *of, const mnem_facts *facts) {
     static mnem_advice all[MNEM_ADVICE_MOST];
     const int n = mnem_advice_make(facts, all, MNEM_ADVICE_MOST);
@@ -104,6 +112,7 @@ static int print(const tool_args *args, const char *of, const mnem_facts *facts)
     tool_outf("%s: %d of %d checks had all they need, %d speak%s\n", of, whole, checks, n,
               n == 1 ? "s" : "");
     for (int i = 0; i < n; i++) print_one(&all[i]);
+    print_note();
     return tool_out_end();
 }
 

@@ -13,86 +13,46 @@
 #include "ranks/link.h"
 #include "ranks/ranks.h"
 #include "sight/history_file.h"
-#include "sight/roofline.h"
+#include "verbs/measure/bench.h"
 #include "verbs/measure/machine.h"
+#include "verbs/measure/other_load.h"
 #include "verbs/measure/speed.h"
 
-enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, LENGTHS_MAX = 8 };
-
-typedef struct bench_options {
-    tool_args args;
-    tool_session_asked session;
-    const char *prompt_tokens, *tokens; /* lists */
-    int32_t repeats;                    /* 0: not given */
-    int32_t sequences;                  /* 0: one */
-    bool refresh, no_history;
-} bench_options;
-
-/* What is measured at several lengths. */
-typedef struct lengths {
-    int32_t tokens[LENGTHS_MAX]; /* none is 0 */
-    double rate[LENGTHS_MAX];    /* tokens per second, the best */
-    int count;
-} lengths;
-
-typedef struct bench {
-    const bench_options *asked;
-    tool_stage *stage;
-    lengths prompt, generated, together; /* together: of all sequences */
-    mnem_comm_link link;                 /* between ranks, measured */
-    int32_t repeats;
-    double bytes_per_token;           /* weights that one token reads */
-    double macs_per_token, head_macs; /* tool_token_work */
-    bool sparse;                      /* some are 2:4, whose products take less time */
-    bool measured; /* the machine, too: in more memory than is planned for the model */
-    tool_profile_age age;
-    double beaten;       /* what the run read a second when the profile was measured again; 0 */
-    uint64_t peak_bytes; /* of the process, before that */
-} bench;
+enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3 };
 
 /* ---- the machine ---- */
 
-static double best_rate(const lengths *of) {
-    double best = 0;
-    for (int i = 0; i < of->count; i++)
-        if (of->rate[i] > best) best = of->rate[i];
-    return best;
-}
-
 /* The profile is of all processors: with fewer threads what of it is the machine's is measured,
- * neither used nor kept; what the model reached is kept with its threads. Of several ranks nothing
- * is kept, since what they reach together isn't one machine's. */
-static bool of_machine(const tool_stage *stage) {
-    return stage->asked->threads == 0;
+ * and kept as long as there is none of more (profile_age.h); what the model reached is kept with
+ * its threads. Of several ranks nothing is kept, since what they reach together isn't one
+ * machine's. */
+static int32_t threads_measured(const bench *b) {
+    const int32_t threads = b->stage->asked->threads;
+    return threads == tool_processors() ? 0 : threads;
 }
 
 static int measure_machine(bench *b) {
     tool_stage *stage = b->stage;
     mnem_machine_profile *p = &stage->profile;
-    if (!of_machine(stage))
-        *p = (mnem_machine_profile){0};
-    else if (p->read_bytes_per_s > 0 && !b->asked->refresh)
-        return TOOL_OK;
+    const int32_t threads = threads_measured(b);
+    if (threads == b->age.threads && p->read_bytes_per_s > 0 && !b->asked->refresh) return TOOL_OK;
+    if (threads != b->age.threads) *p = (mnem_machine_profile){0};
     b->measured = true;
+    b->age.threads = threads;
     int code = tool_machine_loaded(stage, &p->read_bytes_per_s, &b->age);
     if (code == TOOL_OK) p->disk_bytes_per_s = tool_machine_disk(stage);
+    b->age.read_bytes_per_s = p->read_bytes_per_s;
     return code;
 }
 
-/* Generation read so many bytes a second that the profile is too low, and caches are not why. */
-static bool is_beaten(const bench *b) {
-    return tool_profile_is_beaten(b->stage->profile.read_bytes_per_s,
-                                  b->bytes_per_token * best_rate(&b->generated), b->bytes_per_token,
-                                  tool_profile_cache(&b->age));
-}
-
 static int measure_again(bench *b) {
-    const double reached = b->bytes_per_token * best_rate(&b->generated);
+    const double reached = b->bytes_per_token * bench_best(&b->generated);
     b->peak_bytes = tool_peak_bytes();
-    if (!of_machine(b->stage) || tool_ranks() || !is_beaten(b)) return TOOL_OK;
+    if (threads_measured(b) > 0 || tool_ranks() || !bench_is_beaten(b)) return TOOL_OK;
     if (!tool_profile_is_due(&b->age, (double)time(NULL))) return TOOL_OK;
     const int code = tool_machine_again(b->stage, &b->age);
     if (b->age.again_at > 0) b->beaten = reached;
+    b->age.read_bytes_per_s = b->stage->profile.read_bytes_per_s;
     return code;
 }
 
@@ -106,7 +66,7 @@ static void count_work(bench *b) {
     b->sparse = work.sparse;
 }
 
-static mnem_status run_lengths(bench *b, lengths *of, tool_speed *measure) {
+static mnem_status run_lengths(bench *b, bench_lengths *of, tool_speed *measure) {
     mnem_status status = MNEM_OK;
     for (int i = 0; i < of->count && status == MNEM_OK; i++)
         status = measure(b->stage, of->tokens[i], b->repeats, &of->rate[i]);
@@ -125,6 +85,8 @@ static double prompt_macs(const bench *b) {
 }
 
 static int measure_model(bench *b) {
+    tool_load_times before, after;
+    const bool known = tool_load_get(&before);
     count_work(b);
     mnem_status status = run_lengths(b, &b->prompt, tool_speed_prompt);
     if (status == MNEM_OK) status = run_lengths(b, &b->generated, tool_speed_tokens);
@@ -132,147 +94,12 @@ static int measure_model(bench *b) {
     if (b->asked->sequences < 2) b->together.count = 0;
     if (status == MNEM_OK) status = run_lengths(b, &b->together, tool_speed_together);
     if (status != MNEM_OK) return tool_fail(status);
+    b->model_load = known && tool_load_get(&after) ? tool_load_share(&before, &after) : -1;
     mnem_machine_profile *p = &b->stage->profile;
     const double macs = prompt_macs(b);
     if (b->sparse && p->macs_per_s > 0) return TOOL_OK; /* the profile is of dense ones */
     if (macs > 0 && (b->asked->refresh || macs > p->macs_per_s)) p->macs_per_s = macs;
     return TOOL_OK;
-}
-
-/* ---- the report ---- */
-
-/* The part of the read bandwidth that generation at this rate reaches; 0: not known. */
-static double fraction(const bench *b, double rate) {
-    double read = b->stage->profile.read_bytes_per_s;
-    return read > 0 && !tool_profile_is_loaded(&b->age) ? b->bytes_per_token * rate / read : 0;
-}
-
-static void print_generation(const bench *b, int32_t tokens, double rate) {
-    char name[24], size[TOOL_TEXT];
-    snprintf(name, sizeof name, "tg%d", tokens);
-    tool_outf("%-16s %10.1f tokens/s   %s a token: %.1f GB/s", name, rate,
-              tool_size((uint64_t)b->bytes_per_token, size), b->bytes_per_token * rate / 1e9);
-    if (fraction(b, rate) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b, rate));
-    if (tool_profile_is_loaded(&b->age) && !is_beaten(b))
-        tool_outf("; read bandwidth was measured under load: --refresh measures it again");
-    tool_outf("%s\n", is_beaten(b)            ? " (the profile is too low)"
-                      : fraction(b, rate) > 1 ? " (caches help)"
-                                              : "");
-}
-
-static void print_together(const bench *b) {
-    for (int i = 0; i < b->together.count; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "tg%d x %d", b->together.tokens[i], b->asked->sequences);
-        tool_outf("%-16s %10.1f tokens/s   all sequences together\n", name, b->together.rate[i]);
-    }
-}
-
-/* Between ranks, and what the plan said with it. */
-static void print_ranks(const bench *b) {
-    const mnem_engine_plan *p = &b->stage->plan;
-    char link[TOOL_TEXT];
-    if (!tool_ranks()) return;
-    tool_outf("%-16s %s: the slowest of %d\n", "link of ranks", tool_link_text(&b->link, link),
-              mnem_comm_size(tool_ranks()) - 1);
-    if (p->predicted_generate > 0)
-        tool_outf("%-16s %10.1f tokens/s, prompt %.1f tokens/s\n", "predicted",
-                  p->predicted_generate, p->predicted_prompt);
-}
-
-/* When, and beside what: one measured beside others is too low. */
-static void print_age(const tool_profile_age *age) {
-    char when[24] = "";
-    const time_t at = (time_t)age->measured_at;
-    struct tm local;
-    if (age->measured_at > 0 && localtime_r(&at, &local))
-        strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local);
-    tool_outf("        %s%s", *when ? "measured " : "measured at an unknown time", when);
-    if (age->load < 0)
-        tool_outf(", load not known\n");
-    else
-        tool_outf(", others took %.0f %% of the processors\n", 100 * age->load);
-}
-
-static void print_machine(const bench *b) {
-    const mnem_machine_profile *p = &b->stage->profile;
-    if (p->read_bytes_per_s > 0) {
-        tool_outf("%-16s %10.1f GB/s", "read bandwidth", p->read_bytes_per_s / 1e9);
-        print_age(&b->age);
-    } else
-        tool_outf("%-16s %10s            the budget is too small to measure it\n", "read bandwidth",
-                  "-");
-    if (p->disk_bytes_per_s > 0)
-        tool_outf("%-16s %10.2f GB/s       past the page cache\n", "disk bandwidth",
-                  p->disk_bytes_per_s / 1e9);
-    tool_outf("%-16s %10.1f GMAC/s     in prompts\n", "arithmetic", p->macs_per_s / 1e9);
-    if (b->beaten > 0)
-        tool_outf("%-16s %10.1f GB/s       were read by this run, more than the profile had\n",
-                  "measured again", b->beaten / 1e9);
-}
-
-/* How near it comes to what the kept probe allows, if there is one. */
-static void print_most(const bench *b) {
-    roofline_most most;
-    if (!of_machine(b->stage) || !roofline_most_get(b->stage, &most)) return;
-    const double prompt = best_rate(&b->prompt), generated = best_rate(&b->generated);
-    tool_outf("%-16s", "of the roofline");
-    if (prompt > 0 && most.prompt > 0)
-        tool_outf(" %9.0f %% in prompts", 100 * prompt / most.prompt);
-    if (generated > 0 && most.generate > 0)
-        tool_outf(" %9.0f %% in generation", 100 * generated / most.generate);
-    tool_outf("   %.1f GB/s from %s, %.0f GOP/s of int8: %s\n", most.level_rate / 1e9, most.level,
-              most.int8_rate / 1e9, most.when);
-}
-
-static void print_table(const bench *b) {
-    char name[24];
-    for (int i = 0; i < b->prompt.count; i++) {
-        snprintf(name, sizeof name, "pp%d", b->prompt.tokens[i]);
-        tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt.rate[i]);
-    }
-    for (int i = 0; i < b->generated.count; i++)
-        print_generation(b, b->generated.tokens[i], b->generated.rate[i]);
-    print_together(b);
-    print_ranks(b);
-    print_machine(b);
-    print_most(b);
-}
-
-/* Of one prompt's length and one of generation; 0: not measured. */
-static void print_object(const bench *b, int32_t prompt, double prompt_rate, int32_t tokens,
-                         double rate, double together) {
-    const mnem_machine_profile *p = &b->stage->profile;
-    tool_out_json(
-        "bench",
-        json_pack("{s:o?, s:i, s:i, s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:o, "
-                  "s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
-                  "model", json_string(tool_model_path(b->stage->args)), "threads",
-                  b->stage->plan.threads, "prompt_tokens", prompt, "prompt_tokens_per_s",
-                  tool_json_known(prompt_rate), "tokens", tokens, "tokens_per_s",
-                  tool_json_known(rate), "bytes_per_token", (json_int_t)b->bytes_per_token,
-                  "read_bytes_per_s", tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
-                  tool_json_known(p->disk_bytes_per_s), "macs_per_s",
-                  tool_json_known(p->macs_per_s), "read_fraction",
-                  tool_json_known(fraction(b, rate)), "vmhwm", (json_int_t)b->peak_bytes,
-                  "predicted_peak", (json_int_t)b->stage->plan.peak_bytes, "sequences",
-                  b->asked->sequences ? b->asked->sequences : 1, "together_tokens_per_s",
-                  tool_json_known(together), "link_seconds", tool_json_known(b->link.seconds),
-                  "link_bytes_per_s", tool_json_known(b->link.bytes_per_second),
-                  "predicted_tokens_per_s", tool_json_known(b->stage->plan.predicted_generate),
-                  "predicted_prompt_tokens_per_s", tool_json_known(b->stage->plan.predicted_prompt),
-                  "profile_measured_at", tool_json_known(b->age.measured_at), "profile_load",
-                  b->age.load < 0 ? json_null() : json_real(b->age.load), "profile_measured_again",
-                  b->beaten > 0));
-}
-
-/* An object for each pair of lengths; one that isn't measured is 0, with no rate. */
-static void print_json(const bench *b) {
-    const lengths *p = &b->prompt, *g = &b->generated;
-    for (int i = 0; i < p->count || i == 0; i++)
-        for (int k = 0; k < g->count || k == 0; k++)
-            print_object(b, p->tokens[i], p->rate[i], g->tokens[k], g->rate[k],
-                         b->together.count ? b->together.rate[k] : 0);
 }
 
 /* ---- the way in ---- */
@@ -282,7 +109,7 @@ static int32_t least(int32_t a, int32_t b) {
 }
 
 /* "64,128": numbers with commas between; 0 is none. */
-static int read_lengths(const char *name, const char *text, lengths *of) {
+static int read_lengths(const char *name, const char *text, bench_lengths *of) {
     for (const char *at = text; at;) {
         char *end;
         const long long n = strtoll(at, &end, 10);
@@ -292,15 +119,15 @@ static int read_lengths(const char *name, const char *text, lengths *of) {
         if (n < 0 || n > TOOL_SPEED_MOST)
             return tool_usage("bench", "--%s is %lld; a length must be from 0 (not measured) to %d",
                               name, n, TOOL_SPEED_MOST);
-        if (of->count == LENGTHS_MAX)
-            return tool_usage("bench", "--%s takes at most %d lengths", name, LENGTHS_MAX);
+        if (of->count == BENCH_LENGTHS)
+            return tool_usage("bench", "--%s takes at most %d lengths", name, BENCH_LENGTHS);
         if (n) of->tokens[of->count++] = (int32_t)n;
         at = *end ? end + 1 : NULL;
     }
     return TOOL_OK;
 }
 
-static int32_t longest(const lengths *of) {
+static int32_t longest(const bench_lengths *of) {
     int32_t most = 0;
     for (int i = 0; i < of->count; i++)
         if (of->tokens[i] > most) most = of->tokens[i];
@@ -313,10 +140,10 @@ static int choose_lengths(bench *b) {
     const int32_t asked_context = o->session.context;
     const int32_t most = asked_context ? asked_context : b->stage->transformer.context;
     b->repeats = o->repeats ? o->repeats : REPEATS;
-    b->prompt = (lengths){{least(PROMPT_TOKENS, most)}, {0}, 1};
-    b->generated = (lengths){{least(TOKENS, most)}, {0}, 1};
-    if (o->prompt_tokens) b->prompt = (lengths){{0}, {0}, 0};
-    if (o->tokens) b->generated = (lengths){{0}, {0}, 0};
+    b->prompt = (bench_lengths){{least(PROMPT_TOKENS, most)}, {0}, 1};
+    b->generated = (bench_lengths){{least(TOKENS, most)}, {0}, 1};
+    if (o->prompt_tokens) b->prompt = (bench_lengths){{0}, {0}, 0};
+    if (o->tokens) b->generated = (bench_lengths){{0}, {0}, 0};
     int code = read_lengths("pp", o->prompt_tokens, &b->prompt);
     if (code == TOOL_OK) code = read_lengths("tg", o->tokens, &b->generated);
     if (code != TOOL_OK) return code;
@@ -332,7 +159,7 @@ static int choose_lengths(bench *b) {
 /* The longest of each kind, at its best. */
 static void keep(const bench *b) {
     const mnem_engine_plan *p = &b->stage->plan;
-    const lengths *of[] = {&b->prompt, &b->generated};
+    const bench_lengths *of[] = {&b->prompt, &b->generated};
     mnem_history_run run = {.context_used = p->context};
     mnem_engine_stats s;
     mnem_session_stats_get(b->stage->session, &s);
@@ -361,14 +188,44 @@ static uint64_t rank_bytes(const mnem_engine_plan *plan) {
 }
 
 /* What ranks reach is predicted by what one process does. Products of 2:4 take less time, so that
- * they say nothing of others. */
-static void keep_reached(const bench *b) {
-    if (tool_ranks() || b->sparse) return;
-    tool_reached_save(
-        &(tool_reached){.threads = b->asked->session.threads,
-                        .token_bytes = b->bytes_per_token,
-                        .generate_bytes_per_s = b->bytes_per_token * best_rate(&b->generated),
-                        .macs_per_s = prompt_macs(b)});
+ * they say nothing of others. true: what is kept was measured under less load, and stays. */
+static bool keep_reached(const bench *b) {
+    bool kept_old = false;
+    if (tool_ranks() || b->sparse) return false;
+    const double generated = b->bytes_per_token * bench_best(&b->generated);
+    const tool_reached reached = {.threads = b->asked->session.threads,
+                                  .token_bytes = b->bytes_per_token,
+                                  .rates = {generated, prompt_macs(b), b->model_load}};
+    (void)tool_reached_save(&reached, &kept_old);
+    return kept_old;
+}
+
+/* true: what is kept was measured under less load, and stays. What a run has beaten is too low in
+ * any case. */
+static bool keep_machine(const bench *b) {
+    tool_profile_age kept;
+    tool_profile_age_load(&kept);
+    if (tool_ranks()) return false;
+    if (b->beaten > 0 || tool_profile_replaces(&b->age, &kept)) {
+        if (tool_profile_save(&b->stage->profile)) tool_profile_age_save(&b->age);
+        return false;
+    }
+    if (b->age.read_bytes_per_s <= 0 && kept.read_bytes_per_s <= 0)
+        tool_message("the machine profile is not stored: the budget is too small to measure the "
+                     "read bandwidth; `mnem bench` without --memory measures it");
+    return b->age.read_bytes_per_s > 0 && b->age.threads == kept.threads;
+}
+
+static void keep_all(const bench *b) {
+    const bool machine = keep_machine(b), reached = keep_reached(b);
+    if (!machine && !reached) return;
+    tool_message("%s not stored: others took %.0f %% of the processors, and the stored %s measured "
+                 "under less load",
+                 machine && reached ? "the machine and the model's speed were"
+                 : machine          ? "the machine profile was"
+                                    : "the model's speed was",
+                 100 * (machine ? b->age.load : b->model_load),
+                 machine && reached ? "figures were" : "one was");
 }
 
 /* One that was made slow says nothing of the machine. */
@@ -412,14 +269,9 @@ static int run_bench(bench *b) {
     keep(b);
     code = measure_again(b);
     if (code != TOOL_OK) return code;
-    if (of_machine(stage) && !tool_ranks() && tool_profile_save(&stage->profile))
-        tool_profile_age_save(&b->age);
-    keep_reached(b);
+    keep_all(b);
     keep_link(b);
-    if (stage->args->json)
-        print_json(b);
-    else
-        print_table(b);
+    bench_print(b);
     return tool_out_end();
 }
 
@@ -480,9 +332,10 @@ TOOL_VERB(
     "for plans of one thread) and, under mpirun, the latency and bandwidth of the slowest link\n"
     "between two consecutive ranks, for mnem plan --ranks.\n"
     "The read bandwidth is shown with the share of the processors' time that other processes\n"
-    "used while it was measured: one measured under load is too low. If generation reads more\n"
-    "bytes a second than that, and more than four times the last-level cache per token, the\n"
-    "bandwidth is measured again, at most once a day; the higher value is kept.\n",
+    "used while it was measured: one measured under load is too low, is named so by mnem plan,\n"
+    "and never replaces one of a quiet machine. If generation reads more bytes a second than\n"
+    "that, and more than four times the last-level cache per token, the bandwidth is measured\n"
+    "again, at most once a day; the higher value is kept.\n",
     "mnem bench model.gguf  # pp512 and tg128\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
     "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"

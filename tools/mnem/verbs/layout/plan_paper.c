@@ -106,17 +106,18 @@ static void print_cut(const paper *p) {
 }
 
 static void print_speed(const paper *p) {
-    char text[400], link[TOOL_TEXT];
+    char text[400 + TOOL_NOTE], link[TOOL_TEXT], note[TOOL_NOTE];
     const mnem_engine_plan *q = &p->ranks[0].plan;
     if (q->predicted_generate > 0)
         snprintf(text, sizeof text,
                  "about %.*f tokens/s, prompt %.*f tokens/s, %d sequences in total %.*f tokens/s, "
-                 "with links of %s, assuming this machine's speed for every rank",
+                 "with links of %s, assuming this machine's speed for every rank%s%s",
                  q->predicted_generate < 100, q->predicted_generate, q->predicted_prompt < 100,
                  q->predicted_prompt, q->together, q->predicted_together < 100,
-                 q->predicted_together, tool_link_text(&p->link, link));
+                 q->predicted_together, tool_link_text(&p->link, link),
+                 *tool_profile_note(p->stage, note) ? "; " : "", note);
     else
-        snprintf(text, sizeof text, "unknown until `mnem bench` has measured this machine once");
+        snprintf(text, sizeof text, "%s", tool_speed_unknown(p->stage));
     tool_wrap(stdout, "  speed    ", text);
 }
 
