@@ -79,6 +79,30 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
 }
 
+static void the_file_to_write_may_be_the_last_operand(void **state) {
+    (void)state;
+    static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
+    char out[128], same[128];
+    snprintf(out, sizeof out, "%s", at("operand.gguf"));
+    snprintf(same, sizeof same, "%s", at("option.gguf"));
+    assert_int_equal(RUN("convert", llama, "-o", same, "-q").code, 0);
+    assert_int_equal(RUN("convert", llama, out, "-q").code, 0);
+    assert_same_files(out, same);
+    remove(out);
+    assert_int_equal(RUN("prune", "-m", file, out, "--ffn", "25%", "-q").code, 0);
+    assert_int_equal(RUN("prune", file, "-o", same, "--ffn", "25%", "-q").code, 0);
+    assert_same_files(out, same);
+    /* It replaces nothing, and a type is no file. */
+    wrong(RUN("convert", llama, out), 2, "operand.gguf already exists: use --out ");
+    assert_same_files(out, same);
+    remove(out);
+    wrong(RUN("convert", llama, "Q8_0"), 2, "\"Q8_0\" is a type: use --type Q8_0");
+    wrong(RUN("convert", llama, out, "-o", same), 2, "operand.gguf\": --out is already given");
+    wrong(RUN("convert", llama, out, "more"), 2, "\"more\" is an unexpected operand");
+    wrong(RUN("merge", file, file, file), 2, "llama.gguf already exists: use --out ");
+    assert_int_equal(access(out, F_OK), -1);
+}
+
 /* While its report waits for a reader, OUT.tmp is there; after a signal nothing is. */
 static void a_signal_leaves_no_half_model(void **state) {
     (void)state;
@@ -127,6 +151,7 @@ int main(void) {
         cmocka_unit_test(every_verb_takes_a_folder),
         cmocka_unit_test(the_report_says_what_was_written),
         cmocka_unit_test(what_is_wrong_is_said_and_leaves_no_file),
+        cmocka_unit_test(the_file_to_write_may_be_the_last_operand),
         cmocka_unit_test(a_signal_leaves_no_half_model),
         cmocka_unit_test(a_full_disk_is_said_with_a_way_out_and_leaves_no_file),
     };

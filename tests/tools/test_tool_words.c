@@ -90,9 +90,9 @@ static void llama_cli_lines_run_with_what_means_nothing_named(void **state) {
     (void)state;
     const tool_result r =
         RUN("run", "-m", tool_model, "-p", "In", "-n", "2", "-st", "-b", "512", "-ub", "128", "-tb",
-            "2", "-sm", "none", "-e", "--log-disable", "-mmp", "0", "-s", "-1", "-q");
+            "2", "-sm", "none", "-e", "-cb", "--log-disable", "-mmp", "0", "-s", "-1", "-q");
     assert_int_equal(r.code, 0);
-    const char *const named[] = {"-st", "-b", "-tb", "-sm", "-e", "--log-disable", "-mmp"};
+    const char *const named[] = {"-st", "-b", "-tb", "-sm", "-e", "-cb", "--log-disable", "-mmp"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char line[64];
         snprintf(line, sizeof line, "mnem: %s does nothing here: ", named[i]);
@@ -155,8 +155,8 @@ static void options_of_other_tools_take_their_value_along(void **state) {
                                 "--max_model_len", "64"),
                         expected);
     static const char *const passed[][2] = {
-        {"--numa", "distribute"}, {"--keepalive", "5m"}, {"--gpu-memory-utilization", "0.9"},
-        {"--dtype", "bfloat16"},  {"--device", "cuda"},  {"--prio", "2"},
+        {"--numa", "distribute"}, {"--keepalive", "5m"}, {"--dtype", "auto"},
+        {"--device", "cpu"},      {"--prio", "2"},
     };
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         char line[80];
@@ -177,6 +177,9 @@ static void what_changes_the_text_is_refused_with_the_way_there_is(void **state)
         {"--think=false", NULL, "--template-args"},
         {"--override-kv", "a=int:1", "--pretokenizer"},
         {"--rope-freq-base", "10000", "position encoding (RoPE)"},
+        {"--context-shift", NULL, "--ctx"},
+        {"--gpu-memory-utilization", "0.5", "--memory"},
+        {"--dtype", "float32", "mnem quantize"},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const tool_result r = RUN("run", "-m", tool_model, "-p", "x", ways[i][0], ways[i][1]);
@@ -193,6 +196,66 @@ static void what_changes_the_text_is_refused_with_the_way_there_is(void **state)
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "no option --lora: the adapter is the second operand of mnem "
                                   "merge MODEL ADAPTER --out FILE"));
+}
+
+/* Hours on a processor are not what --device cuda asks for. */
+static void a_gpu_is_refused_by_every_verb(void **state) {
+    (void)state;
+    static const char *const lines[][5] = {
+        {"train", "text.txt", "--device", "cuda"},
+        {"train", "text.txt", "--device=cuda:0"},
+        {"train", "text.txt", "--device"},
+        {"run", "x.gguf", "-dev", "CUDA0"},
+        {"serve", "x.gguf", "--device", "mps"},
+        {"bench", "x.gguf", "--device", "gpu"},
+        {"perplexity", "x.gguf", "--device", "cuda"},
+        {"embed", "x.gguf", "--device", "cuda"},
+        {"quantize", "x.gguf", "--device", "cuda"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const tool_result r = tool_run(NULL, lines[i]);
+        if (r.code != 2 || !strstr(r.err, "everything runs on the CPU"))
+            fail_msg("%s %s: %d: %s", lines[i][0], lines[i][2], r.code, r.err);
+    }
+}
+
+static void escapes_are_refused_where_there_are_some(void **state) {
+    (void)state;
+    tool_result r = RUN("run", "-m", tool_model, "-p", "a\\nb", "-e");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no option -e: escapes in a prompt are not interpreted"));
+    r = RUN("run", "-e", "-m", tool_model, "-p", "a\nb", "-n", "1", "-q");
+    assert_int_equal(r.code, 0);
+}
+
+static void two_spellings_must_agree(void **state) {
+    (void)state;
+    tool_result r = RUN("plan", tool_model, "-ctk", "q8_0", "-ctv", "f16");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--ctk q8_0 and --ctv f16: both set --kv"));
+    assert_int_equal(RUN("plan", tool_model, "-ctk", "q8_0", "-ctv=q8_0").code, 0);
+    assert_int_equal(RUN("plan", tool_model, "--ctx", "64", "--ctx", "32").code, 0);
+}
+
+static void misspelt_options_of_other_tools_are_recognized(void **state) {
+    (void)state;
+    static const char *const slips[][3] = {
+        {"run", "--temprature", "--temperature"},
+        {"run", "--tempreature", "--temperature"},
+        {"run", "--contex", "--context"},
+        {"run", "-contex", "--context"},
+        {"train", "--learning-rat", "--learning-rate"},
+        {"train", "--batchsize", "--batch-size"},
+        {"run", "--memry", "--memory"},
+    };
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
+        char line[64];
+        const tool_result r = RUN(slips[i][0], "x.gguf", slips[i][1], "1");
+        snprintf(line, sizeof line, "; did you mean %s?", slips[i][2]);
+        if (r.code != 2 || !strstr(r.err, line)) fail_msg("%s: %s", slips[i][1], r.err);
+    }
+    /* A short spelling is near anything. */
+    assert_null(strstr(RUN("serve", "x.gguf", "--nx").err, "did you mean"));
 }
 
 static void names_that_are_no_files_say_how_to_get_one(void **state) {
@@ -212,7 +275,11 @@ static void verbs_of_other_tools_lead_to_ours(void **state) {
     (void)state;
     assert_non_null(strstr(RUN("chat").err, "did you mean: mnem run"));
     assert_non_null(strstr(RUN("show", "x").err, "did you mean: mnem info"));
-    assert_non_null(strstr(RUN("pull", "x").err, "downloads no models"));
+    assert_non_null(strstr(RUN("pull", "x").err, "models/get_model NAME FOLDER downloads"));
+    assert_non_null(strstr(RUN("download", "x").err, "models/get_model NAME FOLDER downloads"));
+    assert_non_null(strstr(RUN("stop", "x").err, "Ctrl-C or SIGTERM ends mnem serve"));
+    assert_non_null(strstr(RUN("imatrix").err, "--imatrix-out FILE"));
+    assert_non_null(strstr(RUN("eval").err, "did you mean: mnem perplexity"));
     assert_non_null(strstr(RUN("ps").err, "did you mean: mnem top"));
     assert_non_null(strstr(RUN("-m", "x.gguf").err, "did you mean: mnem run -m"));
     assert_non_null(strstr(RUN("llama-cli", "-m", "x").err, "did you mean: mnem run"));
@@ -343,6 +410,10 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_had_is_refused_with_the_way_there_is),
         cmocka_unit_test(options_of_other_tools_take_their_value_along),
         cmocka_unit_test(what_changes_the_text_is_refused_with_the_way_there_is),
+        cmocka_unit_test(a_gpu_is_refused_by_every_verb),
+        cmocka_unit_test(escapes_are_refused_where_there_are_some),
+        cmocka_unit_test(two_spellings_must_agree),
+        cmocka_unit_test(misspelt_options_of_other_tools_are_recognized),
         cmocka_unit_test(names_that_are_no_files_say_how_to_get_one),
         cmocka_unit_test(verbs_of_other_tools_lead_to_ours),
         cmocka_unit_test(memory_may_be_a_share_of_what_is_available),

@@ -1,8 +1,10 @@
 /* option_words.c: words that people bring from other tools, and what each is here.
  *
  * The idea: what means the same is taken (an option's `also`, with '_' for '-'); what means nothing
- * here is passed over with one line that says why; what can't be done is refused with the way that
- * there is. So a command line from llama.cpp or ollama either works or says what to change. */
+ * here is passed over with one line that says why; what would change the result is refused with
+ * what to use instead. So a command line from llama.cpp or Ollama either works or says what to
+ * change. A misspelt word is answered with the nearest one: the one with the fewest insertions,
+ * deletions and replacements between (Levenshtein, 1966). */
 #include "options.h"
 
 #include <limits.h>
@@ -35,13 +37,103 @@ bool tool_option_named(const tool_option *option, const char *word, size_t lengt
     return is_among(option->name, word, length) || tool_option_also(option, word, length);
 }
 
+/* ---- what a misspelt word is nearest to ---- */
+
+/* The number of insertions, deletions and replacements between two short words. */
+static int distance(const char *a, const char *b) {
+    enum { LONGEST = 32 };
+    size_t n = strlen(b);
+    if (n >= LONGEST || strlen(a) >= LONGEST) return LONGEST;
+    int row[LONGEST];
+    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
+    for (size_t i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (size_t j = 0; j < n; j++) {
+            int best = diagonal + (a[i] != b[j]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+/* A word that begins with the other is near, whatever its length ("mem", "memory"). */
+static int unlikeness(const char *wrong, const char *right) {
+    size_t n = strlen(wrong);
+    if (n >= 3 && strncmp(wrong, right, n) == 0) return 0;
+    return distance(wrong, right);
+}
+
+/* The unlikeness from which on a word isn't suggested: a short one would be like anything. */
+static int farthest(const char *wrong) {
+    return strlen(wrong) < 3 ? (int)strlen(wrong) : 3;
+}
+
+enum { NAME_BYTES = 40, ALIAS_LEAST = 5 };
+
+/* The n-th other spelling of an option that is long enough to be misspelt ("np" is near any short
+ * word); false: there are fewer. */
+static bool get_alias(const tool_option *option, int n, char name[NAME_BYTES]) {
+    for (const char *word = option->also; word && *word; word += strspn(word, " ")) {
+        const size_t length = strcspn(word, " ");
+        if (length >= ALIAS_LEAST && length < NAME_BYTES && n-- == 0) {
+            snprintf(name, NAME_BYTES, "%.*s", (int)length, word);
+            return true;
+        }
+        word += length;
+    }
+    return false;
+}
+
+/* The name, or the other spelling, that is nearest to a wrong word, below *least; NULL: none is.
+ * Static storage. */
+static const char *nearest_option(const tool_verb *verb, const char *wrong, int *least) {
+    static char best[NAME_BYTES], name[NAME_BYTES];
+    tool_option option;
+    *best = 0;
+    for (int i = 0; tool_option_get(verb, i, &option); i++) {
+        snprintf(name, sizeof name, "%s", option.name);
+        int n = 0;
+        do {
+            const int d = unlikeness(wrong, name);
+            if (d < *least) *least = d, memcpy(best, name, sizeof best);
+        } while (get_alias(&option, n++, name));
+    }
+    return *best ? best : NULL;
+}
+
+const char *tool_near_option(const tool_verb *verb, const char *wrong) {
+    int least = farthest(wrong);
+    return nearest_option(verb, wrong, &least);
+}
+
+bool tool_near_slip(const tool_verb *verb, const char *word) {
+    int least = 2;
+    return strlen(word) >= 4 && nearest_option(verb, word, &least);
+}
+
+const char *tool_near_verb(const char *wrong) {
+    const char *best = NULL;
+    int least = farthest(wrong);
+    for (int i = 0; tool_verbs[i]; i++) {
+        const int d = unlikeness(wrong, tool_verbs[i]->name);
+        if (d < least) least = d, best = tool_verbs[i]->name;
+    }
+    return best;
+}
+
 /* ---- options that mean nothing here, or can't be had ---- */
 
 typedef enum foreign_kind {
     NO_VALUE,
     A_VALUE,
     MAYBE_A_SWITCH,
-    REFUSED, /* passed over, the run would be another than the one that is asked for */
+    REFUSED,         /* passed over, the run would be another than the one that is asked for */
+    REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
+    REFUSED_ESCAPES, /* so, where a word of the line has an escape */
 } foreign_kind;
 
 static const struct {
@@ -49,7 +141,7 @@ static const struct {
     foreign_kind kind;
     const char *text;
 } foreign_options[] = {
-    {"ngl gpu-layers n-gpu-layers mg main-gpu sm split-mode ts tensor-split dev", A_VALUE,
+    {"ngl gpu-layers n-gpu-layers mg main-gpu sm split-mode ts tensor-split", A_VALUE,
      "layers are not placed on a GPU; --memory limits the memory of everything"},
     {"nkvo no-kv-offload cmoe cpu-moe", NO_VALUE, "everything runs on the CPU"},
     {"ncmoe n-cpu-moe ot override-tensor", A_VALUE, "everything runs on the CPU"},
@@ -64,20 +156,27 @@ static const struct {
      "without a prompt, mnem run starts a chat on a terminal"},
     {"st single-turn", NO_VALUE, "with a prompt, mnem run gives one answer and ends"},
     {"jinja", NO_VALUE, "the model's own chat template is always applied (--raw: none)"},
-    {"e escape no-escape", NO_VALUE,
+    {"e escape", REFUSED_ESCAPES,
      "escapes in a prompt are not interpreted (in bash, $'a\\nb' is two lines)"},
+    {"no-escape", NO_VALUE, "escapes in a prompt are not interpreted"},
     {"color co", MAYBE_A_SWITCH, "set NO_COLOR=1 in the environment to turn colours off"},
     {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "this is always the case"},
     {"log-disable no-perf", NO_VALUE, "--quiet prints the text only"},
-    {"verbose-prompt no-context-shift context-shift", NO_VALUE,
-     "the context is not shifted; mnem tokenize shows the tokens of a prompt"},
-    {"numa prio prio-batch poll poll-batch keepalive", A_VALUE,
+    {"verbose-prompt", NO_VALUE, "mnem tokenize shows the tokens of a prompt"},
+    {"no-context-shift", NO_VALUE, "the context is never shifted"},
+    {"context-shift", REFUSED,
+     "the context is not shifted: generation stops when it is full; --ctx sets its length"},
+    {"cb cont-batching nocb no-cont-batching", NO_VALUE,
+     "mnem serve always batches requests continuously; the text does not depend on it"},
+    {"numa prio prio-batch poll poll-batch", A_VALUE,
      "the plan sets memory and threads (--memory, --threads)"},
-    {"gpu-memory-utilization", A_VALUE,
+    {"keepalive", A_VALUE, "the model stays loaded until the command ends"},
+    {"gpu-memory-utilization", REFUSED,
      "there is no GPU; --memory 85% is a share of the memory that is available"},
-    {"device", A_VALUE, "everything runs on the CPU"},
-    {"dtype torch-dtype", A_VALUE,
-     "weights keep the types of the file; mnem quantize converts them"},
+    {"device dev", REFUSED_WISH, "everything runs on the CPU; there is no GPU support"},
+    {"dtype torch-dtype", REFUSED_WISH,
+     "weights keep the types of the file (mnem quantize converts them); mnem train has "
+     "--precision"},
     {"ignore-eos", REFUSED, "mnem run has it; requests to mnem serve can set \"ignore_eos\": true"},
     {"logit-bias l", REFUSED,
      "mnem run has --logit-bias ID+BIAS; requests to mnem serve can set \"logit_bias\": {\"ID\": "
@@ -123,20 +222,39 @@ static bool is_switch(const char *word) {
     return false;
 }
 
-int tool_foreign_option(const char *verb, char *const *words, int *taken) {
+static bool has_escape(char *const *words) {
+    for (; *words; words++)
+        if (strchr(*words, '\\')) return true;
+    return false;
+}
+
+/* value: of the option, or the next word; NULL: there is none. */
+static bool is_refused(size_t option, const char *value, char *const *all) {
+    switch (foreign_options[option].kind) {
+    case REFUSED: return true;
+    case REFUSED_WISH: return !value || !is_among("cpu auto none", value, strlen(value));
+    case REFUSED_ESCAPES: return has_escape(all);
+    default: return false;
+    }
+}
+
+int tool_foreign_option(const char *verb, char *const *words, char *const *all, int *taken) {
     const char *word = words[0] + strspn(words[0], "-");
     const size_t length = strcspn(word, "=");
     const int shown = (int)(word - words[0]) + (int)length;
+    const char *value = word[length] ? word + length + 1 : words[1];
     *taken = 0;
     for (size_t i = 0; i < sizeof foreign_options / sizeof *foreign_options; i++) {
         if (!is_among(foreign_options[i].names, word, length)) continue;
         const foreign_kind kind = foreign_options[i].kind;
         const char *text = foreign_options[i].text;
         *taken = 1;
-        if (kind == REFUSED) return tool_usage(verb, "no option %.*s: %s", shown, words[0], text);
+        if (is_refused(i, value, all))
+            return tool_usage(verb, "no option %.*s: %s", shown, words[0], text);
         tool_message("%.*s does nothing here: %s", shown, words[0], text);
         if (word[length]) return TOOL_OK;
-        *taken += (kind == A_VALUE && words[1]) || (kind == MAYBE_A_SWITCH && is_switch(words[1]));
+        *taken += ((kind == A_VALUE || kind == REFUSED_WISH) && value) ||
+                  (kind == MAYBE_A_SWITCH && is_switch(value));
         return TOOL_OK;
     }
     return TOOL_OK;
@@ -160,8 +278,13 @@ const char *tool_foreign_verb(const char *word) {
         {"embedding embeddings", "did you mean: mnem embed"},
         {"finetune fine-tune", "did you mean: mnem train --init MODEL"},
         {"ps", "did you mean: mnem top"},
-        {"pull push list ls rm cp create stop",
-         "mnem manages and downloads no models; run a file with mnem run FILE.gguf"},
+        {"imatrix llama-imatrix",
+         "did you mean: mnem quantize MODEL --calibrate TEXT --imatrix-out FILE"},
+        {"eval evaluate", "did you mean: mnem perplexity MODEL TEXT"},
+        {"pull push list ls rm cp create download",
+         "mnem keeps no store of models; models/get_model NAME FOLDER downloads a small one, mnem "
+         "info FILE shows one, mnem run FILE runs one"},
+        {"stop", "Ctrl-C or SIGTERM ends mnem serve"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (is_among(verbs[i].words, word, strlen(word))) return verbs[i].text;

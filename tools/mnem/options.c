@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #define TOOL_VERB_ADDRESS(name) &tool_verb_##name,
 const tool_verb *const tool_verbs[] = {TOOL_VERB_LIST(TOOL_VERB_ADDRESS) NULL};
@@ -96,70 +97,6 @@ bool tool_given(const tool_args *args, const char *name) {
 
 const char *tool_option_path(const tool_args *args, const tool_option *option) {
     return *(const char *const *)((const char *)args + option->offset);
-}
-
-/* ---- what isn't known, and what is near ---- */
-
-/* The number of insertions, deletions and replacements between two short words. */
-static int distance(const char *a, const char *b) {
-    enum { LONGEST = 32 };
-    size_t n = strlen(b);
-    if (n >= LONGEST || strlen(a) >= LONGEST) return LONGEST;
-    int row[LONGEST];
-    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
-    for (size_t i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i + 1;
-        for (size_t j = 0; j < n; j++) {
-            int best = diagonal + (a[i] != b[j]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
-/* A word that begins with the other is near, whatever its length ("mem", "memory"). */
-static int unlikeness(const char *wrong, const char *right) {
-    size_t n = strlen(wrong);
-    if (n >= 3 && strncmp(wrong, right, n) == 0) return 0;
-    return distance(wrong, right);
-}
-
-/* The unlikeness from which on a word isn't suggested: a short one would be like anything. */
-static int farthest(const char *wrong) {
-    return strlen(wrong) < 3 ? (int)strlen(wrong) : 3;
-}
-
-static const char *nearest_option(const tool_verb *verb, const char *wrong) {
-    const char *best = NULL;
-    int least = farthest(wrong);
-    tool_option option;
-    for (int i = 0; tool_option_get(verb, i, &option); i++) {
-        const int d = unlikeness(wrong, option.name);
-        if (d < least) least = d, best = option.name;
-    }
-    return best;
-}
-
-/* A whole word that is one slip away from an option: -memry isn't -m emry. */
-static bool is_slip(const tool_verb *verb, const char *word) {
-    tool_option option;
-    for (int i = 0; strlen(word) >= 4 && tool_option_get(verb, i, &option); i++)
-        if (unlikeness(word, option.name) <= 1) return true;
-    return false;
-}
-
-static const char *nearest_verb(const char *wrong) {
-    const char *best = NULL;
-    int least = farthest(wrong);
-    for (int i = 0; tool_verbs[i]; i++) {
-        const int d = unlikeness(wrong, tool_verbs[i]->name);
-        if (d < least) least = d, best = tool_verbs[i]->name;
-    }
-    return best;
 }
 
 /* ---- values ---- */
@@ -275,6 +212,29 @@ static bool is_default(const tool_option *o, const char *text) {
     return o->kind == TOOL_VALUE_NUMBER && o->least == -1 && text && strcmp(text, "-1") == 0;
 }
 
+/* What each option of the command line was called, and set to. */
+static struct {
+    const char *name, *text;
+    size_t length;
+} spelling[TOOL_OPTIONS_MAX];
+
+/* Two spellings of one option (-ctk, -ctv) with different values are two wishes of which one can't
+ * be met. The same spelling again is a change of mind. */
+static int check_spelling(const tool_args *args, int index, const tool_option *o, const char *name,
+                          const char *text) {
+    const size_t length = strcspn(name, "=");
+    const char *before = spelling[index].name;
+    const size_t n = spelling[index].length;
+    if (before && o->kind != TOOL_VALUE_LIST && strcmp(spelling[index].text, text) != 0 &&
+        (n != length || memcmp(before, name, length) != 0))
+        return tool_usage(args->verb->name, "--%.*s %s and --%.*s %s: both set --%s", (int)n,
+                          before, spelling[index].text, (int)length, name, text, o->name);
+    spelling[index].name = name;
+    spelling[index].length = length;
+    spelling[index].text = text;
+    return TOOL_OK;
+}
+
 /* The option with this index, in words of the command line. */
 static int take_option(tool_args *args, int index, const tool_option *o, const char *text) {
     const char *verb = args->verb->name;
@@ -287,6 +247,8 @@ static int take_option(tool_args *args, int index, const tool_option *o, const c
 
 /* ---- words ---- */
 
+static char *const *command_line; /* up to a NULL */
+
 /* The option that has the letter in another verb, and none in this. */
 static const char *same_letter(const tool_verb *verb, char letter) {
     tool_option o, ours;
@@ -298,7 +260,7 @@ static const char *same_letter(const tool_verb *verb, char letter) {
 }
 
 static int unknown(const tool_args *args, const char *word, const char *name) {
-    const char *near = nearest_option(args->verb, name);
+    const char *near = tool_near_option(args->verb, name);
     if (!near && word[1] != '-') near = same_letter(args->verb, word[1]);
     if (near) return tool_usage(args->verb->name, "no option %s; did you mean --%s?", word, near);
     return tool_usage(args->verb->name, "no option %s", word);
@@ -316,16 +278,18 @@ static int parse_long(char **word, tool_args *args, int *taken) {
     *taken = 1;
     if (index < 0) return unknown(args, shown, shown + 2);
     if (!o.value && equals) return tool_usage(verb, "--%s takes no value", o.name);
-    if (!o.value || equals) return take_option(args, index, &o, equals ? equals + 1 : NULL);
-    if (!word[1]) return tool_usage(verb, "--%s needs a value: %s", o.name, o.value);
-    *taken = 2;
-    return take_option(args, index, &o, word[1]);
+    if (!o.value) return take_option(args, index, &o, NULL);
+    const char *text = equals ? equals + 1 : word[1];
+    if (!text) return tool_usage(verb, "--%s needs a value: %s", o.name, o.value);
+    *taken = equals ? 1 : 2;
+    const int code = check_spelling(args, index, &o, name, text);
+    return code == TOOL_OK ? take_option(args, index, &o, text) : code;
 }
 
 /* -n5, -n 5, or flags together: -qh. */
 static int parse_letters(char **word, tool_args *args, int *taken) {
     *taken = 1;
-    if (is_slip(args->verb, word[0] + 1)) return unknown(args, word[0], word[0] + 1);
+    if (tool_near_slip(args->verb, word[0] + 1)) return unknown(args, word[0], word[0] + 1);
     for (const char *c = word[0] + 1; *c; c++) {
         tool_option o;
         const int index = find_letter(args->verb, *c, &o);
@@ -353,13 +317,47 @@ static int parse_option(char **word, tool_args *args, int *taken) {
         return parse_long(word, args, taken);
     if (!two && !name[1] && find_letter(args->verb, *name, &o) >= 0)
         return parse_letters(word, args, taken);
-    const int code = tool_foreign_option(args->verb->name, word, taken);
+    const int code = tool_foreign_option(args->verb->name, word, command_line, taken);
     if (*taken) return code;
     return two ? parse_long(word, args, taken) : parse_letters(word, args, taken);
 }
 
+/* The option that an operand after the last stands for; -1: the verb has none. */
+static int find_last(const tool_verb *verb, tool_option *option) {
+    for (int i = 0; tool_option_get(verb, i, option); i++)
+        if (option->last) return i;
+    return -1;
+}
+
+static const char *last_operand; /* one more than the verb's own; NULL: none */
+
+/* Such an operand as its option. It replaces no file: `prune MODEL text.txt` would lose a text. */
+static int take_last(tool_args *args) {
+    const char *verb = args->verb->name;
+    tool_option o, type;
+    struct stat about;
+    const int index = find_last(args->verb, &o);
+    if (!last_operand || index < 0) return TOOL_OK;
+    if (args->given[index])
+        return tool_usage(verb, "unexpected operand \"%s\": --%s is already given", last_operand,
+                          o.name);
+    if (find_long(args->verb, "type", strlen("type"), &type) >= 0 &&
+        find_choice(&type, last_operand, true) >= 0)
+        return tool_usage(verb, "\"%s\" is a type: use --type %s, and --%s FILE for the file",
+                          last_operand, last_operand, o.name);
+    if (stat(last_operand, &about) == 0 && S_ISREG(about.st_mode))
+        return tool_usage(verb, "%s already exists: use --%s %s to replace it", last_operand,
+                          o.name, last_operand);
+    return take_option(args, index, &o, last_operand);
+}
+
 static int add_operand(char *word, tool_args *args) {
     const tool_verb *verb = args->verb;
+    tool_option o;
+    if (args->operands == verb->about.most && !last_operand && find_last(verb, &o) >= 0) {
+        last_operand = word;
+        return TOOL_OK;
+    }
     if (args->operands == verb->about.most)
         return tool_usage(verb->name, "%s takes %s%s; \"%s\" is an unexpected operand", verb->name,
                           verb->about.most ? "" : "no operands", verb->about.operands, word);
@@ -396,7 +394,7 @@ static int find_verb(const char *word, const tool_verb **verb) {
         return tool_usage(NULL, "no verb before %s; did you mean: mnem run %s ...", word, word);
     const char *instead = tool_foreign_verb(word);
     if (instead) return tool_usage(NULL, "no verb \"%s\"; %s", word, instead);
-    const char *near = nearest_verb(word);
+    const char *near = tool_near_verb(word);
     if (near) return tool_usage(NULL, "no verb \"%s\"; did you mean %s?", word, near);
     FILE *file = fopen(word, "rb");
     if (!file) return tool_usage(NULL, "no verb \"%s\"", word);
@@ -420,6 +418,9 @@ static int read_environment(tool_args *args) {
 static int take_model(tool_args *args) {
     const tool_verb *verb = args->verb;
     tool_option o;
+    if (args->model && args->operands == verb->about.most && !last_operand &&
+        find_last(verb, &o) >= 0)
+        last_operand = args->operand[--args->operands];
     if (args->model && args->operands == verb->about.most)
         return tool_usage(verb->name,
                           "unexpected operand \"%s\": the model is already given by --model %s",
@@ -451,10 +452,12 @@ int tool_parse(int argc, char **argv, const tool_args **out) {
     *out = args;
     args->verb = verb;
     if (verb->defaults) verb->defaults(args);
+    command_line = argv + 2;
     code = read_environment(args);
     if (code == TOOL_OK) code = parse_words(argc - 2, argv + 2, args);
     if (code != TOOL_OK || args->help) return code;
     code = take_model(args);
+    if (code == TOOL_OK) code = take_last(args);
     if (code != TOOL_OK) return code;
     if (args->operands < verb->about.least)
         return tool_usage(verb->name, "%s needs %s", verb->name, verb->about.operands);

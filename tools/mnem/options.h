@@ -63,6 +63,7 @@ struct tool_option {
     const tool_option *group; /* the row stands for this table */
     bool hidden;              /* taken, but not in the verb's help */
     bool empty;               /* a text of a LIST may be "" */
+    bool last;                /* an operand after the verb's last one is its value, too */
 };
 #define TOOL_GROUP(table, at)                                                                      \
     { .group = (table), .offset = (at) }
@@ -147,9 +148,16 @@ extern const tool_option tool_json_options[], tool_quiet_options[], tool_verbose
 bool tool_option_named(const tool_option *option, const char *word, size_t length);
 /* Is it one of the other spellings? */
 bool tool_option_also(const tool_option *option, const char *word, size_t length);
+/* The verb's option, or other spelling of one, that a wrong word is nearest to; NULL: none is near.
+ * Static storage. */
+const char *tool_near_option(const tool_verb *verb, const char *wrong);
+/* Is the whole word one slip away from an option? -memry isn't -m emry. */
+bool tool_near_slip(const tool_verb *verb, const char *word);
+const char *tool_near_verb(const char *wrong);
 /* Where an option means nothing here: says why, and how many words of the command line it is; where
- * it can't be had, wrong usage. *taken 0: there is no such option. */
-int tool_foreign_option(const char *verb, char *const *words, int *taken);
+ * it would change what the user gets, wrong usage. all is the whole line. *taken 0: there is no
+ * such option. */
+int tool_foreign_option(const char *verb, char *const *words, char *const *all, int *taken);
 /* The verb that does what another tool's does, or what to do instead; NULL: not known. */
 const char *tool_foreign_verb(const char *word);
 /* The adapter's file: adapter.gguf of the folder of a training, or the name itself. A training that

@@ -155,7 +155,11 @@ void server_start(const http_server_options *options) {
     must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 64 * MIB}, &ledger));
     o.ledger = ledger;
     o.clock_ms = clock_ms;
-    o.handler = (http_handler){NULL, routes, on_gone, on_writable, on_wake, on_tick};
+    o.handler = (http_handler){.routes = routes,
+                               .on_gone = on_gone,
+                               .on_writable = on_writable,
+                               .on_wake = on_wake,
+                               .on_tick = on_tick};
     if (http_server_create(&o, &server, &text) != MNEM_OK) fail_msg("%s", text);
     client_to(http_server_port(server));
     assert_int_equal(pthread_create(&thread, NULL, serve, server), 0);

@@ -118,8 +118,8 @@ static int verb_convert(const tool_args *args) {
 
 #define AT(field) offsetof(convert_options, field)
 static const tool_option options[] = {
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
-     .help = "the file to write (required)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
+     .help = "the file to write (required); same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as in "
              "the folder; F32 becomes F16)"},
@@ -133,7 +133,7 @@ static const tool_option options[] = {
 
 static convert_options asked;
 TOOL_VERB(
-    convert, "FOLDER", 1, 1, "write a Hugging Face folder as a GGUF file",
+    convert, "FOLDER [OUT]", 1, 1, "write a Hugging Face folder as a GGUF file",
     "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
     "tokenizer.json or tokenizer.model) as one GGUF file, in any type. The model is read row\n"
     "by row, so that it may be larger than memory; the file appears only when it is complete.\n"

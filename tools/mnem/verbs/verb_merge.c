@@ -104,8 +104,8 @@ static int verb_merge(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
-     .help = "the model to write (required)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
+     .help = "the model to write (required); same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
      .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
              "F32 and BF16 stay, others become F16)"},
@@ -123,7 +123,7 @@ static const tool_option options[] = {
 
 static merge_options asked;
 TOOL_VERB(
-    merge, "MODEL ADAPTER", 2, 2, "merge a low-rank adapter into a model",
+    merge, "MODEL ADAPTER [OUT]", 2, 2, "merge a low-rank adapter into a model",
     "Writes MODEL with the adapter added to its weights, as one file that needs no adapter.\n"
     "ADAPTER is what `mnem train --lora` writes, or any adapter that llama.cpp opens. MODEL is\n"
     "read row by row, so that it may be larger than memory; OUT appears only when it is\n"

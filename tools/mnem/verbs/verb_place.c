@@ -353,9 +353,11 @@ static const tool_option options[] = {
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
      .help = "seconds to search for a better placement (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
      .path = TOOL_PATH_WRITE | TOOL_PATH_IN_PLACE,
-     .help = "write the table with offsets to FILE (- is standard output, without the report)"},
+     .help =
+         "write the table with offsets to FILE (- is standard output, without the report); same as "
+         "the operand OUT"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the placement to FILE: time to the right, offsets up"},
     TOOL_GROUP(tool_json_options, 0),
@@ -364,7 +366,7 @@ static const tool_option options[] = {
 
 static place_options asked = {.seconds = 2};
 TOOL_VERB(
-    place, "FILE.csv", 1, 1, "find offsets for buffers whose lifetimes are known",
+    place, "FILE.csv [OUT]", 1, 1, "find offsets for buffers whose lifetimes are known",
     "Places the buffers of a table so that no two buffers that are live at the same time\n"
     "overlap, and shows how good the placement is: the lower bound of any placement, the peak,\n"
     "and whether it is optimal. Lists the buffers that are live when the most bytes are.\n"

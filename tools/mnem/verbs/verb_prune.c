@@ -370,8 +370,8 @@ static int verb_prune(const tool_args *args) {
 #define AT(field) offsetof(prune_options, field)
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
-     .path = TOOL_PATH_WRITE, .help = "the model to write (required)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
+     .path = TOOL_PATH_WRITE, .help = "the model to write (required); same as the operand OUT"},
     {"pattern", 0, "2:4", TOOL_VALUE_NAME, AT(pattern), .choices = "2:4",
      .help = "keep two of every four adjacent weights and set the others to zero; the file keeps "
              "its size, unless --compact is given"},
@@ -415,7 +415,7 @@ static const tool_option options[] = {
 
 static prune_options asked;
 TOOL_VERB(
-    prune, "MODEL", 1, 1, "remove parts of a model, or make it 2:4 sparse",
+    prune, "MODEL [OUT]", 1, 1, "remove parts of a model, or make it 2:4 sparse",
     "Writes MODEL to OUT without the attention heads, feed-forward channels or layers that\n"
     "matter least, as a smaller file, or with two of every four weights set to zero. OUT is an\n"
     "ordinary GGUF file, written row by row, so that the model may be larger than memory; it\n"

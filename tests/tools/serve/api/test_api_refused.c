@@ -18,9 +18,16 @@ static int open_fake(void **state) {
     return 0;
 }
 
+/* A shell's prompt begins on a line of its own. */
+static bool ends_a_line(void) {
+    const size_t n = fake.answer.bytes;
+    return n > 2 && strcmp(fake.answer.body + n - 2, "}\n") == 0;
+}
+
 static bool serves(void) {
-    return fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}")
-               ->status == 200;
+    const int status =
+        fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}")->status;
+    return status == 200 && ends_a_line();
 }
 
 static int close_fake(void **state) {
@@ -41,7 +48,7 @@ static bool is_refused(const char *path, const char *body, int status, const cha
     const int got = fake_post(&fake, path, body)->status;
     if (got != status) print_message("%d for %s: %s\n", got, body, fake.answer.body);
     snprintf(line, sizeof line, param ? "\"param\":\"%s\"" : "\"param\":null", param);
-    return got == status && has("{\"error\":{\"message\":\"") && has(line);
+    return got == status && has("{\"error\":{\"message\":\"") && has(line) && ends_a_line();
 }
 
 /* ---- fields ---- */
@@ -214,6 +221,35 @@ static void what_can_not_be_done_is_named(void **state) {
         assert_true(is_refused(rows[i].path, rows[i].body, 400, rows[i].param));
 }
 
+static void unknown_paths_lead_to_ours(void **state) {
+    (void)state;
+    static const char *const paths[][2] = {
+        {"/api/chat", "POST /v1/chat/completions"},
+        {"/api/generate", "POST /v1/completions"},
+        {"/api/embed", "POST /v1/embeddings"},
+        {"/api/embeddings", "POST /v1/embeddings"},
+        {"/api/tags", "GET /v1/models"},
+        {"/api/show", "GET /props"},
+        {"/api/ps", "GET /slots"},
+        {"/api/version", "GET /props"},
+        {"/api/pull", "GET /v1/models"},
+        {"/api/blobs/sha256:0", "GET /v1/models"},
+        {"/v1", "POST /v1/chat/completions"},
+        {"/v1/", "GET /v1/models"},
+        {"/chat/completions", "use POST /v1/chat/completions"},
+        {"/models", "use GET /v1/models"},
+        {"/x", "POST /v1/chat/completions"},
+        {"/api", "POST /v1/chat/completions"},
+        {"/api/chats", "GET /v1/models"},
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const char *said = api_unknown_path(paths[i][0]);
+        if (strncmp(said, "unknown path: ", 14) != 0 || !strstr(said, paths[i][1]) ||
+            !strstr(said, "; GET / is a chat page") || strpbrk(said, "\"\\\n"))
+            fail_msg("%s: %s", paths[i][0], said);
+    }
+}
+
 static void another_model_is_404_where_names_count(void **state) {
     (void)state;
     assert_true(
@@ -370,6 +406,7 @@ int main(void) {
         TEST(seeds_may_be_any_whole_number),
         TEST(null_is_absent_and_unknown_is_ignored),
         TEST(what_can_not_be_done_is_named),
+        TEST(unknown_paths_lead_to_ours),
         TEST(another_model_is_404_where_names_count),
         TEST(odd_salts_are_texts_like_others),
         TEST(keys_and_salts_have_trees_of_their_own),

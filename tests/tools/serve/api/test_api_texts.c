@@ -262,7 +262,7 @@ static void tokens_go_there_and_back(void **state) {
     snprintf(body, sizeof body, "%.*s]}", (int)(end - fake.answer.body), fake.answer.body);
     fake_post(&fake, "/detokenize", body);
     assert_string_equal(fake.answer.body,
-                        "{\"content\":\"In the beginning\",\"prompt\":\"In the beginning\"}");
+                        "{\"content\":\"In the beginning\",\"prompt\":\"In the beginning\"}\n");
     fake_post(&fake, "/tokenize", "{\"prompt\":\"a\xE2\x82\xAC\",\"with_pieces\":true}");
     assert_true(has("\"piece\":\"a\""));
     assert_true(has("\"piece\":["));

@@ -117,7 +117,7 @@ static void on_numbers(void *context, http_exchange *exchange, const http_reques
         put_scheduler(&t, scheduler);
         put_slots(&t, scheduler);
     }
-    say(&t, "}");
+    say(&t, "}\n");
     http_respond(exchange, 200, "application/json", "Cache-Control: no-store\r\n", t.bytes, t.n);
 }
 

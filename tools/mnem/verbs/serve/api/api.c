@@ -82,6 +82,7 @@ void api_answer_error(api *a, http_exchange *exchange, const api_error *error, b
     if (error->retry_seconds)
         snprintf(headers, sizeof headers, "Retry-After: %d\r\n", error->retry_seconds);
     api_error_put(&text, error, anthropic);
+    api_say(&text, "\n");
     http_respond(exchange, error->status, "application/json", *headers ? headers : NULL, text.bytes,
                  text.length);
     api_text_fini(&text);
@@ -90,6 +91,7 @@ void api_answer_error(api *a, http_exchange *exchange, const api_error *error, b
 void api_answer_text(api *a, http_exchange *exchange, int status, const char *type,
                      api_text *text) {
     api_error error = {0};
+    if (strcmp(type, "application/json") == 0) api_say(text, "\n");
     body *kept = api_alloc(&a->memory, sizeof *kept);
     if (text->failed || !kept) {
         api_refuse(&error, 503, NULL,
@@ -210,7 +212,9 @@ http_handler api_handler(api *a) {
                           .on_gone = on_gone,
                           .on_writable = on_writable,
                           .on_wake = on_wake,
-                          .on_tick = on_tick};
+                          .on_tick = on_tick,
+                          .unknown_path = api_unknown_path,
+                          .error_type = api_error_type};
 }
 
 /* ---- life ---- */

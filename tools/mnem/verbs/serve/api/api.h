@@ -52,6 +52,9 @@ int32_t api_end_token(const api *made);
 size_t api_routes(const http_route **routes);
 /* The handler but its routes, whose context this is. */
 http_handler api_handler(api *made);
+/* What an answer of 404 says: which of the paths does what this one does elsewhere. Static storage,
+ * overwritten by the next call. */
+const char *api_unknown_path(const char *path);
 /* What answers come from, once it is there: requests are 503 before. context: tokens of a
  * conversation. */
 void api_begin(api *made, http_server *server, mnem_scheduler *scheduler, int32_t context);

@@ -257,7 +257,7 @@ static void put_usage(api_embed *e) {
     const int32_t tokens = e->begin[e->texts];
     api_say(&e->out, "],\"model\":");
     api_quote(&e->out, e->api->model.name, strlen(e->api->model.name));
-    api_format(&e->out, ",\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d}}", tokens, tokens);
+    api_format(&e->out, ",\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d}}\n", tokens, tokens);
 }
 
 static void finish(api_embed *e) {

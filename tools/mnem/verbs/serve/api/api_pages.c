@@ -15,7 +15,7 @@ static bool is_loaded(api *a, http_exchange *exchange) {
 }
 
 void api_on_health(void *context, http_exchange *exchange, const http_request *request) {
-    static const char ok[] = "{\"status\":\"ok\"}";
+    static const char ok[] = "{\"status\":\"ok\"}\n";
     (void)request;
     if (is_loaded(context, exchange))
         http_respond(exchange, 200, type_json, NULL, ok, sizeof ok - 1);

@@ -62,6 +62,10 @@ typedef struct http_handler {
     void (*on_writable)(void *context, http_exchange *exchange);
     void (*on_wake)(void *context); /* once or more after http_server_wake */
     void (*on_tick)(void *context); /* about once a second */
+    /* What an answer of 404 says of a path; static storage, without quotes. NULL: "unknown path" */
+    const char *(*unknown_path)(const char *path);
+    /* The "type" of an error with that status. NULL: one of two of OpenAI's */
+    const char *(*error_type)(int status);
 } http_handler;
 
 /* ---- the server ---- */

@@ -113,6 +113,11 @@ static int find_route(http_exchange *e, char methods[64]) {
     return e->route ? 0 : n ? 405 : 404;
 }
 
+static const char *unknown_path(const http_exchange *e) {
+    const http_handler *handler = &e->server->options.handler;
+    return handler->unknown_path ? handler->unknown_path(e->head.path) : "unknown path";
+}
+
 /* 0, or the answer has been made. */
 static int refuse_route(http_exchange *e, bool has_body) {
     char methods[64], allow[96];
@@ -125,11 +130,11 @@ static int refuse_route(http_exchange *e, bool has_body) {
         http__answer_options(e, allow);
         return 204;
     }
-    if (status)
-        refuse(e, status, has_body, status == 405 ? allow : NULL,
-               status == 404 ? "unknown path"
-                             : "this path does not support this method (the Allow header lists "
-                               "those that it does)");
+    if (status == 405)
+        refuse(e, status, has_body, allow,
+               "this path does not support this method (the Allow header lists those that it "
+               "does)");
+    if (status == 404) refuse(e, status, has_body, NULL, unknown_path(e));
     return status;
 }
 

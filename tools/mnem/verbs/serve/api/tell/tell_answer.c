@@ -145,10 +145,12 @@ void tell_end(tell_choice *c, tell_finish finish) {
     if (t->no_answer) c->finish = TELL_LENGTH;
     t->form->put_finish(c);
     if (--t->choices_open > 0) return;
-    if (t->stream)
+    if (t->stream) {
         t->form->put_end(t);
-    else
-        t->form->put_whole(t);
+        return;
+    }
+    t->form->put_whole(t);
+    api_say(&t->out, "\n");
 }
 
 /* ---- a tell's life ---- */
