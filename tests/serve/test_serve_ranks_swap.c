@@ -133,7 +133,7 @@ static void a_full_disk_of_any_rank_stops_nobody(void **state) {
     (void)state;
     static crowd c;
     for (int32_t rank = 0; rank < 3; rank++) {
-        char text[64];
+        char text[96];
         open_crowd(&c, 3, 0, MNEM_CUT_LAYERS);
         make_asks(&c, 0, 9);
         must(make_scheduler(&c, folder[0]));

@@ -206,7 +206,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         int code;
     } refused[] = {
         {"--memory 100M,4M", "rank 1: train: needs ", 3},
-        {"", "several ranks may share a machine", 2},
+        {"", "ranks may share a machine", 2},
         {"--memory 100M --shard gradients --masked", "--shard gradients does not support --masked",
          2},
         {"--memory 100M --shard weights", "--shard weights is not supported", 2},

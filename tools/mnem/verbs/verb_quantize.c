@@ -189,9 +189,10 @@ static int choose(const quantize_options *o, work *w) {
     w->out = o->out ? o->out : args->operand[next++];
     w->type = o->type ? o->type : args->operand[next++];
     if (counts_only(o, w)) return TOOL_OK;
-    if (!w->out) return tool_usage("quantize", "the file to write is missing: IN OUT");
+    if (!w->out) return tool_usage("quantize", "the file to write is missing: give OUT after IN");
     if (!w->type && !o->out && is_type(w->out))
-        return tool_usage("quantize", "the file to write is missing: IN OUT %s", w->out);
+        return tool_usage("quantize", "the file to write is missing: give OUT between IN and %s",
+                          w->out);
     if (o->target && w->type)
         return tool_usage("quantize", "--type %s and --target can't be combined", w->type);
     if (!w->type && !o->target)
