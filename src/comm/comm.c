@@ -96,8 +96,10 @@ void mnem_comm_abort(mnem_comm *comm, const char *text) {
 static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, size_t bytes) {
     MNEM__TRY(check_alive(comm));
     if (peer < 0 || peer >= comm->size || peer == comm->rank)
-        return mnem__fail(MNEM_INVALID, "comm: rank %d of %d: %d is not another rank", comm->rank,
-                          comm->size, peer);
+        return mnem__fail(MNEM_INVALID,
+                          "comm: rank %d of %d can't exchange with rank %d: expected another rank "
+                          "below the number of ranks",
+                          comm->rank, comm->size, peer);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
         return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist", channel);
     if (bytes > MNEM_COMM_BYTES_MAX)
@@ -111,9 +113,10 @@ mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void
     MNEM__TRY(check(comm, peer, channel, bytes));
     uint8_t *posted = &comm->peers[peer].posted[channel];
     if (*posted == MNEM_COMM_POSTED_MAX)
-        return mnem__fail(MNEM_BUSY,
-                          "comm: already %d receives are posted from rank %d on channel %d",
-                          *posted, peer, channel);
+        return mnem__fail(
+            MNEM_BUSY,
+            "comm: %d receives from rank %d on channel %d are already posted, as many as possible",
+            *posted, peer, channel);
     *request = (mnem_comm_request){
         .data = data, .bytes = bytes, .peer = peer, .channel = (uint8_t)channel};
     MNEM__TRY(comm->ops->post(comm->self, request));

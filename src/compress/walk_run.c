@@ -39,10 +39,9 @@ static mnem_status check(const mnem__walker *w) {
     if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: there is no sequence to run");
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
-        return mnem__fail(
-            MNEM_INVALID,
-            "walk: sequences of %d tokens are too long; the model has positions for %d", w->chunk,
-            t->context);
+        return mnem__fail(MNEM_INVALID,
+                          "walk: a sequence has %d tokens, but the model has positions for %d",
+                          w->chunk, t->context);
     for (int64_t i = 0; i < w->sequences * w->chunk; i++)
         if (w->ids[i] < 0 || w->ids[i] >= t->vocab)
             return mnem__fail(MNEM_INVALID,

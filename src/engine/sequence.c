@@ -22,7 +22,8 @@ static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
     for (int32_t i = 0; i < e->sequences && !*sequence; i++)
         if (!e->tables.sequences[i].open) *sequence = &e->tables.sequences[i];
     if (!*sequence)
-        return mnem__fail(MNEM_OVER_BUDGET, "engine: all %d planned sequences are open",
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "engine: all %d planned sequences are open; close one, or plan with more",
                           e->sequences);
     (*sequence)->open = true;
     return MNEM_OK;

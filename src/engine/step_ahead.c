@@ -80,8 +80,8 @@ mnem_status mnem_engine_step_begin(mnem_engine *e, const mnem_step_part *parts, 
     const int32_t row = later ? find_rows(e, wanted) : 0;
     *ended = false;
     if (before > 0 && (before == mnem_engine_steps_most(e) || !later || row < 0))
-        return mnem__fail(MNEM_BUSY, "engine: %d step%s still running", before,
-                          before == 1 ? "" : "s");
+        return mnem__fail(MNEM_BUSY, "engine: the step can't begin: %d step%s must end first",
+                          before, before == 1 ? "" : "s");
     mnem__step x = {.e = e,
                     .parts = parts,
                     .count = count,

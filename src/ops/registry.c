@@ -123,7 +123,7 @@ mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
         return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
     MNEM__TRY(table->check(desc));
     const mnem__op_kernel *kernel = find(table, table->key(desc));
-    if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for these types");
+    if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "there is no kernel for these types");
     *op = (mnem_op){
         .desc = *desc, .kernel = kernel->name, .run = kernel->run, .detail = kernel->detail};
     op->workspace_bytes = table->workspace ? table->workspace(op) : 0;

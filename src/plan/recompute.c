@@ -298,11 +298,11 @@ mnem_status mnem__plan_recompute(mnem__recompute_stage *stages, size_t n, uint64
     result->least_bytes = least_capacity(stages, n);
     sum_up(stages, n, result);
     if (result->least_bytes > capacity_bytes)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "recompute: needs at least %llu bytes, the capacity is %llu (%llu over)",
-                          (unsigned long long)result->least_bytes,
-                          (unsigned long long)capacity_bytes,
-                          (unsigned long long)(result->least_bytes - capacity_bytes));
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "recompute: needs at least %llu bytes, but the capacity is %llu (%llu over)",
+            (unsigned long long)result->least_bytes, (unsigned long long)capacity_bytes,
+            (unsigned long long)(result->least_bytes - capacity_bytes));
     if (!fastest_fit(stages, n, capacity_bytes)) {
         tables t = {.now = mnem__alloc("plan", MOST_STATES * sizeof(state)),
                     .then = mnem__alloc("plan", MOST_STATES * sizeof(state)),

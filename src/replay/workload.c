@@ -139,7 +139,7 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
                                  uint32_t *block) {
     uint64_t live, total;
     uint32_t index;
-    if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation of 0 bytes");
+    if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1");
     if (!mnem__add_u64(w->live, bytes, &live) || !mnem__add_u64(w->info.bytes_total, bytes, &total))
         return mnem__fail(MNEM_BAD_FILE, "an allocation of %llu bytes makes the sum more than 2^64",
                           (unsigned long long)bytes);

@@ -92,9 +92,10 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
                           "generate; expected at least 1 of each",
                           q->prompt_tokens, q->tokens);
     if (q->top < 0 || q->top > MNEM_TOP_LOGPROBS)
-        return mnem__fail(MNEM_INVALID,
-                          "serve: %d likeliest tokens were requested; at most %d are supported",
-                          q->top, MNEM_TOP_LOGPROBS);
+        return mnem__fail(
+            MNEM_INVALID,
+            "serve: the number of likeliest tokens to report is %d, expected at most %d", q->top,
+            MNEM_TOP_LOGPROBS);
     for (int32_t i = 0; i < q->prompt_tokens; i++)
         if (q->prompt[i] < 0 || q->prompt[i] >= s->vocab)
             return mnem__fail(MNEM_INVALID,

@@ -45,13 +45,14 @@ static mnem_status check_options(const mnem_scheduler_options *o) {
     if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)
-        return mnem__fail(MNEM_INVALID,
-                          "serve: an option is invalid: running is %d, queue_requests %d, "
-                          "step_milliseconds %d, age_milliseconds %d",
-                          o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
+        return mnem__fail(
+            MNEM_INVALID,
+            "serve: an option is negative or too large: running is %d, queue_requests "
+            "%d, step_milliseconds %d, age_milliseconds %d",
+            o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
     if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)
-        return mnem__fail(MNEM_INVALID, "serve: %d end-of-turn tokens; at most %d are supported",
-                          o->end_count, MNEM__SERVE_ENDS);
+        return mnem__fail(MNEM_INVALID, "serve: end_count is %d, expected 0 to %d", o->end_count,
+                          MNEM__SERVE_ENDS);
     return MNEM_OK;
 }
 
@@ -228,7 +229,9 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
     if (s->stopping)
         status = mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further calls are accepted");
     else if (s->calls == MNEM__SERVE_CALLS)
-        status = mnem__fail(MNEM_BUSY, "serve: %d calls are waiting already", s->calls);
+        status = mnem__fail(MNEM_BUSY,
+                            "serve: %d calls are waiting, as many as possible; try again later",
+                            s->calls);
     else
         s->call[s->calls++] = (mnem__serve_call){sequences, function, context};
     pthread_cond_signal(&s->changed);

@@ -36,7 +36,8 @@ static mnem_status read_back(const mnem__swap_job *job) {
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.first_window != wrote->first_window)
-        return mnem__fail(MNEM_BAD_FILE, "swap file: the contents of the file have changed");
+        return mnem__fail(MNEM_BAD_FILE,
+                          "swap file: the contents of the file were changed by another program");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 

@@ -323,7 +323,7 @@ static void ids_beyond_the_vocabulary_are_refused(void **state) {
     (void)state;
     open_case(&c, path_of("llama"), 0);
     assert_int_equal(mnem_walk(c.model, &c.options, ids, 1, NULL, NULL), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "token 40 is 96"));
+    assert_non_null(strstr(mnem_last_error(), "token 40 has the id 96"));
     close_case(&c);
 }
 

@@ -83,7 +83,7 @@ static void capacity_is_obeyed_to_the_byte(void **state) {
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 6 * MIB, 64, &a));
     assert_int_equal(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 2 * MIB + 1, 64, &none),
                      MNEM_NO_MEMORY);
-    assert_non_null(strstr(mnem_last_error(), "2097152 of 8388608 left"));
+    assert_non_null(strstr(mnem_last_error(), "but only 2097152 of 8388608 are left"));
     assert_null(none.device);
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 2 * MIB, 64, &b));
     mnem_device_info info;
@@ -242,7 +242,7 @@ static void a_device_that_fails_at_any_call_loses_nothing(void **state) {
         mnem__device_fail_at(n, n % 2);
         mnem_status status = everything_use(device);
         mnem__device_fail_at(0, false);
-        if (status != MNEM_OK) assert_non_null(strstr(mnem_last_error(), "as a test asked"));
+        if (status != MNEM_OK) assert_non_null(strstr(mnem_last_error(), "because a test asked"));
         mnem_device_info_get(device, &info);
         assert_int_equal(info.available_bytes, 64 * MIB);
         must(everything_use(device)); /* it works as before */

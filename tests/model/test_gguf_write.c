@@ -346,9 +346,9 @@ static void a_part_of_another_model_is_refused(void **state) {
     static const struct {
         extra_keys *second;
         const char *key;
-    } cases[] = {{says_another_architecture, "key general.architecture: isn't what the first"},
-                 {says_another_count, "key split-model.block_count: isn't what the first"},
-                 {says_other_words, "key tokenizer.ggml.tokens: isn't what the first"},
+    } cases[] = {{says_another_architecture, "key general.architecture: differs from the first"},
+                 {says_another_count, "key split-model.block_count: differs from the first"},
+                 {says_other_words, "key tokenizer.ggml.tokens: differs from the first"},
                  {says_more, "key other.block_count: the first part"}};
     mnem_model *model;
     write_part_with(0, 0, 2, 2, says_the_first);

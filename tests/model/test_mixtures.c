@@ -54,7 +54,7 @@ static void what_experts_cannot_be_is_named(void **state) {
         mnem_status status;
         const char *text;
     } cases[] = {
-        {"--arch olmoe --ff-expert 24", MNEM_UNSUPPORTED, "multiples of 16"},
+        {"--arch olmoe --ff-expert 24", MNEM_UNSUPPORTED, "a multiple of 16"},
         {"--arch olmoe --experts 4 --experts-used 5", MNEM_BAD_FILE, "expert_used_count"},
         {"--arch olmoe --experts 4 --experts-used 0", MNEM_BAD_FILE, "expert_used_count"},
         {"--arch olmoe --experts 600", MNEM_BAD_FILE, "expert_count"},

@@ -70,7 +70,7 @@ static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
     refused("(dp0\nVsegments\np1\n", MNEM_BAD_FILE, "t: a Python pickle of protocol 0 or 1");
     refused("(lp0\n.", MNEM_BAD_FILE, "t: a Python pickle of protocol 0 or 1");
     refused("\x01\n", MNEM_BAD_FILE, "t:1: \"?\"");
-    refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation of 0 bytes");
+    refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation has 0 bytes");
     refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 is allocated twice");
     refused("a 1 5\nf 1\na 1 5\n", MNEM_BAD_FILE, "t:3: id 1 is allocated twice");
     refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block is freed twice");

@@ -162,7 +162,7 @@ static void code_is_refused_by_name_and_byte(void **state) {
 static void broken_pickles_are_refused_with_their_byte(void **state) {
     (void)state;
     REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; 2 to 5 are supported");
-    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; only 2 to 5");
+    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; 2 to 5 are supported");
     REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file ends here");
     REFUSED("\x80\x02X\xff\xff\xff\xff"
@@ -184,7 +184,7 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
     REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "elements are added to a value that can't have any");
     REFUSED("\x80\x02}(Nu", MNEM_BAD_FILE, "a key has no value");
     REFUSED("\x80\x02(Nd", MNEM_BAD_FILE, "a key has no value");
-    REFUSED("\x80\x02u", MNEM_BAD_FILE, "no mark");
+    REFUSED("\x80\x02u", MNEM_BAD_FILE, "the mark is missing");
     REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list or dict to add to");
     REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "too few values");
     REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "there is no value to remember");
@@ -196,7 +196,7 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
     REFUSED("\x80\x02"
             "2",
             MNEM_BAD_FILE, "there is no value to copy");
-    REFUSED("\x80\x02\xff", MNEM_BAD_FILE, "0xff is no opcode");
+    REFUSED("\x80\x02\xff", MNEM_BAD_FILE, "opcode 0xff is not one");
 }
 
 static void pickles_of_other_things_are_refused(void **state) {

@@ -380,7 +380,7 @@ static void options_out_of_range_are_named(void **state) {
         {"XTC threshold", {.xtc_threshold = -0.1f}},
         {"token 10", {.bias = (mnem_logit_bias[]){{10, 1}}, .bias_count = 1}},
         {"bias of token 9", {.bias = (mnem_logit_bias[]){{9, NAN}}, .bias_count = 1}},
-        {"-1 biases", {.bias_count = -1}},
+        {"bias_count is -1", {.bias_count = -1}},
     };
     mnem_sampler *s = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -187,7 +187,7 @@ static void a_full_disk_is_said_and_nothing_is_lost(void **state) {
     const mnem_scheduler_stats stats = serve_stats(b);
     assert_true(stats.swap_failures > 0 && stats.tokens_recomputed > 0);
     assert_string_equal(stats.swap_failure,
-                        "swap file: can't be written (No space left on device)");
+                        "swap file: the file can't be written (No space left on device)");
     serve_close(b);
     close(full);
     check_crowd(b, &set_aside);

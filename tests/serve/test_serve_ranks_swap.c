@@ -133,7 +133,7 @@ static void a_full_disk_of_any_rank_stops_nobody(void **state) {
     (void)state;
     static crowd c;
     for (int32_t rank = 0; rank < 3; rank++) {
-        char text[64];
+        char text[96];
         open_crowd(&c, 3, 0, MNEM_CUT_LAYERS);
         make_asks(&c, 0, 9);
         must(make_scheduler(&c, folder[0]));
@@ -144,7 +144,8 @@ static void a_full_disk_of_any_rank_stops_nobody(void **state) {
         assert_true(c.stats.swapped_out > 0 && c.stats.swap_failures >= c.stats.swapped_out);
         assert_int_equal(c.stats.swapped_in, 0);
         assert_true(c.stats.tokens_recomputed > 0);
-        snprintf(text, sizeof text, "swap file%s%.0d: can't be written (No space left on device)",
+        snprintf(text, sizeof text,
+                 "swap file%s%.0d: the file can't be written (No space left on device)",
                  rank ? " of rank " : "", rank);
         assert_string_equal(c.stats.swap_failure, text);
         close_crowd(&c);

@@ -144,7 +144,7 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
     assert_non_null(strstr(RUN("train", "x.txt", "--epochs", "3").err, "--steps or --tokens"));
     r = RUN("quantize", tool_model, "q4_k_m");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "the file to write is missing: IN OUT q4_k_m"));
+    assert_non_null(strstr(r.err, "the file to write is missing: give OUT between IN and q4_k_m"));
 }
 
 static void options_of_other_tools_take_their_value_along(void **state) {
@@ -294,7 +294,7 @@ static void memory_may_be_a_share_of_what_is_available(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const tool_result r = RUN("plan", tool_model, "--memory", bad[i]);
         assert_int_equal(r.code, 2);
-        assert_non_null(strstr(r.err, "share"));
+        assert_non_null(strstr(r.err, "percentage"));
     }
     setenv("MNEM_MEMORY", "50%", 1);
     const int code = RUN("plan", tool_model).code;

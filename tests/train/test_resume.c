@@ -180,16 +180,16 @@ static void another_epsilon_or_rope_is_another_model(void **unused) {
     mnem_train_options other = o;
     save(&o);
     other.shape.epsilon = 1e-3f;
-    refused(&other, "epsilon 9.99999975e-06, not 0.00100000005");
+    refused(&other, "epsilon is 9.99999975e-06, but this model's is 0.00100000005");
     other = o;
     other.shape.rope.base = 20000;
-    refused(&other, "rope_base 10000, not 20000");
+    refused(&other, "rope_base is 10000, but this model's is 20000");
     other = o;
     other.shape.rope.dims = 4;
     refused(&other, "rope is 8, but this model's is 4");
     other = o;
     other.shape.rope.scale = 0.5f;
-    refused(&other, "rope_scale 1, not 0.5");
+    refused(&other, "rope_scale is 1, but this model's is 0.5");
     other.shape.rope.scale = 1; /* what 0 means */
     resumes(&other);
     remove(path());

@@ -117,7 +117,7 @@ static void put_spellings(FILE *file, const tool_verb *verb) {
             n += (size_t)snprintf(text + n, sizeof text - n, "%s--%.*s", n ? ", " : "",
                                   (int)strcspn(word, " "), word);
         }
-        if (!any) fputs("\nAlso accepted, as other tools name them:\n", file);
+        if (!any) fputs("\nOther names of these options, from other tools:\n", file);
         any = true;
         snprintf(lead, sizeof lead, "  --%s: ", o.name);
         tool_wrap(file, lead, text);
@@ -139,10 +139,11 @@ void tool_help_verb(FILE *file, const tool_verb *v) {
     fputc('\n', file);
     tool_wrap(
         file, "",
-        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a signal "
-        "(130 Ctrl-C, 143 SIGTERM). With --json a failure is also printed as an object: error, "
-        "status, refused; for a plan also needed_bytes, budget_bytes and least, the smallest "
-        "--memory that works. A run whose peak exceeded its budget keeps its result, reports the "
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + the number of the "
+        "signal that ended mnem (130 Ctrl-C, 143 SIGTERM). With --json a failure is also printed "
+        "as an object with the keys error, status and refused; for a plan also needed_bytes, "
+        "budget_bytes and least, the smallest --memory that works. A run whose peak exceeded its "
+        "budget keeps its result, reports the "
         "excess and exits with 3; with --json an object after the result has over_budget_bytes.");
 }
 

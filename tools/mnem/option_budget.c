@@ -12,7 +12,9 @@ static int set_share(const char *verb, const tool_option *o, const char *text, u
     mnem_process_usage usage = {0};
     uint64_t more = 0;
     if (end == text || end[0] != '%' || end[1] || !(share >= 1 && share <= 100))
-        return tool_usage(verb, "--%s takes a share from 1%% to 100%%, not \"%s\"", o->name, text);
+        return tool_usage(
+            verb, "--%s takes a percentage of the available memory, from 1%% to 100%%, not \"%s\"",
+            o->name, text);
     mnem_status status = mnem_process_usage_get(&usage);
     if (status == MNEM_OK) status = mnem_process_available(&more);
     if (status != MNEM_OK) return tool_fail(status);
@@ -64,7 +66,7 @@ int tool_option_budget(const char *verb, const tool_option *o, const char *text,
     if (strchr(text, ',')) return set_rank_budget(verb, o, text, out);
     if (strchr(text, '%')) return set_share(verb, o, text, out);
     if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(verb,
-                      "--%s takes a size such as 512M or 2G, or a share such as 50%%, not \"%s\"",
-                      o->name, text);
+    return tool_usage(
+        verb, "--%s takes a size such as 512M or 2G, or a percentage such as 50%%, not \"%s\"",
+        o->name, text);
 }

@@ -8,14 +8,15 @@
 const tool_option tool_memory_options[] = {
     {"memory", 0, "SIZE", TOOL_VALUE_BUDGET, 0, .also = "budget memory-limit",
      .help = "memory budget of the whole process, such as 512M or 2G (M and MiB are 2^20 bytes, MB "
-             "is 10^6), or a share of the available memory, such as 50% (default: 85%)"},
+             "is 10^6), or a percentage of the available memory, such as 50% (default: 85%)"},
     {0},
 };
 
 const tool_option tool_threads_options[] = {
     {"threads", 't', "N", TOOL_VALUE_COUNT, 0, .least = 1, .most = MNEM_TEAM_MAX,
      .also = "num-threads",
-     .help = "number of worker threads (default: the processors that this process may use)"},
+     .help =
+         "number of worker threads (default: one for each processor that this process may use)"},
     {0},
 };
 
@@ -28,13 +29,16 @@ const tool_option tool_model_options[] = {
 
 const tool_option tool_json_options[] = {
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
-     .help = "write JSON to standard output: one object, or one per line where output is streamed"},
+     .help =
+         "write JSON to standard output: one object, or one object per line if output is streamed"},
     {0},
 };
 
 const tool_option tool_quiet_options[] = {
     {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet),
-     .help = "print no plan, progress or ledger to standard error; errors are still printed"},
+     .help =
+         "print no plan, progress or ledger (the account of all memory) to standard error; errors "
+         "are still printed"},
     {0},
 };
 
@@ -54,12 +58,14 @@ const tool_option tool_help_options[] = {
 const tool_option tool_shape_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
      .also = "ctx-size context n-ctx num-ctx max-model-len",
-     .help =
-         "context length in tokens (default: the largest that fits, at most the model's and 4096)"},
+     .help = "context length in tokens (default: the largest that fits, up to 4096 and the model's "
+             "context length)"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
      .also = "kv-type cache-type-k cache-type-v ctk ctv",
-     .help = "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto (default: f16)"},
+     .help =
+         "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto, which takes q8_0 if "
+         "that allows more than f16 in the budget (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
      .also = "ubatch-size ub",
      .help = "number of prompt tokens per forward pass (default: chosen by the plan, at most 512)"},
@@ -68,15 +74,16 @@ const tool_option tool_shape_options[] = {
 
 const tool_option tool_page_cache_options[] = {
     {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache),
-     .help = "stream weights through the page cache, which is not counted in the budget; may be "
-             "faster where memory is plentiful"},
+     .help = "read streamed weights through the page cache of the system, not around it; the page "
+             "cache is not counted in the budget; may be faster if memory is plentiful"},
     {0},
 };
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
-     .help = "apply a low-rank (LoRA) adapter at run time, multiplied by SCALE (default: 1): its "
-             "file, or the folder of a training run; may be repeated up to 8 times"},
+     .help = "apply a low-rank (LoRA) adapter at run time, multiplied by SCALE (default: 1); "
+             "FILE is the adapter's file or the folder of a training run; may be repeated up to 8 "
+             "times"},
     {0},
 };
 
@@ -89,8 +96,10 @@ const tool_option tool_pre_options[] = {
 
 const tool_option tool_cut_options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
-     .help = "under mpirun, with --memory SIZE[,SIZE...] per rank: how the model is split over the "
-             "ranks, by consecutive layers or by rows of every matrix (default: layers)"},
+     .help =
+         "under mpirun, with --memory SIZE[,SIZE...] for each rank: split the model over the ranks "
+         "(processes) by layers (each has consecutive layers) or rows (each has rows of every "
+         "matrix) (default: layers)"},
     {0},
 };
 

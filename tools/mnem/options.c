@@ -27,16 +27,17 @@ const tool_variable tool_variables[] = {
     {"XDG_CACHE_HOME", "$HOME/.cache",
      "folder of caches: the machine profile (mnem/profile.json) and the parts of models that ranks "
      "store (mnem/parts)"},
-    {"MNEM_HISTORY", "on", "off: don't add runs to mnem/history.jsonl"},
+    {"MNEM_HISTORY", "on", "if \"off\": don't add runs to mnem/history.jsonl"},
     {"XDG_STATE_HOME", "$HOME/.local/state",
-     "folder of state: the input history of chats (mnem/history) and the finished runs "
-     "(mnem/history.jsonl)"},
+     "folder of state: the input history of chats (mnem/history), the finished runs "
+     "(mnem/history.jsonl) and the results of mnem probe"},
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
      "folder of the status files of running commands (mnem/PID.status)"},
-    {"MNEM_STATUS", "on", "off: run, train and serve write no status file (mnem top)"},
+    {"MNEM_STATUS", "on",
+     "if \"off\": run, train and serve write no status file, which mnem top reads"},
     {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},
     {"NO_COLOR", "none", "any value: no colours on a terminal"},
-    {"TERM", "none", "dumb: no colours on a terminal"},
+    {"TERM", "none", "if \"dumb\": no colours on a terminal"},
     {"LISTEN_FDS", "none", "mnem serve: number of sockets passed by the service manager"},
     {"LISTEN_PID", "none", "mnem serve: the process that LISTEN_FDS is meant for"},
     {"NOTIFY_SOCKET", "none",

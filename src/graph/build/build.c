@@ -87,12 +87,12 @@ static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
 static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc) {
     if (graph->error != MNEM_OK) return NULL;
     if (graph->tensors == graph->options.tensors) {
-        wrong(graph, "more tensors than mnem_graph_options allows", graph->tensors);
+        wrong(graph, "there are more tensors than mnem_graph_options allows", graph->tensors);
         return NULL;
     }
     const uint64_t bytes = mnem_tensor_bytes(desc);
     if (bytes == 0 || desc->offset < 0) {
-        wrong(graph, "invalid descriptor of a tensor", graph->tensors + 1);
+        wrong(graph, "the descriptor of a tensor is invalid", graph->tensors + 1);
         return NULL;
     }
     mnem__graph_tensor *tensor = &graph->tensor[++graph->tensors];
@@ -122,7 +122,7 @@ int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc) {
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset) {
     if (graph->counting) return ++graph->tensors;
-    if (slot < 0) return wrong(graph, "a negative slot", slot);
+    if (slot < 0) return wrong(graph, "a slot is negative", slot);
     mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
     tensor->slot = slot;
@@ -185,7 +185,7 @@ void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
     graph->steps += graph->counting;
     if (graph->counting || graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
-        wrong(graph, "more nodes than mnem_graph_options allows", graph->steps);
+        wrong(graph, "there are more nodes than mnem_graph_options allows", graph->steps);
         return;
     }
     mnem__graph_step *step = &graph->step[graph->steps++];

@@ -68,7 +68,7 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
         routes->shape[1] != 2 * (int64_t)desc->route.used)
         return mnem__op_fail(MNEM_INVALID, desc, "in[4] isn't F32 [T, 2 used]");
     if (in->shape[0] > INT32_MAX / desc->route.used)
-        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 rows of experts");
+        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 rows of experts");
     if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
         desc->core != MNEM_OP_SWIGLU_MUL)
         return mnem__op_fail(MNEM_INVALID, desc, "core isn't silu_mul, gelu_mul or swiglu_mul");

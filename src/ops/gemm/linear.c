@@ -46,7 +46,7 @@ mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
     if (!mnem__linear_is_matrix(desc, in, in->shape[0], in->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't rows of F32, BF16, F16 or F64");
     if (in->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens");
+        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
     return MNEM_OK;
 }
 

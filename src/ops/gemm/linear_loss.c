@@ -66,7 +66,8 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     if (x->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     if (weight->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens in the vocabulary");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "there are more than 2^31 - 1 tokens in the vocabulary");
     if (out->type != wide || out->layout != MNEM_LAYOUT_ROW || out->dims != 1 ||
         !mnem__tensor_valid(out) || !mnem_tensor_contiguous(out) || out->shape[0] != x->shape[0] ||
         out->offset % 4 != 0)

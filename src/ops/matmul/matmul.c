@@ -24,7 +24,7 @@ static mnem_status check_input(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
                              "in[0] must be f32, or A8 for quantized weights");
     if (in->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens");
+        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
     if (in->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     return MNEM_OK;

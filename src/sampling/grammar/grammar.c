@@ -42,7 +42,7 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
     static const char *const name = "root";
     mnem__gbnf_given given[MNEM_GRAMMAR_PARTS_MAX + 1] = {{0}};
     if (from->part_count > MNEM_GRAMMAR_PARTS_MAX)
-        return mnem__fail(MNEM_OVER_BUDGET, "grammar: a text has more than %d schemas",
+        return mnem__fail(MNEM_OVER_BUDGET, "grammar: the grammar has more than %d schemas",
                           MNEM_GRAMMAR_PARTS_MAX);
     for (uint32_t i = 0; i < from->part_count; i++) {
         const mnem_grammar_part *part = &from->parts[i];

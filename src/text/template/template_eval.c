@@ -165,7 +165,8 @@ static void spread(mnem_template *t, mnem__arguments *arguments, mnem__any value
         return;
     }
     if (!mnem__any_is(value, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "** before a %s", mnem__any_type(value));
+        mnem__template_refuse(t, "** can't be used with a %s, expected a dict",
+                              mnem__any_type(value));
     for (uint32_t i = 0; i < value.dict->count; i++)
         add_named(t, arguments, value.dict->entries[i].key, value.dict->entries[i].value);
 }

@@ -126,7 +126,7 @@ static mnem__any value_of(mnem_template *t, format *f, mnem__any field) {
             at++;
         mnem__any key = mnem__any_text(field.text + begin, at - begin);
         int64_t i;
-        if (key.length == 0) mnem__template_refuse(t, "format(): an empty attribute");
+        if (key.length == 0) mnem__template_refuse(t, "format(): an attribute is empty");
         if (item && strspn(key.text, "0123456789") >= key.length &&
             mnem__template_read_int(t, key, 10, &i))
             key = mnem__any_int(i);

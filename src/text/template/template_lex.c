@@ -85,7 +85,7 @@ static mnem__lexeme raw_data(mnem__lexer *l) {
         move(l, end);
         return token;
     }
-    bad(l, "raw without endraw");
+    bad(l, "a raw block has no endraw");
 }
 
 static void skip_comment(mnem__lexer *l) {

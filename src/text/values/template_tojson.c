@@ -130,7 +130,7 @@ static void put_value(json_writer *w, mnem__any a, int depth) {
     else if (mnem__any_big(a) || (mnem__any_number(a) && !mnem__any_is(a, MNEM__ANY_BOOL)))
         put_number(w, a);
     else if (!put_word(w, a))
-        mnem__template_refuse(w->t, "tojson: a %s isn't JSON", mnem__any_type(a));
+        mnem__template_refuse(w->t, "tojson: a %s can't be written as JSON", mnem__any_type(a));
     mnem__template_leave(w->t);
 }
 

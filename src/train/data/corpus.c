@@ -71,10 +71,10 @@ static mnem_status check_head(const mnem_corpus *c) {
         return damaged(c, "not a cache of tokens");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
-        return damaged(c, "a cache of tokens of another version");
+        return damaged(c, "the cache of tokens has another version");
     if (h->width != 2 && h->width != 4) return damaged(c, "the width of tokens is unknown");
     if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
-        return damaged(c, "the header's size is wrong");
+        return damaged(c, "the size of the header is wrong");
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
         (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
               : all != c->file_bytes))

@@ -53,7 +53,10 @@ static mnem_status read_streamed(mnem_trainer *t, const mnem_model *model, uint6
 }
 
 mnem_status mnem_trainer_load_teacher(mnem_trainer *t, const mnem_model *teacher) {
-    if (!t->teacher) return mnem__fail(MNEM_INVALID, "train: the plan has no teacher");
+    if (!t->teacher)
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: the plan has no teacher: set distill.teacher in the options of the plan");
     if (!t->setup.streams)
         return mnem__trainer_frozen_load(t->setup.teacher, teacher, t->teacher, &t->teacher_sum);
     uint64_t sum;

@@ -55,30 +55,30 @@ static void mistakes_have_their_line_and_column(void **state) {
         const char *text, *message;
         mnem_status status;
     } rows[] = {
-        {"", "there is no rule 'root'", MNEM_BAD_FILE},
-        {"a ::= \"b\"", "there is no rule 'root'", MNEM_BAD_FILE},
-        {"root ::= a\n  \nb ::= c", "line 1, column 10: there is no rule 'a'", MNEM_BAD_FILE},
+        {"", "rule 'root' does not exist", MNEM_BAD_FILE},
+        {"a ::= \"b\"", "rule 'root' does not exist", MNEM_BAD_FILE},
+        {"root ::= a\n  \nb ::= c", "line 1, column 10: rule 'a' does not exist", MNEM_BAD_FILE},
         {"root ::= \"a\nb", "line 2, column 2: the grammar ends in the middle", MNEM_BAD_FILE},
         {"root ::= [a-", "line 1, column 13", MNEM_BAD_FILE},
-        {"root ::= []", "an empty class", MNEM_BAD_FILE},
-        {"root ::= [z-a]", "line 1, column 11: a range that goes down", MNEM_BAD_FILE},
-        {"root ::= \"\\q\"", "line 1, column 12: no such escape", MNEM_BAD_FILE},
+        {"root ::= []", "the class is empty", MNEM_BAD_FILE},
+        {"root ::= [z-a]", "line 1, column 11: the range ends before it begins", MNEM_BAD_FILE},
+        {"root ::= \"\\q\"", "line 1, column 12: unknown escape", MNEM_BAD_FILE},
         {"root ::= \"\\x4\"", "a hexadecimal digit is missing", MNEM_BAD_FILE},
-        {"root ::= \"\\ud800\"", "a surrogate is no character", MNEM_BAD_FILE},
-        {"root ::= \"\xFF\"", "no UTF-8", MNEM_BAD_FILE},
+        {"root ::= \"\\ud800\"", "a surrogate is not a character", MNEM_BAD_FILE},
+        {"root ::= \"\xFF\"", "not UTF-8", MNEM_BAD_FILE},
         {"root ::= (\"a\"", "line 1, column 14: ')' is missing", MNEM_BAD_FILE},
         {"root ::= \"a\")", "')' without '('", MNEM_BAD_FILE},
-        {"root ::= *", "nothing stands before", MNEM_BAD_FILE},
-        {"root ::= \"a\"+*", "repeated twice", MNEM_BAD_FILE},
-        {"root ::= \"a\"{3,2}", "more times at least than at most", MNEM_BAD_FILE},
+        {"root ::= *", "there is nothing before this sign", MNEM_BAD_FILE},
+        {"root ::= \"a\"+*", "two repetitions follow each other", MNEM_BAD_FILE},
+        {"root ::= \"a\"{3,2}", "the least number of times is above the most", MNEM_BAD_FILE},
         {"root ::= \"a\"{,2}", "a number is missing", MNEM_BAD_FILE},
-        {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: this rule is there already",
+        {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: this rule is defined twice",
          MNEM_BAD_FILE},
         {"root = \"a\"", "'::=' is missing", MNEM_BAD_FILE},
-        {"root ::= \"a\" ; \"b\"", "line 1, column 14: neither an item", MNEM_BAD_FILE},
+        {"root ::= \"a\" ; \"b\"", "line 1, column 14: expected an item", MNEM_BAD_FILE},
         {"root ::= <think>", "tokens by name", MNEM_UNSUPPORTED},
-        {"root ::= a\na ::= root", "no text that ends", MNEM_BAD_FILE},
-        {"root ::= \"x\" root", "no text that ends", MNEM_BAD_FILE},
+        {"root ::= a\na ::= root", "no finite text matches", MNEM_BAD_FILE},
+        {"root ::= \"x\" root", "no finite text matches", MNEM_BAD_FILE},
         {"a #c ", "'::=' is missing", MNEM_BAD_FILE},
     };
     (void)state;
@@ -115,10 +115,10 @@ static void bombs_are_refused_or_small(void **state) {
     free(empty);
     char *deep = repeated("root ::= ", "(", 1000, "");
     assert_refused(deep, false, MNEM_BAD_FILE,
-                   "line 1, column 110: parentheses more than 100 deep");
+                   "line 1, column 110: parentheses are nested more than 100 deep");
     free(deep);
     char *wide = repeated("root ::= [", "ab", 600, "]");
-    assert_refused(wide, false, MNEM_BAD_FILE, "a class of more than 1023 ranges");
+    assert_refused(wide, false, MNEM_BAD_FILE, "the class has more than 1023 ranges");
     free(wide);
 }
 

@@ -155,8 +155,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"$defs\":{\"s\":{\"$id\":\"s\",\"$dynamicAnchor\":\"a\"}},\"$dynamicAnchor\":"
          "\"a\",\"properties\":{\"a\":{\"$dynamicRef\":\"#a\"}}}",
          "schema: #/properties/a: \"$dynamicRef\" is not supported", MNEM_UNSUPPORTED},
-        {"{\"uniqueItems\":true}",
-         "\"uniqueItems\" is supported only for items of up to 200 values", MNEM_UNSUPPORTED},
+        {"{\"uniqueItems\":true}", "\"uniqueItems\" is supported only for", MNEM_UNSUPPORTED},
         {"{\"uniqueItems\":true,\"items\":{\"type\":\"string\"}}", "\"uniqueItems\"",
          MNEM_UNSUPPORTED},
         {"{\"uniqueItems\":true,\"items\":{\"type\":\"integer\",\"minimum\":1}}", "\"uniqueItems\"",
@@ -166,20 +165,20 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"uniqueItems\":true,\"items\":{\"anyOf\":[{\"const\":1},{\"type\":\"string\"}]}}",
          "\"uniqueItems\"", MNEM_UNSUPPORTED},
         {"{\"$ref\":\"http://x/y\"}", "is not in the schema", MNEM_UNSUPPORTED},
-        {"{\"$ref\":\"#/$defs/x\"}", "leads nowhere", MNEM_BAD_FILE},
+        {"{\"$ref\":\"#/$defs/x\"}", "names nothing in the schema", MNEM_BAD_FILE},
         {"{\"$ref\":\"#\"}", "no value fits", MNEM_BAD_FILE},
-        {"{\"anyOf\":[{\"$ref\":\"#/anyOf/one\"},{\"type\":\"null\"}]}", "leads nowhere",
-         MNEM_BAD_FILE},
+        {"{\"anyOf\":[{\"$ref\":\"#/anyOf/one\"},{\"type\":\"null\"}]}",
+         "names nothing in the schema", MNEM_BAD_FILE},
         {"false", "no value fits", MNEM_BAD_FILE},
         {"{\"not\":{\"uniqueItems\":true}}", "this \"not\" is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(?=a)\"}", "\"pattern\": character 4: (?...)", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a\\\\b\"}", "this escape is not supported", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a^b|c\"}", "^ and $ are supported at", MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(\"}", "')' is missing", MNEM_BAD_FILE},
-        {"{\"type\":\"text\"}", "\"type\" names none that JSON has", MNEM_BAD_FILE},
-        {"{\"minItems\":-1}", "\"minItems\" is no whole number", MNEM_BAD_FILE},
-        {"{\"maximum\":1e400}", "a bound is no number", MNEM_BAD_FILE},
-        {"{\"enum\":[18446744073709551616],\"minimum\":1e400}", "a bound is no number",
+        {"{\"type\":\"text\"}", "\"type\" names a type that JSON does not have", MNEM_BAD_FILE},
+        {"{\"minItems\":-1}", "\"minItems\" must be a whole number", MNEM_BAD_FILE},
+        {"{\"maximum\":1e400}", "a bound must be a finite number", MNEM_BAD_FILE},
+        {"{\"enum\":[18446744073709551616],\"minimum\":1e400}", "a bound must be a finite number",
          MNEM_BAD_FILE},
         {"{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "no value fits", MNEM_BAD_FILE},
         {"{\"enum\":[1],\"type\":\"string\"}", "schema: #: no value fits", MNEM_BAD_FILE},
@@ -194,7 +193,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
          "schema: #: no value fits", MNEM_BAD_FILE},
         {"{\"required\":[\"\\u0000\"]}", "U+0000", MNEM_UNSUPPORTED},
         {"{\n  \"type\": }", "line 2, column 10", MNEM_BAD_FILE},
-        {"[]", "a schema is an object, true or false", MNEM_BAD_FILE},
+        {"[]", "a schema must be an object, true or false", MNEM_BAD_FILE},
         {"", "schema: ", MNEM_BAD_FILE},
     };
     (void)state;
@@ -218,7 +217,7 @@ static void deep_and_long_values_meet_bounds(void **state) {
     mnem_match_destroy(m);
     mnem_grammar_destroy(g);
     assert_int_equal(match_refused("{\"maxItems\":900000000}", true, &small), MNEM_OVER_BUDGET);
-    assert_non_null(strstr(mnem_last_error(), "#: the schema is too large"));
+    assert_non_null(strstr(mnem_last_error(), "#: the schema up to here is too large"));
 }
 
 static void without_memory_nothing_is_left(void **state) {
@@ -323,7 +322,7 @@ static void a_schema_that_fails_is_named(void **state) {
     assert_int_equal(
         mnem_grammar_create_with(NULL, framed, strlen(framed), NULL, 0, NULL, &grammar),
         MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "there is no rule 'size'"));
+    assert_non_null(strstr(mnem_last_error(), "rule 'size' does not exist"));
 }
 
 int main(void) {

@@ -206,12 +206,12 @@ static void what_does_not_run_is_refused_once(void **state) {
         int code;
     } refused[] = {
         {"--memory 100M,4M", "rank 1: train: needs ", 3},
-        {"", "several ranks may share a machine", 2},
+        {"", "ranks may share a machine", 2},
         {"--memory 100M --shard gradients --masked", "--shard gradients does not support --masked",
          2},
         {"--memory 100M --shard weights", "--shard weights is not supported", 2},
         {"--memory 100M --adapt", "--adapt is not supported with several ranks", 2},
-        {"--memory 100M --batch 1", "a batch of 1 sequence for 2 ranks", 2},
+        {"--memory 100M --batch 1", "a batch has 1 sequence, too few for 2 ranks", 2},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };
     char config[32];

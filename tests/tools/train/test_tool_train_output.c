@@ -187,7 +187,7 @@ static void one_is_no_plural(void **state) {
     succeed(r);
     assert_non_null(strstr(r.err, "1 token, 1 byte\n"));
     write_file(at("empty"), "", 0);
-    REFUSED(LOOK(at("empty"), "-q", "--any-bytes"), " 1 file with 0 bytes of text");
+    REFUSED(LOOK(at("empty"), "-q", "--any-bytes"), " 1 file given, with 0 bytes of text");
     r = TRAIN("-v", "--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural/"),
               "--steps", "1", "--batch", "1", "--threads", "1");
     succeed(r);

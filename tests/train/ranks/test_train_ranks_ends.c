@@ -188,7 +188,7 @@ static void what_can_not_be_shared_out_is_refused(void **state) {
     run_ranks(ranks, 4);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(ranks[i].status, MNEM_INVALID);
-        assert_non_null(strstr(ranks[i].text, "3 sequences for 4 ranks"));
+        assert_non_null(strstr(ranks[i].text, "3 sequences, too few for 4 ranks"));
     }
     forget_ranks(ranks, 4);
     o.batch = 5;
@@ -197,7 +197,7 @@ static void what_can_not_be_shared_out_is_refused(void **state) {
     run_ranks(ranks, 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ranks[i].status, MNEM_INVALID);
-        assert_non_null(strstr(ranks[i].text, "don't divide rank 1's share of 3"));
+        assert_non_null(strstr(ranks[i].text, "doesn't divide rank 1's share of 3"));
     }
     forget_ranks(ranks, 2);
     o.micro_batch = 0;

@@ -179,7 +179,8 @@ static int make_offer(offer *o) {
     if (status != MNEM_OK) return tool_fail(status);
     int code = check_model(model);
     if (code == TOOL_OK && !find_ranges(model))
-        code = tool_failed("%s: too many tensors to send a part of them", x.path);
+        code = tool_failed("%s: the model has too many tensors to send parts of it to other ranks",
+                           x.path);
     mnem_model_close(model);
     if (code != TOOL_OK) return code;
     x.fd = open(x.path, O_RDONLY | O_CLOEXEC);
@@ -209,7 +210,8 @@ static int serve(int32_t rank, request *last) {
         if (last->begin >= last->end) break;
         if (tool_interrupted()) code = TOOL_INTERRUPTED;
         if (code == TOOL_OK && n > PIECE)
-            code = tool_failed("rank %d asks for %" PRIu64 " bytes at once", rank, n);
+            code = tool_failed("rank %d requested %" PRIu64 " bytes at once, which is too many",
+                               rank, n);
         if (code == TOOL_OK) code = read_piece(last->begin, n);
         if (code == TOOL_OK) code = send_to(rank, x.piece, n);
         if (code != TOOL_OK) break;

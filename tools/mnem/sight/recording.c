@@ -12,8 +12,9 @@
 const tool_option tool_trace_options[] = {
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
      .help =
-         "write a trace of bytes, operators, steps, requests and reads to FILE (.pftrace, "
-         ".perfetto or .json), for ui.perfetto.dev or chrome://tracing; under mpirun of all ranks"},
+         "write a trace of memory use, operators, steps, requests and reads to FILE (.pftrace, "
+         ".perfetto or .json), for ui.perfetto.dev or chrome://tracing; under mpirun, the trace "
+         "has all ranks"},
     {0},
 };
 

@@ -310,9 +310,10 @@ static const tool_option options[] = {
      .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
     {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 256,
      .also = "n-parallel npl",
-     .help = "also measure N sequences that are generated at once (default: 1)"},
+     .help = "also measure N sequences that are generated at once (default: 1, one sequence only)"},
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(session.link),
-     .help = "under mpirun: slow the links between ranks down, such as to 1Gbit/s,0.1ms"},
+     .help = "under mpirun: limit the links between ranks to this bandwidth and latency, such as "
+             "1Gbit/s,0.1ms, to imitate a slower network"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is stored"},
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -326,16 +327,17 @@ static bench_options asked;
 TOOL_VERB(
     bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
     "Measures the speed of a prompt (pp) and of generation (tg), and the share of this\n"
-    "machine's read bandwidth that generation reaches. The machine is measured once; its\n"
-    "profile is stored in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds it,\n"
-    "together with the speed that this model reached with this number of threads (--threads 1\n"
-    "for plans of one thread) and, under mpirun, the latency and bandwidth of the slowest link\n"
-    "between two consecutive ranks, for mnem plan --ranks.\n"
+    "machine's read bandwidth that generation reaches. The machine is measured once, and its\n"
+    "profile is stored in $XDG_CACHE_HOME/mnem/profile.json, which `mnem plan` reads. The\n"
+    "profile also has the speed of this model with this number of threads: for plans of one\n"
+    "thread, run bench with --threads 1. Under mpirun it also has the latency and bandwidth of\n"
+    "the slowest link between two consecutive ranks, for mnem plan --ranks.\n"
     "The read bandwidth is shown with the share of the processors' time that other processes\n"
-    "used while it was measured: one measured under load is too low, is named so by mnem plan,\n"
-    "and never replaces one of a quiet machine. If generation reads more bytes a second than\n"
-    "that, and more than four times the last-level cache per token, the bandwidth is measured\n"
-    "again, at most once a day; the higher value is kept.\n",
+    "used while it was measured: a value measured under load is too low, mnem plan says so, and\n"
+    "it never replaces one of a quiet machine. If generation reads more bytes a second than the\n"
+    "stored bandwidth, and a token needs more than four times the bytes of the last-level cache\n"
+    "(so that the cache can't explain it), the bandwidth is measured again, at most once a day;\n"
+    "the higher value is kept.\n",
     "mnem bench model.gguf  # pp512 and tg128\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
     "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"

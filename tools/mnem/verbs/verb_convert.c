@@ -137,9 +137,10 @@ TOOL_VERB(
     "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
     "tokenizer.json or tokenizer.model) as one GGUF file, in any type. The model is read row\n"
     "by row, so that it may be larger than memory; the file appears only when it is complete.\n"
-    "Tensors and keys are those that llama.cpp's converter writes.\n"
+    "Tensors and keys have the names and values that llama.cpp's converter writes. Other verbs\n"
+    "accept a FOLDER as a MODEL too, so that converting it first is not required.\n"
     "\n"
     "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"
-    "other tools (GPTQ, AWQ, FP8). Other verbs accept a FOLDER as a MODEL too.\n",
+    "other tools (GPTQ, AWQ, FP8).\n",
     "mnem convert SmolLM2-1.7B -o smollm2.gguf  # unquantized, about 2 bytes per weight\n"
     "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized directly\n");

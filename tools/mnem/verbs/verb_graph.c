@@ -110,11 +110,12 @@ static graph_options asked;
 TOOL_VERB(
     graph, "[MODEL]", 0, 1, "show the tensors of a model's graphs: lifetimes and offsets",
     "Shows the graphs that a run would execute: their tensors with bytes, lifetime (the first\n"
-    "and last node that uses them) and offset in the block that they share; what the clean-up\n"
-    "of the graph and the sharing of memory save; and the lower bound of any placement. The\n"
-    "body turns tokens into hidden rows through all layers; the head turns those into logits.\n"
-    "The options that a plan takes choose the plan whose graphs are shown.\n",
+    "and last node that uses them) and offset in the block that they share; the bytes that the\n"
+    "removal of unneeded nodes and the sharing of memory save; and the smallest size that any\n"
+    "placement could have. There are two graphs: the body turns tokens into hidden states\n"
+    "through all layers, and the head turns hidden states into logits. The other options are\n"
+    "those of mnem plan: they choose the plan whose graphs are shown.\n",
     "mnem graph model.gguf  # one token\n"
     "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
-    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"
+    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # a training step\n"
     "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n");

@@ -108,7 +108,7 @@ static int verb_perplexity(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
-     .help = "read the text from a file, as the operand FILE (- is standard input)"},
+     .help = "read the text from FILE; same as the operand FILE (- is standard input)"},
     {"kl", 0, "MODEL", TOOL_VALUE_TEXT, AT(kl), .path = TOOL_PATH_READ,
      .help = "compare with another model of the same vocabulary, usually the F16 file of this one: "
              "the Kullback-Leibler divergence of each prediction from that model's (in nats), and "
@@ -127,9 +127,10 @@ static perplexity_options asked;
 TOOL_VERB(
     perplexity, "MODEL FILE", 1, 2, "measure how well a model predicts a text",
     "Cuts the text into windows as long as the context, which don't overlap; an incomplete\n"
-    "last window is dropped. In each window the predictions of the second half count. Lower\n"
-    "is better; a good 4-bit type costs about 0.5 %. For a model that was made smaller, --kl\n"
-    "tells more: errors in both directions cancel in perplexity, not in KL divergence.\n",
+    "last window is dropped. Only the predictions in the second half of each window count.\n"
+    "Lower is better; a good 4-bit type raises the perplexity by about 0.5 %. For a quantized\n"
+    "or pruned model, --kl tells more: errors in both directions cancel in perplexity, but not\n"
+    "in KL divergence.\n",
     "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
     "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
     "script\n"

@@ -344,12 +344,14 @@ static int verb_place(const tool_args *args) {
 #define AT(field) offsetof(place_options, field)
 static const tool_option options[] = {
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
-     .help = "memory that must be enough: stop at the first placement within it (default: search "
-             "for the lowest peak)"},
+     .help =
+         "available memory: stop at the first placement that fits (default: search for the lowest "
+         "peak)"},
     {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), .most = TOOL_SPACES_MAX,
-     .help = "NAME, NAME=SIZE or NAME=SIZE:COST, up to 32 times: a space that buffers may be in, "
-             "its size (default: no limit), and the cost of a byte and access there (default: 0 "
-             "for the first, 1 more for each)"},
+     .help =
+         "NAME[=SIZE][:COST]: a space that buffers may be in, its size (default: no limit), and "
+         "the cost of a byte and access there (default: 0, 1, 2, ... in the order given); may "
+         "be repeated up to 32 times"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
      .help = "seconds to search for a better placement (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
@@ -369,19 +371,23 @@ TOOL_VERB(
     place, "FILE.csv [OUT]", 1, 1, "find offsets for buffers whose lifetimes are known",
     "Places the buffers of a table so that no two buffers that are live at the same time\n"
     "overlap, and shows how good the placement is: the lower bound of any placement, the peak,\n"
-    "and whether it is optimal. Lists the buffers that are live when the most bytes are.\n"
+    "and whether it is optimal. Lists the buffers that are live at the moment when most bytes\n"
+    "are live.\n"
     "\n"
-    "The table is MiniMalloc's CSV: columns id, lower, upper (the lifetime, without its end),\n"
-    "size; and optionally alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are\n"
-    "still used) and offset (fixed where one is given). - is standard input.\n"
+    "The table is MiniMalloc's CSV with the columns id, lower, upper (the lifetime: from lower\n"
+    "to before upper) and size. Optional columns are alignment, hint (a preferred offset),\n"
+    "gaps (times within the lifetime in which other buffers may use the bytes: 5-9, or\n"
+    "5-9@0:64 if bytes 0 to 63 stay in use) and offset (a given offset is fixed). `-` as the\n"
+    "file means standard input.\n"
     "\n"
     "With --capacity, the exit code is 3 when no placement within it was found. Ctrl-C (and\n"
     "SIGTERM) ends the search: the best placement so far is shown and written (exit code 130,\n"
     "or 143).\n"
     "\n"
-    "With --space, once for each space, buffers are spread over several spaces so that accesses\n"
-    "x bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
-    "that a buffer may be in, separated by blanks) and space (the one that it is in).\n",
+    "With --space (given once for each space), buffers are spread over several spaces so that\n"
+    "the sum of accesses x bytes x cost is as small as possible. Columns for that: accesses\n"
+    "(default: 1), spaces (names of those that a buffer may be in, separated by blanks) and\n"
+    "space (the one chosen in the output; in the input, the one that is fixed).\n",
     "mnem place buffers.csv  # how low can the peak be?\n"
     "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
     "mnem place buffers.csv --time 60 --svg map.svg  # search longer, and draw the result\n"

@@ -154,15 +154,17 @@ static const tool_option options[] = {
      .help = "plan for N sequences at once, each with its own context (default: 1, or one for each "
              "prompt)"},
     {"ranks", 0, "N", TOOL_VALUE_COUNT, AT(ranks), .least = 2, .most = MNEM_COMM_RANKS_MAX,
-     .help = "plan for N ranks under mpirun, each with its --memory SIZE[,SIZE...]: what each rank "
-             "holds, sends and waits for"},
+     .help =
+         "plan for N ranks (processes of mpirun), with the budgets of --memory SIZE[,SIZE...], one "
+         "for each rank: what each rank holds, sends and waits for"},
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
-     .help = "with --ranks: what each rank holds, consecutive layers or rows of every matrix "
-             "(default: the faster of the two, shown beside the other)"},
+     .help =
+         "with --ranks: what each rank holds: layers (consecutive layers) or rows (rows of every "
+         "matrix) (default: the faster of the two; both are shown)"},
     TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
-     .help = "show every way to run that no other way beats in both bytes and speed, and what each "
-             "way gives up"},
+     .help = "show every way to run that no other way beats in both bytes and speed (the Pareto "
+             "front), and what each way gives up"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the ways of --explain to FILE: bytes against speed"},
     TOOL_GROUP(tool_json_options, 0),
@@ -179,21 +181,22 @@ static plan_options asked;
 TOOL_VERB_WITH(
     plan, defaults, "[MODEL [PROMPT]]", 0, 2,
     "show what a run would need, without loading the model",
-    "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
-    "and why, what the next smaller and larger budget would change, and the predicted peak\n"
-    "and speed. Only the file's header is read, so planning takes no time, whatever the size\n"
-    "of the model. The exit code is 3 when the budget is too small. The other options of run\n"
+    "Shows the plan of a run with the same options: memory by kind and purpose, what was\n"
+    "chosen and why, what the next smaller and larger budget would change, and the predicted\n"
+    "peak and speed. Only the file's header is read, so planning takes hardly any time,\n"
+    "whatever the size of the model. The exit code is 3 when the budget is too small. The other "
+    "options of run\n"
     "are accepted too, so that the command line of a run can be planned as it is; with its\n"
     "prompt (-p, -f) the plan is exact to the byte.\n"
     "\n"
     "--device null plans for a device that this machine doesn't have; --capacity sets its\n"
     "memory. --devices distributes the layers over several such devices, so that the fullest\n"
-    "has the most memory left. --ranks plans for several machines under mpirun, without using\n"
-    "them. --explain shows what every budget would buy.\n",
+    "one has as much free memory as possible. --ranks plans for several machines under mpirun,\n"
+    "without using them. --explain shows which ways to run each budget allows.\n",
     "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
     "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
     "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
-    "mnem plan model.gguf --ranks 3 --memory 2G,2G,1G --link 1Gbit/s,0.1ms  # under mpirun\n"
+    "mnem plan model.gguf --ranks 3 --memory 2G,2G,1G --link 1Gbit/s,0.1ms  # three machines\n"
     "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
     "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n");

@@ -124,7 +124,7 @@ static bool find_kept(const probe_options *o, mnem_probe *probe) {
     if (o->refresh || o->seconds > 0 || o->session.threads || !tool_probe_load(probe, &age))
         return false;
     if (!o->args.quiet)
-        tool_message("the machine as measured by %s; --refresh measures again",
+        tool_message("the figures of the machine are those of %s; --refresh measures again",
                      tool_probe_when(age, when));
     return true;
 }
@@ -191,17 +191,19 @@ static probe_options asked;
 TOOL_VERB(
     probe, "[MODEL]", 0, 1, "measure this machine's memory hierarchy and processors",
     "Measures each level of the memory hierarchy (capacity, latency with pages of 2 MiB and of\n"
-    "4 KiB, bandwidth of 1 to all threads), the peak arithmetic rate of each type, the clock,\n"
-    "and the disk that holds the model. Every figure is the best of passes of about a\n"
-    "millisecond (latencies of caches: 30) that take turns, so that a short quiet moment is\n"
-    "enough; a ~ marks figures whose passes differ by more than 3 %. Capacities are what the\n"
-    "system reports, and where the latency of a random pointer chase shows that a level ends.\n"
+    "4 KiB, bandwidth of one thread up to all threads), the peak arithmetic rate of each type,\n"
+    "the clock, and the disk that holds the model. Every figure is the best of many short\n"
+    "passes (about 1 ms; 30 ms for latencies of caches). The passes of different figures\n"
+    "alternate, so that a short moment without other load is enough; a ~ marks figures whose\n"
+    "passes differ by more than 3 %. Two capacities are shown: the one that the system\n"
+    "reports, and the measured one, where the latency of a random pointer chase rises.\n"
     "\n"
     "The result is stored in $XDG_STATE_HOME/mnem (~/.local/state/mnem) under a fingerprint of\n"
-    "the machine, where plan and bench find it. With a MODEL the stored result is used, and\n"
+    "the machine; plan and bench read it for the highest speed that is possible. With a MODEL\n"
+    "a stored result is used (--refresh measures again), and\n"
     "the operators of a run with these options are placed on the roofline: their exact bytes\n"
     "and multiply-adds, what limits each, and the least time that each can take.\n",
     "mnem probe  # everything, in about six seconds\n"
-    "mnem probe --memory 512M  # inside a budget\n"
+    "mnem probe --memory 512M  # within a budget\n"
     "mnem probe model.gguf --svg roofline.svg  # what limits each operator\n"
     "mnem probe --json | jq '.levels[-1].latency_ns.best'  # for a script\n");

@@ -189,9 +189,10 @@ static int choose(const quantize_options *o, work *w) {
     w->out = o->out ? o->out : args->operand[next++];
     w->type = o->type ? o->type : args->operand[next++];
     if (counts_only(o, w)) return TOOL_OK;
-    if (!w->out) return tool_usage("quantize", "the file to write is missing: IN OUT");
+    if (!w->out) return tool_usage("quantize", "the file to write is missing: give OUT after IN");
     if (!w->type && !o->out && is_type(w->out))
-        return tool_usage("quantize", "the file to write is missing: IN OUT %s", w->out);
+        return tool_usage("quantize", "the file to write is missing: give OUT between IN and %s",
+                          w->out);
     if (o->target && w->type)
         return tool_usage("quantize", "--type %s and --target can't be combined", w->type);
     if (!w->type && !o->target)
@@ -366,8 +367,9 @@ static const tool_option options[] = {
      .help = "the model to write; same as the operand OUT"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
-     .help = "type to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
-             "(required, or as the operand TYPE)"},
+     .help =
+         "type to write: a mix such as Q4_K_M, or one type for all matrices, such as Q8_0, Q4_0, "
+         "Q6_K or F16 (required, or as the operand TYPE)"},
     {"target", 0, "SIZE|BITS", TOOL_VALUE_TEXT, AT(target),
      .help = "instead of TYPE: choose a type for each matrix with the least loss, so that the file "
              "has at most this size (60M) or this many bits per weight (4.5); the loss is measured "
@@ -391,16 +393,19 @@ TOOL_VERB(
     "Writes the model IN to OUT in another type, row by row, so that the model may be larger\n"
     "than memory, and prints the error of each tensor. OUT appears only when it is complete.\n"
     "\n"
-    "With --calibrate the model first runs over a text, a layer at a time, so that it may be\n"
-    "larger than memory here too: columns that matter more for the text are rounded more\n"
-    "precisely, and columns compensate for each other's errors (--method). With --imatrix-out\n"
-    "and neither OUT nor TYPE, only the importance matrix is written.\n"
+    "With --calibrate the model is first run over a text, one layer at a time, so it may again\n"
+    "be larger than memory. Errors in columns that matter more for the text then count more,\n"
+    "and columns can compensate for each other's errors (--method). With --imatrix-out and\n"
+    "neither OUT nor TYPE, only the importance matrix is written.\n"
     "\n"
-    "At the end IN, OUT and plain types are measured on the held-out part of that text (or on\n"
-    "--test): size, perplexity, KL divergence from IN (mnem perplexity --kl) and speed, as a\n"
-    "table. The free disk space for that is checked first.\n",
+    "At the end a table compares IN, OUT and plain types (IN as Q8_0, Q4_K_M, Q4_0 and Q3_K,\n"
+    "without calibration, as far as they are smaller than IN) on the held-out part of that\n"
+    "text (or on --test): size, perplexity, KL divergence from IN (mnem perplexity --kl) and\n"
+    "speed. The plain types need temporary disk space, which is checked first.\n",
     "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
     "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, almost no loss\n"
     "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"
-    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrated for it\n"
-    "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # no OUT above 1 %\n");
+    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrated on "
+    "text.txt\n"
+    "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # refuse a loss above 1 "
+    "%\n");

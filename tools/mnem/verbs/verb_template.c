@@ -141,7 +141,7 @@ static const tool_option options[] = {
      .help = "a JSON list of tools that the model may call"},
     TOOL_GROUP(tool_template_options, AT(template)),
     {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt),
-     .help = "add no generation prompt, which opens the assistant's answer, at the end"},
+     .help = "don't end with the generation prompt (the text that opens the assistant's answer)"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
@@ -151,9 +151,9 @@ TOOL_VERB(
     template, "[MODEL]", 0, 1, "show a model's chat template and the text that it renders",
     "Shows the chat template of a model (Jinja, from its file) and the text that it renders for\n"
     "a small example conversation, or for yours. Templates run in mnem's own interpreter, with\n"
-    "limits on memory and time; results are those of Python's jinja2. Errors that a template\n"
+    "limits on memory and time; results are the same as Python's jinja2. Errors that a template\n"
     "raises itself (raise_exception) and mistakes in it are reported with their line.\n",
     "mnem template model.gguf  # the template, and a small conversation\n"
-    "mnem template model.gguf --messages chat.json --tools tools.json  # only your text\n"
+    "mnem template model.gguf --messages chat.json --tools tools.json  # only your conversation\n"
     "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # a variable\n"
     "mnem template --template new.jinja --json | jq -r .text  # your own template\n");

@@ -348,7 +348,7 @@ static bool find_rules(reader *r, const char *const *names, uint32_t count, uint
             if (n->length == strlen(names[k]) && memcmp(r->text + n->at, names[k], n->length) == 0)
                 found = n;
         }
-        snprintf(text, sizeof text, "there is no rule '%s'", names[k]);
+        snprintf(text, sizeof text, "rule '%s' does not exist", names[k]);
         if (!found) return fail_at(r, 0, MNEM_BAD_FILE, text);
         rules[k] = found->rule;
     }

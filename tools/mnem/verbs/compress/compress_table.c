@@ -399,7 +399,7 @@ const tool_option tool_compress_options[] = {
      .help = "test text: print a table of size, perplexity, divergence and speed of the original "
              "model, of plain types and of OUT"},
     {"table", 0, "FILE", TOOL_VALUE_TEXT, AT(table), .path = TOOL_PATH_WRITE,
-     .help = "write the table to FILE as well: .json, or .svg (a drawing of bytes against loss)"},
+     .help = "write the table to FILE as well: .json, or .svg (a plot of size against loss)"},
     {"no-table", 0, NULL, TOOL_VALUE_FLAG, AT(no_table),
      .help = "make no table at the end (--calibrate makes one by default); with --test compare "
              "only IN and OUT, without speeds"},

@@ -364,7 +364,7 @@ const tool_option calibration_options[] = {
     {"method", 0, "METHOD", TOOL_VALUE_NAME, AT(method), .choices = "auto nearest imatrix awq gptq",
      .help = "rounding method: imatrix weights columns by importance (--imatrix, --calibrate); awq "
              "scales columns before rounding and folds the scales into the preceding operator; "
-             "gptq makes each column compensate the errors of those before it; both need "
+             "gptq makes each column compensate for the errors of those before it; both need "
              "--calibrate and keep a Hessian per layer input; auto (default): gptq, with scales "
              "where they lose less, or the best method that the budget and the given text allow"},
     {"imatrix-out", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix_out), .path = TOOL_PATH_WRITE,

@@ -68,8 +68,8 @@ int train_ranks_check(const train_run *run) {
         return tool_usage("train", "--shard gradients does not support --masked, which needs whole "
                                    "gradients; use --shard optimizer");
     if (!o->memory)
-        return tool_usage(
-            "train", "several ranks may share a machine: give the budget of each with --memory");
+        return tool_usage("train", "--memory is missing: ranks may share a machine, so set the "
+                                   "budget of each rank with it");
     if (o->adapt)
         return tool_usage("train", "--adapt is not supported with several ranks; leave it out");
     if (o->data && !strcmp(o->data, "-"))

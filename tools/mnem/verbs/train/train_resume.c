@@ -139,7 +139,8 @@ static int grow(train_run *run, int64_t steps) {
                           "to %lld (--stop-after %lld stops there)",
                           run->out, (long long)c->steps, (long long)steps, (long long)steps);
     if (!run->args->quiet)
-        tool_message("%lld steps instead of %lld: the learning rate follows the longer course from "
+        tool_message("the run now has %lld steps instead of %lld: the learning rate follows the "
+                     "longer course from "
                      "here on",
                      (long long)steps, (long long)c->steps);
     c->steps = steps;
