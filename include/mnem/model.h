@@ -118,6 +118,25 @@ typedef enum mnem_pooling {
 } mnem_pooling;
 
 enum { MNEM_LAYERS_MAX = 1024 };
+/* Which layers of a model are of some kind. All zeros: none. */
+typedef enum mnem_layers_kind {
+    MNEM_LAYERS_NONE,
+    MNEM_LAYERS_ALL,
+    MNEM_LAYERS_FIRST,     /* the first n */
+    MNEM_LAYERS_EVERY,     /* the last of every n */
+    MNEM_LAYERS_BUT_EVERY, /* all but the last of every n */
+    MNEM_LAYERS_LIST       /* those in the list */
+} mnem_layers_kind;
+typedef struct mnem_layer_schedule {
+    mnem_layers_kind kind;
+    int32_t n;
+    uint8_t list[MNEM_LAYERS_MAX / 8]; /* LIST: layer i is bit i % 8 of byte i / 8 */
+} mnem_layer_schedule;
+/* Whether a layer, counted from 0, is one of them. */
+bool mnem_layer_is(const mnem_layer_schedule *schedule, int32_t layer);
+/* How many of the first `layers` layers are. */
+int32_t mnem_layers_count(const mnem_layer_schedule *schedule, int32_t layers);
+
 /* A range of row numbers from 0: [begin, end). */
 typedef struct mnem_row_range {
     int32_t begin, end;
@@ -141,16 +160,16 @@ typedef struct mnem_transformer {
     bool wide_qk_norm;    /* over all heads of a token at once */
     bool gate_in_up;      /* one matrix of 2 ff rows: gate, then up */
     /* Zero: the architecture doesn't have this. */
-    int32_t window;         /* positions that a token attends to in a layer with a window */
-    int32_t window_period;  /* the last of every so many layers has none; 0: all have */
-    float window_rope_base; /* layers with a window: this base, no scaling */
-    int32_t unturned_every; /* the last of every so many layers has no RoPE */
-    int32_t conv_length;    /* positions of a short convolution, the last its own */
-    uint8_t conv_layers[MNEM_LAYERS_MAX / 8]; /* bits: the layers that convolve, not attend */
+    int32_t window;                 /* positions that a token attends to in a layer with a window */
+    float window_rope_base;         /* layers with a window: this base, no scaling */
+    int32_t conv_length;            /* positions of a short convolution, the last its own */
+    mnem_layer_schedule windowed;   /* layers with the window, where it isn't 0 */
+    mnem_layer_schedule unturned;   /* layers without RoPE */
+    mnem_layer_schedule convolving; /* layers that convolve instead of attending */
+    mnem_layer_schedule leading;    /* layers of another kind before the others */
     bool encoder; /* tokens attend to the whole text; gives embeddings, no logits */
     mnem_pooling pooling;
-    int32_t token_types;    /* rows of token_types.weight, of which the first is used */
-    int32_t leading_layers; /* number of first layers that differ in kind from the others */
+    int32_t token_types; /* rows of token_types.weight, of which the first is used */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     int32_t experts;              /* in a layer with a mixture; each token uses route.used */
     int32_t ff_expert, ff_shared; /* width of one, and of the shared ones that every token uses */

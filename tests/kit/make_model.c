@@ -16,6 +16,7 @@
 #include "kit/make_model.h"
 #include "mnem/mnem.h"
 #include "model/architecture/architecture.h"
+#include "model/architecture/layer_schedule.h"
 
 void die(const char *what) {
     fprintf(stderr, "make_model: %s\n", what);
@@ -258,10 +259,10 @@ static mnem_transformer shape_of(const options *o) {
         t.latent_q = (int32_t)o->embd / 2;
         t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
         t.kv_heads = 1;
-        t.leading_layers = 1;
+        t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
     for (int32_t layer = 0; layer < t.layers; layer++)
-        if (kv_heads_of(o, layer) == 0) t.conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+        if (kv_heads_of(o, layer) == 0) mnem__layer_schedule_add(&t.convolving, layer);
     return t;
 }
 
@@ -367,7 +368,7 @@ static void put_numbers(mnem_gguf_writer *w, const options *o) {
         if (keys[i].taken) must(mnem__gguf_write_key_f32(w, key, keys[i].value));
     }
     snprintf(key, sizeof key, "%s.attention.sliding_window", o->arch);
-    if (a->window_period) must(mnem__gguf_write_key_u32(w, key, 9));
+    if (a->windowed.kind) must(mnem__gguf_write_key_u32(w, key, 9));
 }
 
 static void put_experts(mnem_gguf_writer *w, const options *o) {
@@ -408,7 +409,7 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
                 {"attention.q_lora_rank", t.latent_q},
                 {"attention.key_length_mla", t.key_dim},
                 {"attention.value_length_mla", t.value_dim},
-                {"leading_dense_block_count", t.leading_layers}};
+                {"leading_dense_block_count", t.leading.n}};
     const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -117,7 +117,8 @@ static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
 
 static void layers_are_leading_or_later(void **state) {
     (void)state;
-    const mnem_transformer plain = {.layers = 3}, mixed = {.layers = 3, .leading_layers = 1};
+    const mnem_transformer plain = {.layers = 3};
+    const mnem_transformer mixed = {.layers = 3, .leading = {.kind = MNEM_LAYERS_FIRST, .n = 1}};
     for (int32_t layer = 0; layer < 3; layer++) {
         assert_true(mnem__layer_is(&mixed, layer, MNEM__LAYERS_ALL));
         assert_true(mnem__layer_is(&plain, layer, MNEM__LAYERS_LATER));

@@ -107,7 +107,7 @@ static void a_window_does_not_limit_the_context(void **state) {
     const mnem_transformer t = described(&(recipe){.key = key, .value = recipe_u32(32)});
     assert_int_equal(t.context, 128);
     assert_int_equal(t.window, 32);
-    assert_int_equal(t.window_period, 0); /* all layers have it */
+    assert_int_equal(t.windowed.kind, MNEM_LAYERS_ALL);
     assert_int_equal(described(&(recipe){.key = key, .value = recipe_u32(0)}).window, 0);
 }
 
@@ -120,17 +120,18 @@ static mnem_status describe_pattern(int32_t first, int32_t second, mnem_transfor
     return describe(&(recipe){.key = key, .value = v, .window = 32}, t);
 }
 
-static void windows_of_layers_follow_a_period(void **state) {
+static void windows_of_layers_follow_a_period_or_a_list(void **state) {
     (void)state;
     mnem_transformer t;
     assert_int_equal(describe_pattern(1, 0, &t), MNEM_OK);
-    assert_true(t.window == 32 && t.window_period == 2);
+    assert_true(t.window == 32 && t.windowed.kind == MNEM_LAYERS_BUT_EVERY && t.windowed.n == 2);
     assert_int_equal(describe_pattern(1, 1, &t), MNEM_OK);
-    assert_true(t.window == 32 && t.window_period == 0);
+    assert_true(t.window == 32 && t.windowed.kind == MNEM_LAYERS_ALL);
     assert_int_equal(describe_pattern(0, 0, &t), MNEM_OK);
     assert_int_equal(t.window, 0);
-    assert_int_equal(describe_pattern(0, 1, &t), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "sliding_window_pattern"));
+    assert_int_equal(describe_pattern(0, 1, &t), MNEM_OK);
+    assert_true(t.window == 32 && t.windowed.kind == MNEM_LAYERS_LIST);
+    assert_true(!mnem_layer_is(&t.windowed, 0) && mnem_layer_is(&t.windowed, 1));
     const int32_t three[] = {1, 1, 0};
     const mnem_value v = {
         .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 3, .elements = three};
@@ -333,7 +334,7 @@ int main(void) {
         cmocka_unit_test(gpt2_has_positions_and_biases_and_no_rope),
         cmocka_unit_test(scalings_of_rope_are_read),
         cmocka_unit_test(a_window_does_not_limit_the_context),
-        cmocka_unit_test(windows_of_layers_follow_a_period),
+        cmocka_unit_test(windows_of_layers_follow_a_period_or_a_list),
         cmocka_unit_test(equal_layers_may_come_as_an_array),
         cmocka_unit_test(numbers_out_of_range_are_named),
         cmocka_unit_test(what_is_missing_is_named),

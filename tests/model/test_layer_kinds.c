@@ -62,7 +62,7 @@ static void layers_without_kv_heads_convolve(void **state) {
     const mnem_transformer t = described(LFM2);
     assert_int_equal(t.layers, 3);
     assert_int_equal(t.conv_length, 3);
-    assert_int_equal(t.conv_layers[0], 1 | 4);
+    assert_int_equal(t.convolving.list[0], 1 | 4);
     assert_int_equal(t.kv_heads, 2);
     assert_false(t.encoder);
     assert_true(mnem__layer_is(&t, 0, MNEM__LAYERS_CONV));

@@ -41,7 +41,7 @@ static void numbers_of_a_mixture_are_read(void **state) {
     assert_false(t.route.normalized);
     must(describe(make("--arch deepseek2 --heads 4 --ff-expert 32 --type F32"), &t));
     assert_true(t.latent == 16 && t.key_dim == 24 && t.value_dim == 16 && t.head_dim == 24);
-    assert_true(t.leading_layers == 1 && t.latent_q == 0 && t.kv_heads == 1);
+    assert_true(t.leading.n == 1 && t.latent_q == 0 && t.kv_heads == 1);
     must(describe(make("--arch mixtral --type F32"), &t));
     assert_true(t.experts == 8 && t.route.normalized);
     remove(path_of("made"));

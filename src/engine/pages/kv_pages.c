@@ -22,14 +22,14 @@ int32_t mnem__kv_layers(const mnem_transformer *t) {
 }
 
 mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *t, int32_t layer) {
-    const bool window = mnem__layer_has_window(t, layer) && !mnem__layer_convolves(t, layer);
+    const bool window = mnem__layer_has_window(t, layer) && !mnem_layer_is(&t->convolving, layer);
     return window ? MNEM__KV_WINDOW : MNEM__KV_FULL;
 }
 
 uint64_t mnem__kv_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *layout,
                               int32_t layer) {
-    return mnem__layer_convolves(t, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
-                                           : mnem_kv_page_bytes(layout);
+    return mnem_layer_is(&t->convolving, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
+                                                : mnem_kv_page_bytes(layout);
 }
 
 /* Pages that so many positions in a row touch, wherever they begin. */

@@ -35,14 +35,11 @@ typedef enum mnem__option {
 /* Which layers a part and its tensors are in. */
 typedef enum mnem__layers {
     MNEM__LAYERS_ALL,
-    MNEM__LAYERS_LEADING, /* the first transformer.leading_layers */
+    MNEM__LAYERS_LEADING, /* transformer.leading */
     MNEM__LAYERS_LATER,   /* the others */
     MNEM__LAYERS_ATTENTION,
-    MNEM__LAYERS_CONV /* transformer.conv_layers */
+    MNEM__LAYERS_CONV /* transformer.convolving */
 } mnem__layers;
-static inline bool mnem__layer_convolves(const mnem_transformer *transformer, int32_t layer) {
-    return transformer->conv_layers[layer / 8] >> layer % 8 & 1;
-}
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
     return transformer->part_end == 0 ||
@@ -140,13 +137,14 @@ typedef struct mnem__architecture {
     unsigned takes;       /* bits of mnem__takes */
     bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
-    bool yarn_unrounded;           /* files don't say it */
-    int32_t window, window_period; /* where a file doesn't say */
-    float window_rope_base;        /* so too */
-    bool window_rope_plain;        /* the base of other layers, but no scaling */
-    int32_t unturned_every;        /* transformer.unturned_every */
-    int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
-    const char *other;             /* the table of files that have other_key, not 0 */
+    bool yarn_unrounded;          /* files don't say it */
+    int32_t window;               /* where a file doesn't say */
+    float window_rope_base;       /* so too */
+    bool window_rope_plain;       /* the base of other layers, but no scaling */
+    mnem_layer_schedule windowed; /* where a file doesn't say; NONE: all layers */
+    mnem_layer_schedule unturned; /* transformer.unturned */
+    int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
+    const char *other;            /* the table of files that have other_key, not 0 */
     const char *other_key;
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool trained;            /* from random weights too; adapters are for all */

@@ -64,16 +64,16 @@ void mnem__architecture_names(char *text, size_t size) {
 bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layers) {
     switch (layers) {
     case MNEM__LAYERS_ALL: return true;
-    case MNEM__LAYERS_LEADING: return layer < t->leading_layers;
-    case MNEM__LAYERS_LATER: return layer >= t->leading_layers;
-    case MNEM__LAYERS_ATTENTION: return !mnem__layer_convolves(t, layer);
-    case MNEM__LAYERS_CONV: return mnem__layer_convolves(t, layer);
+    case MNEM__LAYERS_LEADING: return mnem_layer_is(&t->leading, layer);
+    case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
+    case MNEM__LAYERS_ATTENTION: return !mnem_layer_is(&t->convolving, layer);
+    case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     }
     return false;
 }
 
 bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
-    return t->window > 0 && (t->window_period == 0 || (layer + 1) % t->window_period != 0);
+    return t->window > 0 && mnem_layer_is(&t->windowed, layer);
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/architecture/hparams.h"
+#include "model/architecture/layer_schedule.h"
 
 enum {
     LAYERS_MAX = MNEM_LAYERS_MAX,
@@ -205,7 +206,7 @@ static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
     int64_t heads = 0;
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n == 0) t->conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+        if (n == 0) mnem__layer_schedule_add(&t->convolving, layer);
         if (heads == 0) heads = n;
         if (n != 0 && (n != heads || n < 0 || n > t->heads))
             return mnem__fail(MNEM_BAD_FILE,
@@ -248,41 +249,42 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     return status;
 }
 
-/* Which layers have a window: a period as a number, or a flag for each layer, which must be as of a
- * period. 1: none has. */
+/* Which layers have a window: a period as a number, the last of which has none (0: all have), or a
+ * flag for each layer. */
 static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
     if (!mnem__key_find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
-    if (value.type != MNEM_VALUE_ARRAY)
-        return mnem__take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0,
-                              &t->window_period);
+    mnem_layer_schedule windowed = {.kind = MNEM_LAYERS_ALL};
+    if (value.type != MNEM_VALUE_ARRAY) {
+        MNEM__TRY(
+            mnem__take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0, &windowed.n));
+        if (windowed.n > 0) windowed.kind = MNEM_LAYERS_BUT_EVERY;
+        t->windowed = windowed;
+        return MNEM_OK;
+    }
     const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
     if (!is_flags || value.count != (uint64_t)t->layers)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: key %s: expected a list of %d booleans, one for each layer",
                           r->model->path, r->key, t->layers);
-    int32_t period = 0; /* up to the first layer without */
-    for (uint64_t i = 0; i < value.count && period == 0; i++)
-        if (mnem_value_i64(&value, i) == 0) period = (int32_t)i + 1;
-    for (uint64_t i = 0; i < value.count; i++)
-        if ((mnem_value_i64(&value, i) != 0) != (period == 0 || ((int32_t)i + 1) % period != 0))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: key %s: the layers with a sliding window don't come at regular "
-                              "intervals, which isn't supported",
-                              r->model->path, r->key);
-    t->window_period = period;
+    windowed.kind = MNEM_LAYERS_LIST;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (mnem_value_i64(&value, (uint64_t)layer) != 0)
+            mnem__layer_schedule_add(&windowed, layer);
+    t->windowed = mnem__layer_schedule_simple(&windowed, t->layers);
     return MNEM_OK;
 }
 
 /* A window of 0 is none. */
 static mnem_status take_window(mnem__key_reader *r, const mnem__architecture *a,
                                mnem_transformer *t) {
-    t->window_period = a->window_period;
+    t->windowed = a->windowed;
+    if (t->windowed.kind == MNEM_LAYERS_NONE) t->windowed.kind = MNEM_LAYERS_ALL;
     mnem_status status =
         mnem__take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
     if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
     if (status != MNEM_OK) return status;
-    if (t->window_period == 1) t->window = 0;
+    if (mnem_layers_count(&t->windowed, t->layers) == 0) t->window = 0;
     if (t->window == 0) return MNEM_OK;
     const float base = a->window_rope_plain ? t->rope.base : a->window_rope_base;
     if (base == 0 && !mnem__key_find(r, "rope.freq_base_swa", &(mnem_value){0})) return MNEM_OK;
@@ -396,7 +398,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->rope.yarn_unrounded = architecture->yarn_unrounded;
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     t->wide_qk_norm = architecture->wide_qk_norm;
-    t->unturned_every = architecture->unturned_every;
+    t->unturned = architecture->unturned;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
         t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
     mnem_status status = check_neutral(&r, architecture);

@@ -67,7 +67,7 @@ mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *
             mnem__take_int(r, "attention.value_length_mla", 1, DIM_MAX, required, &t->value_dim);
     if (status == MNEM_OK) status = check_dims(r, t);
     if (status == MNEM_OK)
-        status =
-            mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading_layers);
+        status = mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
+    t->leading.kind = MNEM_LAYERS_FIRST;
     return status == MNEM_OK ? take_scale(r, t) : status;
 }

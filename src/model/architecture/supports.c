@@ -44,16 +44,19 @@ static bool is_encoder(shape t) { return t->encoder; }
 static bool convolves(shape t) { return t->conv_length > 0; }
 static bool has_latent(shape t) { return t->latent > 0; }
 static bool has_experts(shape t) { return t->experts > 0; }
-static bool has_later_experts(shape t) { return t->experts > 0 && t->leading_layers > 0; }
-static bool has_leading_layers(shape t) { return t->leading_layers > 0; }
-static bool has_some_windows(shape t) { return t->window > 0 && t->window_period > 1; }
-static bool has_unturned_layers(shape t) { return t->unturned_every > 0; }
+static bool has_leading_layers(shape t) { return mnem_layers_count(&t->leading, t->layers) > 0; }
+static bool has_later_experts(shape t) { return t->experts > 0 && has_leading_layers(t); }
+static bool has_unturned_layers(shape t) { return t->unturned.kind != MNEM_LAYERS_NONE; }
 static bool has_wide_norms(shape t) { return t->wide_qk_norm; }
 static bool has_gate_in_up(shape t) { return t->gate_in_up; }
 static bool has_caps(shape t) { return t->attention_cap > 0 || t->logit_cap > 0; }
 static bool has_two_bases(shape t) { return t->window_rope_base > 0; }
 static bool is_untied(shape t) { return !t->tied; }
 /* clang-format on */
+
+static bool has_some_windows(shape t) {
+    return t->window > 0 && t->windowed.kind != MNEM_LAYERS_ALL;
+}
 
 static bool has_scales(shape t) {
     return t->embedding_scale > 0 || t->residual_scale > 0 || t->attention_scale > 0 ||

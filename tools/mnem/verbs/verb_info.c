@@ -201,12 +201,23 @@ static void print_experts(const mnem_transformer *t) {
 static void print_kind(const mnem_transformer *t) {
     static const char *const poolings[] = {"not said", "mean", "first token", "last token"};
     char text[64];
-    int layers = 0;
-    for (int i = 0; i < t->layers; i++) layers += t->conv_layers[i / 8] >> i % 8 & 1;
+    const int layers = mnem_layers_count(&t->convolving, t->layers);
     snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
              t->conv_length);
     if (layers) line("convolutions", text);
     if (t->encoder || t->pooling) line("pooling", poolings[t->pooling]);
+}
+
+static void print_window(const mnem_transformer *t) {
+    char layers[64] = "", text[96];
+    if (t->window == 0) return;
+    if (t->windowed.kind == MNEM_LAYERS_BUT_EVERY)
+        snprintf(layers, sizeof layers, ", but for one layer of %d", t->windowed.n);
+    else if (t->windowed.kind != MNEM_LAYERS_ALL)
+        snprintf(layers, sizeof layers, ", in %d of %d layers",
+                 mnem_layers_count(&t->windowed, t->layers), t->layers);
+    snprintf(text, sizeof text, "%d tokens%s", t->window, layers);
+    line("window", text);
 }
 
 static void print_transformer(const info *i) {
@@ -225,13 +236,7 @@ static void print_transformer(const info *i) {
     print_kind(t);
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     line("context", text);
-    if (t->window > 0) {
-        snprintf(text, sizeof text, "%d tokens", t->window);
-        const size_t at = strlen(text);
-        if (t->window_period > 0)
-            snprintf(text + at, sizeof text - at, ", but for one layer of %d", t->window_period);
-        line("window", text);
-    }
+    print_window(t);
     if (t->rope.dims) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
                  t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));

@@ -11,6 +11,6 @@ const mnem__architecture mnem__architecture_gemma2 = {
                 MNEM__HAS(FFN_POST_NORM), MNEM__LIST_END},
     .takes = MNEM__TAKES_SCORE_SCALE | MNEM__TAKES_ATTENTION_CAP | MNEM__TAKES_LOGIT_CAP,
     .window = 4096,
-    .window_period = 2,
+    .windowed = MNEM__ALL_BUT_EVERY(2),
     .split_scale_layers = 46,
 };

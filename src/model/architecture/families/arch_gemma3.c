@@ -10,7 +10,7 @@ const mnem__architecture mnem__architecture_gemma3 = {
                 MNEM__HAS(FFN_POST_NORM), MNEM__LIST_END},
     MNEM__HEADS_NORMED,
     .takes = MNEM__TAKES_SCORE_SCALE | MNEM__TAKES_LOGIT_CAP,
-    .window_period = 6,
+    .windowed = MNEM__ALL_BUT_EVERY(6),
     .window_rope_base = 10000,
     .split_scale_layers = 62,
 };

@@ -16,7 +16,7 @@ const mnem__architecture mnem__architecture_gpt_oss = {
     .parts[1].norm = MNEM__ROLE_ATTN_POST_NORM,
     .parts[1].core = MNEM_OP_SWIGLU_MUL,
     .yarn_unrounded = true,
-    .window_period = 2,
+    .windowed = MNEM__ALL_BUT_EVERY(2),
     .normalized_weights = true,
     .takes = MNEM__TAKES_EXPERTS,
 };

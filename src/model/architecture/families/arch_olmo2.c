@@ -15,6 +15,6 @@ const mnem__architecture mnem__architecture_olmo2 = {
     MNEM__PARTS_NORMED_BEHIND,
     MNEM__HEADS_NORMED,
     .wide_qk_norm = true,
-    .window_period = 4,
+    .windowed = MNEM__ALL_BUT_EVERY(4),
     .window_rope_plain = true,
 };

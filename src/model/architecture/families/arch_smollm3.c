@@ -4,5 +4,5 @@
 const mnem__architecture mnem__architecture_smollm3 = {
     MNEM__LIKE_LLAMA,
     .names = {"smollm3"},
-    .unturned_every = 4,
+    .unturned = MNEM__EVERY(4),
 };

@@ -6,7 +6,7 @@
  *     const mnem__architecture mnem__architecture_smollm3 = {
  *         MNEM__LIKE_LLAMA,
  *         .names = {"smollm3"},
- *         .unturned_every = 4,
+ *         .unturned = MNEM__EVERY(4),
  *     };
  *
  * A family with other tensors writes their list anew, of the lists here. A family that differs in n
@@ -17,6 +17,14 @@
 #include "model/architecture/architecture.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* that is how a table begins with another */
+
+/* ---- schedules of layers ---- */
+
+/* The last of every so many. */
+#define MNEM__EVERY(layers)                                                                        \
+    { .kind = MNEM_LAYERS_EVERY, .n = (layers) }
+#define MNEM__ALL_BUT_EVERY(layers)                                                                \
+    { .kind = MNEM_LAYERS_BUT_EVERY, .n = (layers) }
 
 /* ---- lists of tensors ---- */
 

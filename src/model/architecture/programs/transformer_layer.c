@@ -102,13 +102,9 @@ static void add_head_norm(builder *b, mnem__gathers what, int32_t heads_of, int3
                              .out = x});
 }
 
-static bool has_angles(const mnem_transformer *t, int32_t layer) {
-    return t->unturned_every == 0 || (layer + 1) % t->unturned_every != 0;
-}
-
 static void add_rope(builder *b, int32_t heads_of) {
     const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
-    if (!table || !has_angles(b->t, b->layer)) return;
+    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, table},
                              .out = heads_of});
