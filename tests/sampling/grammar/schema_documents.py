@@ -59,7 +59,19 @@ def strings(r):
     return s
 
 
+def wide_integers(r):
+    """Bounds of integer types, and their neighbours."""
+    s = {"type": "integer"}
+    ends = [r.choice([-2 ** 63, -2 ** 31, -2 ** 53 + 1, 0, 10 ** 18]), r.choice([2 ** 63 - 1, 2 ** 31 - 1, 2 ** 64 - 1, 2 ** 53])]
+    for words, end in ((BOUNDS[:2], min(ends)), (BOUNDS[2:], max(ends))):
+        if r.random() < 0.8:
+            s[r.choice(words)] = end + r.randint(-1, 1)
+    return s
+
+
 def numbers(r):
+    if r.random() < 0.15:
+        return wide_integers(r)
     s = {"type": r.choice(["integer", "number", "number"])}
     if r.random() < 0.2:
         s["multipleOf"] = r.choice([1, 2, 7, 0.5, 0.01, 2.5, 256])
@@ -171,6 +183,10 @@ def schema(r, depth):
 # ---- documents: values whose numbers are Decimal ----
 
 def random_number(r, s):
+    wide = [s[word] for word in BOUNDS if isinstance(s.get(word), int) and abs(s[word]) >= 10 ** 15]
+    if wide and s.get("type") == "integer":
+        number = r.choice(wide) + r.randint(-2, 2)
+        return number if abs(number) < 2 ** 64 else 0
     bounds = [Decimal(str(s[word])) for word in BOUNDS if word in s]
     if "multipleOf" in s and r.random() < 0.8:
         return Decimal(str(s["multipleOf"])) * r.randint(-999, 999)

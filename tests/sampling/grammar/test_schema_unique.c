@@ -41,6 +41,10 @@ static void items_that_a_schema_lists_come_once(void **state) {
     match_cases_check(listed, sizeof listed / sizeof *listed, true);
     assert_refused(UNIQUE("\"items\":{\"enum\":[1,2,1.0]},\"minItems\":3"), true, MNEM_BAD_FILE,
                    "no value fits");
+    assert_refused(UNIQUE("\"items\":{\"enum\":[1,2]},\"contains\":{\"const\":1}"), true,
+                   MNEM_UNSUPPORTED, "together with \"contains\"");
+    assert_refused(UNIQUE("\"prefixItems\":[{\"type\":\"boolean\"},{\"type\":\"boolean\"}]"), true,
+                   MNEM_UNSUPPORTED, "schemas of the first items");
 }
 
 static bool is_taken(mnem_match *m, const uint32_t *item, uint32_t n) {
