@@ -351,7 +351,8 @@ def names_members(s, defs):
 
 
 def narrow(s, defs, place=True):
-    """A schema that admits no other members where properties, but no additionalProperties are given.
+    """A schema that admits no other members where properties, but no additionalProperties are given, and
+    counts those that it admits once towards minProperties.
     place: of a value, not beside another schema of the same value."""
     if not isinstance(s, dict):
         return s
@@ -370,6 +371,9 @@ def narrow(s, defs, place=True):
             out[word] = narrow(s[word], defs)
     if "prefixItems" in s:
         out["prefixItems"] = [narrow(one, defs) for one in s["prefixItems"]]
+    named = list(s.get("properties", {})) + s.get("required", [])
+    if s.get("minProperties", 0) == 2 and named:
+        out["allOf"] = out.get("allOf", []) + [{"anyOf": [{"required": [n]} for n in named]}]
     if place and names_members(s, defs):
         out["unevaluatedProperties"] = False
     return out
