@@ -93,7 +93,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * patterns and in values of enum and const only.
  * No value is written that the schema refuses, but some that it admits are not:
  *   - members come in the order of the schema; others only where additionalProperties is given or
- *     properties is absent;
+ *     properties is absent; these count as one towards minProperties;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
  *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those

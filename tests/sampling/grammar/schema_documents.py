@@ -59,7 +59,19 @@ def strings(r):
     return s
 
 
+def wide_integers(r):
+    """Bounds of integer types, and their neighbours."""
+    s = {"type": "integer"}
+    ends = [r.choice([-2 ** 63, -2 ** 31, -2 ** 53 + 1, 0, 10 ** 18]), r.choice([2 ** 63 - 1, 2 ** 31 - 1, 2 ** 64 - 1, 2 ** 53])]
+    for words, end in ((BOUNDS[:2], min(ends)), (BOUNDS[2:], max(ends))):
+        if r.random() < 0.8:
+            s[r.choice(words)] = end + r.randint(-1, 1)
+    return s
+
+
 def numbers(r):
+    if r.random() < 0.15:
+        return wide_integers(r)
     s = {"type": r.choice(["integer", "number", "number"])}
     if r.random() < 0.2:
         s["multipleOf"] = r.choice([1, 2, 7, 0.5, 0.01, 2.5, 256])
@@ -171,6 +183,10 @@ def schema(r, depth):
 # ---- documents: values whose numbers are Decimal ----
 
 def random_number(r, s):
+    wide = [s[word] for word in BOUNDS if isinstance(s.get(word), int) and abs(s[word]) >= 10 ** 15]
+    if wide and s.get("type") == "integer":
+        number = r.choice(wide) + r.randint(-2, 2)
+        return number if abs(number) < 2 ** 64 else 0
     bounds = [Decimal(str(s[word])) for word in BOUNDS if word in s]
     if "multipleOf" in s and r.random() < 0.8:
         return Decimal(str(s["multipleOf"])) * r.randint(-999, 999)
@@ -335,7 +351,8 @@ def names_members(s, defs):
 
 
 def narrow(s, defs, place=True):
-    """A schema that admits no other members where properties, but no additionalProperties are given.
+    """A schema that admits no other members where properties, but no additionalProperties are given, and
+    counts those that it admits once towards minProperties.
     place: of a value, not beside another schema of the same value."""
     if not isinstance(s, dict):
         return s
@@ -354,6 +371,9 @@ def narrow(s, defs, place=True):
             out[word] = narrow(s[word], defs)
     if "prefixItems" in s:
         out["prefixItems"] = [narrow(one, defs) for one in s["prefixItems"]]
+    named = list(s.get("properties", {})) + s.get("required", [])
+    if s.get("minProperties", 0) == 2 and named:
+        out["allOf"] = out.get("allOf", []) + [{"anyOf": [{"required": [n]} for n in named]}]
     if place and names_members(s, defs):
         out["unevaluatedProperties"] = False
     return out

@@ -41,6 +41,24 @@ static void items_that_a_schema_lists_come_once(void **state) {
     match_cases_check(listed, sizeof listed / sizeof *listed, true);
     assert_refused(UNIQUE("\"items\":{\"enum\":[1,2,1.0]},\"minItems\":3"), true, MNEM_BAD_FILE,
                    "no value fits");
+    assert_refused(UNIQUE("\"items\":{\"enum\":[1,2]},\"contains\":{\"const\":1}"), true,
+                   MNEM_UNSUPPORTED, "together with \"contains\"");
+    assert_refused(UNIQUE("\"prefixItems\":[{\"type\":\"boolean\"},{\"type\":\"boolean\"}]"), true,
+                   MNEM_UNSUPPORTED, "schemas of the first items");
+}
+
+static void items_of_too_many_values_are_refused(void **state) {
+    static const char *const schemas[] = {
+        "{\"uniqueItems\":true}",
+        UNIQUE("\"items\":{\"type\":\"string\"}"),
+        UNIQUE("\"items\":{\"type\":\"integer\",\"minimum\":1}"),
+        UNIQUE("\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":201}"),
+        UNIQUE("\"items\":{\"type\":\"number\",\"minimum\":1,\"maximum\":2}"),
+        UNIQUE("\"items\":{\"anyOf\":[{\"const\":1},{\"type\":\"string\"}]}"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
+        assert_refused(schemas[i], true, MNEM_UNSUPPORTED, "only for items of up to 200 values");
 }
 
 static bool is_taken(mnem_match *m, const uint32_t *item, uint32_t n) {
@@ -131,6 +149,7 @@ static void two_hundred_values_are_taken(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_that_a_schema_lists_come_once),
+        cmocka_unit_test(items_of_too_many_values_are_refused),
         cmocka_unit_test(few_values_come_in_any_order),
         cmocka_unit_test(many_values_come_in_their_order),
         cmocka_unit_test(two_hundred_values_are_taken),

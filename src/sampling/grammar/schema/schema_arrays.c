@@ -105,7 +105,11 @@ static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t m
     mnem__schema_parts item;
     bool done = false;
     if (!mnem__schema_gather_item(s, 0, &item)) return false;
-    if (!mixed && !mnem__schema_write_unique(s, &item, least, most, &done)) return false;
+    if (mixed)
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"uniqueItems\" is not supported together with \"contains\" or "
+                                 "with schemas of the first items");
+    if (!mnem__schema_write_unique(s, &item, least, most, &done)) return false;
     return done || mnem__schema_fail(
                        s, MNEM_UNSUPPORTED,
                        "\"uniqueItems\" is supported only for items of up to 200 values, which an "
