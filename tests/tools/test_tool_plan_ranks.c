@@ -317,6 +317,23 @@ static void a_budget_below_code_and_mpi_names_one_that_is_enough(void **state) {
     }
 }
 
+/* 4 groups of heads over 3 ranks: rank 1 has two of them, and twice the KV cache of rank 0. */
+static void one_budget_is_named_for_the_rank_that_needs_most(void **state) {
+    (void)state;
+    char least[64];
+    if (!MNEM_RELEASE) return;
+    make_model(at("groups.gguf"), "--arch llama --embd 512 --heads 8 --kv-heads 4 --layers 3");
+    tool_result r = RUN("plan", at("groups.gguf"), "--ranks", "3", "--memory", "1M", "--ctx",
+                        "4096", "--cut", "rows");
+    assert_int_equal(r.code, 3);
+    const char *said = strstr(r.err, "the least is --memory ");
+    assert_non_null(said);
+    assert_int_equal(sscanf(said, "the least is --memory %63s", least), 1);
+    r = RUN("plan", at("groups.gguf"), "--ranks", "3", "--memory", least, "--ctx", "4096", "--cut",
+            "rows");
+    if (r.code != 0) fail_msg("%s: %s", least, r.err);
+}
+
 static void what_ranks_do_not_take_is_said(void **state) {
     (void)state;
     static const char *const words[][4] = {
@@ -355,6 +372,7 @@ int main(void) {
         cmocka_unit_test(a_plan_says_what_as_many_threads_reached),
         cmocka_unit_test(a_rank_too_small_is_refused_with_its_name_and_ways_out),
         cmocka_unit_test(a_budget_below_code_and_mpi_names_one_that_is_enough),
+        cmocka_unit_test(one_budget_is_named_for_the_rank_that_needs_most),
         cmocka_unit_test(what_ranks_do_not_take_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

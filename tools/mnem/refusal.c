@@ -124,8 +124,10 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
 
 int tool_fail_needs(uint64_t needed_bytes, uint64_t budget_bytes, mnem_knob knob) {
     char text[WORDS], needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT];
-    snprintf(text, sizeof text, "plan: needs %llu bytes (%s), budget is %llu (%s), %s over",
-             (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+    const char *why = mnem_last_error(), *plan = strstr(why, "plan: needs ");
+    const int rank = plan ? (int)(plan - why) : 0; /* "rank 0 of 2 (layers 0 to 2): " */
+    snprintf(text, sizeof text, "%.*splan: needs %llu bytes (%s), budget is %llu (%s), %s over",
+             rank, why, (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
              (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
              tool_size(needed_bytes - budget_bytes, over));
     return tool_fail_rank(text, 0, needed_bytes, budget_bytes, knob, "");

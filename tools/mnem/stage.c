@@ -355,11 +355,19 @@ mnem_status tool_stage_try(tool_stage *stage) {
     return make_plan(stage, &last);
 }
 
-int tool_stage_plan(tool_stage *stage) {
+mnem_status tool_stage_choose(tool_stage *stage) {
     bool last = true;
     tool_stage_begin(stage, "plan");
     const mnem_status status = make_plan(stage, &last);
     tool_stage_end(stage, "plan");
+    return status;
+}
+
+int tool_stage_plan(tool_stage *stage) {
+    return tool_stage_chosen(stage, tool_stage_choose(stage));
+}
+
+int tool_stage_chosen(tool_stage *stage, mnem_status status) {
     if (status == MNEM_OK) return planned(stage);
     const uint64_t needed = stage->plan.needed_bytes;
     const uint64_t budget = stage->options.comm

@@ -54,6 +54,9 @@ void tool_breakers_close(tool_stage *stage);
 int tool_stage_needs_text(const tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */
 int tool_stage_plan(tool_stage *stage);
+/* The same in two steps, for who names another least: the plan, and what is said of it. */
+mnem_status tool_stage_choose(tool_stage *stage);
+int tool_stage_chosen(tool_stage *stage, mnem_status status);
 /* The same for looking only: another plan follows, on all ranks where there are. */
 mnem_status tool_stage_try(tool_stage *stage);
 /* The --memory to name for another plan that takes this many bytes: in its own budget it may take

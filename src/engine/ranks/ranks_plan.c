@@ -284,20 +284,30 @@ static mnem_status cut_and_plan(ranks *x, mnem_engine_plan *plan) {
     return plan_part(x, plan);
 }
 
-/* The first rank that refuses speaks for all. */
-static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
+/* The rank that speaks for all that refuse: the first with another reason than its budget, or the
+ * one that needs most, as one --memory is the budget of each. -1: none refuses. */
+static int32_t who_refuses(const ranks *x) {
+    int32_t found = -1;
     for (int32_t i = 0; i < x->size; i++) {
         const answer *a = &x->answers[i];
         if (a->status == MNEM_OK) continue;
-        plan->needed_bytes = a->needed_bytes;
-        plan->budget_bytes = a->budget_bytes;
-        plan->knob = a->knob;
-        plan->needed_rank = i;
-        char part[60];
-        return mnem__fail((mnem_status)a->status, "rank %d of %d (%s): %s", i, x->size,
-                          part_text(x, i, part), a->text);
+        if (a->status != (int32_t)MNEM_OVER_BUDGET) return i;
+        if (found < 0 || a->needed_bytes > x->answers[found].needed_bytes) found = i;
     }
-    return MNEM_OK;
+    return found;
+}
+
+static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
+    char part[60];
+    const int32_t i = who_refuses(x);
+    if (i < 0) return MNEM_OK;
+    const answer *a = &x->answers[i];
+    plan->needed_bytes = a->needed_bytes;
+    plan->budget_bytes = a->budget_bytes;
+    plan->knob = a->knob;
+    plan->needed_rank = i;
+    return mnem__fail((mnem_status)a->status, "rank %d of %d (%s): %s", i, x->size,
+                      part_text(x, i, part), a->text);
 }
 
 /* What all can do. */

@@ -256,8 +256,7 @@ static void words_of_another_kind_are_refused_everywhere(void **state) {
         "{\"not\":{\"type\":\"object\",%s}}",
         "{\"oneOf\":[{%s},{\"required\":[\"c\"]}]}",
         "{\"allOf\":[{\"type\":\"object\",%s},{\"properties\":{\"c\":{}}}]}",
-        "{\"oneOf\":[{\"type\":\"object\",%s},{\"type\":\"object\",\"required\":[\"k\"],"
-        "\"properties\":{\"k\":{\"const\":1}}}]}",
+        "{\"oneOf\":[{\"type\":\"object\",%s},{\"properties\":{\"k\":{\"const\":1}}}]}",
         "{\"if\":{%s},\"then\":{\"type\":\"object\"}}",
         "{\"enum\":[{\"a\":1},{\"c\":2}],%s}",
     };

@@ -114,6 +114,36 @@ static void what_was_set_aside_comes_back(void **state) {
     assert_string_equal(s->out, "0 file\n");
 }
 
+/* least.sh TO COMMAND...: a server that is ended once it has an address; fails if it gets none. */
+static const char least_sh[] =
+    "to=$1; shift; :>$to; env \"$@\" >$to & P=$!\n"
+    "while kill -0 $P 2>/dev/null && ! grep -q http $to; do sleep 0.1; done\n"
+    "kill -TERM $P; wait $P; grep -q http $to\n";
+
+/* Also where what is named is more than the connections, which 1 MiB has no room for. */
+static void what_a_refusal_names_is_enough_for_a_server(void **state) {
+    (void)state;
+    static const char *const cuts[] = {"layers", "rows"};
+    if (!MNEM_RELEASE) return;
+    write_script("least.sh", least_sh);
+    for (int i = 0; i < 2; i++)
+        shell_start(i, MPIRUN "serve %s --memory 1M --queue 1000 --cut %s " ASKED, 2, tool_model,
+                    cuts[i]);
+    for (int i = 0; i < 2; i++) {
+        const said *s = shell_end(i);
+        assert_int_equal(s->code, 3);
+        const uint64_t least = least_named(s);
+        assert_true(least > 1000 * (48 << 10));
+        shell_start(
+            i, "sh least.sh least%d " MPIRUN "serve %s --memory %llu --queue 1000 --cut %s " ASKED,
+            i, 2, tool_model, (unsigned long long)least, cuts[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const said *s = shell_end(i);
+        if (s->code != 0) fail_msg("%s: %s", cuts[i], s->err);
+    }
+}
+
 /* Ranks but the first run in a folder where pages have none. */
 static void a_rank_without_the_folder_is_named(void **state) {
     (void)state;
@@ -187,6 +217,7 @@ int main(void) {
         cmocka_unit_test(what_was_set_aside_comes_back),
         cmocka_unit_test(a_rank_without_the_folder_is_named),
         cmocka_unit_test(a_rank_that_dies_meanwhile_is_named),
+        cmocka_unit_test(what_a_refusal_names_is_enough_for_a_server),
         cmocka_unit_test(what_is_kept_over_a_restart_is_refused_by_name),
     };
     /* What sanitizers take isn't planned, so that pages don't run short. */

@@ -110,17 +110,12 @@ static uint64_t least_of(uint64_t needed, uint64_t budget) {
     return least;
 }
 
-/* Of one process and its memory. */
-static bool plans_alone(const serve *s) {
-    return !s->stage.options.comm && !s->stage.device;
-}
-
 /* Of a budget of what is there already the plan is refused for certain. */
 bool serve_plans_without(serve *s, uint64_t connections_bytes) {
     mnem_ledger *ledger = s->stage.ledger;
     mnem_ledger_info info;
     mnem_ledger_info_get(ledger, &info);
-    if (!plans_alone(s) || info.bytes_live + connections_bytes <= s->budget_bytes) return false;
+    if (s->stage.device || info.bytes_live + connections_bytes <= s->budget_bytes) return false;
     if (mnem_ledger_budget_set(ledger, info.bytes_live) != MNEM_OK) return false;
     s->absent_bytes = connections_bytes;
     return true;
@@ -128,10 +123,11 @@ bool serve_plans_without(serve *s, uint64_t connections_bytes) {
 
 static int plan(serve *s) {
     tool_stage *stage = &s->stage;
-    if (!plans_alone(s)) return tool_stage_plan(stage);
-    const mnem_status status = tool_stage_try(stage);
+    const mnem_status status = tool_stage_choose(stage);
     const uint64_t needed = stage->plan.needed_bytes + s->absent_bytes;
-    if (status != MNEM_OVER_BUDGET || !stage->plan.needed_bytes) return tool_stage_plan(stage);
+    const bool own = status == MNEM_OVER_BUDGET && stage->plan.needed_bytes &&
+                     stage->plan.needed_rank == 0 && !stage->device; /* rank 0's, or the only */
+    if (!own) return tool_stage_chosen(stage, status);
     return tool_fail_needs(least_of(needed, s->budget_bytes), s->budget_bytes, stage->plan.knob);
 }
 
