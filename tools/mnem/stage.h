@@ -132,4 +132,7 @@ void tool_reached_use(int32_t threads, double token_bytes, mnem_machine_profile 
 /* Where it is; false when neither XDG_CACHE_HOME nor HOME is set. */
 bool tool_profile_path(char *path, size_t n);
 
+/* Is it the model that comes with the command, by its name? */
+bool tool_model_is_shipped(const char *path);
+
 #endif
