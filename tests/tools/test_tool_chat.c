@@ -110,6 +110,7 @@ static void chat_says_what_it_is_and_ends_with_its_peak(void **state) {
     CHAT("run", "--temp", "0", "-n", "8");
     size_t at = expect_from(0, "all in memory");
     at = expect_from(at, "The model has no chat template");
+    at = expect_from(at, "A model that chats: models/get_model smollm2-135m FOLDER");
     at = expect_from(at, "> ");
     type("In the beginning\n");
     at = expect_from(at, "\n");
@@ -118,6 +119,7 @@ static void chat_says_what_it_is_and_ends_with_its_peak(void **state) {
     at = expect_from(at, "context: ");
     at = expect_from(at, "> ");
     type("/help\n");
+    at = expect_from(at, "show this list");
     at = expect_from(at, "/system TEXT");
     at = expect_from(at, "> ");
     type("/frobnicate\n");

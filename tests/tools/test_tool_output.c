@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_model.h"
 #include "tools/kit/tool_moment.h"
 #include "tools/tool_run.h"
@@ -311,6 +312,33 @@ static void a_text_too_short_for_a_window_gets_a_window(void **state) {
     if (r.code != 0) fail_msg("--ctx %s: %s", command, r.err);
 }
 
+/* As `install` puts it into ~/.local/bin: the model is looked for in ~/.local/share. */
+static void a_copied_command_says_where_its_model_is_looked_for(void **state) {
+    (void)state;
+    size_t n;
+    char command[128], model[160], *bytes = read_file(MNEM_COMMAND, &n);
+    snprintf(command, sizeof command, "%s", at("local/bin/mnem"));
+    snprintf(model, sizeof model, "%s", at("local/share/mnem/models/mnem-kjv-5m-q8_0.gguf"));
+    static const char *const folders[] = {"local", "local/bin", "local/share", "local/share/mnem",
+                                          "local/share/mnem/models"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_int_equal(mkdir(at(folders[i]), 0700), 0);
+    write_file(command, bytes, n);
+    free(bytes);
+    assert_int_equal(chmod(command, 0700), 0);
+    tool_command = command;
+    const tool_result without = RUN("info");
+    const int code = without.code;
+    const bool named = strstr(without.err, "../share/mnem/models") && strstr(without.err, "MODEL");
+    assert_int_equal(symlink(tool_model, model), 0);
+    const int with = RUN("info").code;
+    tool_command = NULL;
+    remove(command);
+    assert_int_equal(code, 2);
+    assert_true(named);
+    assert_int_equal(with, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_not_replaced),
@@ -330,6 +358,7 @@ int main(void) {
         cmocka_unit_test(info_says_how_many_experts_and_how_wide_a_latent),
         cmocka_unit_test(what_never_ends_is_refused),
         cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
+        cmocka_unit_test(a_copied_command_says_where_its_model_is_looked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

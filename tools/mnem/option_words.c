@@ -324,8 +324,18 @@ static int check_run_folder(const char *verb, const char *name) {
                       name, name);
 }
 
+static bool is_peft(const char *folder) {
+    return is_there(folder, "adapter_config.json") && !is_there(folder, "config.json");
+}
+
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     const bool folder = is_there(name, "adapter.gguf");
+    if (!folder && is_peft(name))
+        return tool_usage(verb,
+                          "%s is an adapter of PEFT, which is not supported directly: llama.cpp's "
+                          "convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile adapter.gguf "
+                          "writes a file that is",
+                          name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
     if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
     if (is_there(name, "model.gguf"))
@@ -344,6 +354,11 @@ int tool_check_model(const char *verb, const char *name) {
     char from[128];
     const int code = check_run_folder(verb, name);
     if (code != TOOL_OK) return code;
+    if (is_peft(name))
+        return tool_usage(verb,
+                          "%s is an adapter of PEFT, not a model: convert it with llama.cpp's "
+                          "convert_lora_to_gguf.py and give its file to --lora",
+                          name);
     if (access(name, F_OK) == 0 || strstr(name, ".gguf")) return TOOL_OK;
     if (*name && strchr("/.~", *name)) return TOOL_OK; /* a path: opening it says what is wrong */
     if (mnem_size_parse(name, &bytes) == MNEM_OK)

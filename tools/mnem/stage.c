@@ -48,12 +48,18 @@ const char *tool_model_default(void) {
     return path ? path : shipped_model();
 }
 
+bool tool_model_is_shipped(const char *path) {
+    const char *name = strrchr(path, '/');
+    return strcmp(name ? name + 1 : path, SHIPPED_MODEL) == 0;
+}
+
 const char *tool_model_path(const tool_args *args) {
     if (args->operand[0]) return args->operand[0];
     const char *path = tool_model_default();
     if (!path)
-        tool_message("the bundled model (%s) isn't installed beside the command; name a MODEL or "
-                     "set $MNEM_MODEL",
+        tool_message("the bundled model is not where this command looks for it: copy "
+                     "models/%s to ../share/mnem/models beside the command's folder, name a MODEL, "
+                     "or set $MNEM_MODEL",
                      SHIPPED_MODEL);
     return path;
 }

@@ -150,4 +150,7 @@ const char *tool_profile_note(const tool_stage *stage, char text[TOOL_NOTE]);
 /* Where it is; false when neither XDG_CACHE_HOME nor HOME is set. */
 bool tool_profile_path(char *path, size_t n);
 
+/* Is it the model that comes with the command, by its name? */
+bool tool_model_is_shipped(const char *path);
+
 #endif

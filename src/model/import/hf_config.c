@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- asking ---- */
 
@@ -166,6 +167,20 @@ static void find_rope(mnem__hf_config *c) {
     c->rope = full || c->rope_window ? full : rope;
 }
 
+/* PEFT writes an adapter as a folder that looks like a model's. */
+static mnem_status refuse_folder(const char *path, const char *folder) {
+    char adapter[PATH_MAX];
+    MNEM__TRY(mnem__folder_path(folder, "adapter_config.json", adapter));
+    if (access(adapter, F_OK) == 0)
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: an adapter of PEFT, not a model: llama.cpp's convert_lora_to_gguf.py "
+            "makes a file of it",
+            folder);
+    return mnem__fail(MNEM_BAD_FILE, "%s: file not found: is %s the folder of a model?", path,
+                      folder);
+}
+
 mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__hf_config *c) {
     char path[PATH_MAX];
     mnem__node *root;
@@ -174,9 +189,7 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     c->path = mnem__arena_text(arena, path, strlen(path));
     if (!c->path) return mnem__fail(MNEM_NO_MEMORY, "%s", path);
     MNEM__TRY(mnem__tree_open(arena, path, &root));
-    if (!root)
-        return mnem__fail(MNEM_BAD_FILE, "%s: file not found: is %s the folder of a model?", path,
-                          folder);
+    if (!root) return refuse_folder(path, folder);
     c->root = root;
     c->text = mnem__node_get(root, "text_config");
     const mnem__node *class_name = mnem__node_at(mnem__node_get(root, "architectures"), 0);

@@ -248,7 +248,7 @@ static void regen_answers_anew_in_place(void **state) {
     at = say("/regen", "The same answer comes with temp 0", at);
     char *same = save("same.json", &at);
     assert_string_equal(same, first);
-    at = say("/set temp 1.5", "\r\n", at);
+    at = say("/set temp 1.5", "temp               1.5\r\n", at);
     at = say("/regen", "stopped after 6", at);
     char *other = save("other.json", &at);
     assert_string_not_equal(other, first);
@@ -272,10 +272,10 @@ static void set_is_as_on_the_command_line(void **state) {
     CHAT("run", model, "--seed", "77");
     at = expect_from(0, "> ");
     at = say("/set temperature 1.2", "\r\n", at);
-    at = say("/set parameter top_k 7", "\r\n", at);
-    at = say("/set tokens 9", "\r\n", at);
+    at = say("/set parameter top_k 7", "top-k              7\r\n", at);
+    at = say("/set tokens 9", "tokens             9\r\n", at);
     at = say("/set system X", "\r\n", at);
-    at = say("/set seed 5", "\r\n", at);
+    at = say("/set seed 5", "seed               5\r\n", at);
     const size_t shown = at;
     at = say("/set", "system             X", at);
     expect_from(shown, "temp               1.2");
@@ -293,11 +293,11 @@ static void set_and_show_know_other_words(void **state) {
     (void)state;
     size_t at = start_chat();
     at = say("/set parameter num_predict 3", "\r\n", at);
-    at = say("/set verbose", "\r\n", at);
+    at = say("/set verbose", "verbose            yes\r\n", at);
     at = say("Hello", "stopped after 3 tokens", at);
     assert_non_null(strstr(screen, "\r\n\033[2m3 tokens at "));
     at = say("/show parameters", "tokens             3\r\n  verbose            yes", at);
-    at = say("/set quiet", "\r\n", at);
+    at = say("/set quiet", "verbose            no\r\n", at);
     const size_t quiet = at;
     at = say("Hello", "stopped after 3 tokens", at);
     assert_null(strstr(screen + quiet, "3 tokens at "));

@@ -78,6 +78,7 @@ static void only_answers_count(void **state) {
     const tool_result r = CHAT(data, at("counts"), PLAIN, "--steps", "1");
     succeed(r);
     assert_non_null(strstr(r.err, "1 conversation, 0 held out"));
+    assert_non_null(strstr(r.err, "writes to"));
     assert_string_equal(counted(at("counts"), 0, &rows), "~two]~four]~");
     assert_int_equal(rows, 1);
 }
@@ -181,6 +182,7 @@ static void chat_data_says_what_it_wants(void **state) {
     REFUSED(TRAIN("--data", data, "--out", at("bare")), "is chat data", "--init MODEL",
             "--any-bytes");
     REFUSED(CHAT(data, at("bare"), "--steps", "1"), "has no chat template", "--template FILE");
+    REFUSED(CHAT(data, at("bare"), "--steps", "1"), "has no chat template", "models/get_model");
     REFUSED(CHAT(data, at("bare"), at("text.txt"), PLAIN), "1 of 2 files are chat data");
     REFUSED(CHAT(at("text.txt"), at("bare"), PLAIN), "--template applies to chat data");
     tool_file("raises.jinja", "{{ raise_exception('no users here') }}");

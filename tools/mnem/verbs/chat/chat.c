@@ -326,12 +326,15 @@ static int conversation(chat *c) {
 static void banner(const chat *c) {
     const char *source = c->rendering.source;
     fputc('\n', stderr);
-    if (!c->g->answers)
-        fprintf(stderr, "%s: it continues what you type.\n",
-                c->g->asked->raw ? "A chat without a template (--raw)"
-                                 : "The model has no chat template");
-    else
+    if (c->g->answers)
         fprintf(stderr, "Chat by %s.\n", source);
+    else if (c->g->asked->raw)
+        fputs("A chat without a template (--raw): it continues what you type.\n", stderr);
+    else
+        fputs("The model has no chat template: it continues what you type.\n", stderr);
+    const char *path = tool_model_path(&c->g->asked->args);
+    if (!c->g->answers && !c->g->asked->raw && path && tool_model_is_shipped(path))
+        fputs("A model that chats: models/get_model smollm2-135m FOLDER\n", stderr);
     fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves. When the\n"
           "context is full the oldest turns are dropped; --system text stays.\n\n",
           stderr);

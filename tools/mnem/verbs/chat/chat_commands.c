@@ -55,12 +55,12 @@ static int command_stats(chat *c, const char *rest) {
 }
 
 static const chat_entry commands[] = {
-    {"/help", "/?", "", "this", command_help},
+    {"/help", "/?", "", "show this list", command_help},
     {"/clear", "/reset", "", "begin the conversation again", command_clear},
     {"/system", NULL, "TEXT", "new instructions, without TEXT none; begins again", command_system},
     {"/set", NULL, "[OPTION VALUE]", "temp, tokens, verbose, ...; without OPTION shows them",
      chat_set},
-    {"/regen", "/regenerate /retry", "", "answer the last message anew", command_regen},
+    {"/regen", "/regenerate /retry", "", "answer the last message again", command_regen},
     {"/save", NULL, "FILE", "write the conversation (JSON)", command_save},
     {"/load", NULL, "FILE", "go on with one that was saved", chat_load},
     {"/stats", NULL, "", "context, speed and the ledger", command_stats},

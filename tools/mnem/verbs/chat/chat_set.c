@@ -35,18 +35,27 @@ static void value_text(const tool_option *row, const void *field, char text[TOOL
         snprintf(text, TOOL_TEXT, "%llu", (unsigned long long)*(const uint64_t *)field);
 }
 
-static void show(const chat *c) {
-    const char *sampling = (const char *)&c->g->sampling;
-    for (const tool_option *row = tool_sampling_options; row->name; row++) {
-        char text[TOOL_TEXT];
-        value_text(row, sampling + row->offset, text);
-        fprintf(stderr, "  %-18s %s\n", row->name, text);
-    }
+static void show_row(const chat *c, const tool_option *row) {
+    char text[TOOL_TEXT];
+    value_text(row, (const char *)&c->g->sampling + row->offset, text);
+    fprintf(stderr, "  %-18s %s\n", row->name, text);
+}
+
+static void show_tokens(const chat *c) {
     if (c->tokens > 0)
         fprintf(stderr, "  %-18s %d\n", tokens_name, c->tokens);
     else
         fprintf(stderr, "  %-18s to the end\n", tokens_name);
+}
+
+static void show_verbose(const chat *c) {
     fprintf(stderr, "  %-18s %s\n", verbose_name, c->verbose ? "yes" : "no");
+}
+
+static void show(const chat *c) {
+    for (const tool_option *row = tool_sampling_options; row->name; row++) show_row(c, row);
+    show_tokens(c);
+    show_verbose(c);
     if (c->has_system)
         tool_wrap(stderr, "  system             ", c->system);
     else
@@ -94,6 +103,7 @@ static int set_sampling(chat *c, const tool_option *row, const char *text) {
     if (row->kind == TOOL_VALUE_FLOAT) *(float *)field = (float)value;
     if (row->kind == TOOL_VALUE_COUNT) *(int32_t *)field = (int32_t)value;
     const int code = tool_generator_resample(c->g, &sampling);
+    if (c->g->sampler) show_row(c, row);
     return c->g->sampler ? TOOL_OK : code;
 }
 
@@ -102,10 +112,12 @@ static int set_tokens(chat *c, const char *text) {
         .name = tokens_name, .kind = TOOL_VALUE_COUNT, .least = -1, .most = INT32_MAX};
     double value;
     if (!read_value(&row, text, &value)) return TOOL_OK;
-    if (value == 0)
+    if (value == 0) {
         tool_message("/set tokens takes at least 1, or -1 for no limit");
-    else
-        c->tokens = (int32_t)value;
+        return TOOL_OK;
+    }
+    c->tokens = (int32_t)value;
+    show_tokens(c);
     return TOOL_OK;
 }
 
@@ -145,9 +157,10 @@ int chat_set(chat *c, const char *words) {
     if (row) return set_sampling(c, row, value);
     if (other && strcmp(other->name, tokens_name) == 0) return set_tokens(c, value);
     const bool verbose = is_word(words, n, verbose_name);
-    if (verbose || is_word(words, n, quiet_name))
+    if (verbose || is_word(words, n, quiet_name)) {
         c->verbose = verbose;
-    else if (find_row(tool_shape_options, words, n) == tool_shape_options)
+        show_verbose(c);
+    } else if (find_row(tool_shape_options, words, n) == tool_shape_options)
         refuse_context(c, value);
     else
         refuse(words, n);

@@ -126,7 +126,8 @@ static int our_template(const train_run *run, char **text) {
     mnem_tokenizer_destroy(tokenizer);
     if (*text) return TOOL_OK;
     return tool_failed("%s has no chat template, and its tokens match no known chat format: give a "
-                       "template with --template FILE",
+                       "template with --template FILE, or take a model that has one "
+                       "(models/get_model smollm2-135m FOLDER)",
                        run->config.init);
 }
 

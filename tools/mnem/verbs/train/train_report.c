@@ -192,7 +192,8 @@ static void print_plan_line(FILE *file, const train_run *run) {
 static void print_data_line(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
-    char text[320 + TRAIN_DATA_NAME], tokens[TOOL_TEXT], held[TOOL_TEXT], time[TOOL_TEXT];
+    char text[360 + TRAIN_DATA_NAME + PATH_MAX], tokens[TOOL_TEXT], held[TOOL_TEXT],
+        time[TOOL_TEXT];
     size_t n;
     char name[TRAIN_DATA_NAME];
     train_data_name(run, name);
@@ -211,8 +212,9 @@ static void print_data_line(FILE *file, const train_run *run) {
         n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
                               tool_s((uint64_t)c->steps));
     if (c->steps && run->seconds > 0)
-        snprintf(text + n, sizeof text - n, ", about %s",
-                 tool_seconds((double)c->steps * run->seconds, time));
+        n += (size_t)snprintf(text + n, sizeof text - n, ", about %s",
+                              tool_seconds((double)c->steps * run->seconds, time));
+    if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
     tool_wrap_dim(file, "", text);
 }
 
