@@ -181,6 +181,7 @@ bool api_note(api *a, api_owner *owner) {
 
 static void on_wake(void *context) {
     api *a = context;
+    if (a->options.on_wake) a->options.on_wake(a->options.wake_context);
     for (;;) {
         pthread_mutex_lock(&a->lock);
         api_owner *owner = a->woken;

@@ -32,13 +32,18 @@ typedef struct api_options {
     bool truncate;                /* what is beyond the context is cut, not refused */
     bool strict_model;            /* other names of a model are refused */
     bool metrics_vllm;
-    void (*on_note)(const char *text); /* a line for the log; NULL: there is none */
-    mnem_pooling pooling;              /* of embeddings; 0: the file's */
-    uint64_t memory_bytes;             /* of requests and answers (8 MiB) */
-    uint64_t json_bytes;               /* of one body's JSON (16 MiB) */
-    uint64_t template_bytes;           /* of a rendering (8 MiB) */
-    uint64_t grammar_bytes;            /* of grammars, those of all requests (8 MiB) */
-    size_t body_bytes; /* the server's (1 MiB); as much again is there for its tokens */
+    /* A line for the log; NULL: there is none. Gets context. */
+    void (*on_note)(void *context, const char *text);
+    void *context;
+    /* Called on the server's thread before what a wake brings is told; NULL: nothing. */
+    void (*on_wake)(void *context);
+    void *wake_context;
+    mnem_pooling pooling;    /* of embeddings; 0: the file's */
+    uint64_t memory_bytes;   /* of requests and answers (8 MiB) */
+    uint64_t json_bytes;     /* of one body's JSON (16 MiB) */
+    uint64_t template_bytes; /* of a rendering (8 MiB) */
+    uint64_t grammar_bytes;  /* of grammars, those of all requests (8 MiB) */
+    size_t body_bytes;       /* the server's (1 MiB); as much again is there for its tokens */
 } api_options;
 
 /* Charges what requests will take; statuses of mnem_template_open and the ledger. */

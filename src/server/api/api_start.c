@@ -128,7 +128,7 @@ static void note_unsupported(const api *a, tell *t) {
     api_format(&text, "%s: these parts of the tools' schemas are not enforced: ", t->id);
     api_put(&text, t->unsupported.bytes, t->unsupported.length);
     api_put(&text, "", 1);
-    if (!text.failed) a->options.on_note(text.bytes);
+    if (!text.failed) a->options.on_note(a->options.context, text.bytes);
     api_text_fini(&text);
 }
 

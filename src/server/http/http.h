@@ -100,6 +100,9 @@ int32_t http_server_port(const http_server *server);
 bool http_server_is_loopback(const http_server *server);
 /* Serves until stopped. */
 void http_server_run(http_server *server);
+/* One turn of run: what clients sent, after a wait of at most most_ms (below 0: as long as run
+ * would). false: the server was stopped, and has ended. */
+bool http_server_turn(http_server *server, int32_t most_ms);
 /* Makes run return: with drain when what was asked is answered (no new connections, and idle ones
  * are closed), otherwise at once. */
 void http_server_stop(http_server *server, bool drain);

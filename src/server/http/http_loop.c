@@ -377,14 +377,20 @@ static void take_events(http_server *s, const struct epoll_event *event, int n) 
     if (clients) accept_clients(s); /* last: slots of this turn's events stay theirs */
 }
 
-void http_server_run(http_server *s) {
+bool http_server_turn(http_server *s, int32_t most_ms) {
     struct epoll_event event[EVENTS];
+    if (stopped(s)) return false;
+    const int wait = wait_ms(s);
+    const bool shorter = most_ms >= 0 && (wait < 0 || most_ms < wait);
+    const int n = epoll_wait(s->epoll_fd, event, EVENTS, shorter ? most_ms : wait);
     s->now = clock_ms(s);
-    while (!stopped(s)) {
-        const int n = epoll_wait(s->epoll_fd, event, EVENTS, wait_ms(s));
-        s->now = clock_ms(s);
-        take_events(s, event, n < 0 ? 0 : n);
-        look_at_clock(s);
-        for (int32_t i = 0; i < s->options.connections; i++) settle(&s->slot[i]);
-    }
+    take_events(s, event, n < 0 ? 0 : n);
+    look_at_clock(s);
+    for (int32_t i = 0; i < s->options.connections; i++) settle(&s->slot[i]);
+    return true;
+}
+
+void http_server_run(http_server *s) {
+    s->now = clock_ms(s);
+    while (http_server_turn(s, -1)) continue;
 }
