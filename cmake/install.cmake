@@ -4,8 +4,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS mnem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS mnem_shared mnem_static mnem_track EXPORT mnem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mnem_shared mnem_static mnem_track mnem_serve_shared mnem_serve_static EXPORT mnem
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/mnem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
 if(TARGET mnem-mpi)
@@ -13,7 +13,8 @@ if(TARGET mnem-mpi)
   install(TARGETS mnem_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
-# find_package(mnem) gives mnem::mnem, mnem::mnem_static and mnem::track.
+# find_package(mnem) gives mnem::mnem, mnem::mnem_static, mnem::serve, mnem::mnem_serve_static and
+# mnem::track.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mnem)
 install(EXPORT mnem NAMESPACE mnem:: FILE mnem-targets.cmake DESTINATION ${package_dir})
 install(FILES cmake/mnem-config.cmake.in RENAME mnem-config.cmake DESTINATION ${package_dir})
@@ -23,8 +24,10 @@ install(FILES ${PROJECT_BINARY_DIR}/mnem-config-version.cmake DESTINATION ${pack
 
 # The file finds its prefix from where it lies, so that the tree may be moved.
 file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-configure_file(cmake/mnem.pc.in mnem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/mnem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name mnem mnem-serve)
+  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 install(FILES models/mnem-kjv-5m-q8_0.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/mnem/models)
 install(FILES docs/mnem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz_match.h"
-#include "verbs/serve/http/http_private.h"
+#include "server/http/http_private.h"
 
 enum { HEADER_BYTES = 1024, BODY_BYTES = 40000 };
 

@@ -4,6 +4,7 @@
  * thread; upper layers may put their context before it. Nothing here allocates, so that running out
  * of memory can be reported. */
 #include "base/error.h"
+#include "mnem/fail.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,13 @@ mnem_status mnem__fail(mnem_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
+    return status;
+}
+
+mnem_status mnem_error_set(mnem_status status, const char *text) {
+    char copy[LAST_ERROR_BYTES]; /* text may be the last error */
+    snprintf(copy, sizeof copy, "%s", text);
+    memcpy(last_error, copy, sizeof copy);
     return status;
 }
 

@@ -5,8 +5,8 @@
 #ifndef MNEM_TESTS_TOOLS_SERVE_HTTP_HOST_H
 #define MNEM_TESTS_TOOLS_SERVE_HTTP_HOST_H
 
+#include "server/http/http.h"
 #include "tools/serve/http_client.h"
-#include "verbs/serve/http/http.h"
 
 enum { LARGE_BYTES = 1 << 20, CHUNK_BYTES = 700 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sight/open_metrics.h"
+#include "server/open_metrics.h"
 
 static char text[4096];
 

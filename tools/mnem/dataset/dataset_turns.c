@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "messages.h"
+#include "server/messages.h"
 
 bool dataset_is_message(const json_t *value) {
     return json_is_string(json_object_get(value, "role"));

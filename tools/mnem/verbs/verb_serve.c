@@ -162,7 +162,8 @@ static void choose_name(serve *s) {
 }
 
 /* What the API has to say of a request goes to the log, which is standard error. */
-static void on_note(const char *text) {
+static void on_note(void *context, const char *text) {
+    (void)context;
     tool_message("%s", text);
 }
 

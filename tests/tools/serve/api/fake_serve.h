@@ -6,7 +6,7 @@
 #ifndef MNEM_TESTS_TOOLS_SERVE_API_FAKE_SERVE_H
 #define MNEM_TESTS_TOOLS_SERVE_API_FAKE_SERVE_H
 
-#include "verbs/serve/api/api.h"
+#include "server/api/api.h"
 
 enum { FAKE_REQUESTS = 64, FAKE_LINE = 256 };
 

@@ -4,7 +4,7 @@
 #define MNEM_TESTS_TOOLS_SERVE_API_LIVE_SERVE_H
 
 #include "kit/kit.h"
-#include "verbs/serve/api/api.h"
+#include "server/api/api.h"
 
 enum { LIVE_ANSWER = 1 << 20 };
 

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
+#include "server/api/calls/call_parser.h"
 #include "tools/serve/api/fake_serve.h"
-#include "verbs/serve/api/calls/call_parser.h"
 
 static fake_serve fake;
 static const char path[] = "/v1/chat/completions";

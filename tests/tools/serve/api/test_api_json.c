@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/serve/api/api_json.h"
+#include "server/api/api_json.h"
 
 enum { BODY = 1 << 20, BLOCK = 6 << 20 };
 

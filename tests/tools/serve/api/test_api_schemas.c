@@ -20,7 +20,8 @@ static const char coder[] = "{# <tool_call> <function=f> <parameter=p> #}" TOOLS
 static const char glm[] = "{# <tool_call> <arg_key> #}" TOOLS_HEAD BODY;
 static const char hermes[] = "{# <tool_call> #}" TOOLS_HEAD BODY;
 
-static void on_note(const char *text) {
+static void on_note(void *context, const char *text) {
+    (void)context;
     snprintf(noted, sizeof noted, "%s", text);
 }
 

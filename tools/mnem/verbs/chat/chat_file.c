@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "messages.h"
 #include "output_file.h"
+#include "server/messages.h"
 #include "verbs/chat/chat_parts.h"
 
 typedef struct message {

@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 
 #include "mnem/serve.h"
+#include "server/api/api.h"
+#include "server/http/http.h"
 #include "stage.h"
-#include "verbs/serve/api/api.h"
-#include "verbs/serve/http/http.h"
 
 /* As many keys, of as many bytes, as http.h takes. */
 enum { SERVE_KEY_MOST = 255 };

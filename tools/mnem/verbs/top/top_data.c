@@ -1,5 +1,5 @@
 /* top_data.c: a status file's view for programs: one JSON object, or OpenMetrics. */
-#include "sight/open_metrics.h"
+#include "server/open_metrics.h"
 #include "verbs/top/top.h"
 
 /* ---- JSON ---- */

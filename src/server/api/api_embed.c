@@ -1,0 +1,352 @@
+/* api_embed.c: POST /v1/embeddings: texts to vectors, one text between two steps of the scheduler.
+ *
+ *     server's thread                         scheduler's thread
+ *     ids of all texts of a body
+ *     the next one of the next job ──call──►  mnem_engine_embed; the job is noted
+ *     its numbers into the answer  ◄──wake──
+ *
+ * So those who generate wait for one text at the most, however long that is, and a job of many
+ * texts doesn't hold up one of few. A text for which there are no pages is tried again behind the
+ * next step, as long as anyone runs who may give some back. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/api/api_private.h"
+
+enum { TEXTS_MOST = 2048, TRIES = 3 };
+
+struct api_embed {
+    api_owner owner;
+    api *api;
+    http_exchange *exchange; /* NULL: gone */
+    struct api_embed *next;  /* of the API's list */
+    int32_t *ids, *begin;    /* text i is ids [begin[i], begin[i + 1]) */
+    int32_t texts, at;       /* at: the one at hand */
+    int32_t dimensions;      /* that are told */
+    int32_t tries;           /* that found too few pages while nobody ran */
+    bool base64, called, over;
+    float *vector; /* [embd] */
+    api_text out;
+    /* Under the lock: what came of the call. */
+    bool done;
+    mnem_status status;
+    char why[200];
+};
+
+/* ---- what is asked for ---- */
+
+static bool refuse_memory(const api *a, api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, a->jobs || (a->embeds && a->embeds->next) ? 429 : 413, NULL,
+                      "these texts need more memory than is free (all requests share %" PRIu64
+                      " bytes): send fewer",
+                      a->memory.bytes);
+}
+
+static bool read_fields(const api *a, const json_t *root, api_embed *e, api_error *error) {
+    const int32_t embd = a->transformer.embd;
+    const char *encoding = "float", *model = NULL;
+    int64_t dimensions = embd;
+    if (!api_get_text(root, "model", &model, error) || !api_check_model(a, model, error) ||
+        !api_get_text(root, "encoding_format", &encoding, error) ||
+        !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
+        return false;
+    e->base64 = strcmp(encoding, "base64") == 0;
+    e->dimensions = (int32_t)dimensions;
+    if (e->base64 || strcmp(encoding, "float") == 0) return true;
+    return api_refuse(error, 400, "encoding_format", "'encoding_format' must be float or base64");
+}
+
+static bool check_pooling(const api *a, api_error *error) {
+    if (a->options.pooling || a->transformer.pooling) return true;
+    error->code = "unsupported";
+    return api_refuse(error, 400, "model",
+                      "the file of '%.100s' doesn't say how embeddings are pooled: start the "
+                      "server with --pooling mean or --pooling last",
+                      a->model.name);
+}
+
+static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error) {
+    const api *a = e->api;
+    const int32_t used = e->begin[e->texts];
+    char param[32];
+    snprintf(param, sizeof param, "input[%d]", e->texts);
+    if (n == 0) return api_refuse(error, 400, param, "a text is empty: it has no tokens");
+    if (n > (size_t)a->model.context) {
+        error->code = "context_length_exceeded";
+        return api_refuse(error, 400, param,
+                          "the text has %zu tokens, and the context has space for %d", n,
+                          a->model.context);
+    }
+    int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
+    if (!more) return refuse_memory(a, error);
+    if (used) memcpy(more, e->ids, (size_t)used * sizeof *more);
+    memcpy(more + used, ids, n * sizeof *more);
+    api_free(&e->api->memory, e->ids);
+    e->ids = more;
+    e->begin[++e->texts] = used + (int32_t)n;
+    return true;
+}
+
+static bool add_list(api_embed *e, const json_t *list, api_error *error) {
+    const size_t n = json_array_size(list);
+    const int32_t vocab = e->api->model.info.vocab;
+    int32_t *ids = api_alloc(&e->api->memory, (n + 1) * sizeof *ids);
+    bool fine = ids != NULL || refuse_memory(e->api, error);
+    for (size_t i = 0; i < n && fine; i++) {
+        const json_t *id = json_array_get(list, i);
+        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (value < 0 || value >= vocab)
+            fine =
+                api_refuse(error, 400, "input",
+                           "element %zu of a list must be a token id from 0 to %d", i, vocab - 1);
+        else
+            ids[i] = (int32_t)value;
+    }
+    fine = fine && add_ids(e, ids, n, error);
+    api_free(&e->api->memory, ids);
+    return fine;
+}
+
+/* As `mnem embed` has it: with the tokens that the file puts around a text. */
+static bool add_text(api_embed *e, const json_t *text, api_error *error) {
+    const int32_t *ids;
+    size_t n;
+    if (json_is_array(text)) return add_list(e, text, error);
+    if (!json_is_string(text))
+        return api_refuse(
+            error, 400, "input",
+            "'input' must be a string, a list of token ids, or a list of strings or of such lists");
+    if (json_string_length(text) == 0)
+        return api_refuse(error, 400, "input", "a string in 'input' is empty");
+    if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
+                              json_string_length(text), 0, &ids, &n) != MNEM_OK)
+        return refuse_memory(e->api, error);
+    return add_ids(e, ids, n, error);
+}
+
+static bool read_input(api_embed *e, const json_t *root, api_error *error) {
+    const json_t *input = api_get(root, "input"), *first = json_array_get(input, 0);
+    const bool many = json_is_string(first) || json_is_array(first);
+    const size_t n = many ? json_array_size(input) : 1;
+    if (!input) return api_refuse(error, 400, "input", "'input' is missing");
+    if (json_is_array(input) && !first) return api_refuse(error, 400, "input", "'input' is empty");
+    if (n > TEXTS_MOST)
+        return api_refuse(error, 400, "input", "'input' has %zu texts; at most %d are supported", n,
+                          TEXTS_MOST);
+    e->begin = api_alloc(&e->api->memory, (n + 1) * sizeof *e->begin);
+    e->vector = api_alloc(&e->api->memory, (size_t)e->api->transformer.embd * sizeof *e->vector);
+    if (!e->begin || !e->vector) return refuse_memory(e->api, error);
+    for (size_t i = 0; i < n; i++)
+        if (!add_text(e, many ? json_array_get(input, i) : input, error)) return false;
+    return true;
+}
+
+/* ---- a job's life ---- */
+
+static void embed_free(api_embed *e) {
+    api *a = e->api;
+    api_embed **at = &a->embeds;
+    while (*at && *at != e) at = &(*at)->next;
+    if (*at) *at = e->next;
+    api_free(&a->memory, e->ids);
+    api_free(&a->memory, e->begin);
+    api_free(&a->memory, e->vector);
+    api_text_fini(&e->out);
+    api_free(&a->memory, e);
+}
+
+static void embed_free_if_done(api_embed *e) {
+    if (!e->exchange && !e->called) embed_free(e);
+}
+
+static void fail(api_embed *e, const api_error *error) {
+    e->over = true;
+    if (e->exchange) api_answer_error(e->api, e->exchange, error, false);
+}
+
+/* ---- one text ---- */
+
+/* On the scheduler's thread. */
+static void compute(void *context, mnem_engine *engine) {
+    api_embed *e = context;
+    api *a = e->api;
+    const int32_t begin = e->begin[e->at];
+    const mnem_embed_text text = {e->ids + begin, e->begin[e->at + 1] - begin};
+    const mnem_embed_options options = {.pooling = a->options.pooling};
+    const mnem_status status = mnem_engine_embed(engine, &text, 1, &options, e->vector);
+    pthread_mutex_lock(&a->lock);
+    e->done = true;
+    e->status = status;
+    snprintf(e->why, sizeof e->why, "%s", status == MNEM_OK ? "" : mnem_last_error());
+    const bool wake = api_note(a, &e->owner);
+    pthread_mutex_unlock(&a->lock);
+    if (wake) http_server_wake(a->server);
+}
+
+/* The job behind the one that was last, whose text then goes to the scheduler. */
+static void call_next(api *a) {
+    api_embed **at = &a->embeds;
+    for (const api_embed *e = a->embeds; e; e = e->next)
+        if (e->called) return;
+    while (*at && (*at)->over) at = &(*at)->next;
+    api_embed *e = *at;
+    if (!e) return;
+    *at = e->next;
+    while (*at) at = &(*at)->next;
+    *at = e;
+    e->next = NULL;
+    e->done = false;
+    e->called = true;
+    if (mnem_scheduler_call(a->scheduler, 1, compute, e) == MNEM_OK) return;
+    api_error error = {.retry_seconds = 5};
+    e->called = false;
+    api_refuse(&error, 503, NULL, "the server is shutting down");
+    fail(e, &error);
+    call_next(a);
+}
+
+static void put_base64(api_text *out, const float *x, int32_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = (const unsigned char *)x;
+    const size_t all = (size_t)n * sizeof *x;
+    for (size_t i = 0; i < all; i += 3) {
+        const size_t left = all - i < 3 ? all - i : 3;
+        const unsigned word = (unsigned)bytes[i] << 16 |
+                              (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                              (left > 2 ? (unsigned)bytes[i + 2] : 0);
+        const char four[] = {digits[word >> 18], digits[word >> 12 & 63],
+                             left > 1 ? digits[word >> 6 & 63] : '=',
+                             left > 2 ? digits[word & 63] : '='};
+        api_put(out, four, 4);
+    }
+}
+
+/* Of fewer dimensions the first ones, of a length of 1 again. */
+static void shorten(api_embed *e) {
+    double square = 0;
+    if (e->dimensions == e->api->transformer.embd) return;
+    for (int32_t i = 0; i < e->dimensions; i++)
+        square += (double)e->vector[i] * (double)e->vector[i];
+    const double factor = square > 0 ? 1 / sqrt(square) : 1;
+    for (int32_t i = 0; i < e->dimensions; i++)
+        e->vector[i] = (float)((double)e->vector[i] * factor);
+}
+
+static void put_vector(api_embed *e) {
+    api_text *out = &e->out;
+    shorten(e);
+    api_say(out, e->at ? "," : "{\"object\":\"list\",\"data\":[");
+    api_format(out, "{\"object\":\"embedding\",\"index\":%d,\"embedding\":", e->at);
+    if (e->base64) {
+        api_say(out, "\"");
+        put_base64(out, e->vector, e->dimensions);
+        api_say(out, "\"}");
+        return;
+    }
+    for (int32_t i = 0; i < e->dimensions; i++) {
+        api_say(out, i ? "," : "[");
+        api_put_real(out, (double)e->vector[i]);
+    }
+    api_say(out, "]}");
+}
+
+static void put_usage(api_embed *e) {
+    const int32_t tokens = e->begin[e->texts];
+    api_say(&e->out, "],\"model\":");
+    api_quote(&e->out, e->api->model.name, strlen(e->api->model.name));
+    api_format(&e->out, ",\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d}}\n", tokens, tokens);
+}
+
+static void finish(api_embed *e) {
+    e->over = true;
+    if (e->exchange)
+        http_respond_borrowed(e->exchange, 200, "application/json", NULL, e->out.bytes,
+                              e->out.length);
+}
+
+/* Too few pages while others have them: they come back. */
+static bool tries_again(api_embed *e) {
+    mnem_scheduler_stats stats;
+    if (e->status != MNEM_OVER_BUDGET) return false;
+    mnem_scheduler_stats_get(e->api->scheduler, &stats);
+    return stats.running + stats.preempted > 0 || ++e->tries < TRIES;
+}
+
+static void take_vector(api_embed *e) {
+    api_error error = {0};
+    if (tries_again(e)) return;
+    if (e->status == MNEM_OK)
+        put_vector(e);
+    else
+        api_refuse(&error, e->status == MNEM_OVER_BUDGET || e->status == MNEM_INVALID ? 400 : 500,
+                   NULL, "%s", e->why);
+    e->tries = 0;
+    if (!error.status && ++e->at == e->texts) put_usage(e);
+    if (!error.status && e->out.failed)
+        api_refuse(&error, 413, "input",
+                   "the response needs more memory than is free for responses: send fewer texts");
+    if (error.status)
+        fail(e, &error);
+    else if (e->at == e->texts)
+        finish(e);
+}
+
+void api_embed_go_on(api_embed *e) {
+    api *a = e->api;
+    pthread_mutex_lock(&a->lock);
+    const bool done = e->done;
+    pthread_mutex_unlock(&a->lock);
+    if (!done || !e->called) return;
+    e->called = false;
+    if (!e->over) take_vector(e);
+    call_next(a);
+    embed_free_if_done(e);
+}
+
+void api_embed_gone(api_embed *e) {
+    e->exchange = NULL;
+    e->over = true;
+    embed_free_if_done(e);
+}
+
+void api_embeds_drop(api *a) {
+    while (a->embeds) embed_free(a->embeds);
+}
+
+/* ---- a request ---- */
+
+static bool make(api *a, api_json *json, api_embed *e, api_error *error) {
+    const uint64_t before = api_prompt_begin(a);
+    const bool fine = read_fields(a, json->root, e, error) && check_pooling(a, error) &&
+                      read_input(e, json->root, error);
+    api_prompt_end(a, before);
+    return fine;
+}
+
+void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_error error = {0};
+    api_json json = {0};
+    api_embed *e = api_alloc(&a->memory, sizeof *e);
+    if (!e) refuse_memory(a, &error);
+    if (e)
+        *e = (api_embed){
+            .owner.kind = API_EMBED, .api = a, .exchange = exchange, .out.memory = &a->memory};
+    const bool fine =
+        e && api_check_ready(a, &error) &&
+        api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
+        make(a, &json, e, &error);
+    api_json_close(&json);
+    if (!fine) {
+        api_answer_error(a, exchange, &error, false);
+        if (e) embed_free(e);
+        return;
+    }
+    e->next = a->embeds;
+    a->embeds = e;
+    http_set(exchange, e);
+    call_next(a);
+}

@@ -1,0 +1,318 @@
+/* api_limit.c: what an answer is held to: a grammar, a schema, any JSON, or calls of tools.
+ *
+ * A grammar is one answer's alone. What it may take is lent by reserves while it is compiled, and
+ * what it does take until the answer has ended: so grammars of others can't be in the way of what
+ * already runs, and a bomb is refused. Nothing is rendered meanwhile, so the renderings' part is
+ * there for the compiling, too:
+ *
+ *     while it is compiled   [ grammars' part ............ | renderings' part ............ ]
+ *     until the answer ends  [ grammar ]
+ *
+ * One that doesn't fit is compiled once more as with larger parts, in memory that nobody has taken,
+ * which says what it needs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/api/api_private.h"
+#include "server/api/calls/call_grammar.h"
+
+enum {
+    COMPILE_MOST = 8 << 20, /* of one */
+    STATE_BYTES = 12 << 10, /* some 200 values inside one another */
+    CACHE_BYTES = 32 << 10,
+    BESIDE = 256 << 10, /* what state, masks and their cache take */
+    LEAST = 384 << 10,  /* to begin with */
+    STEPS = 20000000,   /* of one call, while others wait for it: 0.2 s */
+    TEXT = 400
+};
+
+/* What is lent for one grammar. */
+typedef struct loan {
+    uint64_t grammars, renderings;
+} loan;
+
+static bool refuse_busy(api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, 429, NULL,
+                      "other requests use all of the memory for grammars: try again later");
+}
+
+/* What a grammar is made of. */
+typedef struct rules {
+    const char *text;
+    size_t n;
+    bool schema, calls; /* calls: marks of those may be control tokens */
+    const mnem_grammar_part *parts;
+    uint32_t part_count;
+} rules;
+
+/* The bound of compiling where so many bytes are lent: the schema's tree comes on top of it. */
+static uint64_t compile_bytes(loan lent) {
+    const uint64_t bytes = (lent.grammars + lent.renderings - BESIDE) / 4 * 3;
+    return bytes < COMPILE_MOST ? bytes : COMPILE_MOST;
+}
+
+static mnem_status compile(api *a, const rules *from, loan lent, mnem_grammar **grammar) {
+    const mnem_grammar_options options = {.bytes = compile_bytes(lent),
+                                          .state_bytes = STATE_BYTES,
+                                          .cache_bytes = CACHE_BYTES,
+                                          .steps = STEPS,
+                                          .marks = a->model.mark,
+                                          .mark_count = from->calls ? a->model.marks : 0};
+    const mnem_token_set *tokens = a->model.tokens;
+    return from->schema ? mnem_grammar_create_schema(tokens, from->text, from->n, &options, grammar)
+                        : mnem_grammar_create_with(tokens, from->text, from->n, from->parts,
+                                                   from->part_count, &options, grammar);
+}
+
+static uint64_t kept_bytes(const mnem_grammar *grammar) {
+    mnem_grammar_info info;
+    mnem_grammar_info_get(grammar, &info);
+    return info.bytes + STATE_BYTES;
+}
+
+/* *lent: what a grammar may take while it is made; false: error says why not. */
+static bool borrow(api *a, loan *lent, api_error *error) {
+    const uint64_t left = api_reserve_left(&a->templates), part = a->options.template_bytes;
+    *lent = (loan){api_reserve_left(&a->grammars), left < part ? left : part};
+    if (lent->grammars >= LEAST && api_reserve_lend(&a->grammars, lent->grammars)) {
+        api_reserve_lend(&a->templates, lent->renderings);
+        return true;
+    }
+    if (a->jobs && !a->jobs->next)
+        return api_refuse(error, 400, NULL,
+                          "so many answers, each with its own grammar, need more than the memory "
+                          "for grammars: ask for fewer");
+    return refuse_busy(error);
+}
+
+static void give_back(api *a, loan lent, const api_limit *limit) {
+    api_reserve_settle(&a->grammars, lent.grammars, limit->bytes);
+    api_reserve_settle(&a->templates, lent.renderings, 0);
+}
+
+/* Into limit, of what is lent. */
+static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limit, char why[TEXT]) {
+    mnem_status status = compile(a, from, lent, &limit->grammar);
+    const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar) : 0;
+    const bool large = kept > lent.grammars;
+    if (large) status = MNEM_OVER_BUDGET;
+    if (status == MNEM_OK) status = mnem_match_create(limit->grammar, &limit->match);
+    if (status == MNEM_OK) {
+        limit->bytes = kept;
+    } else {
+        mnem_grammar_destroy(limit->grammar);
+        limit->grammar = NULL;
+    }
+    snprintf(why, TEXT, "%s",
+             status == MNEM_OK ? ""
+             : large           ? "grammar: it needs too much memory while the answer is generated"
+                               : mnem_last_error());
+    return status;
+}
+
+/* ---- the budget that would do ---- */
+
+/* The least parts, none of them taken, with which a server takes it; 0: not those of `most`. */
+static uint64_t least_part(api *a, const rules *from, uint64_t most) {
+    mnem_grammar_info info;
+    mnem_grammar *grammar;
+    if (compile(a, from, (loan){most, most}, &grammar) != MNEM_OK) return 0;
+    mnem_grammar_info_get(grammar, &info);
+    const uint64_t kept = kept_bytes(grammar), compiled = (info.bytes_needed + 2) / 3 * 4 + BESIDE;
+    mnem_grammar_destroy(grammar);
+    const uint64_t part = (compiled + 1) / 2 > kept ? (compiled + 1) / 2 : kept;
+    return part <= most ? part : 0;
+}
+
+/* The largest parts for which there is memory to try them: half of what nobody has taken, and what
+ * is lent already. */
+static uint64_t largest_part(const api *a, loan lent) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(a->options.ledger, &info);
+    const uint64_t budget = info.budget_bytes ? info.budget_bytes : UINT64_MAX;
+    const uint64_t live = info.bytes_live, rest = budget > live ? (budget - live) / 2 : 0;
+    const uint64_t own = (lent.grammars + lent.renderings) / 2;
+    const uint64_t part = rest / 2 > API_PART_MOST ? API_PART_MOST : own + rest / 2;
+    return part < API_PART_MOST ? part : API_PART_MOST;
+}
+
+/* What a grammar needs that was refused. */
+typedef struct wanted {
+    uint64_t part;  /* of a server that takes it; 0: not known, or none does */
+    bool now, none; /* this server, once others' grammars are gone; no server */
+} wanted;
+
+static wanted find_part(api *a, const rules *from, loan lent) {
+    const uint64_t own = a->grammars.bytes, largest = largest_part(a, lent);
+    const bool shared = lent.grammars < own || lent.renderings < a->options.template_bytes;
+    const uint64_t most = largest > own ? largest : own;
+    const bool more = most > own || shared; /* than it was compiled with */
+    const uint64_t part = more ? least_part(a, from, most) : 0;
+    if (part > own) return (wanted){.part = part};
+    if (part) return (wanted){.now = true};
+    return (wanted){.none = most >= API_PART_MOST};
+}
+
+static void say_wanted(const api *a, wanted w, const char *why, const char *param,
+                       api_error *error) {
+    char size[24];
+    const unsigned long long have = a->grammars.bytes, most = API_PART_MOST;
+    error->code = "over_budget";
+    if (w.part) {
+        error->needed_bytes = w.part;
+        error->budget_bytes = a->grammars.bytes;
+        error->least_bytes = w.part * API_PARTS;
+        mnem_size_budget(error->least_bytes, size, sizeof size);
+        api_refuse(error, 400, param,
+                   "%s: it needs %llu bytes of the memory for grammars, which has %llu: start the "
+                   "server with --memory %s",
+                   why, (unsigned long long)w.part, have, size);
+    } else if (w.none) {
+        api_refuse(error, 400, param,
+                   "%s: it needs more than %llu bytes, which is the most that any --memory "
+                   "reserves for grammars",
+                   why, most);
+    } else {
+        api_refuse(error, 400, param,
+                   "%s: it needs more than the %llu bytes reserved for grammars, which are 1/64 of "
+                   "--memory (at most %llu bytes, reached at --memory 512M)",
+                   why, have, most);
+    }
+}
+
+static bool refuse_rules(api *a, mnem_status status, const rules *from, loan lent, const char *why,
+                         const char *param, api_error *error) {
+    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (status != MNEM_OVER_BUDGET) return api_refuse(error, 400, param, "%s", why);
+    const wanted w = find_part(a, from, lent);
+    if (w.now) return refuse_busy(error);
+    say_wanted(a, w, why, param, error);
+    return false;
+}
+
+static bool make_with(api *a, const rules *from, const char *param, api_limit *limit,
+                      api_error *error) {
+    loan lent;
+    if (!borrow(a, &lent, error)) return false;
+    char why[TEXT];
+    const mnem_status status = make_of(a, from, lent, limit, why);
+    const bool fine = status == MNEM_OK || refuse_rules(a, status, from, lent, why, param, error);
+    give_back(a, lent, limit);
+    return fine;
+}
+
+/* ---- calls ---- */
+
+/* What is asked for of calls, while their grammar is made. */
+typedef struct calls_wanted {
+    const ask_request *ask;
+    bool in_thought;
+    loan lent;
+    api_text *unsupported;
+    const char *param; /* which field is refused, and why */
+    bool named;        /* why says whose schema it is about */
+    char why[TEXT];
+    char first[TEXT]; /* the first reason that named a tool */
+} calls_wanted;
+
+/* Whose schema is refused: a tool's, or what the answer has to be beside calls. */
+static void name_refused(calls_wanted *want, const call_grammar *g) {
+    char said[TEXT];
+    const char *rest;
+    const char *label = call_grammar_label(g, want->why, &rest);
+    want->param = "tools";
+    want->named = label != NULL;
+    if (!label) return;
+    if (!*label) want->param = want->ask->limit_field;
+    snprintf(said, sizeof said, "%s%s%s", label, *label ? ": " : "", rest);
+    memcpy(want->why, said, sizeof said);
+    if (*label && !*want->first) memcpy(want->first, said, sizeof said);
+}
+
+static mnem_status too_many(calls_wanted *want) {
+    snprintf(want->why, sizeof want->why, "tools of more than %d schemas", MNEM_GRAMMAR_PARTS_MAX);
+    return MNEM_OVER_BUDGET;
+}
+
+/* false without an error: *status says why not. */
+static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, api_limit *limit,
+                      mnem_status *status, api_error *error) {
+    call_keeper keeper = {.memory = &a->memory,
+                          .bytes = compile_bytes(want->lent),
+                          .tries = CALL_TRIES,
+                          .dropped = want->unsupported};
+    call_grammar *g = api_alloc(&a->memory, sizeof *g);
+    if (!g) return refuse_busy(error);
+    g->memory = &a->memory;
+    if (want->unsupported) want->unsupported->length = 0;
+    const bool made = call_grammar_make(want->ask, a->model.calls, a->model.thinks,
+                                        want->in_thought, strictness, &keeper, g);
+    const rules from = {g->text.bytes, g->text.length, false, true, g->part, g->parts};
+    if (!made)
+        refuse_busy(error);
+    else if (strictness == CALL_WHOLE && g->full)
+        *status = too_many(want);
+    else
+        *status = make_of(a, &from, want->lent, limit, want->why);
+    if (made) name_refused(want, g);
+    call_grammar_fini(g);
+    api_free(&a->memory, g);
+    return made && *status == MNEM_OK;
+}
+
+/* Arguments that fit their schemas, as far as these can be held to; where even that is too much,
+ * any object. */
+static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                       api_limit *limit, api_error *error) {
+    calls_wanted want = {
+        .ask = ask, .in_thought = in_thought, .unsupported = unsupported, .param = "tools"};
+    mnem_status status = MNEM_OK;
+    bool fine = false;
+    if (!borrow(a, &want.lent, error)) return false;
+    for (int strictness = CALL_WHOLE; strictness <= CALL_ANY; strictness++) {
+        fine = try_calls(a, &want, (call_strictness)strictness, limit, &status, error);
+        if (fine || error->status || status == MNEM_NO_MEMORY) break;
+    }
+    give_back(a, want.lent, limit);
+    if (fine || error->status) return fine;
+    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (!want.named && *want.first) memcpy(want.why, want.first, sizeof want.why);
+    if (status == MNEM_OVER_BUDGET)
+        say_wanted(a, (wanted){0}, want.why, want.param, error);
+    else
+        api_refuse(error, 400, want.param, "%s", want.why);
+    return false;
+}
+
+static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
+    api_text text = {.memory = &a->memory};
+    api_json_put(&text, ask->schema);
+    const rules from = {text.bytes, text.length, .schema = true};
+    const bool fine =
+        text.failed ? refuse_busy(error) : make_with(a, &from, ask->limit_field, limit, error);
+    api_text_fini(&text);
+    return fine;
+}
+
+bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                    api_limit *limit, api_error *error) {
+    static const char any_object[] = "{\"type\":\"object\"}";
+    const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
+    if (!calls && ask->limit == ASK_FREE) return true;
+    if (calls) return make_calls(a, ask, in_thought, unsupported, limit, error);
+    if (ask->limit == ASK_SCHEMA) return make_schema(a, ask, limit, error);
+    if (ask->limit == ASK_JSON) {
+        const rules from = {any_object, sizeof any_object - 1, .schema = true};
+        return make_with(a, &from, ask->limit_field, limit, error);
+    }
+    const rules from = {.text = ask->grammar, .n = strlen(ask->grammar)};
+    return make_with(a, &from, "grammar", limit, error);
+}
+
+void api_limit_drop(api *a, api_limit *limit) {
+    mnem_match_destroy(limit->match);
+    mnem_grammar_destroy(limit->grammar);
+    if (limit->bytes) api_reserve_settle(&a->grammars, limit->bytes, 0);
+    *limit = (api_limit){0};
+}

@@ -1,0 +1,161 @@
+/* api_pages.c: what a GET answers: is it alive, what runs, with which settings. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/api/api_private.h"
+
+static const char type_json[] = "application/json";
+
+/* What isn't known yet isn't said: false, and the answer is 503. */
+static bool is_loaded(api *a, http_exchange *exchange) {
+    api_error error = {0};
+    if (api_check_loaded(a, &error)) return true;
+    api_answer_error(a, exchange, &error, false);
+    return false;
+}
+
+void api_on_health(void *context, http_exchange *exchange, const http_request *request) {
+    static const char ok[] = "{\"status\":\"ok\"}\n";
+    (void)request;
+    if (is_loaded(context, exchange))
+        http_respond(exchange, 200, type_json, NULL, ok, sizeof ok - 1);
+}
+
+/* Alive, and takes requests. */
+void api_on_ready(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_error error = {0};
+    if (!a->draining) {
+        api_on_health(context, exchange, request);
+        return;
+    }
+    error.retry_seconds = 5;
+    api_refuse(&error, 503, NULL, "the server is shutting down");
+    api_answer_error(a, exchange, &error, false);
+}
+
+/* ---- models ---- */
+
+static void put_model(api *a, api_text *text) {
+    const mnem_transformer *t = &a->transformer;
+    api_say(text, "{\"id\":");
+    api_quote(text, a->model.name, strlen(a->model.name));
+    api_format(text,
+               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\",\"max_model_len\":%d,"
+               "\"meta\":{\"n_vocab\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_layer\":%d}}",
+               (long long)a->started, a->model.context, a->model.info.vocab, t->context, t->embd,
+               t->layers);
+}
+
+/* The list, or the one that the path names. */
+void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    static const char list[] = "/v1/models";
+    const bool all = strcmp(request->path, list) == 0;
+    const char *name = all ? "" : request->path + sizeof list;
+    if (!is_loaded(a, exchange)) return;
+    if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
+        api_error error = {.code = "model_not_found"};
+        api_refuse(&error, 404, "model", "the model '%.100s' does not exist", name);
+        api_answer_error(a, exchange, &error, false);
+        return;
+    }
+    if (all) api_say(&text, "{\"object\":\"list\",\"data\":[");
+    put_model(a, &text);
+    if (all) api_say(&text, "]}");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+/* ---- settings ---- */
+
+static void put_sampler(const mnem_sampler_options *s, api_text *text) {
+    api_format(text,
+               "\"temperature\":%g,\"top_k\":%d,\"top_p\":%g,\"min_p\":%g,\"repeat_penalty\":%g,"
+               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
+               "\"dry_multiplier\":%g,\"dry_base\":%g,\"dry_allowed_length\":%d,"
+               "\"dry_penalty_last_n\":%d,\"xtc_probability\":%g,\"xtc_threshold\":%g",
+               (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+               (double)s->repeat_penalty, s->repeat_last, (double)s->presence_penalty,
+               (double)s->frequency_penalty, (double)s->dry_multiplier, (double)s->dry_base,
+               s->dry_allowed_length, s->dry_penalty_last, (double)s->xtc_probability,
+               (double)s->xtc_threshold);
+}
+
+void api_on_props(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    mnem_ledger_info ledger;
+    (void)request;
+    if (!is_loaded(a, exchange)) return;
+    mnem_ledger_info_get(a->options.ledger, &ledger);
+    api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
+               a->model.context);
+    put_sampler(&a->options.sampler, &text);
+    api_format(&text, "}},\"total_slots\":%d,\"model_alias\":",
+               mnem_scheduler_slots_get(a->scheduler, NULL, 0));
+    api_quote(&text, a->model.name, strlen(a->model.name));
+    api_say(&text, ",\"chat_template\":");
+    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_format(&text,
+               ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_thinking\":%s},"
+               "\"modalities\":{\"vision\":false,\"audio\":false},\"budget_bytes\":%" PRIu64
+               ",\"live_bytes\":%" PRIu64 ",\"truncate\":%s,\"build_info\":\"mnem\"}",
+               a->model.writes_tools ? "true" : "false", a->model.thinks ? "true" : "false",
+               ledger.budget_bytes, ledger.bytes_live, a->options.truncate ? "true" : "false");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+static void put_token(const api *a, const char *key, int32_t id, api_text *text) {
+    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, true);
+    api_format(text, ",\"%s\":", key);
+    if (id < 0)
+        api_say(text, "null");
+    else
+        api_quote(text, piece.bytes, piece.length);
+}
+
+/* As vLLM has it: what lm-evaluation-harness asks before it lets the server make its tokens. */
+void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    (void)request;
+    if (!is_loaded(a, exchange)) return;
+    const mnem_tokenizer_info *info = &a->model.info;
+    api_format(&text, "{\"tokenizer_class\":\"mnem\",\"vocab_size\":%d,\"model_max_length\":%d",
+               info->vocab, a->model.context);
+    put_token(a, "bos_token", info->bos, &text);
+    put_token(a, "eos_token", info->eos, &text);
+    put_token(a, "unk_token", info->unk, &text);
+    put_token(a, "pad_token", info->pad, &text);
+    api_say(&text, ",\"chat_template\":");
+    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_say(&text, "}");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
+    enum { SLOTS = 64 };
+    static const char *const states[] = {"free", "prompt", "generating", "cached", "swapping"};
+    api *a = context;
+    mnem_scheduler_slot slot[SLOTS];
+    api_text text = {.memory = &a->memory};
+    (void)request;
+    if (!is_loaded(a, exchange)) return;
+    int32_t n = mnem_scheduler_slots_get(a->scheduler, slot, SLOTS);
+    if (n > SLOTS) n = SLOTS;
+    api_say(&text, "[");
+    for (int32_t i = 0; i < n; i++) {
+        const bool busy =
+            slot[i].state == MNEM_SLOT_PROMPT || slot[i].state == MNEM_SLOT_GENERATING;
+        api_format(&text,
+                   "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"state\":\"%s\",\"id_task\":"
+                   "%" PRIu64 ",\"length\":%d,\"prompt_tokens\":%d,\"tokens\":%d,\"pages\":%d,"
+                   "\"pages_private\":%d}",
+                   i ? "," : "", i, a->model.context, busy ? "true" : "false",
+                   states[slot[i].state], slot[i].request, slot[i].length, slot[i].prompt_tokens,
+                   slot[i].tokens, slot[i].pages, slot[i].pages_private);
+    }
+    api_say(&text, "]");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}

@@ -1,0 +1,59 @@
+/* api_paths.c: what a path means that isn't one of ours: another server's, or half of one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/api/api_private.h"
+
+/* Ollama's paths, and what does the same here. A name that ends in '/' is that of all behind it. */
+static const struct {
+    const char *theirs, *ours;
+} ollama[] = {
+    {"/api/chat", "POST /v1/chat/completions"},
+    {"/api/generate", "POST /v1/completions"},
+    {"/api/embed", "POST /v1/embeddings"},
+    {"/api/embeddings", "POST /v1/embeddings"},
+    {"/api/tags", "GET /v1/models"},
+    {"/api/show", "GET /v1/models and GET /props"},
+    {"/api/ps", "GET /v1/models and GET /slots"},
+    {"/api/version", "GET /props"},
+    {"/api/", "POST /v1/chat/completions and GET /v1/models"},
+};
+
+#define PAGE "; GET / is a chat page"
+
+static bool begins(const char *path, const char *with) {
+    const size_t n = strlen(with);
+    return strncmp(path, with, n) == 0 && (with[n - 1] == '/' || !path[n]);
+}
+
+/* The route that the path is the end of: "/chat/completions"; NULL: there is none. */
+static const http_route *longer_route(const char *path) {
+    static const char version[] = "/v1";
+    const http_route *routes;
+    const size_t count = api_routes(&routes);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(routes[i].path, version, strlen(version)) == 0 &&
+            strcmp(routes[i].path + strlen(version), path) == 0)
+            return routes + i;
+    return NULL;
+}
+
+const char *api_unknown_path(const char *path) {
+    static char text[240];
+    if (strcmp(path, "/v1") == 0 || strcmp(path, "/v1/") == 0)
+        return "unknown path: this is the base URL of OpenAI's API, which has POST "
+               "/v1/chat/completions and GET /v1/models" PAGE;
+    for (size_t i = 0; i < sizeof ollama / sizeof *ollama; i++) {
+        if (!begins(path, ollama[i].theirs)) continue;
+        snprintf(text, sizeof text,
+                 "unknown path: Ollama's API is not supported, OpenAI's is: use %s" PAGE,
+                 ollama[i].ours);
+        return text;
+    }
+    const http_route *route = longer_route(path);
+    if (!route)
+        return "unknown path: this server has OpenAI's API (POST /v1/chat/completions, GET "
+               "/v1/models)" PAGE;
+    snprintf(text, sizeof text, "unknown path: use %s %s" PAGE, route->method, route->path);
+    return text;
+}

@@ -1,0 +1,186 @@
+/* api_private.h: what the files of the API share.
+ *
+ *     api.c          life, routes, what the server calls
+ *     api_start.c    from a body to answers that are submitted
+ *     api_job.c      a request's life: told as it comes, gone
+ *     api_embed.c    texts to vectors
+ *     api_limit.c    grammars of answers, and their bytes
+ *     api_pages.c    what a GET answers
+ *     api_metrics.c  numbers for dashboards
+ *     api_texts.c    tokens of texts and back */
+#ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
+#define MNEM_SRC_SERVER_API_API_PRIVATE_H
+
+#include <pthread.h>
+
+#include "server/api/api.h"
+#include "server/api/api_model.h"
+#include "server/api/tell/tell.h"
+
+enum {
+    API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
+    API_TREES = 64,  /* of salts and keys that are remembered */
+    API_SALT = 257,
+    API_PING_SECONDS = 15
+};
+
+/* Bytes of the ledger that are charged while nobody uses them, so that they are there. */
+typedef struct api_reserve {
+    mnem_ledger *ledger;
+    const char *tag;
+    uint64_t bytes, bytes_lent;
+} api_reserve;
+uint64_t api_reserve_left(const api_reserve *reserve);
+/* Uncharges up to most bytes; false: so many aren't left. */
+bool api_reserve_lend(api_reserve *reserve, uint64_t most);
+/* Of those that were lent so many are used; the others are charged again. */
+void api_reserve_settle(api_reserve *reserve, uint64_t most, uint64_t used);
+
+/* An answer's rules while it is chosen. */
+typedef struct api_limit {
+    mnem_grammar *grammar;
+    mnem_match *match;
+    uint64_t bytes; /* of the reserve */
+} api_limit;
+
+/* A token of a ring; top_count of mnem_token_logprob follow. */
+typedef struct api_ring_token {
+    int32_t id, index, top_count;
+    float logprob;
+    bool end;
+} api_ring_token;
+
+struct api_job;
+/* One answer of a request, as the scheduler sees it. */
+typedef struct api_answer {
+    struct api_job *job;
+    int32_t index;
+    uint64_t request; /* 0: not submitted */
+    api_limit limit;
+    /* Under the lock: tokens that aren't told yet, and the end. */
+    char *ring; /* [room] of stride bytes */
+    uint32_t room, first, count;
+    size_t stride;
+    bool ended, slow;
+    mnem_request_end end;
+    int32_t cached_tokens;
+    char why[200]; /* of MNEM_END_ERROR */
+    mnem_status status;
+    bool told_end; /* the server's thread has seen it */
+} api_answer;
+
+/* What an exchange's data begins with. */
+typedef enum api_kind {
+    API_BODY, /* one that is being sent */
+    API_JOB,
+    API_EMBED
+} api_kind;
+typedef struct api_owner {
+    api_kind kind;
+    bool woken; /* under the lock, as is next */
+    struct api_owner *next;
+} api_owner;
+typedef struct api_embed api_embed; /* api_embed.c */
+
+typedef struct api_job {
+    api_owner owner;
+    struct api *api;
+    http_exchange *exchange; /* NULL: gone */
+    struct api_job *next, *before;
+    bool preempted; /* under the api's lock: since it was looked at */
+    bool aside;     /* and what says so isn't told yet */
+    tell tell;
+    char *stops;        /* what tell.stop points into */
+    api_answer *answer; /* [answers] */
+    int32_t answers, answers_open;
+    bool streaming; /* its head is out */
+    bool over;      /* the answer is out, or an error */
+    int quiet;      /* ticks since something was sent */
+} api_job;
+
+struct api {
+    api_options options;
+    api_memory memory;
+    api_model model;
+    mnem_transformer transformer;
+    api_reserve templates, grammars; /* templates: what becomes of a prompt, tokens too */
+    uint64_t templates_kept;         /* lent and in use between requests */
+    uint64_t charged;                /* of memory and JSON */
+    http_server *server;
+    mnem_scheduler *scheduler; /* NULL: not yet */
+    bool draining;
+    int64_t started;  /* seconds since 1970 began */
+    uint64_t numbers; /* for ids and seeds */
+    api_job *jobs;
+    api_embed *embeds;
+    pthread_mutex_t lock;
+    api_owner *woken; /* under the lock */
+    struct {
+        int32_t key;
+        uint64_t number, used;
+        char salt[API_SALT];
+    } tree[API_TREES];
+    uint64_t trees;
+};
+
+/* Answers with JSON; extra headers NULL: none. */
+void api_answer_error(api *a, http_exchange *exchange, const api_error *error, bool anthropic);
+/* Answers with what text holds, and takes it: it lives until the exchange is gone. */
+void api_answer_text(api *a, http_exchange *exchange, int status, const char *type, api_text *text);
+
+/* Around what renders and tokenizes: takes the bytes for that out of the reserve, and puts back all
+ * that wasn't kept. */
+uint64_t api_prompt_begin(api *a);
+void api_prompt_end(api *a, uint64_t before);
+/* A number that nobody can guess, for seeds. */
+uint64_t api_random(api *a);
+
+/* Under the lock: the server's thread will look at it; whether that is to be woken. */
+bool api_note(api *a, api_owner *owner);
+
+/* ---- api_start.c ---- */
+/* Whether the name that a request has may be the model's; NULL: it has none. */
+bool api_check_model(const api *a, const char *name, api_error *error);
+bool api_check_ready(const api *a, api_error *error);
+/* Whether it has been loaded: numbers of it are known from then on. */
+bool api_check_loaded(const api *a, api_error *error);
+void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
+
+/* ---- api_job.c ---- */
+/* The scheduler's calls; context is an api_answer. */
+bool api_on_token(void *context, const mnem_request_token *token);
+void api_on_end(void *context, const mnem_request_result *result);
+void api_on_event(void *context, uint64_t request, mnem_request_event event);
+/* Ends with an error: a status, or an event where a status is out already. */
+void api_job_fail(api_job *job, const api_error *error);
+void api_job_gone(api_job *job);
+/* Tells what has come. */
+void api_job_go_on(api_job *job);
+void api_job_tick(api_job *job);
+
+/* ---- api_embed.c ---- */
+void api_embed_go_on(api_embed *embed);
+void api_embed_gone(api_embed *embed);
+void api_embeds_drop(api *a);
+
+/* ---- api_limit.c ---- */
+/* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
+ * to, as members of a list of JSON; NULL: nobody wants to know. */
+bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
+                    api_limit *limit, api_error *error);
+void api_limit_drop(api *a, api_limit *limit);
+
+/* ---- routes ---- */
+void api_on_health(void *context, http_exchange *exchange, const http_request *request);
+void api_on_ready(void *context, http_exchange *exchange, const http_request *request);
+void api_on_models(void *context, http_exchange *exchange, const http_request *request);
+void api_on_props(void *context, http_exchange *exchange, const http_request *request);
+void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
+void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);
+void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request);
+void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request);
+void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
+void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
+void api_on_template(void *context, http_exchange *exchange, const http_request *request);
+
+#endif

@@ -1,0 +1,329 @@
+/* api_start.c: from a request's body to answers that are submitted. Nothing of the body is kept but
+ * its stop strings: the document is closed when this is done. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/api/api_private.h"
+
+/* ---- who shares beginnings with whom ---- */
+
+/* A number for each key and salt that was seen lately; one that was forgotten gets another, and so
+ * never somebody else's pages. */
+static uint64_t tree_of(api *a, int32_t key, const char *salt) {
+    int oldest = 0;
+    for (int i = 0; i < API_TREES; i++) {
+        if (a->tree[i].number && a->tree[i].key == key && strcmp(a->tree[i].salt, salt) == 0) {
+            a->tree[i].used = a->numbers;
+            return a->tree[i].number;
+        }
+        if (a->tree[i].used < a->tree[oldest].used) oldest = i;
+    }
+    a->tree[oldest].key = key;
+    a->tree[oldest].used = a->numbers;
+    a->tree[oldest].number = ++a->trees;
+    snprintf(a->tree[oldest].salt, API_SALT, "%s", salt);
+    return a->trees;
+}
+
+/* ---- what answers share ---- */
+
+static const char *id_prefix(ask_form form) {
+    static const char *const prefixes[ASK_FORMS] = {"chatcmpl-", "cmpl-", "cmpl-", "resp_", "msg_"};
+    return prefixes[form];
+}
+
+static bool keep_stops(api *a, api_job *job, const ask_request *ask) {
+    size_t bytes = 1;
+    for (int i = 0; i < ask->stops; i++) bytes += strlen(ask->stop[i]) + 1;
+    char *at = job->stops = api_alloc(&a->memory, bytes);
+    for (int i = 0; at && i < ask->stops; i++) {
+        const size_t n = strlen(ask->stop[i]) + 1;
+        job->tell.stop[i] = memcpy(at, ask->stop[i], n);
+        at += n;
+    }
+    job->tell.stops = ask->stops;
+    return job->stops != NULL;
+}
+
+static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts) {
+    tell *t = &job->tell;
+    const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
+    *t = (tell){.form = tell_form_of(ask->form),
+                .protocol = ask->form,
+                .tokenizer = a->model.tokenizer,
+                .model = a->model.name,
+                .created = (int64_t)time(NULL),
+                .stream = ask->stream,
+                .usage = ask->usage,
+                .logprobs = ask->logprobs,
+                .thinks = a->model.thinks && ask->messages,
+                .in_thought = prompts->in_thought,
+                .call_format = calls ? a->model.calls : NULL,
+                .call_texts = {{.memory = &a->memory}, {.memory = &a->memory}},
+                .unsupported.memory = &a->memory,
+                .mark = a->model.mark,
+                .marks = calls || (a->model.thinks && ask->messages) ? a->model.marks : 0,
+                .n = ask->n,
+                .no_answer = ask->no_answer,
+                .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
+                .prompt_tokens = prompts->total};
+    snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
+             (uint64_t)a->started & 0xffffffff, ++a->numbers);
+    if (calls && a->model.calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
+    return !t->call_texts.json.failed && !t->call_texts.literals.failed &&
+           keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
+}
+
+static bool scores_prompt(const ask_request *ask) {
+    return ask->echo && ask->logprobs;
+}
+
+/* What is left of the context bounds a ring, too. A step tells many tokens of a prompt at once. */
+static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_t prompt) {
+    const int32_t left = a->model.context - prompt;
+    int32_t room = ask->tokens && ask->tokens < left ? ask->tokens : left;
+    if (room > API_RING) room = API_RING;
+    if (room < 1) room = 1;
+    if (scores_prompt(ask)) room += prompt;
+    answer->stride = sizeof(api_ring_token) + (size_t)ask->top * sizeof(mnem_token_logprob);
+    answer->room = (uint32_t)room;
+    answer->ring = api_alloc(&a->memory, (size_t)room * answer->stride);
+    return answer->ring != NULL;
+}
+
+static bool refuse_memory(api *a, api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, a->jobs && a->jobs->next ? 429 : 413, NULL,
+                      "these answers need more memory than is free (all requests share %" PRIu64
+                      " bytes): ask for fewer",
+                      a->memory.bytes);
+}
+
+/* Answers whose logprobs don't fit even alone are refused before anything is computed: those of an
+ * answer that isn't a stream are kept until it has ended. As many tokens as are asked for count,
+ * also where an answer may end earlier. */
+static bool check_logs(const api *a, const ask_request *ask, const api_prompts *prompts,
+                       const api_job *job, api_error *error) {
+    uint64_t bytes = 0;
+    if (ask->stream || !ask->logprobs) return true;
+    for (int32_t i = 0; i < job->answers; i++) {
+        const int32_t prompt = i / ask->n, n = prompts->begin[prompt + 1] - prompts->begin[prompt];
+        const int32_t left = a->model.context - n, asked = ask->no_answer ? 0 : ask->tokens;
+        const int32_t tokens = (asked < left ? asked : left) + (ask->echo ? n : 0);
+        bytes += (uint64_t)tokens * sizeof(tell_log) + job->answer[i].room * job->answer[i].stride;
+    }
+    if (bytes <= a->memory.bytes) return true;
+    return api_refuse(error, 413, "logprobs",
+                      "logprobs of so many tokens need at least %" PRIu64
+                      " bytes, and responses have %" PRIu64
+                      ": ask for fewer tokens, or stream the response",
+                      bytes, a->memory.bytes);
+}
+
+static void note_unsupported(const api *a, tell *t) {
+    if (!t->unsupported.length || !a->options.on_note) return;
+    api_text text = {.memory = t->memory};
+    api_format(&text, "%s: these parts of the tools' schemas are not enforced: ", t->id);
+    api_put(&text, t->unsupported.bytes, t->unsupported.length);
+    api_put(&text, "", 1);
+    if (!text.failed) a->options.on_note(a->options.context, text.bytes);
+    api_text_fini(&text);
+}
+
+static bool take_answers(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
+                         api_error *error) {
+    const int32_t count = job->tell.choices;
+    job->answer = api_alloc(&a->memory, (size_t)count * sizeof *job->answer);
+    if (!job->answer) return refuse_memory(a, error);
+    job->answers = count;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t prompt = i / ask->n;
+        job->answer[i].job = job;
+        job->answer[i].index = i;
+        if (!take_ring(a, &job->answer[i], ask,
+                       prompts->begin[prompt + 1] - prompts->begin[prompt]))
+            return refuse_memory(a, error);
+        if (!api_limit_make(a, ask, prompts->in_thought, i ? NULL : &job->tell.unsupported,
+                            &job->answer[i].limit, error))
+            return false;
+    }
+    note_unsupported(a, &job->tell);
+    return true;
+}
+
+/* ---- echoes ---- */
+
+/* The prompt's tokens as the answer's first ones: all of them, or where others come with their
+ * logprobs the first, which has none. */
+static void echo_prompt(api_job *job, const ask_request *ask, const api_prompts *prompts,
+                        int32_t answer) {
+    const int32_t prompt = answer / ask->n, begin = prompts->begin[prompt];
+    const int32_t n = prompts->begin[prompt + 1] - begin;
+    job->tell.choice[answer].whole_text = prompts->whole_text[prompt];
+    for (int32_t i = 0; i < (scores_prompt(ask) ? 1 : n); i++)
+        tell_prompt(&job->tell.choice[answer],
+                    &(mnem_request_token){.id = prompts->ids[begin + i], .index = i - n}, i == 0);
+}
+
+/* ---- submitting ---- */
+
+static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, api_error *error) {
+    switch (status) {
+    case MNEM_BUSY:
+        error->retry_seconds = why->retry_after_seconds > 0 ? why->retry_after_seconds : 1;
+        return api_refuse(error, 429, NULL, "the request queue is full: try again in %d s",
+                          error->retry_seconds);
+    case MNEM_CANCELLED:
+        error->retry_seconds = 5;
+        return api_refuse(error, 503, NULL, "the server is shutting down");
+    case MNEM_NO_MEMORY:
+        error->retry_seconds = 1;
+        return api_refuse(error, 503, NULL, "out of memory for this request");
+    case MNEM_OVER_BUDGET:
+        error->needed_bytes = why->needed_bytes;
+        error->budget_bytes = why->budget_bytes;
+        error->least_bytes = why->least_bytes;
+        error->code = why->needed_bytes ? "over_budget" : "context_length_exceeded";
+        return api_refuse(error, 400, NULL, "%s", mnem_last_error());
+    default: return api_refuse(error, 400, NULL, "%s", mnem_last_error());
+    }
+}
+
+static bool submit(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
+                   const http_request *http, api_error *error) {
+    mnem_request request = {.tokens = ask->tokens,
+                            .sampler = ask->sampler,
+                            .ignore_end = ask->ignore_end,
+                            .logprobs = ask->logprobs,
+                            .prompt_logprobs = scores_prompt(ask),
+                            .top = ask->top,
+                            .tree = tree_of(a, http->key, ask->salt),
+                            .no_sharing = ask->no_sharing,
+                            .priority = ask->priority,
+                            .on_token = api_on_token,
+                            .on_end = api_on_end,
+                            .on_event = api_on_event};
+    if (!ask->seeded) request.sampler.seed = api_random(a);
+    for (int32_t i = 0; i < job->answers; i++) {
+        api_answer *answer = &job->answer[i];
+        mnem_request_refusal why = {0};
+        const int32_t prompt = i / ask->n, begin = prompts->begin[prompt];
+        request.prompt = prompts->ids + begin;
+        request.prompt_tokens = prompts->begin[prompt + 1] - begin;
+        request.match = answer->limit.match;
+        request.context = answer;
+        if (ask->echo) echo_prompt(job, ask, prompts, i);
+        const mnem_status status =
+            mnem_scheduler_submit(a->scheduler, &request, &answer->request, &why);
+        if (status != MNEM_OK) return refuse_submit(status, &why, error);
+        job->answers_open++;
+        request.sampler.seed++;
+    }
+    return true;
+}
+
+/* ---- one request ---- */
+
+static void link_job(api *a, api_job *job) {
+    job->next = a->jobs;
+    if (a->jobs) a->jobs->before = job;
+    a->jobs = job;
+}
+
+/* The job is linked from here on, and its exchange's. */
+static void start_job(api *a, http_exchange *exchange, const http_request *http,
+                      const ask_request *ask, const api_prompts *prompts, api_error *error) {
+    api_job *job = api_alloc(&a->memory, sizeof *job);
+    if (!job) {
+        refuse_memory(a, error);
+        return;
+    }
+    *job = (api_job){.owner.kind = API_JOB, .api = a, .exchange = exchange};
+    link_job(a, job);
+    http_set(exchange, job);
+    if (!set_tell(a, job, ask, prompts))
+        refuse_memory(a, error);
+    else if (take_answers(a, job, ask, prompts, error) && check_logs(a, ask, prompts, job, error))
+        submit(a, job, ask, prompts, http, error);
+    if (!error->status) return;
+    api_job_fail(job, error);
+    error->status = 0; /* it is told */
+}
+
+static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_prompts *prompts,
+                         api_error *error) {
+    const uint64_t before = api_prompt_begin(a);
+    const bool fine = api_prompts_make(&a->model, json, ask, prompts, error);
+    api_prompt_end(a, before);
+    return fine;
+}
+
+/* The breakers of a request that has its own, in *words, which is to be freed. */
+static bool make_breakers(api *a, ask_request *ask, int32_t **words, api_error *error) {
+    mnem_dry_breakers *breakers = &ask->sampler.dry_breakers;
+    if (ask->breakers < 0 || ask->sampler.dry_multiplier == 0) return true;
+    const int32_t capacity = mnem_dry_breakers_size(ask->breaker, ask->breakers);
+    *words = api_alloc(&a->memory, (size_t)(capacity + 1) * sizeof **words);
+    if (!*words) {
+        refuse_memory(a, error);
+        return false;
+    }
+    const uint64_t before = api_prompt_begin(a);
+    const mnem_status status = mnem_dry_breakers_init(a->model.tokenizer, ask->breaker,
+                                                      ask->breakers, *words, capacity, breakers);
+    api_prompt_end(a, before);
+    return status == MNEM_OK ||
+           api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
+}
+
+bool api_check_model(const api *a, const char *name, api_error *error) {
+    if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
+    error->code = "model_not_found";
+    return api_refuse(error, 404, "model",
+                      "the model '%.100s' does not exist; this server has '%.100s'", name,
+                      a->model.name);
+}
+
+bool api_check_loaded(const api *a, api_error *error) {
+    if (a->scheduler) return true;
+    error->retry_seconds = 1;
+    return api_refuse(error, 503, NULL, "the model is loading");
+}
+
+bool api_check_ready(const api *a, api_error *error) {
+    if (!a->draining) return api_check_loaded(a, error);
+    error->retry_seconds = 5;
+    return api_refuse(error, 503, NULL, "the server is shutting down");
+}
+
+static bool check_text(const api *a, api_error *error) {
+    if (!a->transformer.encoder) return true;
+    return api_refuse(error, 400, "model",
+                      "'%.100s' is an embedding model and generates no text: use /v1/embeddings",
+                      a->model.name);
+}
+
+void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
+    api_error error = {0};
+    api_json json = {0};
+    ask_request *ask = api_alloc(&a->memory, sizeof *ask);
+    api_prompts prompts = {.memory = &a->memory};
+    int32_t *words = NULL;
+    const ask_defaults defaults = {.sampler = a->options.sampler,
+                                   .vocab = a->model.info.vocab,
+                                   .truncate = a->options.truncate};
+    if (!ask) refuse_memory(a, &error);
+    const bool fine =
+        ask && api_check_ready(a, &error) && check_text(a, &error) &&
+        api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
+        ask_read(form, &json, &defaults, ask, &error) && api_check_model(a, ask->model, &error) &&
+        make_breakers(a, ask, &words, &error) && make_prompts(a, &json, ask, &prompts, &error);
+    if (fine) start_job(a, exchange, http, ask, &prompts, &error);
+    if (error.status) api_answer_error(a, exchange, &error, form == ASK_MESSAGES);
+    api_prompts_fini(&prompts);
+    api_json_close(&json);
+    api_free(&a->memory, words);
+    api_free(&a->memory, ask);
+}

@@ -1,0 +1,149 @@
+/* api_texts.c: POST /tokenize, /detokenize, /apply-template. */
+#include <string.h>
+
+#include "server/api/api_private.h"
+
+static const char type_json[] = "application/json";
+
+/* What a body asks for, into text; error says why not. */
+typedef bool maker(api *a, api_json *json, api_text *text, api_error *error);
+
+static void answer(api *a, http_exchange *exchange, const http_request *request, maker *make) {
+    api_error error = {0};
+    api_json json = {0};
+    api_text text = {.memory = &a->memory};
+    const uint64_t before = api_prompt_begin(a);
+    const bool fine =
+        api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
+        make(a, &json, &text, &error);
+    api_prompt_end(a, before);
+    if (fine)
+        api_answer_text(a, exchange, 200, type_json, &text);
+    else
+        api_answer_error(a, exchange, &error, false);
+    api_text_fini(&text);
+    api_json_close(&json);
+}
+
+/* ---- /tokenize ---- */
+
+static void put_piece(const api *a, int32_t id, api_text *text) {
+    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, true);
+    mnem_utf8_joiner joiner = {0};
+    char whole[3 * (256 + 4)];
+    const size_t n = piece.length < 256 ? piece.length : 256;
+    const size_t made = mnem_utf8_join(&joiner, piece.bytes, n, whole);
+    api_format(text, "{\"id\":%d,\"piece\":", id);
+    if (n == piece.length && made == n && memcmp(whole, piece.bytes, n) == 0)
+        api_quote(text, whole, made);
+    else { /* a part of a character */
+        api_say(text, "[");
+        for (size_t i = 0; i < piece.length; i++)
+            api_format(text, i ? ",%u" : "%u", (unsigned char)piece.bytes[i]);
+        api_say(text, "]");
+    }
+    api_say(text, "}");
+}
+
+static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error) {
+    const char *content = NULL, *prompt = NULL;
+    bool special = false, pieces = false, parse = true;
+    const int32_t *ids;
+    size_t count;
+    if (!api_get_text(json->root, "content", &content, error) ||
+        !api_get_text(json->root, "prompt", &prompt, error) ||
+        !api_get_bool(json->root, "add_special", &special, error) ||
+        !api_get_bool(json->root, "add_special_tokens", &special, error) ||
+        !api_get_bool(json->root, "parse_special", &parse, error) ||
+        !api_get_bool(json->root, "with_pieces", &pieces, error))
+        return false;
+    if (!content) content = prompt;
+    if (!content) return api_refuse(error, 400, "content", "'content' is missing");
+    const unsigned flags =
+        (special ? 0U : MNEM_ENCODE_NO_SPECIAL) | (parse ? 0U : MNEM_ENCODE_PLAIN);
+    if (!api_model_encode(&a->model, content, strlen(content), flags, &ids, &count, error))
+        return false;
+    api_say(text, "{\"tokens\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i) api_say(text, ",");
+        if (pieces)
+            put_piece(a, ids[i], text);
+        else
+            api_format(text, "%d", ids[i]);
+    }
+    api_format(text, "],\"count\":%zu,\"max_model_len\":%d}", count, a->model.context);
+    return true;
+}
+
+void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_tokens);
+}
+
+/* ---- /detokenize ---- */
+
+static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
+    if (!json_is_array(tokens))
+        return api_refuse(error, 400, "tokens", "'tokens' must be a list of token ids");
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *id = json_array_get(tokens, i);
+        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (value < 0 || value >= a->model.info.vocab)
+            return api_refuse(error, 400, "tokens", "element %zu must be a token id from 0 to %d",
+                              i, a->model.info.vocab - 1);
+    }
+    return true;
+}
+
+static void put_text(const api *a, const json_t *tokens, api_text *text) {
+    mnem_utf8_joiner joiner = {0};
+    char whole[3 * (256 + 4)];
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_int_t value = json_integer_value(json_array_get(tokens, i));
+        const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, (int32_t)value, true);
+        for (size_t at = 0; at < piece.length; at += 256) {
+            const size_t n = piece.length - at < 256 ? piece.length - at : 256;
+            api_escape(text, whole, mnem_utf8_join(&joiner, piece.bytes + at, n, whole));
+        }
+    }
+    api_escape(text, whole, mnem_utf8_join(&joiner, NULL, 0, whole));
+}
+
+/* "content" is llama.cpp's name, "prompt" is vLLM's. */
+static bool make_text(api *a, api_json *json, api_text *text, api_error *error) {
+    const json_t *tokens = api_get(json->root, "tokens");
+    if (!check_tokens(a, tokens, error)) return false;
+    api_say(text, "{\"content\":\"");
+    put_text(a, tokens, text);
+    api_say(text, "\",\"prompt\":\"");
+    put_text(a, tokens, text);
+    api_say(text, "\"}");
+    return true;
+}
+
+void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_text);
+}
+
+/* ---- /apply-template ---- */
+
+static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error) {
+    const ask_defaults defaults = {.sampler = a->options.sampler, .vocab = a->model.info.vocab};
+    ask_request *ask = api_alloc(&a->memory, sizeof *ask);
+    mnem_text prompt;
+    if (!ask)
+        return api_refuse(error, 429, NULL,
+                          "other requests use all of the memory for requests: try again later");
+    const bool fine = ask_read(ASK_CHAT, json, &defaults, ask, error) &&
+                      api_model_render(&a->model, &a->memory, ask, &prompt, error);
+    if (fine) {
+        api_say(text, "{\"prompt\":");
+        api_quote(text, prompt.bytes, prompt.length);
+        api_say(text, "}");
+    }
+    api_free(&a->memory, ask);
+    return fine;
+}
+
+void api_on_template(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_prompt);
+}

@@ -1,0 +1,28 @@
+/* ask.c: see ask.h. */
+#include "server/api/ask/ask_private.h"
+
+typedef bool reader_function(ask_reader *reader);
+static reader_function *const readers[ASK_FORMS] = {
+    [ASK_CHAT] = ask_read_chat,
+    [ASK_TEXT] = ask_read_text,
+    [ASK_COMPLETION] = ask_read_completion,
+    [ASK_RESPONSES] = ask_read_responses,
+    [ASK_MESSAGES] = ask_read_messages,
+};
+
+bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *a,
+              api_error *error) {
+    ask_reader reader = {json->root, a, error};
+    *a = (ask_request){.form = form,
+                       .n = 1,
+                       .tokens = defaults->tokens,
+                       .sampler = defaults->sampler,
+                       .breakers = -1,
+                       .truncate = defaults->truncate,
+                       .tools_parallel = true,
+                       .salt = ""};
+    const bool fine = ask_read_fields(&reader, defaults->vocab) && readers[form](&reader);
+    /* What was left out for lack of room looks like something else that is wrong. */
+    if (json->full) error->status = 0;
+    return api_json_check(json, error) && fine;
+}

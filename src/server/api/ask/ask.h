@@ -1,0 +1,94 @@
+/* ask.h: what a client asks for, checked: from a body's JSON to one struct, whatever the protocol.
+ *
+ *     body ──► ask_chat.c        /v1/chat/completions        fields that all have: ask_fields.c
+ *              ask_text.c        /v1/completions, /completion        messages: ask_message.c
+ *              ask_responses.c   /v1/responses                       tools: ask_tools.c
+ *              ask_messages.c    /v1/messages
+ *
+ * null means absent, what isn't known is left alone, and what is known but can't be done is refused
+ * with the field's name. Messages and tools come out in the form that chat templates take, that of
+ * /v1/chat/completions.
+ * Texts are borrowed from the open document (api_json.h). */
+#ifndef MNEM_SRC_SERVER_API_ASK_ASK_H
+#define MNEM_SRC_SERVER_API_ASK_ASK_H
+
+#include "mnem/serve.h"
+#include "server/api/api_json.h"
+
+enum {
+    ASK_STOPS = 16,       /* strings that end an answer */
+    ASK_STOP_BYTES = 256, /* of each */
+    ASK_CHOICES = 32,     /* answers to one request: prompts times n */
+    ASK_BIASES = 512,
+    ASK_TOOLS = 128,
+    ASK_NAME_BYTES = 64, /* of a tool */
+};
+
+typedef enum ask_form {
+    ASK_CHAT,
+    ASK_TEXT,       /* /v1/completions */
+    ASK_COMPLETION, /* /completion, llama.cpp's */
+    ASK_RESPONSES,
+    ASK_MESSAGES, /* Anthropic's */
+    ASK_FORMS
+} ask_form;
+
+typedef enum ask_limit { ASK_FREE, ASK_JSON, ASK_SCHEMA, ASK_GRAMMAR } ask_limit;
+typedef enum ask_choice { ASK_TOOL_AUTO, ASK_TOOL_NONE, ASK_TOOL_REQUIRED } ask_choice;
+
+typedef struct ask_request {
+    ask_form form;
+    const char *model; /* as it was named; NULL: it wasn't */
+
+    /* a chat's */
+    json_t *messages; /* NULL: not a chat */
+    json_t *tools;    /* NULL: none */
+    ask_choice tool_choice;
+    const char *tool_name; /* the one that must be called; NULL: any */
+    bool tools_parallel;
+    const json_t *allowed; /* tools that may be called, as tool_choice lists them; NULL: all */
+    json_t *arguments;     /* for the template; NULL: none */
+
+    json_t *prompt; /* a text's: a string, ids, or a list of them */
+
+    /* what is wanted of an answer */
+    int32_t tokens; /* 0: what the context leaves */
+    bool no_answer; /* the prompt is computed, and that is all */
+    bool echo;      /* a text's answer begins with its prompt */
+    int32_t n;
+    bool stream, usage, logprobs, ignore_end, truncate;
+    int32_t top;
+    const char *stop[ASK_STOPS];
+    int stops;
+    ask_limit limit;
+    const json_t *schema;    /* of ASK_SCHEMA; an object */
+    const char *grammar;     /* of ASK_GRAMMAR */
+    const char *limit_field; /* that the client sent: "json_schema", "response_format", ... */
+
+    mnem_sampler_options sampler; /* bias: below */
+    mnem_logit_bias bias[ASK_BIASES];
+    const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, beside those of sampler */
+    int32_t breakers;                       /* -1: it has none of its own */
+    bool seeded;
+
+    bool no_sharing;
+    const char *salt; /* "" for none */
+    int32_t priority;
+} ask_request;
+
+/* What holds where a field is absent. */
+typedef struct ask_defaults {
+    mnem_sampler_options sampler;
+    int32_t tokens; /* 0: what the context leaves */
+    int32_t vocab;
+    bool truncate;
+} ask_defaults;
+
+/* Whether tool_choice lets a tool be called. */
+bool ask_may_call(const ask_request *ask, const char *name);
+
+/* false: error says why. json is open, and what is asked for lies in it. */
+bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,
+              api_error *error);
+
+#endif

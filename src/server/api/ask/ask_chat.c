@@ -1,0 +1,33 @@
+/* ask_chat.c: POST /v1/chat/completions. */
+#include "server/api/ask/ask_private.h"
+
+static bool read_logprobs(ask_reader *r) {
+    int64_t top = 0;
+    if (!api_get_bool(r->root, "logprobs", &r->ask->logprobs, r->error) ||
+        !api_get_whole(r->root, "top_logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error))
+        return false;
+    if (top && !r->ask->logprobs)
+        return api_refuse(r->error, 400, "top_logprobs",
+                          "'top_logprobs' requires 'logprobs': true");
+    r->ask->top = (int32_t)top;
+    return true;
+}
+
+static bool read_arguments(ask_reader *r) {
+    json_t *arguments = api_get(r->root, "chat_template_kwargs");
+    if (arguments && !json_is_object(arguments))
+        return api_refuse(r->error, 400, "chat_template_kwargs",
+                          "'chat_template_kwargs' must be an object");
+    r->ask->arguments = arguments;
+    return true;
+}
+
+bool ask_read_chat(ask_reader *r) {
+    static const char *const refused[] = {"functions", "function_call", "audio",
+                                          "web_search_options", NULL};
+    r->ask->messages = ask_make_messages(r, json_object_get(r->root, "messages"));
+    return r->ask->messages && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&
+           ask_read_tokens(r, "max_completion_tokens") && ask_read_stop(r, "stop") &&
+           ask_read_limit(r) && ask_read_tools(r, false) && ask_read_choice(r) &&
+           read_logprobs(r) && read_arguments(r);
+}

@@ -1,0 +1,245 @@
+/* ask_fields.c: the fields that protocols have in common: sampling, biases, stops, formats. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/ask/ask_private.h"
+
+enum { LAST_MOST = 65536, TOP_K_MOST = 1 << 30, PRIORITY_MOST = 1 << 20, SALT_BYTES = 256 };
+
+/* ---- sampling ---- */
+
+/* X(name, member, least, most) */
+#define REALS(X)                                                                                   \
+    X("temperature", temperature, 0, 100)                                                          \
+    X("top_p", top_p, 0, 1)                                                                        \
+    X("min_p", min_p, 0, 1)                                                                        \
+    X("presence_penalty", presence_penalty, -2, 2)                                                 \
+    X("frequency_penalty", frequency_penalty, -2, 2)                                               \
+    X("repeat_penalty", repeat_penalty, 0.01, 100)                                                 \
+    X("repetition_penalty", repeat_penalty, 0.01, 100)                                             \
+    X("dry_multiplier", dry_multiplier, 0, 100)                                                    \
+    X("dry_base", dry_base, 1, 100)                                                                \
+    X("xtc_probability", xtc_probability, 0, 1)                                                    \
+    X("xtc_threshold", xtc_threshold, 0, 1)
+
+static bool read_reals(ask_reader *r) {
+    mnem_sampler_options *s = &r->ask->sampler;
+#define READ(name, member, least, most)                                                            \
+    if (!api_get_real(r->root, name, least, most, &s->member, r->error)) return false;
+    REALS(READ)
+#undef READ
+    return true;
+}
+
+/* -1 is off, or a random seed, as some servers have it. */
+static bool read_wholes(ask_reader *r) {
+    mnem_sampler_options *s = &r->ask->sampler;
+    int64_t top_k = s->top_k, seed = -1, priority = 0, last = s->repeat_last;
+    int64_t dry_allowed = s->dry_allowed_length, dry_last = s->dry_penalty_last;
+    const bool fine =
+        api_get_whole(r->root, "top_k", -1, TOP_K_MOST, &top_k, r->error) &&
+        api_get_whole(r->root, "repeat_last_n", 0, LAST_MOST, &last, r->error) &&
+        api_get_whole(r->root, "dry_allowed_length", 0, INT32_MAX, &dry_allowed, r->error) &&
+        api_get_whole(r->root, "dry_penalty_last_n", 0, LAST_MOST, &dry_last, r->error) &&
+        api_get_whole(r->root, "seed", INT64_MIN, INT64_MAX, &seed, r->error) &&
+        api_get_whole(r->root, "priority", -PRIORITY_MOST, PRIORITY_MOST, &priority, r->error);
+    if (!fine) return false;
+    s->top_k = top_k < 0 ? 0 : (int32_t)top_k;
+    s->repeat_last = (int32_t)last;
+    s->dry_allowed_length = (int32_t)dry_allowed;
+    s->dry_penalty_last = (int32_t)dry_last;
+    r->ask->seeded = seed != -1;
+    s->seed = (uint64_t)seed;
+    r->ask->priority = (int32_t)priority;
+    return true;
+}
+
+static bool add_bias(ask_reader *r, const char *id_text, const json_t *value, int32_t vocab) {
+    ask_request *ask = r->ask;
+    char *end;
+    const long id = strtol(id_text, &end, 10);
+    if (end == id_text || *end || id < 0 || id >= vocab)
+        return api_refuse(r->error, 400, "logit_bias", "'%.40s' must be a token id from 0 to %d",
+                          id_text, vocab - 1);
+    if (!json_is_number(value) ||
+        !(json_number_value(value) >= -100 && json_number_value(value) <= 100))
+        return api_refuse(r->error, 400, "logit_bias",
+                          "the bias of token %ld must be a number from -100 to 100", id);
+    for (int32_t i = 0; i < ask->sampler.bias_count; i++)
+        if (ask->bias[i].id == (int32_t)id)
+            return api_refuse(r->error, 400, "logit_bias",
+                              "token %ld has two entries in 'logit_bias'", id);
+    if (ask->sampler.bias_count == ASK_BIASES)
+        return api_refuse(r->error, 400, "logit_bias", "'logit_bias' has more than %d entries",
+                          ASK_BIASES);
+    ask->bias[ask->sampler.bias_count++] =
+        (mnem_logit_bias){(int32_t)id, (float)json_number_value(value)};
+    return true;
+}
+
+static bool read_biases(ask_reader *r, int32_t vocab) {
+    json_t *biases = api_get(r->root, "logit_bias"), *value;
+    const char *id;
+    if (!biases) return true;
+    if (!json_is_object(biases))
+        return api_refuse(r->error, 400, "logit_bias",
+                          "'logit_bias' must be an object with token ids as keys");
+    json_object_foreach(biases, id, value) {
+        if (!add_bias(r, id, value, vocab)) return false;
+    }
+    r->ask->sampler.bias = r->ask->bias;
+    return true;
+}
+
+static bool read_breakers(ask_reader *r) {
+    static const char name[] = "dry_sequence_breakers";
+    const json_t *breakers = api_get(r->root, name), *one;
+    size_t i;
+    if (!breakers) return true;
+    if (!json_is_array(breakers) || json_array_size(breakers) > MNEM_DRY_BREAKERS)
+        return api_refuse(r->error, 400, name, "'%s' must be a list of at most %d strings", name,
+                          MNEM_DRY_BREAKERS);
+    r->ask->breakers = 0;
+    json_array_foreach(breakers, i, one) {
+        if (!json_is_string(one) || json_string_length(one) > MNEM_DRY_BREAKER_BYTES)
+            return api_refuse(r->error, 400, name,
+                              "'%s' has an element that is not a string of "
+                              "at most %d bytes",
+                              name, MNEM_DRY_BREAKER_BYTES);
+        r->ask->breaker[r->ask->breakers++] = json_string_value(one);
+    }
+    return true;
+}
+
+/* ---- stops, streaming, sharing ---- */
+
+static bool add_stop(ask_reader *r, const char *name, const json_t *stop) {
+    ask_request *ask = r->ask;
+    if (!json_is_string(stop))
+        return api_refuse(r->error, 400, name, "'%s' must not be empty", name);
+    const size_t n = json_string_length(stop);
+    if (n > ASK_STOP_BYTES)
+        return api_refuse(r->error, 400, name, "a string in '%s' has more than %d bytes", name,
+                          ASK_STOP_BYTES);
+    if (ask->stops == ASK_STOPS)
+        return api_refuse(r->error, 400, name, "'%s' has more than %d strings", name, ASK_STOPS);
+    if (n) ask->stop[ask->stops++] = json_string_value(stop);
+    return true;
+}
+
+bool ask_read_stop(ask_reader *r, const char *name) {
+    json_t *stop = api_get(r->root, name), *one;
+    size_t i;
+    if (!stop || json_is_string(stop)) return !stop || add_stop(r, name, stop);
+    if (!json_is_array(stop))
+        return api_refuse(r->error, 400, name, "'%s' must be a string or a list of strings", name);
+    json_array_foreach(stop, i, one) {
+        if (!add_stop(r, name, one)) return false;
+    }
+    return true;
+}
+
+bool ask_read_tokens(ask_reader *r, const char *name) {
+    const bool text = r->ask->form == ASK_TEXT || r->ask->form == ASK_COMPLETION;
+    int64_t tokens = r->ask->no_answer ? 0 : r->ask->tokens ? r->ask->tokens : -1;
+    if (!api_get_whole(r->root, name, -1, INT32_MAX, &tokens, r->error)) return false;
+    if (tokens == 0 && !text)
+        return api_refuse(r->error, 400, name,
+                          "'%s' must be at least 1 (0 is supported by /v1/completions only)", name);
+    r->ask->no_answer = tokens == 0;
+    r->ask->tokens = tokens > 0 ? (int32_t)tokens : tokens == 0 ? 1 : 0;
+    return true;
+}
+
+static bool read_stream(ask_reader *r) {
+    const json_t *options = api_get(r->root, "stream_options");
+    if (!api_get_bool(r->root, "stream", &r->ask->stream, r->error)) return false;
+    if (!options) return true;
+    if (!json_is_object(options))
+        return api_refuse(r->error, 400, "stream_options", "'stream_options' must be an object");
+    return api_get_bool(options, "include_usage", &r->ask->usage, r->error);
+}
+
+static bool read_sharing(ask_reader *r) {
+    bool cache = true;
+    if (!api_get_bool(r->root, "cache_prompt", &cache, r->error) ||
+        !api_get_text(r->root, "cache_salt", &r->ask->salt, r->error))
+        return false;
+    r->ask->no_sharing = !cache;
+    if (strlen(r->ask->salt) > SALT_BYTES)
+        return api_refuse(r->error, 400, "cache_salt", "'cache_salt' has more than %d bytes",
+                          SALT_BYTES);
+    return true;
+}
+
+bool ask_read_fields(ask_reader *r, int32_t vocab) {
+    int64_t n = 1;
+    if (!api_get_whole(r->root, "n", 1, ASK_CHOICES, &n, r->error)) return false;
+    r->ask->n = (int32_t)n;
+    return read_reals(r) && read_wholes(r) && read_biases(r, vocab) && read_breakers(r) &&
+           read_stream(r) && read_sharing(r) &&
+           api_get_text(r->root, "model", &r->ask->model, r->error) &&
+           api_get_bool(r->root, "ignore_eos", &r->ask->ignore_end, r->error);
+}
+
+/* ---- what an answer must look like ---- */
+
+static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
+    if (r->ask->limit != ASK_FREE)
+        return api_refuse(r->error, 400, param,
+                          "'%s' can't be combined with another field that constrains the answer",
+                          param);
+    r->ask->limit = limit;
+    r->ask->limit_field = param;
+    return true;
+}
+
+static bool set_schema(ask_reader *r, const json_t *schema, const char *param) {
+    if (!json_is_object(schema))
+        return api_refuse(r->error, 400, param, "'%s' has no \"schema\" that is an object", param);
+    r->ask->schema = schema;
+    return set_limit(r, ASK_SCHEMA, param);
+}
+
+bool ask_read_format(ask_reader *r, const json_t *format, const char *param) {
+    const char *type = "";
+    if (!json_is_object(format))
+        return api_refuse(r->error, 400, param, "'%s' must be an object", param);
+    const json_t *strict = api_get(format, "json_schema"), *flat = api_get(format, "schema");
+    if (!api_get_text(format, "type", &type, r->error)) return false;
+    if (strcmp(type, "text") == 0) return true;
+    if (strcmp(type, "json_object") == 0)
+        return flat ? set_schema(r, flat, param) : set_limit(r, ASK_JSON, param);
+    if (strcmp(type, "json_schema") == 0)
+        return set_schema(r, json_is_object(strict) ? api_get(strict, "schema") : flat, param);
+    return api_refuse(r->error, 400, param,
+                      "'%s' has the type '%.40s'; it must be text, json_object or json_schema",
+                      param, type);
+}
+
+bool ask_read_limit(ask_reader *r) {
+    const json_t *format = api_get(r->root, "response_format");
+    const json_t *schema = api_get(r->root, "json_schema");
+    if (!api_get_text(r->root, "grammar", &r->ask->grammar, r->error)) return false;
+    if (r->ask->grammar && *r->ask->grammar && !set_limit(r, ASK_GRAMMAR, "grammar")) return false;
+    if (schema && !set_schema(r, schema, "json_schema")) return false;
+    return !format || ask_read_format(r, format, "response_format");
+}
+
+/* ---- what can't be done ---- */
+
+static bool is_asked_for(const json_t *value) {
+    if (json_is_array(value)) return json_array_size(value) > 0;
+    if (json_is_object(value)) return json_object_size(value) > 0;
+    if (json_is_string(value)) return json_string_length(value) > 0;
+    if (json_is_number(value)) return json_number_value(value) != 0;
+    return json_is_true(value);
+}
+
+bool ask_refuse_known(ask_reader *r, const char *const *names) {
+    for (; *names; names++)
+        if (is_asked_for(api_get(r->root, *names)))
+            return api_refuse(r->error, 400, *names, "'%s' is not supported", *names);
+    return true;
+}

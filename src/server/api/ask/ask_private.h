@@ -1,0 +1,58 @@
+/* ask_private.h: what the readers of the protocols share. */
+#ifndef MNEM_SRC_SERVER_API_ASK_ASK_PRIVATE_H
+#define MNEM_SRC_SERVER_API_ASK_ASK_PRIVATE_H
+
+#include "server/api/ask/ask.h"
+
+/* Where a reader stands. */
+typedef struct ask_reader {
+    json_t *root;
+    ask_request *ask;
+    api_error *error;
+} ask_reader;
+
+/* ---- ask_fields.c ---- */
+/* How answers are chosen, streamed, and what they share. */
+bool ask_read_fields(ask_reader *reader, int32_t vocab);
+bool ask_read_stop(ask_reader *reader, const char *name);
+/* The most tokens, under a name: -1: what the context leaves; 0, of texts: the prompt alone. */
+bool ask_read_tokens(ask_reader *reader, const char *name);
+/* grammar, json_schema and response_format. */
+bool ask_read_limit(ask_reader *reader);
+/* A format's object ({"type": "json_schema", ...}), called param; strict forms have the schema one
+ * member deeper, under json_schema. */
+bool ask_read_format(ask_reader *reader, const json_t *format, const char *param);
+/* A known field that can't be done is refused where it is there and isn't false, empty or 0. */
+bool ask_refuse_known(ask_reader *reader, const char *const *names);
+
+/* ---- ask_message.c ---- */
+/* A chat's messages as templates take them; a new list. NULL: refused. */
+json_t *ask_make_messages(ask_reader *reader, const json_t *messages);
+/* The text of a content: a string, or parts of type text under one of two names. A new string;
+ * NULL: refused. param names the content. */
+json_t *ask_make_content(ask_reader *reader, const json_t *content, const char *param);
+/* Arguments of a call as a template takes them: an object, also of a text that isn't one. */
+json_t *ask_make_arguments(const json_t *arguments);
+/* {"id", "type", "function": {"name", "arguments"}} */
+json_t *ask_make_call(const char *id, const char *name, json_t *arguments);
+
+/* ---- ask_tools.c ---- */
+/* A list of tools as /v1/chat/completions has them; flat: function's members stand beside the type.
+ */
+bool ask_read_tools(ask_reader *reader, bool flat);
+/* One more tool, of any protocol: schema NULL: takes nothing. */
+bool ask_add_tool(ask_reader *reader, size_t index, const char *name, const json_t *description,
+                  json_t *schema);
+/* tool_choice, parallel_tool_calls. */
+bool ask_read_choice(ask_reader *reader);
+/* The choice names one of the tools, and can be had. */
+bool ask_check_choice(ask_reader *reader);
+
+/* ---- one for each protocol ---- */
+bool ask_read_chat(ask_reader *reader);
+bool ask_read_text(ask_reader *reader);
+bool ask_read_completion(ask_reader *reader);
+bool ask_read_responses(ask_reader *reader);
+bool ask_read_messages(ask_reader *reader);
+
+#endif

@@ -1,0 +1,136 @@
+/* tell.h: what is chosen, as a client reads it: tokens to text, text to its parts, parts to bytes.
+ *
+ *     token ──► tell_answer.c ──► tell_parts.c ──► form_*.c ──► out
+ *               whole characters,  thoughts, text,  a protocol's events,
+ *               stops              calls of tools   or its body
+ *
+ * A tell is a request's answers, a tell_choice one of them. Bytes go to out, whoever sends them
+ * takes them from there. Texts that may yet be part of a stop string or of a mark are held back,
+ * and so a stop string is never told, whatever tokens it comes in.
+ * Nothing here fails: what doesn't fit in memory sets out.failed, or that of a kept text. */
+#ifndef MNEM_SRC_SERVER_API_TELL_TELL_H
+#define MNEM_SRC_SERVER_API_TELL_TELL_H
+
+#include "mnem/serve.h"
+#include "server/api/api_error.h"
+#include "server/api/ask/ask.h"
+#include "server/api/calls/call_parser.h"
+#include "server/api/calls/call_texts.h"
+
+enum { TELL_ID = 40 };
+
+typedef enum tell_finish {
+    TELL_OPEN, /* not yet */
+    TELL_STOP,
+    TELL_STOPPED, /* by a stop string */
+    TELL_LENGTH,
+    TELL_CALLS,
+    TELL_FAILED
+} tell_finish;
+
+typedef enum tell_part {
+    TELL_BEGIN, /* nothing but white space so far */
+    TELL_THOUGHT,
+    TELL_TEXT_BEGIN, /* white space behind a thought */
+    TELL_TEXT,
+    TELL_CALL
+} tell_part;
+
+/* A token that was told, and what it could have been. */
+typedef struct tell_log {
+    uint64_t begin; /* where its text begins in the answer's */
+    mnem_token_logprob chosen, top[MNEM_TOP_LOGPROBS];
+    int32_t top_count;
+    bool first; /* of a prompt: it follows nothing, and has no logprob */
+} tell_log;
+
+struct tell;
+
+/* Zero to start, but for tell and index. */
+typedef struct tell_choice {
+    struct tell *tell;
+    int32_t index;
+    mnem_utf8_joiner joiner;
+    api_text held; /* text that isn't told yet */
+    uint64_t told; /* bytes before it */
+    tell_part part;
+    call_parser parser;
+    int32_t calls;        /* so far */
+    bool in_call, argued; /* it has begun; arguments of it were told */
+    bool begun;           /* something was told */
+    bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
+    api_text logs;        /* of tokens whose text isn't told yet: tell_log */
+    int32_t tokens;
+    tell_finish finish;
+    const char *stopped_by; /* of TELL_STOPPED */
+    /* Kept where a protocol needs them again, or answers whole. */
+    api_text text, thought, call_list;
+    api_text log_lists[4]; /* of a chat the first: its entries; of a text one for each member */
+    char call_id[TELL_ID];
+    int32_t items;     /* of /v1/responses and /v1/messages: parts that have begun */
+    int32_t open_item; /* which kind of part is open; a form's own numbers */
+} tell_choice;
+
+/* How a protocol says it; the functions of a stream write events, put_whole a body. */
+typedef struct tell_form {
+    void (*put_text)(tell_choice *choice, bool thought, const char *bytes, size_t n);
+    void (*put_call)(tell_choice *choice, const char *name, size_t n); /* one begins */
+    void (*put_arguments)(tell_choice *choice, const char *bytes, size_t n);
+    void (*end_call)(tell_choice *choice);
+    void (*put_finish)(tell_choice *choice);
+    void (*put_end)(struct tell *tell);   /* all have finished */
+    void (*put_whole)(struct tell *tell); /* nothing was streamed */
+} tell_form;
+
+typedef struct tell {
+    const tell_form *form;
+    ask_form protocol;
+    api_memory *memory;
+    api_text out;
+    const mnem_tokenizer *tokenizer;
+    const char *model;
+    char id[TELL_ID];
+    int64_t created; /* seconds since 1970 began */
+    bool stream, usage, logprobs, thinks, in_thought;
+    bool no_answer;                 /* no token is told */
+    bool must_call;                 /* an answer without a call is none */
+    bool begun;                     /* something was written */
+    const call_format *call_format; /* NULL: answers call nothing */
+    call_texts call_texts;          /* which of their arguments are texts */
+    api_text unsupported;           /* what of tools isn't held to, as members of a list of JSON */
+    const int32_t *mark;            /* [marks] control tokens whose texts are told */
+    uint32_t marks;
+    const char *stop[ASK_STOPS];
+    int stops;
+    tell_choice *choice; /* [choices] */
+    int32_t choices;
+    int32_t choices_open;
+    int32_t n;                            /* answers to each prompt */
+    int32_t prompt_tokens, cached_tokens; /* of all prompts */
+    uint64_t calls;                       /* of all choices, for their ids */
+    int32_t events;                       /* of /v1/responses, which numbers them */
+} tell;
+
+/* The protocol's form. */
+const tell_form *tell_form_of(ask_form protocol);
+
+/* tell has all that answers share; false: there is no room for so many. fini is needed in any case.
+ */
+bool tell_init(tell *tell, api_memory *memory, int32_t choices);
+/* Something didn't fit in memory: what is out isn't whole. */
+bool tell_failed(const tell *tell);
+/* A token of the prompt, before all others; first: it has no logprob. */
+void tell_prompt(tell_choice *choice, const mnem_request_token *token, bool first);
+/* A token; one that ends the turn has no text. false: the answer has met a stop string
+ * (stopped_by), and no more tokens are to be told. */
+bool tell_token(tell_choice *choice, const mnem_request_token *token);
+/* Whether an answer ended within a call, or before one that is required: what there is of it is
+ * told. */
+bool tell_is_cut(tell_choice *choice);
+/* No more tokens come: what is held back is told, and why it ended. */
+void tell_end(tell_choice *choice, tell_finish finish);
+/* An answer that can't go on after some of it is out: an event. */
+void tell_error(tell *tell, const api_error *error);
+void tell_fini(tell *tell);
+
+#endif
