@@ -26,10 +26,11 @@ static void unit_cover(audit *a, uint64_t unit) {
     const mnem__granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
     if (granule >= MNEM__GRANULE_SLOT_LOST) {
-        wrong(a, "a run where nothing is mapped");
+        wrong(a, "a run lies where nothing is mapped");
         return;
     }
-    if (f->space->owner[granule] != f->number) wrong(a, "a run in a granule that isn't there");
+    if (f->space->owner[granule] != f->number)
+        wrong(a, "a run lies in a granule that does not exist");
     const uint64_t at =
         ((uint64_t)granule << f->granule_shift) + (unit & (mnem__granule_units(f) - 1));
     if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two runs share a byte of a granule");
@@ -40,13 +41,15 @@ static void unit_cover(audit *a, uint64_t unit) {
 
 static void links_audit(audit *a, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(a->f, i);
-    if (run->prev && mnem__grun_at(a->f, run->prev)->next != i) wrong(a, "a link back");
+    if (run->prev && mnem__grun_at(a->f, run->prev)->next != i)
+        wrong(a, "the link of a run to the run before is wrong");
     if (!run->next) return;
     const mnem__grun *next = mnem__grun_at(a->f, run->next);
-    if (next->prev != i || next->start != mnem__grun_end(run)) wrong(a, "a link to the next run");
+    if (next->prev != i || next->start != mnem__grun_end(run))
+        wrong(a, "the link of a run to the next run is wrong");
     const bool inside = next->start & (mnem__granule_units(a->f) - 1);
     if (!run->live && !next->live && run->zone == next->zone && (!run->zone || inside))
-        wrong(a, "two free runs that should be one");
+        wrong(a, "two neighbouring free runs were not joined");
 }
 
 /* What the ordinary paths count as they go, run by run. */
@@ -63,7 +66,7 @@ static void run_audit(audit *a, uint32_t i) {
     a->frees++;
     if (run->zone == MNEM__SMALL) {
         a->free_small += run->units;
-        if (run->units == mnem__granule_units(a->f)) wrong(a, "an empty shared granule");
+        if (run->units == mnem__granule_units(a->f)) wrong(a, "a shared granule is empty");
         return;
     }
     a->free_large += run->units;
@@ -75,20 +78,20 @@ static void lists_audit(audit *a) {
     uint32_t count = 0;
     for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
         const mnem__bins *b = &a->f->bins[zone];
-        if (!mnem__bins_agree(b)) wrong(a, "bitmaps");
+        if (!mnem__bins_agree(b)) wrong(a, "the bitmaps of the free lists are wrong");
         for (int bin = mnem__bins_next(b, 0); bin >= 0; bin = mnem__bins_next(b, bin + 1)) {
             uint32_t before = 0;
             for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(a->f, i)->list_next) {
                 const mnem__grun *run = mnem__grun_at(a->f, i);
                 if (run->live || run->zone != zone || run->bin != bin ||
                     mnem__bin_of(run->units) != bin || run->list_prev != before)
-                    wrong(a, "a list of free runs");
+                    wrong(a, "a list of free runs is wrong");
                 before = i;
                 count++;
             }
         }
     }
-    if (count != a->frees) wrong(a, "a free run in no list");
+    if (count != a->frees) wrong(a, "a free run is in no list");
 }
 
 static void slot_audit(audit *a, uint32_t slot) {
@@ -97,7 +100,7 @@ static void slot_audit(audit *a, uint32_t slot) {
     const bool mapped = granule < MNEM__GRANULE_SLOT_LOST;
     const bool own = mapped && s->owner[granule] == a->f->number;
     if (mapped != (home != 0) || a->home[slot] != (own ? home : 0))
-        wrong(a, "what is at home in a slot");
+        wrong(a, "the granule recorded for a slot is wrong");
 }
 
 static void sums_audit(audit *a) {
@@ -106,17 +109,20 @@ static void sums_audit(audit *a) {
     for (uint32_t granule = 0; granule < f->space->numbers; granule++)
         present += f->space->owner[granule] == f->number;
     if (present != f->granules || (!f->shared && f->granules > f->granules_max))
-        wrong(a, "number of granules");
-    if (a->covered != (uint64_t)f->granules << f->granule_shift) wrong(a, "bytes in no run");
-    if (a->live != f->units_live || a->blocks != f->blocks_live) wrong(a, "sum of live bytes");
+        wrong(a, "the number of granules is wrong");
+    if (a->covered != (uint64_t)f->granules << f->granule_shift)
+        wrong(a, "some bytes belong to no run");
+    if (a->live != f->units_live || a->blocks != f->blocks_live)
+        wrong(a, "the sum of live bytes is wrong");
     if (a->free_large != f->units_free || a->free_small != f->units_small)
-        wrong(a, "sum of free bytes");
-    if (a->whole != f->whole || a->frees != f->lists_count) wrong(a, "number of whole granules");
+        wrong(a, "the sum of free bytes is wrong");
+    if (a->whole != f->whole || a->frees != f->lists_count)
+        wrong(a, "the number of whole granules is wrong");
     for (uint32_t slot = 0; slot < f->space->slots; slot++) slot_audit(a, slot);
     if (f->tail &&
         (mnem__grun_at(f, f->tail)->next ||
          mnem__grun_end(mnem__grun_at(f, f->tail)) != (uint64_t)f->slot_grown << f->granule_shift))
-        wrong(a, "the last run of growth");
+        wrong(a, "the last run after growth is wrong");
 }
 
 mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {

@@ -111,7 +111,8 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[0] isn't [T, heads] of F32 (F64)");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "also[0] isn't [T, heads] of F32 (F64 if in[0] is)");
     return MNEM_OK;
 }
 
@@ -120,7 +121,7 @@ static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
         return mnem__op_fail(MNEM_INVALID, desc, "in[3] or in[5] isn't of the shape of in[0]");
     if (!is_log(desc, &desc->in[4]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[4] isn't [T, heads] of F32 (F64)");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[4] isn't [T, heads] of F32 (F64 if in[0] is)");
     if (!is_absent_or_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
     if (!is_absent_or_like(desc, &desc->also[0], 1) || !is_absent_or_like(desc, &desc->also[1], 1))

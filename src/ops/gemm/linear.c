@@ -87,14 +87,16 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s width does not match in[1]");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "out isn't rows of F32, BF16 or F16 (F64) of the product's shape");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "out isn't rows of F32, BF16 or F16 (F64 if in[0] is) of the product's shape");
     const mnem_type wide = mnem__linear_wide(desc);
     if (!gradient && !mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != weight->shape[0] || bias->offset % 4 != 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] isn't one F32 (F64) per row of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[2] isn't one F32 (F64 if in[0] is) per row of in[1]");
     return MNEM_OK;
 }
 
@@ -138,18 +140,20 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__linear_wide(desc);
     MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[1] must have as many rows of F32, BF16 or F16 (F64) as in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must have as many rows of F32, BF16 or F16 (F64 if in[0] is) as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))
         return mnem__op_fail(MNEM_INVALID, desc, "neither out nor also[0] is given");
     if (!mnem__tensor_absent(out) &&
         (out->type != wide || !mnem__linear_is_output(desc, out, dy->shape[1], x->shape[1])))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64) [rows, k]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64 if in[0] is) [rows, k]");
     if (!mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != dy->shape[1] || bias->offset % 4 != 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[0] isn't one F32 (F64) per column of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "also[0] isn't one F32 (F64 if in[0] is) per column of in[0]");
     return MNEM_OK;
 }
 

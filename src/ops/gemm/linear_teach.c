@@ -42,8 +42,9 @@ mnem_status mnem__teach_check(const mnem_op_desc *desc) {
     const mnem_tensor *x = &desc->in[2], *weight = &desc->in[3];
     mnem_op_desc teacher = {.kind = desc->kind, .in = {*x, *weight}};
     if (!mnem__linear_is_matrix(desc, x, desc->in[0].shape[0], x->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[2] must have one row of F32, BF16 or F16 (F64) for each of in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[2] must have one row of F32, BF16 or F16 (F64 if in[0] is) for each of in[0]");
     if (mnem__linear_check_weight(&teacher) != MNEM_OK ||
         weight->shape[0] != desc->in[1].shape[0] || weight->shape[1] != x->shape[1])
         return mnem__op_fail(

@@ -13,7 +13,8 @@ static mnem_status check_embed_grad(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__real_check_first(desc, 2));
     if (!mnem__real_is(desc, out, 2) || out->type != mnem__row_key(desc).type ||
         out->shape[1] != desc->in[0].shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64) [vocab, n], n as in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out isn't F32 (F64 if in[0] is) [vocab, n], n as in[0]");
     if (desc->by_token && out->shape[0] < desc->in[0].shape[0])
         return mnem__op_fail(MNEM_INVALID, desc, "out has fewer rows than there are tokens");
     return MNEM_OK;

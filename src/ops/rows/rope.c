@@ -129,7 +129,8 @@ static mnem_status check_rope(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] isn't F32, BF16, F16 or F64 [T, heads, rope.dims or more]");
     if (!is_table(&desc->in[1], mnem__row_key(desc).type, in->shape[0], desc->rope.dims))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 (F64) [T, rope.dims]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] isn't F32 (F64 if in[0] is) [T, rope.dims]");
     return mnem__real_check_like(desc, &desc->out, "out");
 }
 
