@@ -2,6 +2,7 @@
  *
  *     example_serve model.gguf 256M 8080
  */
+#define _POSIX_C_SOURCE 200809L // sigaction
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
     mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", books);
     check(mnem_scheduler_create(&running, &scheduler));
 
-    signal(SIGINT, stop);
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = stop}, NULL);
     printf("%s\n", mnem_server_address(server));
     fflush(stdout);
     check(mnem_server_run(server, scheduler, plan.context));

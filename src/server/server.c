@@ -7,7 +7,6 @@
 #include "mnem/server.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +14,9 @@
 
 #include "mnem/fail.h"
 #include "server/api/api.h"
+#include "server/http/http_thread.h"
 
-enum {
-    ROUTES = 64,
-    THREAD_BYTES = 1 << 20, /* the stack of the connections' thread */
-    BODY_BYTES = 1 << 20,
-    ANSWER_BYTES = 16 << 10
-};
+enum { ROUTES = 64, BODY_BYTES = 1 << 20, ANSWER_BYTES = 16 << 10 };
 
 static const char THREAD_TAG[] = "thread of clients";
 
@@ -51,26 +46,9 @@ static void on_wake(void *context) {
     if (atomic_load(&s->draining)) api_drain(s->api);
 }
 
-/* All of the thread's stack is touched before it serves, as blocks are: what is charged is there,
- * and no deep call takes a page of the machine later. */
-static void touch_stack(void) {
-    enum { PAGE = 4 << 10, BELOW = 2 * PAGE }; /* of this call itself */
-    pthread_attr_t attr;
-    void *low;
-    size_t bytes, guard;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
-    if (pthread_attr_getstack(&attr, &low, &bytes) == 0 &&
-        pthread_attr_getguardsize(&attr, &guard) == 0) {
-        char *here = (char *)&attr;
-        for (char *at = (char *)low + guard; at + BELOW < here; at += PAGE)
-            *(volatile char *)at = 0;
-    }
-    pthread_attr_destroy(&attr);
-}
-
 static void *serve_clients(void *context) {
     mnem_server *s = context;
-    touch_stack();
+    http_thread_touch();
     http_server_run(s->http);
     atomic_store(&s->over, true);
     mnem_scheduler *ready = atomic_load(&s->ready);
@@ -79,18 +57,9 @@ static void *serve_clients(void *context) {
 }
 
 mnem_status mnem_server_start(mnem_server *s) {
-    pthread_attr_t attr;
-    sigset_t all, before;
     if (s->started || s->ran || s->steps)
         return mnem_error_set(MNEM_INVALID, "the server was started already: it runs once");
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, THREAD_BYTES);
-    sigfillset(&all); /* signals come to the caller's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&s->thread, &attr, serve_clients, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (error)
+    if (http_thread_start(&s->thread, serve_clients, s))
         return mnem_error_set(MNEM_NO_MEMORY, "the thread of the connections can't be created");
     s->started = true;
     return MNEM_OK;
@@ -196,8 +165,8 @@ static mnem_status make_http(mnem_server *s, const mnem_server_options *o) {
 
 static mnem_status charge_thread(mnem_server *s) {
     const mnem_status status =
-        mnem_ledger_charge(s->ledger, MNEM_KIND_RUNTIME, THREAD_TAG, THREAD_BYTES);
-    if (status == MNEM_OK) s->thread_bytes = THREAD_BYTES;
+        mnem_ledger_charge(s->ledger, MNEM_KIND_RUNTIME, THREAD_TAG, HTTP_THREAD_BYTES);
+    if (status == MNEM_OK) s->thread_bytes = HTTP_THREAD_BYTES;
     return status;
 }
 

@@ -4,19 +4,18 @@
  * thread of the connections (which answers 503 until the model is loaded); the engine; then this
  * thread runs the scheduler. The first signal drains: what runs is finished, new requests get 503.
  * The second one leaves at once. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ranks/ranks.h"
+#include "server/http/http_thread.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
 #include "verbs/serve/serve_tool.h"
 
 enum {
-    THREAD_BYTES = 1 << 20, /* the stack of the connections' thread */
     BODY_BYTES = 1 << 20,
     ANSWER_BYTES = 16 << 10,
     SPARE_CONNECTIONS = 16, /* beside those whose requests run or wait */
@@ -60,26 +59,9 @@ static void on_tick(void *context) {
                  stats.swap_failure, s->o->swap);
 }
 
-/* All of the thread's stack is touched before it serves, as blocks are: what is charged is there,
- * and no deep call takes a page of the machine later. */
-static void touch_stack(void) {
-    enum { PAGE = 4 << 10, BELOW = 2 * PAGE }; /* of this call itself */
-    pthread_attr_t attr;
-    void *low;
-    size_t bytes, guard;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
-    if (pthread_attr_getstack(&attr, &low, &bytes) == 0 &&
-        pthread_attr_getguardsize(&attr, &guard) == 0) {
-        char *here = (char *)&attr;
-        for (char *at = (char *)low + guard; at + BELOW < here; at += PAGE)
-            *(volatile char *)at = 0;
-    }
-    pthread_attr_destroy(&attr);
-}
-
 static void *serve_clients(void *context) {
     serve *s = context;
-    touch_stack();
+    http_thread_touch();
     http_server_run(s->http);
     atomic_store(&s->over, true);
     mnem_scheduler *ready = atomic_load(&s->ready);
@@ -88,15 +70,7 @@ static void *serve_clients(void *context) {
 }
 
 static int start_thread(serve *s) {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, THREAD_BYTES);
-    sigfillset(&all); /* signals come to the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&s->thread, &attr, serve_clients, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    const int error = http_thread_start(&s->thread, serve_clients, s);
     if (error) return tool_failed("can't create the thread for clients: %s", strerror(error));
     s->started = true;
     return TOOL_OK;
@@ -229,9 +203,9 @@ static int make_http(serve *s) {
 }
 
 static int charge_thread(serve *s) {
-    const mnem_status status =
-        mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME, "thread of clients", THREAD_BYTES);
-    if (status == MNEM_OK) s->thread_bytes = THREAD_BYTES;
+    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME,
+                                                  "thread of clients", HTTP_THREAD_BYTES);
+    if (status == MNEM_OK) s->thread_bytes = HTTP_THREAD_BYTES;
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
