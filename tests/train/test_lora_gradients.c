@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/plain_transformer.h"
+#include "engine/plain/plain_transformer.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/heap.h"
-#include "engine/plain_transformer.h"
+#include "engine/plain/plain_transformer.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"

@@ -69,43 +69,6 @@ static void the_page_asks_nobody_else(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
-/* ---- answers of JSON ---- */
-
-static json_t *whole_line(answer a) {
-    json_error_t error;
-    json_t *root = json_loads(a.body, 0, &error);
-    if (!root) fail_msg("%s: %s", error.text, a.body);
-    assert_string_equal(a.body + a.bytes - 2, "}\n");
-    return root;
-}
-
-/* An error that the connection finds, and one that the API finds. */
-static void errors_have_one_form(void **state) {
-    (void)state;
-    const tool_server s = SERVE("-q");
-    const answer of_connection = ask(GET("/api/tags"));
-    assert_int_equal(of_connection.status, 404);
-    assert_non_null(strstr(of_connection.body, "use GET /v1/models; GET / is a chat page"));
-    json_t *a = whole_line(of_connection);
-    const answer of_api = tool_post("/v1/completions", "{\"prompt\": 1}");
-    assert_int_equal(of_api.status, 400);
-    json_t *b = whole_line(of_api),
-           *errors[] = {json_object_get(a, "error"), json_object_get(b, "error")};
-    static const char *const types[] = {"not_found_error", "invalid_request_error"};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(json_object_size(errors[i]), 4);
-        assert_true(json_is_string(json_object_get(errors[i], "message")));
-        assert_string_equal(json_string_value(json_object_get(errors[i], "type")), types[i]);
-        assert_true(json_is_null(json_object_get(errors[i], "code")));
-    }
-    json_decref(a);
-    json_decref(b);
-    static const char *const paths[] = {GET("/health"), GET("/v1/models"), GET("/props")};
-    for (int i = 0; i < 3; i++) json_decref(whole_line(ask(paths[i])));
-    json_decref(whole_line(tool_post("/v1/completions", "{\"prompt\": \"a\", \"max_tokens\": 1}")));
-    assert_int_equal(tool_serve_end(&s), 0);
-}
-
 /* ---- the budget ---- */
 
 static int connect_and_send(int i) {
@@ -512,7 +475,6 @@ int main(void) {
         cmocka_unit_test(it_serves_what_run_says),
         cmocka_unit_test(the_plan_comes_before_and_says_what_conversations_cost),
         cmocka_unit_test(the_page_asks_nobody_else),
-        cmocka_unit_test(errors_have_one_form),
         cmocka_unit_test(eight_clients_fit_where_one_conversation_does),
         cmocka_unit_test(a_string_of_1_mib_is_told_its_bytes),
         cmocka_unit_test(what_does_not_fit_is_refused_before),

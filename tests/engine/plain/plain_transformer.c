@@ -1,6 +1,6 @@
 /* plain_transformer.c: a transformer in double precision, token after token, every key and value
  * kept. Written from the formulas, without the library's operators. */
-#include "engine/plain_transformer.h"
+#include "engine/plain/plain_transformer.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* plain_transformer.h: a transformer in double precision, as the papers write it; the reference for
  * whole models. Slow: every weight is a double, nothing is cached. */
-#ifndef MNEM_TESTS_ENGINE_PLAIN_TRANSFORMER_H
-#define MNEM_TESTS_ENGINE_PLAIN_TRANSFORMER_H
+#ifndef MNEM_TESTS_ENGINE_PLAIN_PLAIN_TRANSFORMER_H
+#define MNEM_TESTS_ENGINE_PLAIN_PLAIN_TRANSFORMER_H
 
 #include "mnem/mnem.h"
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "engine/plain_transformer.h"
+#include "engine/plain/plain_transformer.h"
 #include "engine/session_case.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
