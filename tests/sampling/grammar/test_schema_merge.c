@@ -245,7 +245,7 @@ static void a_dynamic_reference_to_one_place_is_a_reference(void **state) {
 /* A word that needs an object or a list and has something else, in each place that reads it. */
 static void words_of_another_kind_are_refused_everywhere(void **state) {
     (void)state;
-    static const char *const words[][2] = {
+    static const char *const wrong[][2] = {
         {"\"properties\":[\"a\",\"b\"]", "properties"},
         {"\"patternProperties\":[\"a\",\"b\"]", "patternProperties"},
         {"\"patternProperties\":[\"a\",\"b\"],\"additionalProperties\":false", "patternProperties"},
@@ -262,10 +262,10 @@ static void words_of_another_kind_are_refused_everywhere(void **state) {
     };
     static const char *const lists[] = {"enum", "allOf", "anyOf", "oneOf"};
     char text[400];
-    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
-            snprintf(text, sizeof text, places[p], words[w][0]);
-            assert_refused(text, true, MNEM_BAD_FILE, words[w][1]);
+            snprintf(text, sizeof text, places[p], wrong[w][0]);
+            assert_refused(text, true, MNEM_BAD_FILE, wrong[w][1]);
         }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         snprintf(text, sizeof text, "{\"not\":{\"%s\":{\"a\":{\"const\":1}}}}", lists[i]);
