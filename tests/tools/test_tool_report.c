@@ -112,7 +112,7 @@ static void a_plan_that_reads_from_disk_says_what_would_be_faster(void **state) 
     const char *faster = strstr(r.out, "  faster   --memory ");
     assert_non_null(faster);
     assert_non_null(strstr(faster, " times as fast (all weights in memory"));
-    assert_non_null(strstr(faster, "a smaller type, Q4_K_M: "));
+    assert_non_null(strstr(faster, "Q4_K_M weights: "));
     assert_non_null(strstr(faster, "--kv q8_0: "));
     r = RUN("run", "--memory", memory, "-p", PROMPT, "-n", "2");
     assert_int_equal(r.code, 0);

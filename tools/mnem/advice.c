@@ -64,7 +64,7 @@ static void add_type(const tool_stage *stage, advices *all) {
     if (part > 0.85 || p->expert_slots) return;
     const bool whole = left <= 0.01 * out || out / left > p->larger_speed;
     advice *a = add(all, whole ? p->larger_speed : out / left);
-    snprintf(a->how, sizeof a->how, "a smaller type, %s", SMALL_TYPE);
+    snprintf(a->how, sizeof a->how, "%s weights", SMALL_TYPE);
     snprintf(a->why, sizeof a->why, "mnem quantize writes a file of %s%s",
              tool_size((uint64_t)(part * (double)m.tensor_bytes), size),
              whole ? ", which fits in memory" : "");
@@ -149,7 +149,7 @@ void tool_advice_line(FILE *file, const tool_stage *stage) {
     for (int i = 0; i < all.count && i < NAMED && n < sizeof text; i++) {
         times(all.list[i].gain, speed);
         n += (size_t)snprintf(text + n, sizeof text - n, *speed ? "%s%s (%s)" : "%s%s",
-                              i ? ", " : "", all.list[i].how, speed);
+                              i ? " or " : "", all.list[i].how, speed);
     }
     if (n < sizeof text && all.count > NAMED)
         snprintf(text + n, sizeof text - n, "; more: mnem plan");

@@ -280,13 +280,46 @@ static int columns_of(const char *word, int bytes) {
     return columns;
 }
 
+/* Bytes up to where a line may be broken: of a word, or of a `command`, which is copied as a whole
+ * and so is kept on a line where one of `most` columns can hold it. */
+static int unbroken(const char *text, int most) {
+    const int word = (int)strcspn(text, " \n");
+    const char *open = memchr(text, '`', (size_t)word);
+    const char *close = open ? strchr(open + 1, '`') : NULL;
+    if (!close || close < text + word) return word;
+    const int whole = (int)(close - text) + (int)strcspn(close, " \n");
+    return memchr(text, '\n', (size_t)whole) || columns_of(text, whole) > most ? word : whole;
+}
+
+enum { USUAL_COLUMNS = 80, MOST_COLUMNS = 100 };
+
+static int columns_to_use(FILE *file) {
+    const int wide = tool_columns(file);
+    return !wide ? USUAL_COLUMNS : wide < MOST_COLUMNS ? wide : MOST_COLUMNS;
+}
+
+bool tool_out_row(const char *left, const char *right) {
+    const int width = columns_of(left, (int)strlen(left)) + columns_of(right, (int)strlen(right));
+    if (!*right) return tool_outf("%s\n", left);
+    return width + 2 > columns_to_use(stdout) ? tool_outf("%s\n        %s\n", left, right)
+                                              : tool_outf("%s  %s\n", left, right);
+}
+
+bool tool_out_result(const char *path, const char *text) {
+    const int width = columns_of(path, (int)strlen(path)) + columns_of(text, (int)strlen(text));
+    if (!tool_columns(stdout) || width + 2 <= columns_to_use(stdout))
+        return tool_outf("%s: %s\n", path, text);
+    if (!tool_outf("%s:\n", path) || !tool_out_flush()) return false;
+    tool_wrap(stdout, "    ", text);
+    return true;
+}
+
 void tool_wrap(FILE *file, const char *lead, const char *text) {
-    enum { USUAL = 80, MOST = 100 };
-    const int wide = tool_columns(file), columns = !wide ? USUAL : wide < MOST ? wide : MOST;
+    const int columns = columns_to_use(file);
     int indent = columns_of(lead, (int)strlen(lead)), column = indent;
     fputs(lead, file);
     while (*text) {
-        const int word = (int)strcspn(text, " \n"), width = columns_of(text, word);
+        const int word = unbroken(text, columns - indent), width = columns_of(text, word);
         if (column > indent && column + 1 + width > columns) {
             fprintf(file, "\n%*s", indent, "");
             column = indent;

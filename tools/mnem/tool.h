@@ -202,8 +202,14 @@ const char *tool_s(uint64_t number);
 /* Of the terminal; 0: it isn't one. */
 int tool_columns(FILE *file);
 /* Prints text wrapped at 80 columns, or at those of the terminal up to 100: `lead` before the
- * first line, later lines indented by its width. */
+ * first line, later lines indented by its width. A
+ * `command` is kept on one line. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
+/* A row of a table, on two lines where both parts don't fit into the same columns as one. */
+bool tool_out_row(const char *left, const char *right);
+/* "FILE: what became of it". On a terminal that is too narrow for both, what follows the path
+ * begins on a line of its own, so that the path can be copied; elsewhere it is one line. */
+bool tool_out_result(const char *path, const char *text);
 /* Is it a terminal that has colours, and does the user want them? */
 bool tool_has_colours(FILE *file);
 /* tool_wrap in the colour of what is only there to be glanced at, where there are colours. */

@@ -196,16 +196,17 @@ static uint64_t peak_before(const planner *p) {
 
 /* What came before counts too; where that is too much, no option helps. */
 static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
-    char needed[24], budget[24];
+    char needed[24], budget[24], over[24];
     const uint64_t before = peak_before(p);
     plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
     plan->budget_bytes = p->budget;
     if (before <= p->budget) plan->knob = knob_of(p);
     return mnem__fail(
-        MNEM_OVER_BUDGET, "train: needs %s (%llu bytes), but the budget is %s (%llu bytes)",
-        mnem_size_format(plan->needed_bytes, needed, sizeof needed),
-        (unsigned long long)plan->needed_bytes, mnem_size_format(p->budget, budget, sizeof budget),
-        (unsigned long long)p->budget);
+        MNEM_OVER_BUDGET, "train: needs %llu bytes (%s), budget is %llu (%s), %s over",
+        (unsigned long long)plan->needed_bytes,
+        mnem_size_format(plan->needed_bytes, needed, sizeof needed), (unsigned long long)p->budget,
+        mnem_size_format(p->budget, budget, sizeof budget),
+        mnem_size_format(plan->needed_bytes - p->budget, over, sizeof over));
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {

@@ -122,7 +122,7 @@ static void a_stopped_run_has_the_account_of_a_finished_one(void **state) {
     close(out);
     close(err);
     assert_non_null(strstr(text, "the process's peak (VmHWM) was "));
-    assert_non_null(strstr(text, "--resume` continues"));
+    assert_non_null(strstr(text, "--resume\n"));
 }
 
 /* What ends a stream; the lines before it must be those of the log. */

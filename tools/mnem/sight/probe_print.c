@@ -96,10 +96,10 @@ static void print_peaks(const mnem_probe *p) {
 static void print_disk(const mnem_probe *p, const char *file) {
     char rate[TOOL_TEXT], wait[TOOL_TEXT];
     if (p->disk.passes)
-        tool_outf(
-            "\n"
-            "disk     %s GB/s sequential, %s us for a random 4 KiB read, without the page cache\n",
-            figure(&p->disk, 1e9, rate), figure(&p->disk_wait, 1e3, wait));
+        tool_outf("\n"
+                  "disk     %s GB/s sequential, %s us for a random 4 KiB read\n"
+                  "         (without the page cache)\n",
+                  figure(&p->disk, 1e9, rate), figure(&p->disk_wait, 1e3, wait));
     else if (file)
         tool_outf("\ndisk     %s can't be read without the page cache here\n",
                   tool_file_name(file));

@@ -80,9 +80,10 @@ static char *amount(double x, const char *unit, char text[TOOL_TEXT]) {
 }
 
 static void print_one(const mnem_advice *a) {
-    char before[TOOL_TEXT], after[TOOL_TEXT], text[160];
-    tool_outf("%s%s: %s\n", a->severe ? "! " : "  ", a->check, a->condition);
+    char before[TOOL_TEXT], after[TOOL_TEXT], text[240];
     tool_out_flush();
+    snprintf(text, sizeof text, "%s: %s", a->check, a->condition);
+    tool_wrap(stdout, a->severe ? "! " : "  ", text);
     tool_wrap(stdout, "    ", a->evidence);
     tool_wrap(stdout, "    do    ", a->command);
     if (!a->gain.unit) return;
@@ -109,8 +110,10 @@ static int print(const tool_args *args, const char *of, const mnem_facts *facts)
         print_json(of, facts, all, n);
         return tool_out_end();
     }
-    tool_outf("%s: %d of %d checks had all they need, %d speak%s\n", of, whole, checks, n,
-              n == 1 ? "s" : "");
+    char text[160];
+    snprintf(text, sizeof text, "%d suggestion%s (%d of %d checks apply)", n, tool_s((uint64_t)n),
+             whole, checks);
+    tool_out_result(of, text);
     for (int i = 0; i < n; i++) print_one(&all[i]);
     print_note();
     return tool_out_end();

@@ -61,12 +61,15 @@ static void print_summary(const work *w) {
                                          "tensor_most", w->where));
         return;
     }
-    tool_outf("%s: %u tensor%s merged", w->asked->out, w->merged, tool_s(w->merged));
+    char text[240];
+    int n = snprintf(text, sizeof text, "%u tensor%s merged", w->merged, tool_s(w->merged));
     if (w->kept)
-        tool_outf("; %u %s 2:4 and %s zeros", w->kept, w->kept == 1 ? "is" : "are",
-                  w->kept == 1 ? "keeps its" : "keep their");
-    if (*w->where) tool_outf("; the largest change %.3f %% in %s", 100 * w->most, w->where);
-    tool_outf("\n");
+        n += snprintf(text + n, sizeof text - (size_t)n, "; %u %s 2:4 and %s zeros", w->kept,
+                      w->kept == 1 ? "is" : "are", w->kept == 1 ? "keeps its" : "keep their");
+    if (*w->where)
+        snprintf(text + n, sizeof text - (size_t)n, "; the largest change %.3f %% in %s",
+                 100 * w->most, w->where);
+    tool_out_result(w->asked->out, text);
 }
 
 static int verb_merge(const tool_args *args) {

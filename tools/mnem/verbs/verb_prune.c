@@ -168,12 +168,13 @@ static void print_tensor(const work *w, const mnem_prune_report *r) {
                                 "relative_removed", r->relative_removed));
         return;
     }
-    char from[TOOL_TEXT], to[TOOL_TEXT];
-    tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s", r->index + 1, r->count, r->tensor,
-              type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
-              tool_size(r->bytes_to, to));
-    if (r->relative_removed > 0) tool_outf("  removed %4.1f %%", 100 * r->relative_removed);
-    tool_outf("\n");
+    char from[TOOL_TEXT], to[TOOL_TEXT], row[200], removed[40] = "";
+    snprintf(row, sizeof row, "%*u/%u %-25s %4s %8s -> %-4s %8s", r->count < 100 ? 2 : 3,
+             r->index + 1, r->count, r->tensor, type_name(r->from), tool_size(r->bytes_from, from),
+             type_name(r->to), tool_size(r->bytes_to, to));
+    if (r->relative_removed > 0)
+        snprintf(removed, sizeof removed, "removed %.1f %%", 100 * r->relative_removed);
+    tool_out_row(row, removed);
 }
 
 static void on_plan(void *context, const mnem_prune_plan *plan) {

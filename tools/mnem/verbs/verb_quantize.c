@@ -55,13 +55,20 @@ static bool is_quantized(mnem_type type) {
 
 /* Weights that make up for each other's errors are far from what they were, and what they give is
  * near: that is what counts where it is known. */
-static void print_error(const mnem_quantize_report *r) {
+static void error_text(const work *w, const mnem_quantize_report *r, char *text, size_t room) {
+    size_t n = 0;
+    *text = 0;
     if (r->from == r->to) return;
-    if (!r->solved) tool_outf("  error %6.3f %%  max %.2g", 100 * r->relative_error, r->max_error);
-    if (r->weighted && !r->solved) tool_outf("  weighted %6.3f %%", 100 * r->weighted_error);
-    if (r->solved) tool_outf("  of outputs %6.3f %%", 100 * r->output_error);
-    if (r->exponent > 0) tool_outf("  scales ^%.2f", r->exponent);
-    if (r->exponent < 0) tool_outf("  can't be scaled");
+    if (r->solved)
+        n = (size_t)snprintf(text, room, "of outputs %6.3f %%", 100 * r->output_error);
+    else
+        n = (size_t)snprintf(text, room, "error %.3f %%", 100 * r->relative_error);
+    if (!r->solved && w->args->verbose)
+        n += (size_t)snprintf(text + n, room - n, "  max %.2g", r->max_error);
+    if (r->weighted && !r->solved)
+        n += (size_t)snprintf(text + n, room - n, "  weighted %.3f %%", 100 * r->weighted_error);
+    if (r->exponent > 0) n += (size_t)snprintf(text + n, room - n, "  scales ^%.2f", r->exponent);
+    if (r->exponent < 0) snprintf(text + n, room - n, "  can't be scaled");
 }
 
 static void print_tensor(const work *w, const mnem_quantize_report *r) {
@@ -80,12 +87,12 @@ static void print_tensor(const work *w, const mnem_quantize_report *r) {
         tool_out_json("tensor", line);
         return;
     }
-    char from[TOOL_TEXT], to[TOOL_TEXT];
-    tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s", r->index + 1, r->count, r->tensor,
-              type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
-              tool_size(r->bytes_to, to));
-    print_error(r);
-    tool_outf("\n");
+    char from[TOOL_TEXT], to[TOOL_TEXT], row[200], error[120];
+    snprintf(row, sizeof row, "%*u/%u %-25s %4s %8s -> %-4s %8s", r->count < 100 ? 2 : 3,
+             r->index + 1, r->count, r->tensor, type_name(r->from), tool_size(r->bytes_from, from),
+             type_name(r->to), tool_size(r->bytes_to, to));
+    error_text(w, r, error, sizeof error);
+    tool_out_row(row, error);
 }
 
 static uint64_t weights_of(const mnem_quantize_report *r) {
@@ -162,13 +169,17 @@ static void print_summary(const work *w, const quantize_options *o) {
                                 (int)w->lossy_sources, "bits", bits_of(w), "types", types_json(w)));
         return;
     }
-    char from[TOOL_TEXT], to[TOOL_TEXT];
+    char from[TOOL_TEXT], to[TOOL_TEXT], text[240];
     if (o->target || o->rules.count) print_types(w);
-    tool_outf("%s: %s -> %s, %u tensor%s changed", w->out, tool_size(w->bytes_from, from),
-              tool_size(w->bytes_to, to), w->changed, tool_s(w->changed));
-    if (o->target || o->rules.count) tool_outf(", %.2f bits a weight", bits_of(w));
-    if (*w->worst) tool_outf("; largest error %.3f %% in %s", 100 * w->relative_worst, w->worst);
-    tool_outf("\n");
+    size_t n = (size_t)snprintf(text, sizeof text, "%s -> %s, %u tensor%s changed",
+                                tool_size(w->bytes_from, from), tool_size(w->bytes_to, to),
+                                w->changed, tool_s(w->changed));
+    if (o->target || o->rules.count)
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %.2f bits a weight", bits_of(w));
+    if (*w->worst)
+        snprintf(text + n, sizeof text - n, "; largest error %.3f %% in %s",
+                 100 * w->relative_worst, w->worst);
+    tool_out_result(w->out, text);
 }
 
 static bool is_type(const char *word) {
@@ -384,6 +395,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_compress_options, AT(compress)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
+     .help = "print the largest error of each tensor, too"},
     {0},
 };
 

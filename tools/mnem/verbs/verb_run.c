@@ -305,9 +305,10 @@ static void defaults(tool_args *args) {
 static run_options asked;
 TOOL_VERB_WITH(
     run, defaults, "[MODEL [PROMPT]]", 0, 2, "generate text, or chat, inside a memory budget",
-    "Generates text from a GGUF model inside a hard memory budget. The plan is printed before\n"
-    "the first weight is read, and the ledger (every byte, by kind and tag) at the end. Only\n"
-    "the generated text goes to standard output; everything else goes to standard error.\n"
+    "Generates text from a GGUF model inside a hard memory budget. One line about the plan is\n"
+    "printed before the first weight is read, and one about time and memory at the end; -v prints\n"
+    "both as tables of every byte. Only the generated text goes to standard output; everything\n"
+    "else goes to standard error.\n"
     "\n"
     "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, a\n"
     "chat starts on a terminal (/help there lists its commands). Several prompts (-p repeated,\n"
@@ -318,8 +319,8 @@ TOOL_VERB_WITH(
     "token: the same text, more slowly. Without --ctx the context holds the prompt and -n\n"
     "tokens; if the budget is too small for them, a warning says what would be enough.\n"
     "\n"
-    "Ctrl-C stops generation and still prints the ledger (exit code 130); a second one exits\n"
-    "at once.\n",
+    "Ctrl-C stops generation and still prints the last line, or with -v the ledger (exit code\n"
+    "130); a second one exits at once.\n",
     "mnem run -p 'In the beginning'  # the bundled model\n"
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
     "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"

@@ -369,9 +369,10 @@ static train_options asked;
 TOOL_VERB(
     train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-    "from a model (--init). The plan is printed before the first step: bytes by kind, the\n"
-    "number of sequences per pass, what is recomputed to save memory, and what another budget\n"
-    "would allow. A smaller budget changes the speed, not the result, except for rounding.\n"
+    "from a model (--init). One line about the plan is printed before the first step; -v or\n"
+    "--dry-run prints all of it: bytes by kind, the number of sequences per pass, what is\n"
+    "recomputed to save memory, and what another budget would allow. A smaller budget changes the "
+    "speed, not the result, except for rounding.\n"
     "\n"
     "The vocabulary is learned from the text. The folder of the run (--out) holds its\n"
     "checkpoint, log.jsonl (one line per step), loss.svg, and at the end model.gguf, which\n"

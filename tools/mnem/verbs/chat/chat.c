@@ -175,8 +175,8 @@ static void end_answer(chat *c, tool_end end, uint64_t before) {
     tool_out_flush();
     tool_generator_say_empty(c->g, end, before);
     if (end == TOOL_END_CONTEXT)
-        tool_message("stopped: the context of %d tokens is full%s", c->stage->plan.context,
-                     tool_wider_text(c->stage, &c->wider, "; ", help));
+        tool_message("stopped: the context of %d tokens is full%s; /clear begins again",
+                     c->stage->plan.context, tool_wider_text(c->stage, &c->wider, "; ", help));
     if (end == TOOL_END_LIMIT && c->g->answers)
         tool_message("stopped after %d token%s (-n)", c->tokens, tool_s((uint64_t)c->tokens));
 }

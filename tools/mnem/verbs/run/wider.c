@@ -27,6 +27,8 @@ char *tool_wider_text(const tool_stage *stage, const tool_wider *wider, const ch
                       char text[TOOL_WIDER_TEXT]) {
     char size[TOOL_TEXT];
     *text = 0;
+    if (stage->plan.context >= stage->transformer.context)
+        snprintf(text, TOOL_WIDER_TEXT, "%sit is all that this model has", before);
     if (!wider->context) return text;
     if (!wider->bytes)
         snprintf(text, TOOL_WIDER_TEXT, "%s--ctx %d allows more", before, wider->context);

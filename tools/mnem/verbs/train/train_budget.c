@@ -177,7 +177,7 @@ int train_plan_early(train_run *run) {
 
 static bool print_way(void *context, const mnem_train_way *way) {
     const train_run *run = context;
-    char size[TOOL_TEXT];
+    char size[TOOL_TEXT], layers[TOOL_TEXT];
     if (run->args->json) {
         tool_out_json("budget",
                       json_pack("{s:I, s:f, s:i, s:i, s:b, s:b}", "peak_bytes",
@@ -186,9 +186,10 @@ static bool print_way(void *context, const mnem_train_way *way) {
                                 "teacher_streamed", way->teacher_streamed, "chosen", way->chosen));
         return !tool_out_closed();
     }
-    return tool_outf("%c %12s %10.0f %% %12d %18d%s\n", way->chosen ? '*' : ' ',
-                     tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch,
-                     way->layers_recomputed, way->teacher_streamed ? "  streamed teacher" : "");
+    snprintf(layers, sizeof layers, "%d of %d", way->layers_recomputed, run->plan.layers);
+    return tool_outf("%c %12s %10.0f %% %12d %18s%s\n", way->chosen ? '*' : ' ',
+                     tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch, layers,
+                     way->teacher_streamed ? "  streamed teacher" : "");
 }
 
 int train_plan_ways(train_run *run) {

@@ -175,8 +175,8 @@ static int stop_ranks(const train_run *run) {
     if (run->args->quiet || train_follows()) return TOOL_INTERRUPTED;
     if (access(path, F_OK) == 0 && mnem_trainer_steps_saved(path, &steps) == MNEM_OK)
         fprintf(stderr,
-                "stopped; the last checkpoint is of step %llu: `mnem train --out %s --resume` "
-                "continues\n",
+                "stopped; the last checkpoint is of step %llu; to continue:\n"
+                "    mnem train --out %s --resume\n",
                 (unsigned long long)steps, run->out);
     else
         fprintf(stderr, "stopped before the first checkpoint\n");
@@ -202,6 +202,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         l->seconds_per_step = (now - l->started) / (double)++l->steps;
     run->steps_done = l->steps;
     run->seconds_done = (double)l->steps * l->seconds_per_step;
+    run->seconds_all = now - l->begun;
     const double each = l->steps ? l->seconds_per_step : now - l->begun;
     const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
@@ -250,9 +251,10 @@ static int stop(train_run *run, int exit_code) {
     if (!run->args->quiet) {
         train_report_end(stderr, run);
         fprintf(stderr,
-                "stopped after step %lld; `mnem train --out %s --resume` continues, and with "
-                "`--export FILE` it writes the %s so far instead\n",
-                (long long)step, run->out, run->config.lora ? "adapter" : "model");
+                "stopped after step %lld; to continue, or to write the %s so far:\n"
+                "    mnem train --out %s --resume\n"
+                "    mnem train --out %s --resume --export FILE\n",
+                (long long)step, run->config.lora ? "adapter" : "model", run->out, run->out);
     }
     if (run->args->json)
         tool_out_json("result",

@@ -61,11 +61,11 @@ static void print_choice(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     char text[1200];
     snprintf(text, sizeof text,
-             "%d x %d sequence%s of %d token%s a step, %s, moments in %s, %d thread%s",
-             p->micro_batch, p->accumulation,
-             tool_s((uint64_t)p->micro_batch * (uint64_t)p->accumulation), c->context,
-             tool_s((uint64_t)c->context), type_text(run->options.compute), c->moments, p->threads,
-             tool_s((uint64_t)p->threads));
+             "%d micro-batch%s a step, of %d sequence%s of %d token%s, %s, moments in %s, "
+             "%d thread%s",
+             p->accumulation, p->accumulation == 1 ? "" : "es", p->micro_batch,
+             tool_s((uint64_t)p->micro_batch), c->context, tool_s((uint64_t)c->context),
+             type_text(run->options.compute), c->moments, p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     recomputed_text(p, text, sizeof text);
     if (*text) tool_wrap(file, "  redone   ", text);
@@ -226,17 +226,25 @@ void train_report_start(FILE *file, const train_run *run) {
     if (run->args->verbose || run->asked->dry_run) print_plan(file, run);
 }
 
+/* Tokens a second: without the first step, which warms up, where there are others. */
+static double rate_of(const train_run *run) {
+    const double each = (double)run->config.batch * run->config.context;
+    return run->steps_done ? (double)run->steps_done * each / run->seconds_done
+                           : each / run->seconds_all;
+}
+
 /* "2000 steps in 12 min, 4120 tokens/s · peak 61.2 MiB of 512 MiB" */
 void train_report_end(FILE *file, const train_run *run) {
     char text[240], time[TOOL_TEXT], peak[TOOL_TEXT], budget[TOOL_TEXT];
     size_t n = 0;
     if (run->args->quiet) return;
     if (run->args->verbose) print_ledger(file, run);
-    if (run->steps_done)
-        n = (size_t)snprintf(
-            text, sizeof text, "%lld step%s in %s, %.0f tokens/s · ", (long long)run->steps_done,
-            tool_s((uint64_t)run->steps_done), tool_seconds(run->seconds_done, time),
-            (double)run->steps_done * run->config.batch * run->config.context / run->seconds_done);
+    if (run->seconds_all > 0) {
+        const int64_t steps = run->steps_done + 1;
+        n = (size_t)snprintf(text, sizeof text, "%lld step%s in %s, %.0f tokens/s · ",
+                             (long long)steps, tool_s((uint64_t)steps),
+                             tool_seconds(run->seconds_all, time), rate_of(run));
+    }
     snprintf(text + n, sizeof text - n, "peak %s of %s", tool_size(tool_peak_bytes(), peak),
              tool_size(run->plan.budget_bytes, budget));
     tool_wrap_dim(file, "", text);

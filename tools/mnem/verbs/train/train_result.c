@@ -86,11 +86,13 @@ void train_result_say(const train_run *run, int64_t step) {
         tool_out_json("result", train_result_json(run, what, path, step));
         return;
     }
-    tool_outf("%s: %lld step%s, loss %.4f", path, (long long)step, tool_s((uint64_t)step),
-              run->loss_last);
+    char text[160];
+    const int n = snprintf(text, sizeof text, "%lld step%s, loss %.4f", (long long)step,
+                           tool_s((uint64_t)step), run->loss_last);
     if (run->validation_curve.count)
-        tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
-    tool_outf("\n");
+        snprintf(text + n, sizeof text - (size_t)n, ", held-out perplexity %.4g",
+                 exp(run->loss_validation));
+    tool_out_result(path, text);
 }
 
 /* What the result is for. */
@@ -99,10 +101,13 @@ void train_result_say_use(const train_run *run) {
     if (run->args->quiet || run->args->json) return;
     tool_out_flush(); /* in the order in which they are said */
     if (run->config.lora)
-        fprintf(stderr, "`mnem merge %s %s -o OUT` writes a model that includes it\n",
-                run->config.init, path);
+        fprintf(stderr,
+                "to generate text with it, or to write a model that includes it:\n"
+                "    mnem run %s --lora %s -p TEXT\n"
+                "    mnem merge %s %s -o OUT\n",
+                run->config.init, path, run->config.init, path);
     else
-        fprintf(stderr, "`mnem run %s -p TEXT` generates text with it\n", path);
+        fprintf(stderr, "to generate text with it:\n    mnem run %s -p TEXT\n", path);
 }
 
 /* ---- a run that is finished already ---- */

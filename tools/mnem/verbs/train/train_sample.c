@@ -1,7 +1,8 @@
 /* train_sample.c: prints a sample of the model's text, escaped so that a terminal can't take it as
  * commands.
  *
- *     sample: "In the beginning" -> "God created the heaven and"
+ *     sample: "In the beginning"
+ *          -> "God created the heaven and"
  *
  * Invariant: what is printed are whole UTF-8 characters between quotes; quotes, control characters,
  * C1 ones and bytes that are no UTF-8 are escaped as C writes them. Of long text only the end of
@@ -10,32 +11,38 @@
 
 #include "verbs/train/train_tool.h"
 
-enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, SHOWN_PROMPT = 40, SHOWN_TEXT = 100 };
+enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, SHOWN_PROMPT = 60, SHOWN_TEXT = 66 };
 
 /* ---- text on a terminal ---- */
 
-static void escape(FILE *file, unsigned char c) {
+static size_t escape(FILE *file, unsigned char c) {
+    char text[8];
     switch (c) {
-    case '\n': fputs("\\n", file); break;
-    case '\t': fputs("\\t", file); break;
-    case '\r': fputs("\\r", file); break;
-    case '"': fputs("\\\"", file); break;
-    default: fprintf(file, "\\x%02x", c);
+    case '\n': snprintf(text, sizeof text, "\\n"); break;
+    case '\t': snprintf(text, sizeof text, "\\t"); break;
+    case '\r': snprintf(text, sizeof text, "\\r"); break;
+    case '"': snprintf(text, sizeof text, "\\\""); break;
+    default: snprintf(text, sizeof text, "\\x%02x", c);
     }
+    if (file) fputs(text, file);
+    return strlen(text);
 }
 
-static void print_text(FILE *file, const char *text, size_t n) {
+/* The columns it takes; file NULL: only asked. */
+static size_t print_text(FILE *file, const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
+    size_t columns = 0;
     for (size_t i = 0, length; i < n; i += length) {
         const size_t found = tool_utf8_length(s + i, n - i);
         const bool whole = found > 0 && found <= n - i;
         const bool c1 = found == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0;
         length = whole ? found : 1;
         if (whole && !c1 && s[i] >= 32 && s[i] != 127 && s[i] != '"')
-            fwrite(s + i, 1, length, file);
+            columns += file ? fwrite(s + i, length, 1, file) : 1;
         else
-            for (size_t k = 0; k < length; k++) escape(file, s[i + k]);
+            for (size_t k = 0; k < length; k++) columns += escape(file, s[i + k]);
     }
+    return columns;
 }
 
 /* Whole characters at the border. */
@@ -43,8 +50,8 @@ static bool is_inside(char c) {
     return ((unsigned char)c & 0xc0u) == 0x80;
 }
 
-/* Characters may be spread over tokens, so all of them are one text; at most `most` bytes of its
- * end or its beginning. */
+/* Characters may be spread over tokens, so all of them are one text; at most `most` columns of
+ * its end or its beginning. */
 static void print_quoted(const train_run *run, const int32_t *ids, int32_t n, size_t most,
                          bool end) {
     char text[(TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS) * 16];
@@ -56,10 +63,11 @@ static void print_quoted(const train_run *run, const int32_t *ids, int32_t n, si
         used += piece.length;
     }
     const size_t all = used;
-    if (end && used > most)
-        for (from = used - most; from < used && is_inside(text[from]);) from++;
-    if (!end && used > most)
-        for (used = most; used > 0 && is_inside(text[used]);) used--;
+    while (print_text(NULL, text + from, used - from) > most)
+        if (end)
+            for (from++; from < used && is_inside(text[from]);) from++;
+        else
+            for (used--; used > 0 && is_inside(text[used]);) used--;
     fputs(from ? "\"..." : "\"", stderr);
     print_text(stderr, text + from, used - from);
     fputs(used < all ? "...\"" : "\"", stderr);
@@ -107,7 +115,7 @@ mnem_status train_sample(train_run *run) {
     tool_progress_hide();
     fputs("sample: ", stderr);
     print_quoted(run, ids, prompt, SHOWN_PROMPT, true);
-    fputs(" -> ", stderr);
+    fputs("\n     -> ", stderr);
     print_quoted(run, ids + prompt, n - prompt, SHOWN_TEXT, false);
     fputc('\n', stderr);
     return MNEM_OK;

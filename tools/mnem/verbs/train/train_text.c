@@ -47,13 +47,14 @@ static int copy_vocabulary(const train_run *run, const char *path) {
 static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double seconds,
                         bool verbose) {
     mnem_vocabulary_info info;
-    char size[TOOL_TEXT], time[TOOL_TEXT];
+    char size[TOOL_TEXT], time[TOOL_TEXT], text[160];
     mnem_vocabulary_info_get(vocabulary, &info);
     if (verbose)
-        fprintf(stderr,
-                "vocabulary: %d tokens learned from %s of text, %llu different word%s, in %s\n",
-                info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
-                tool_s(info.distinct), tool_seconds(seconds, time));
+        snprintf(text, sizeof text,
+                 "%d tokens learned from %s of text, %llu different word%s, in %s", info.tokens,
+                 tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
+                 tool_s(info.distinct), tool_seconds(seconds, time));
+    if (verbose) tool_wrap(stderr, "vocabulary: ", text);
     if (info.words_dropped)
         tool_message("%llu rare word%s of the text were left out: %s of memory is too little to "
                      "count them; with more, the vocabulary may differ",

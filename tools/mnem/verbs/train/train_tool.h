@@ -168,15 +168,14 @@ typedef struct train_run {
     int32_t logits_count; /* of the model: at least the tokenizer's vocabulary */
     train_curve training_curve, validation_curve;
     FILE *log;
-    bool log_gap;        /* a line couldn't be written, and that was said */
-    bool undrawn;        /* the same of the picture */
-    bool finished;       /* all steps are done and the result is written */
-    double started;      /* clock of the first step of this process */
-    int64_t tokens_done; /* by this process */
+    bool log_gap;  /* a line couldn't be written, and that was said */
+    bool undrawn;  /* the same of the picture */
+    bool finished; /* all steps are done and the result is written */
     train_adapting adapt;
     int64_t steps_done; /* by this process after the first, and their seconds */
     double seconds_done, cpu_done;
-    double loss_last; /* of the last step that had one; curves may not have it */
+    double seconds_all; /* of all steps of this process, the first too; 0: there was none */
+    double loss_last;   /* of the last step that had one; curves may not have it */
     double loss_validation;
     int64_t validated; /* the step of it; 0: none */
 } train_run;
