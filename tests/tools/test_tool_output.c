@@ -334,7 +334,7 @@ static void a_copied_command_says_where_its_model_is_looked_for(void **state) {
     const int with = RUN("info").code;
     tool_command = NULL;
     remove(command);
-    assert_int_equal(code, 2);
+    assert_int_equal(code, 1);
     assert_true(named);
     assert_int_equal(with, 0);
 }

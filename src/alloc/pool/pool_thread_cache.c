@@ -435,9 +435,10 @@ void mnem__pool_crowd(mnem_pool *pool) {
 }
 
 mnem__thread_caches *mnem__thread_caches_make(mnem_pool *pool) {
-    const size_t line = _Alignof(mnem__thread_caches);
-    void *memory = mnem__calloc("pool", 1, sizeof(mnem__thread_caches) + line);
+    const size_t line = _Alignof(mnem__thread_caches), bytes = sizeof(mnem__thread_caches) + line;
+    void *memory = mnem__alloc("pool", bytes);
     if (!memory) return NULL;
+    memset(memory, 0, bytes); /* touched: what is charged is there */
     mnem__thread_caches *caches = (void *)mnem__align_up((uintptr_t)memory, line);
     caches->pool = pool;
     caches->memory = memory;

@@ -104,7 +104,7 @@ static void several_prompts_are_a_run(void **state) {
 static void a_bench_leaves_a_line(void **state) {
     (void)state;
     const tool_result r =
-        RUN("bench", tool_model, "-p", "16", "-n", "4", "-r", "1", "--threads", "1");
+        RUN("bench", tool_model, "-p", "16", "-n", "4", "-r", "1", "--threads", "1", "--refresh");
     assert_int_equal(r.code, 0);
     const mnem_history_run run = newest("bench");
     assert_int_equal(run.phase[MNEM_PHASE_PROMPT].tokens, 16);
