@@ -119,7 +119,7 @@ static void a_list_becomes_the_simplest_that_says_the_same(void **state) {
 
 static void zeros_and_odd_numbers_say_something_safe(void **state) {
     (void)state;
-    const mnem_layer_schedule zeros = {MNEM_LAYERS_NONE};
+    const mnem_layer_schedule zeros = {.kind = MNEM_LAYERS_NONE};
     const mnem_layer_schedule every = {.kind = MNEM_LAYERS_EVERY};
     const mnem_layer_schedule but = {.kind = MNEM_LAYERS_BUT_EVERY};
     mnem_layer_schedule list = {.kind = MNEM_LAYERS_LIST};
