@@ -134,8 +134,7 @@ static uint64_t least_of(int number) {
     assert_int_equal(s->code, 3);
     const char *needs = strstr(s->err, "needs ");
     if (!needs) fail_msg("%s", s->err);
-    const char *exact = strchr(needs, '(');
-    return strtoull(exact + 1, NULL, 10);
+    return strtoull(needs + strlen("needs "), NULL, 10);
 }
 
 /* In a budget that holds nothing else gradients are cut without being told. */

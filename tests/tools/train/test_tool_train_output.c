@@ -191,9 +191,9 @@ static void one_is_no_plural(void **state) {
     r = TRAIN("-v", "--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural/"),
               "--steps", "1", "--batch", "1", "--threads", "1");
     succeed(r);
-    assert_non_null(strstr(r.err, "1 x 1 sequence of 32 tokens a step"));
+    assert_non_null(strstr(r.err, "1 micro-batch a step, of 1 sequence of 32"));
     assert_null(strstr(r.err, " 1 steps"));
-    assert_null(strstr(r.err, "1 x 1 sequences"));
+    assert_null(strstr(r.err, "1 sequences"));
     assert_non_null(strstr(r.out, "plural/model.gguf: 1 step, loss"));
     r = RUN_INPUT("id,lower,upper,size\na,0,1,64\n", "place", "-");
     succeed(r);
