@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/train/train_words.h"
 
 enum { COLUMNS = 80 };
@@ -44,13 +45,14 @@ static void check(tool_result r, const char *verb) {
 
 static void what_looks_at_a_model_is_80_columns_wide(void **state) {
     (void)state;
-    check(RUN("run", tool_model, "-p", "In the", "-n", "4", "--memory", "10500K"), "run");
+    check(RUN("run", tool_model, "-p", "In the", "-n", "4", "--memory", tool_memory(4 * MIB)),
+          "run");
     check(RUN("info", tool_model), "info");
     check(RUN("graph", tool_model), "graph");
     check(RUN("plan", tool_model), "plan");
-    check(RUN("plan", tool_model, "--memory", "10500K", "--explain"), "plan --explain");
+    check(RUN("plan", tool_model, "--memory", tool_memory(4 * MIB), "--explain"), "plan --explain");
     check(RUN("advise", tool_model), "advise");
-    check(RUN("advise", tool_model, "--memory", "10500K"), "advise --memory");
+    check(RUN("advise", tool_model, "--memory", tool_memory(4 * MIB)), "advise --memory");
 }
 
 static void what_runs_a_model_is_80_columns_wide(void **state) {
