@@ -151,27 +151,52 @@ static void a_signal_leaves_no_half_model(void **state) {
     }
 }
 
-/* Of a text that waits for its reader, too; that isn't a failed write. */
-static void an_interrupt_ends_a_text_that_nobody_takes(void **state) {
-    (void)state;
-    enum { LINES = 60 }; /* of 256 numbers each: more than a pipe holds */
-    static char lines[LINES * 16 + 1], text[4096];
-    int out, err, waits = 0;
+/* Starts `embed` of more text than a pipe holds. */
+static pid_t start_embedding(int *out, int *err) {
+    enum { LINES = 60 }; /* of 256 numbers each */
+    static char lines[LINES * 16 + 1];
+    *lines = 0;
     for (int i = 0; i < LINES; i++) strcat(lines, "let there be\n");
     const char *const args[] = {"embed",     tool_model, "-f", tool_file("lines.txt", lines),
                                 "--pooling", "mean",     "-q", NULL};
-    const pid_t pid = tool_start(args, &out, &err);
-    for (int i = 0; i < 120000 && waits < 60000; i++) {
-        usleep(1000);
-        assert_int_equal(ioctl(out, FIONREAD, &waits), 0);
-    }
-    moment_sleeps(pid);
-    kill(pid, SIGINT);
+    return tool_start(args, out, err);
+}
+
+static void ends_without_a_word(pid_t pid, int out, int err) {
+    char text[4096];
     assert_int_equal(tool_wait(pid), 130);
     text[read(err, text, sizeof text - 1)] = 0;
     assert_string_equal(text, "");
     close(out);
     close(err);
+}
+
+/* Of a text that waits for its reader, too; that isn't a failed write. */
+static void an_interrupt_ends_a_text_that_nobody_takes(void **state) {
+    (void)state;
+    int out, err, waits = 0;
+    const pid_t pid = start_embedding(&out, &err);
+    for (int i = 0; i < 120000 && waits < 60000; i++) {
+        usleep(1000);
+        assert_int_equal(ioctl(out, FIONREAD, &waits), 0);
+    }
+    kill(pid, SIGINT);
+    ends_without_a_word(pid, out, err);
+}
+
+/* Nor does a write wait that begins only after the signal, such as the last one of a buffer. */
+static void a_write_after_an_interrupt_waits_for_nobody(void **state) {
+    (void)state;
+    for (int moment = 0; moment < 4; moment++) {
+        int out, err;
+        const pid_t pid = start_embedding(&out, &err);
+        const int end = tool_stuff(out); /* nothing more fits */
+        moment_handles(pid, SIGINT);
+        usleep((useconds_t)moment * 4000); /* while it opens, loads, computes, or waits */
+        kill(pid, SIGINT);
+        ends_without_a_word(pid, out, err);
+        close(end);
+    }
 }
 
 static void a_limit_on_files_is_an_error_that_leaves_nothing(void **state) {
@@ -350,6 +375,7 @@ int main(void) {
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
         cmocka_unit_test(a_signal_leaves_no_half_model),
         cmocka_unit_test(an_interrupt_ends_a_text_that_nobody_takes),
+        cmocka_unit_test(a_write_after_an_interrupt_waits_for_nobody),
         cmocka_unit_test(a_limit_on_files_is_an_error_that_leaves_nothing),
         cmocka_unit_test(a_report_that_nobody_takes_does_not_go_into_the_model),
         cmocka_unit_test(a_closed_input_is_no_prompt),

@@ -84,6 +84,16 @@ static void remove_temporary(const char *path) {
     unlink(name);
 }
 
+/* Work that ends may still write, to a reader that takes nothing: after an interrupt nothing waits
+ * for longer than this. The next signal ends a write that began between the first one and the next
+ * question of tool_interrupted. */
+enum { WAIT_SECONDS = 1 };
+
+static void on_alarm(int number) {
+    (void)number;
+    if (interrupt) alarm(WAIT_SECONDS);
+}
+
 /* The second one leaves at once, but a terminal that goes away may say so more than once. */
 static void on_interrupt(int number) {
     if (interrupt && number != SIGHUP) {
@@ -92,6 +102,7 @@ static void on_interrupt(int number) {
         _exit(128 + number);
     }
     interrupt = number;
+    alarm(WAIT_SECONDS);
     void *context = interrupt_context;
     if (context) interrupt_function(context);
     int saved = errno;
@@ -118,7 +129,9 @@ void tool_interrupt_call(void (*function)(void *context), void *context) {
     interrupt_function = function;
     interrupt_context = context;
     /* No SA_RESTART: a read from the terminal or a pipe ends too. */
-    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    const struct sigaction action = {.sa_handler = on_interrupt}, late = {.sa_handler = on_alarm};
+    struct sigaction before;
+    sigaction(SIGALRM, &late, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
@@ -135,6 +148,7 @@ void tool_new_writes(const char *path) {
 
 void tool_interrupt_stop(int number) {
     interrupt = number;
+    alarm(WAIT_SECONDS);
     void *context = interrupt_context;
     if (context) interrupt_function(context);
 }
@@ -155,4 +169,5 @@ void tool_interrupt_clear(void) {
     char bytes[8];
     while (interrupt_pipe[0] >= 0 && read(interrupt_pipe[0], bytes, sizeof bytes) > 0) continue;
     interrupt = 0;
+    alarm(0);
 }
