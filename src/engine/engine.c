@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/team/team.h"
 #include "engine/engine_pool.h"
-#include "engine/step_private.h"
+#include "engine/pass_nodes.h"
 
 static mnem__choice choice_of(const mnem_engine_plan *plan) {
     return (mnem__choice){.context = plan->context,
@@ -120,8 +120,13 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
     relay.mine = &mine;
     e->gather = (mnem_graph_gather){mnem__gather_run, &e->relay.gather};
-    return mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
-                             e->tables.requests);
+    MNEM__TRY(mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
+                                e->tables.requests));
+    e->nodes = mnem__pass_compile(e);
+    /* Rank 0 alone stops a pass, and only between those that ranks run together: the others would
+     * wait for what a rank that stopped by itself doesn't send. */
+    e->stops = mnem__relay_first(&e->relay) && !e->relay.together;
+    return MNEM_OK;
 }
 
 /* Its sequences, none of them open, and the books of its pages, all of them free. */

@@ -128,11 +128,13 @@ struct mnem_engine {
     int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */
     uint64_t row_bytes;             /* of the embedding matrix in the file */
+    bool stops;                     /* cancelling ends a pass in the middle */
     bool apart;                     /* mnem__engine_is_apart: */
     float *hidden, *logits;         /* for the host; apart: hidden is a copy, in the staging part */
     uint8_t *rows;                  /* of the embedding, so too */
     void *external[MNEM__SLOTS];    /* what operators take: not for the host (device/location.h) */
     mnem_graph_weights source;
+    uint32_t nodes;    /* of its passes (pass_nodes.h) */
     int cancel;        /* atomic */
     uint64_t identity; /* of the model, atomic; 0: not asked for yet (saved/) */
     mnem_engine_stats stats;

@@ -11,6 +11,13 @@ typedef struct mnem__step_cursor {
     int32_t part, at;
 } mnem__step_cursor;
 
+/* The rows of a pass whose logits are wanted, in groups of n that begin at at. */
+typedef struct mnem__step_head {
+    float *hidden; /* all of them, for operators; NULL: another rank's */
+    int32_t wanted, at, n;
+    int32_t segment, left; /* the segment that the next row is of, and its rows still to come */
+} mnem__step_head;
+
 typedef struct mnem__step {
     mnem_engine *e;
     const mnem_step_part *parts;
@@ -27,6 +34,8 @@ typedef struct mnem__step {
     int32_t ahead;          /* told and not run */
     /* The pass that runs. */
     int32_t segments, rows; /* segments: in the engine's table */
+    mnem_status status;     /* of the stages before */
+    mnem__step_head head;
 } mnem__step;
 
 /* How many of the segment's rows have logits that are wanted: its last ones. */

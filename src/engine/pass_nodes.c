@@ -1,0 +1,217 @@
+/* pass_nodes.c: what the nodes of a pass do on one machine (pass_nodes.h).
+ *
+ * Idea: what is under way lies in the engine's tables: ids, positions, the pages of each layer. The
+ * body leaves hidden rows, of which the wanted ones are moved together for the head, which makes
+ * logits of as many rows at once as they have room for. */
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/pass_nodes.h"
+#include "model/weights/finite.h"
+
+/* ---- hidden rows of a device that the host doesn't reach: a copy for the host, and back ---- */
+
+static size_t hidden_bytes(const mnem__step *x) {
+    return (size_t)x->rows * (size_t)x->e->map->shape.embd * sizeof(float);
+}
+
+mnem_status mnem__pass_fetch_states(mnem__step *x) {
+    return mnem__location_read(x->e->hidden, mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS),
+                               hidden_bytes(x));
+}
+
+mnem_status mnem__pass_store_states(mnem__step *x) {
+    return mnem__location_write(mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS), x->e->hidden,
+                                hidden_bytes(x));
+}
+
+/* ---- a pass of the body ---- */
+
+/* The rows of the embedding matrix, from the file. */
+mnem_status mnem__pass_read_rows(mnem__step *x) {
+    mnem_engine *e = x->e;
+    const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
+    uint8_t *rows = e->rows;
+    for (int32_t i = 0; i < x->rows; i++) {
+        MNEM__TRY(mnem_model_tensor_read(e->model, tensor,
+                                         (uint64_t)e->tables.ids[i] * e->row_bytes, e->row_bytes,
+                                         rows + (uint64_t)i * e->row_bytes));
+        e->tables.ids[i] = i;
+    }
+    return MNEM_OK;
+}
+
+/* The segment's ids and positions. */
+static void fill_ids(mnem__step *x, const mnem__segment *g) {
+    mnem_engine *e = x->e;
+    const mnem_step_part *part = &x->parts[g->part];
+    const mnem_sequence *s = part->sequence;
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
+    const mnem__kv_table *table = &s->table[MNEM__KV_FULL];
+    for (int32_t i = 0; i < g->n; i++) {
+        const int32_t at = g->at + i, position = s->ready + i;
+        const int32_t id = at < 0 ? *mnem__kv_id(pages, table, position) : part->ids[at];
+        e->tables.ids[g->row + i] = id;
+        e->tables.positions[g->row + i] = position;
+        if (pages->ids) *mnem__kv_id(pages, table, position) = id;
+    }
+}
+
+/* The segment's ids, positions and pages, for all layers. */
+static mnem_status fill_segment(mnem__step *x, int32_t index) {
+    mnem_engine *e = x->e;
+    const mnem__segment *g = &e->tables.segments[index];
+    mnem_sequence *s = x->parts[g->part].sequence;
+    const mnem_transformer *t = &e->map->shape;
+    uint64_t offset[MNEM__KV_KINDS] = {0}; /* of the layer in a page of its kind */
+    const int32_t first = t->part_begin;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_room room = mnem__step_room(s, k, s->ready, g->n);
+        MNEM__TRY(mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room));
+    }
+    fill_ids(x, g);
+    for (int32_t layer = first; layer < first + mnem__kv_layers(t); layer++) {
+        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(layer - first) * x->segments + index];
+        const mnem__kv_kind k = mnem__kv_kind_of(t, layer);
+        *kv = mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
+        kv->first_position = s->ready;
+        kv->first_row = g->row;
+        kv->rows = g->n;
+        offset[k] += mnem__kv_layer_bytes(t, &e->pages[k].layout, layer);
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__pass_fill(mnem__step *x) {
+    for (int32_t i = 0; i < x->segments; i++) MNEM__TRY(fill_segment(x, i));
+    return MNEM_OK;
+}
+
+static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
+    mnem_engine *e = x->e;
+    return (mnem_graph_args){
+        .tokens = tokens,
+        .block = (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+        .workspace = mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
+        .external = e->external,
+        .ids = e->tables.ids,
+        .positions = e->tables.positions,
+        .kv = e->tables.kv,
+        .kv_count = x->segments,
+        .weights = &e->source,
+        .gather = &e->gather,
+        .cancel = e->stops ? &e->cancel : NULL};
+}
+
+/* Of one sequence, rows before the first wanted one needn't be finished. */
+static int32_t first_wanted(const mnem__step *x) {
+    const mnem__segment *g = x->e->tables.segments;
+    return x->segments == 1 && !x->on_hidden ? g->n - mnem__step_wanted(x, g) : 0;
+}
+
+static mnem_status run_graph(mnem_engine *e, const mnem_graph *graph, const mnem_graph_args *args) {
+    e->stats.passes++;
+    MNEM__TRY(mnem__device_enter(e->device));
+    const mnem_status status = mnem_graph_run(graph, e->team, args);
+    mnem__device_leave(e->device);
+    return status;
+}
+
+mnem_status mnem__pass_run_body(mnem__step *x) {
+    mnem_graph_args args = pass_args(x, x->rows);
+    args.first_row = first_wanted(x);
+    return run_graph(x->e, x->e->graphs.body, &args);
+}
+
+/* ---- passes of the head ---- */
+
+/* Moves hidden rows whose logits are wanted together, behind the first of them. */
+mnem_status mnem__pass_gather_wanted(mnem__step *x) {
+    const uint64_t bytes = (uint64_t)x->e->map->shape.embd * sizeof(float);
+    const mnem__location hidden = mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS);
+    int32_t begin = -1, to = -1;
+    for (int32_t i = 0; i < x->segments; i++) {
+        const mnem__segment *g = &x->e->tables.segments[i];
+        const int32_t n = mnem__step_wanted(x, g), from = g->row + g->n - n;
+        if (n == 0) continue;
+        if (to < 0) begin = to = from;
+        if (to != from)
+            MNEM__TRY(mnem__location_move(mnem__location_at(hidden, (uint64_t)to * bytes),
+                                          mnem__location_at(hidden, (uint64_t)from * bytes),
+                                          (size_t)((uint64_t)n * bytes)));
+        to += n;
+    }
+    x->head.hidden = (float *)x->e->external[MNEM__SLOT_HIDDEN] + begin * x->e->map->shape.embd;
+    return MNEM_OK;
+}
+
+mnem_status mnem__pass_run_head(mnem__step *x) {
+    mnem_engine *e = x->e;
+    mnem_graph_args args = pass_args(x, x->head.n);
+    void *external[MNEM__SLOTS];
+    memcpy(external, e->external, sizeof external);
+    external[MNEM__SLOT_HIDDEN] = x->head.hidden + (int64_t)x->head.at * e->map->shape.embd;
+    args.external = external;
+    return run_graph(e, e->graphs.head, &args);
+}
+
+/* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
+mnem_status mnem__step_not_finite(const mnem_engine *e) {
+    mnem_model_info info;
+    MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
+    for (int32_t i = 0; e->adapters && i < e->adapters->count; i++) {
+        const mnem_model *file = e->adapters->product[i].file;
+        if (i == 0 || file != e->adapters->product[i - 1].file)
+            MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
+    }
+    mnem_model_info_get(e->model, &info);
+    return mnem__fail(MNEM_BAD_FILE, "%s: the logits are not finite, although the weights are",
+                      info.path);
+}
+
+mnem_status mnem__pass_check_logits(mnem__step *x) {
+    const mnem_engine *e = x->e;
+    return mnem__is_finite(e->logits, (int64_t)x->head.n * e->map->shape.vocab)
+               ? MNEM_OK
+               : mnem__step_not_finite(e);
+}
+
+static mnem_status give_row(mnem__step *x, const float *logits) {
+    const mnem__segment *g = &x->e->tables.segments[x->head.segment];
+    while (x->head.left == 0) {
+        g = &x->e->tables.segments[++x->head.segment];
+        x->head.left = mnem__step_wanted(x, g);
+    }
+    const int32_t index = g->at + g->n - x->head.left--;
+    if (x->on_logits(x->context, g->part, index, logits)) return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "engine: stopped by the caller at token %d", index);
+}
+
+mnem_status mnem__pass_give_logits(mnem__step *x) {
+    for (int32_t i = 0; i < x->head.n; i++)
+        MNEM__TRY(give_row(x, x->e->logits + (int64_t)i * x->e->map->shape.vocab));
+    return MNEM_OK;
+}
+
+/* ---- hidden rows that are wanted ---- */
+
+mnem_status mnem__pass_check_hidden(mnem__step *x) {
+    const mnem_engine *e = x->e;
+    return mnem__is_finite(e->hidden, (int64_t)x->rows * e->map->shape.embd)
+               ? MNEM_OK
+               : mnem__step_not_finite(e);
+}
+
+mnem_status mnem__pass_give_hidden(mnem__step *x) {
+    const mnem_engine *e = x->e;
+    const int64_t embd = e->map->shape.embd;
+    mnem_status status = MNEM_OK;
+    for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) {
+        const mnem__segment *g = &e->tables.segments[i];
+        if (g->at + g->n > 0) /* not one that only runs again */
+            status = x->on_hidden(x->context, g->part, mnem__max_i32(g->at, 0),
+                                  g->n + mnem__min_i32(g->at, 0),
+                                  e->hidden + (g->row - mnem__min_i32(g->at, 0)) * embd);
+    }
+    return status;
+}

@@ -1,0 +1,78 @@
+/* pass_nodes.h: what a pass is made of: computing, and the moves of bytes around it.
+ *
+ * An engine compiles its passes once, when it is created (mnem__pass_compile): it keeps the nodes
+ * that its model, its device and its ranks need. Without ranks none sends or receives, and on a
+ * device that the host reaches none fetches or stores:
+ *
+ *     one machine        FILL  AHEAD  BODY               GATHER  HEAD_AHEAD  HEAD  CHECK  GIVE
+ *     layers, rank 0     FILL  TELL  AHEAD  SENT  BODY  SEND     RECEIVE_LOGITS  CHECK  GIVE
+ *     layers, last rank  FILL  AHEAD  RECEIVE  BODY      GATHER  HEAD_AHEAD  HEAD  SEND_LOGITS
+ *
+ * Nodes of one stage run in the order of the list, up to the first that fails; pass_run.c says when
+ * a stage runs. */
+#ifndef MNEM_SRC_ENGINE_PASS_NODES_H
+#define MNEM_SRC_ENGINE_PASS_NODES_H
+
+#include "engine/step_private.h"
+
+/* X(name, stage, function) */
+#define MNEM__PASS_NODE_LIST(X)                                                                    \
+    X(STOPPED, BEGIN, mnem__ranks_check_stopped)                                                   \
+    X(FILL, BEGIN, mnem__pass_fill)                                                                \
+    X(TELL, BEGIN, mnem__ranks_tell_pass)                                                          \
+    X(AHEAD, BODY, mnem__step_tell_ahead)                                                          \
+    X(SENT, BODY, mnem__ranks_await_sent)                                                          \
+    X(RECEIVE, BODY, mnem__ranks_receive_states)                                                   \
+    X(STORE, BODY, mnem__pass_store_states)                                                        \
+    X(ROWS, BODY, mnem__pass_read_rows)                                                            \
+    X(BODY, BODY, mnem__pass_run_body)                                                             \
+    X(FETCH, BODY, mnem__pass_fetch_states)                                                        \
+    X(SEND, BODY_END, mnem__ranks_send_states)                                                     \
+    X(RECEIVE_HIDDEN, HIDDEN, mnem__ranks_receive_hidden)                                          \
+    X(FETCH_HIDDEN, HIDDEN, mnem__pass_fetch_states)                                               \
+    X(CHECK_HIDDEN, HIDDEN, mnem__pass_check_hidden)                                               \
+    X(GIVE_HIDDEN, HIDDEN, mnem__pass_give_hidden)                                                 \
+    X(SEND_HIDDEN, HIDDEN, mnem__ranks_send_hidden)                                                \
+    X(GATHER, WANTED, mnem__pass_gather_wanted)                                                    \
+    X(RECEIVE_LOGITS, HEAD, mnem__ranks_receive_logits)                                            \
+    X(HEAD_AHEAD, HEAD, mnem__step_tell_ahead)                                                     \
+    X(LOGITS_SENT, HEAD, mnem__ranks_await_logits_sent)                                            \
+    X(HEAD, HEAD, mnem__pass_run_head)                                                             \
+    X(SEND_LOGITS, HEAD, mnem__ranks_send_logits)                                                  \
+    X(CHECK, LOGITS, mnem__pass_check_logits)                                                      \
+    X(GIVE, LOGITS, mnem__pass_give_logits)                                                        \
+    X(OTHER_HEADS, HEAD_FAILED, mnem__ranks_run_other_heads)                                       \
+    X(ABORT, FAILED, mnem__ranks_abort_pass)
+typedef enum mnem__pass_node {
+#define MNEM__PASS_NODE_ENUM(name, stage, function) MNEM__NODE_##name,
+    MNEM__PASS_NODE_LIST(MNEM__PASS_NODE_ENUM)
+#undef MNEM__PASS_NODE_ENUM
+        MNEM__PASS_NODES
+} mnem__pass_node;
+typedef enum mnem__pass_stage {
+    MNEM__STAGE_BEGIN,
+    MNEM__STAGE_BODY,
+    MNEM__STAGE_BODY_END, /* also after a body that failed: step.status */
+    MNEM__STAGE_HIDDEN,   /* where hidden rows are wanted */
+    MNEM__STAGE_WANTED,   /* where logits are */
+    MNEM__STAGE_HEAD,     /* for each group of rows whose logits are wanted; */
+    MNEM__STAGE_LOGITS,   /* then these */
+    MNEM__STAGE_HEAD_FAILED,
+    MNEM__STAGE_FAILED
+} mnem__pass_stage;
+
+#define MNEM__PASS_NODE_FUNCTION(name, stage, function) mnem_status function(mnem__step *x);
+MNEM__PASS_NODE_LIST(MNEM__PASS_NODE_FUNCTION)
+#undef MNEM__PASS_NODE_FUNCTION
+
+/* The nodes of a stage that the engine has; x->status is theirs to read. */
+mnem_status mnem__pass_run_stage(mnem__step *x, mnem__pass_stage stage);
+/* Which nodes the engine has, by what it was created with; a bit each. */
+uint32_t mnem__pass_compile(const mnem_engine *engine);
+/* Those around a pass of ranks (pass_ranks.c); changes the nodes that one machine has. */
+uint32_t mnem__ranks_compile(const mnem_engine *engine, uint32_t nodes);
+static inline uint32_t mnem__pass_bit(mnem__pass_node node) {
+    return UINT32_C(1) << node;
+}
+
+#endif
