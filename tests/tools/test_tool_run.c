@@ -238,9 +238,9 @@ static void interrupt_prints_the_ledger(void **state) {
     assert_non_null(strstr(text, "total"));
 }
 
-/* Has it ended, within ten seconds? */
+/* Has it ended, within a minute? */
 static bool ends(pid_t pid) {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
             return true;
@@ -249,29 +249,31 @@ static bool ends(pid_t pid) {
     return false;
 }
 
-/* With nobody reading, each line of the ledger that the first one prints waits for a second. */
+/* With nobody reading, the ledger that the first one prints ends line by line, in some seconds. */
 static void a_second_interrupt_exits_at_once(void **state) {
     (void)state;
     static char text[TOOL_RUN_BYTES];
-    int out, err;
     const char *const args[] = {"run", "-p", PROMPT, ENDLESS, "-v", NULL};
-    pid_t pid = tool_start(args, &out, &err);
-    assert_int_equal(read(out, text, 1), 1);
-    int end = tool_stuff(err);
-    kill(pid, SIGINT);
-    moment_delivered(pid, SIGINT);
-    moment_sleeps(pid); /* its ledger waits for a reader */
-    kill(pid, SIGINT);
-    bool at_once = ends(pid);
-    if (!at_once) kill(pid, SIGKILL);
-    int code = tool_wait(pid);
-    close(end);
-    read_end(err, text, sizeof text);
-    close(out);
-    close(err);
-    assert_true(at_once);
-    assert_int_equal(code, 130);
-    assert_null(strstr(text, "total"));
+    for (int interrupts = 1; interrupts <= 2; interrupts++) {
+        int out, err;
+        pid_t pid = tool_start(args, &out, &err);
+        assert_int_equal(read(out, text, 1), 1);
+        int end = tool_stuff(err);
+        kill(pid, SIGINT);
+        moment_delivered(pid, SIGINT);
+        moment_sleeps(pid); /* its ledger waits for a reader */
+        if (interrupts == 2) kill(pid, SIGINT);
+        bool ended = ends(pid);
+        if (!ended) kill(pid, SIGKILL);
+        int code = tool_wait(pid);
+        close(end);
+        read_end(err, text, sizeof text);
+        close(out);
+        close(err);
+        assert_true(ended);
+        assert_int_equal(code, 130);
+        assert_null(strstr(text, "total"));
+    }
 }
 
 static void a_trace_shows_the_steps_and_the_bytes(void **state) {

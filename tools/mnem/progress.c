@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "output_file.h"
@@ -84,14 +85,16 @@ static void remove_temporary(const char *path) {
     unlink(name);
 }
 
-/* Work that ends may still write, to a reader that takes nothing: after an interrupt nothing waits
- * for longer than this. The next signal ends a write that began between the first one and the next
- * question of tool_interrupted. */
-enum { WAIT_SECONDS = 1 };
+/* Work that ends may still write, to a reader that takes nothing. A second after an interrupt, and
+ * 50 times a second from then on, whatever waits is ended: a read or write fails with EINTR. */
+static void end_waits(bool on) {
+    const struct itimerval times = {.it_interval = {.tv_usec = on ? 20000 : 0},
+                                    .it_value = {.tv_sec = on}};
+    setitimer(ITIMER_REAL, &times, NULL); /* a system call: handlers may call it */
+}
 
 static void on_alarm(int number) {
     (void)number;
-    if (interrupt) alarm(WAIT_SECONDS);
 }
 
 /* The second one leaves at once, but a terminal that goes away may say so more than once. */
@@ -102,7 +105,7 @@ static void on_interrupt(int number) {
         _exit(128 + number);
     }
     interrupt = number;
-    alarm(WAIT_SECONDS);
+    end_waits(true);
     void *context = interrupt_context;
     if (context) interrupt_function(context);
     int saved = errno;
@@ -148,7 +151,7 @@ void tool_new_writes(const char *path) {
 
 void tool_interrupt_stop(int number) {
     interrupt = number;
-    alarm(WAIT_SECONDS);
+    end_waits(true);
     void *context = interrupt_context;
     if (context) interrupt_function(context);
 }
@@ -169,5 +172,5 @@ void tool_interrupt_clear(void) {
     char bytes[8];
     while (interrupt_pipe[0] >= 0 && read(interrupt_pipe[0], bytes, sizeof bytes) > 0) continue;
     interrupt = 0;
-    alarm(0);
+    end_waits(false);
 }
