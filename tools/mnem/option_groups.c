@@ -122,7 +122,9 @@ const tool_option tool_session_options[] = {
 #define AT(field) offsetof(tool_training_asked, field)
 const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
-     .also = "batch-size", .help = "number of sequences per step"},
+     .also = "batch-size",
+     .help = "number of sequences per training step (default: 12, or the "
+             "config's; 8 with --lora or for mnem graph)"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
      .help = "number of sequences per forward and backward pass; must divide the batch (default: "
              "chosen to fit the budget)"},
@@ -141,7 +143,8 @@ const tool_option tool_types_options[] = {
 
 const tool_option tool_dropout_options[] = {
     {"dropout", 0, "P", TOOL_VALUE_REAL, AT(dropout), .least = 0, .most = 0.99,
-     .help = "dropout probability of activations during training"},
+     .help = "dropout probability of activations during training (default: 0.1, or the config's; 0 "
+             "with --lora, --masked, --distill or for mnem graph)"},
     {0},
 };
 #undef AT

@@ -114,7 +114,8 @@ TOOL_VERB(
     "removal of unneeded nodes and the sharing of memory save; and the smallest size that any\n"
     "placement could have. There are two graphs: the body turns tokens into hidden states\n"
     "through all layers, and the head turns hidden states into logits. The other options are\n"
-    "those of mnem plan: they choose the plan whose graphs are shown.\n",
+    "those of mnem plan, which choose the plan whose graphs are shown, and with --phase train\n"
+    "those of mnem train: --batch, --micro-batch, --precision, --moments, --dropout.\n",
     "mnem graph model.gguf  # one token\n"
     "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
     "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # a training step\n"

@@ -431,8 +431,9 @@ TOOL_VERB(
     "better, as found by replaying it.\n"
     "\n"
     "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-    "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", one\n"
-    "on each line. Names that end in .xz are decompressed by xz; - is standard input.\n"
+    "is read without running any code in it) or text, one event on each line: \"a ID BYTES\n"
+    "[STREAM]\" allocates a block on a stream (default: 0), \"f ID\" frees it. Names that end in "
+    ".xz are decompressed by xz; - is standard input.\n"
     "\n"
     "With --capacity, the exit code is 3 when no policy completes the trace.\n",
     "mnem replay snapshot.pickle  # what holds the peak, and what would help?\n"

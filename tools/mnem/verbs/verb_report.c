@@ -159,13 +159,14 @@ static report_options asked;
 TOOL_VERB(
     report, "TRACE|RUN...", 1, TOOL_OPERANDS_MAX, "show where every byte of a trace went",
     "Shows when the peak of a trace was and what was live then, how much was reserved beyond\n"
-    "that (and why it couldn't be used), which requests were refused and why, which tags and\n"
-    "lines of code hold the most, and what was never freed, with ages. Two traces are\n"
-    "compared.\n"
+    "that (and why it couldn't be used), which requests were refused and why, which tags (what\n"
+    "memory is for, such as \"weights matrices\") and lines of code hold the most, and what was\n"
+    "never freed, with ages. Two traces are compared.\n"
     "\n"
     "A trace is what --trace writes for Perfetto (.pftrace) or Chrome (.json), a PyTorch\n"
     "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
-    "running any code in it), or text: \"a ID BYTES STREAM\" and \"f ID\", one on each line.\n"
+    "running any code in it), or text, one event on each line: \"a ID BYTES [STREAM]\"\n"
+    "allocates a block on a stream (default: 0), \"f ID\" frees it.\n"
     "What a trace doesn't record is shown as -, and never guessed.\n"
     "\n"
     "A RUN is the number of a finished run in the history, or the folder of a training run:\n"

@@ -317,12 +317,15 @@ static const tool_option options[] = {
      .help = "distillation temperature, which divides the logits of both models (default: 2)"},
     {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), .least = 1, .most = TRAIN_STEPS_MAX,
      .also = "max-steps",
-     .help = "length of the run in steps; the learning rate decays to its minimum at the end"},
+     .help =
+         "length of the run in steps; the learning rate decays to its minimum at the end (default: "
+         "the config's: 2000 for 5m; 500 with --lora)"},
     {"tokens", 0, "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
-     .help = "length of the run in tokens"},
+     .help = "length of the run in tokens, instead of --steps"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 1, .most = 1e8,
      .help =
-         "length of the run in seconds; the number of steps is set once the first steps are timed"},
+         "length of the run in seconds, instead of --steps; the number of steps is set once the "
+         "first steps are timed"},
     {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume continues"},
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
@@ -340,14 +343,15 @@ static const tool_option options[] = {
      .help = "sequence length in tokens, and the model's context length (default: the config's or "
              "the model's, less if the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
-     .help = "size in tokens of the vocabulary that is learned from the text; 256: bytes"},
+     .help = "size in tokens of the vocabulary that is learned from the text; 256: each byte is a "
+             "token (default: the config's: 2048 for 5m)"},
     {"adapt", 0, NULL, TOOL_VALUE_FLAG, AT(adapt),
      .help = "adjust the number of sequences per pass during the run: fewer if more than 0.8 of "
              "the budget is used, more if less than 0.6 of the machine's attainable speed is "
              "reached; log.jsonl records every change"},
     TOOL_GROUP(tool_types_options, AT(training)),
     {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
-     .help = "peak learning rate"},
+     .help = "peak learning rate (default: the config's: 0.002 for 5m; 0.001 with --lora)"},
     TOOL_GROUP(tool_dropout_options, AT(training)),
     {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), .least = 0, .most = 0.9,
      .help = "fraction at the end of the text that is held out for validation (default: 0.03)"},
@@ -356,7 +360,9 @@ static const tool_option options[] = {
     {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample),
      .help = "prompt of the samples (default: the beginning of the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
-     .help = "print the plan and what other budgets would allow, then exit"},
+     .help =
+         "print the plan and what other budgets would allow, then exit; a budget that is too small "
+         "is refused (exit code 3)"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -398,7 +404,7 @@ TOOL_VERB(
     "--distill it also learns from the model that was pruned, which stays frozen. Neither\n"
     "uses dropout, unless --dropout or --config is given.\n",
     "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
-    "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets allow?\n"
+    "mnem train --data book.txt --memory 256M --dry-run  # what would other budgets allow?\n"
     "mnem train --resume  # continue after Ctrl-C\n"
     "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
     "mnem train --resume tuned --export so_far.gguf  # the adapter of its last checkpoint\n"
