@@ -89,7 +89,10 @@ static mnem_status measure_graphs(mnem__walker *w, int32_t pass, uint64_t *bytes
         raise(&bytes[MNEM__WALK_PART_WORKSPACE], sizes.workspace_bytes);
     }
     if (mnem__walk_again(w))
-        raise(&bytes[MNEM__WALK_PART_GRAPH], mnem__walk_replace_bytes(most_columns(w)));
+        raise(&bytes[mnem__walk_scratch(w)],
+              mnem__walk_replace_bytes(most_columns(w), w->taken.apart));
+    if (w->taken.apart && o.keep_inputs)
+        raise(&bytes[MNEM__WALK_PART_STAGING], mnem__walk_seen_bytes(pass, most_columns(w)));
     bytes[MNEM__WALK_PART_HOST_GRAPH] = mnem__transformer_part_bytes(&o);
     return MNEM_OK;
 }
@@ -115,7 +118,7 @@ static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_
     bytes[MNEM__WALK_PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
     bytes[MNEM__WALK_PART_TEAM] = mnem_team_bytes(w->threads);
     bytes[MNEM__WALK_PART_RESERVE] = RESERVE;
-    mnem__parts_round(&mnem__walk_part_table, w->device, bytes);
+    mnem__parts_round(&mnem__walk_part_table, w->taken.device, bytes);
     return MNEM_OK;
 }
 
@@ -128,7 +131,7 @@ typedef struct chooser {
 } chooser;
 
 static uint64_t states_bytes(const mnem__walker *w, int64_t sequences) {
-    return mnem__part_block_bytes(w->device, (uint64_t)sequences * w->states.sequence_bytes);
+    return mnem__part_block_bytes(w->taken.device, (uint64_t)sequences * w->states.sequence_bytes);
 }
 
 /* The way with these takes so much beside the states: is there room for those? */

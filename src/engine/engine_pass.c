@@ -18,14 +18,14 @@ static size_t hidden_bytes(const mnem_engine *e, int32_t rows) {
 }
 
 static mnem_status fetch_hidden(const mnem_engine *e, int32_t rows) {
-    if (!e->apart) return MNEM_OK;
-    return mnem__location_read(e->hidden, mnem__engine_part_at(e, MNEM__PART_ACTIVATIONS),
+    if (!e->taken.apart) return MNEM_OK;
+    return mnem__location_read(e->hidden, mnem__part_at(&e->taken, MNEM__PART_ACTIVATIONS),
                                hidden_bytes(e, rows));
 }
 
 static mnem_status store_hidden(const mnem_engine *e, int32_t rows) {
-    if (!e->apart) return MNEM_OK;
-    return mnem__location_write(mnem__engine_part_at(e, MNEM__PART_ACTIVATIONS), e->hidden,
+    if (!e->taken.apart) return MNEM_OK;
+    return mnem__location_write(mnem__part_at(&e->taken, MNEM__PART_ACTIVATIONS), e->hidden,
                                 hidden_bytes(e, rows));
 }
 
@@ -90,18 +90,18 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
 static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
     mnem_engine *e = x->e;
     const bool stops = mnem__relay_first(&e->relay) && !e->relay.together;
-    return (mnem_graph_args){
-        .tokens = tokens,
-        .block = (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
-        .workspace = mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
-        .external = e->external,
-        .ids = e->tables.ids,
-        .positions = e->tables.positions,
-        .kv = e->tables.kv,
-        .kv_count = x->segments,
-        .weights = &e->source,
-        .gather = &e->gather,
-        .cancel = stops ? &e->cancel : NULL};
+    return (mnem_graph_args){.tokens = tokens,
+                             .block =
+                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+                             .workspace = mnem__part_bound(&e->taken, MNEM__PART_WORKSPACE),
+                             .external = e->external,
+                             .ids = e->tables.ids,
+                             .positions = e->tables.positions,
+                             .kv = e->tables.kv,
+                             .kv_count = x->segments,
+                             .weights = &e->source,
+                             .gather = &e->gather,
+                             .cancel = stops ? &e->cancel : NULL};
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */
@@ -172,7 +172,7 @@ static mnem_status run_body(mnem__step *x) {
  * is; -1: none is wanted. */
 static mnem_status gather_wanted(const mnem__step *x, int32_t *begin) {
     const uint64_t bytes = (uint64_t)x->e->map->shape.embd * sizeof(float);
-    const mnem__location hidden = mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS);
+    const mnem__location hidden = mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS);
     int32_t to = *begin = -1;
     for (int32_t i = 0; i < x->segments; i++) {
         const mnem__segment *g = &x->e->tables.segments[i];
