@@ -34,6 +34,7 @@ extern "C" {
 typedef struct mnem_walk_options {
     mnem_ledger *ledger;  /* required; charged for all memory; its budget is kept, and enforced
                             (mnem_ledger_hold) once the plan is made */
+    mnem_device *device;  /* where layers run (default: a host device of its own) */
     int32_t threads;      /* default: the processors this process may use */
     int32_t chunk;        /* tokens per sequence (default 512) */
     int32_t pass;         /* tokens run together (default: chunk, or fewer to fit the budget) */
@@ -103,9 +104,9 @@ typedef struct mnem_walk_report {
 
 /* Walks over ids [sequences][chunk]. report may be NULL. MNEM_OVER_BUDGET: the error text gives the
  * bytes needed, with a file for states and without; MNEM_UNSUPPORTED: encoders, mixtures of
- * experts, latent attention (MLA); MNEM_INVALID: ids outside the vocabulary; MNEM_IO: the temporary
- * file; MNEM_BAD_FILE: weights that aren't finite; MNEM_CANCELLED. All memory is freed at the end.
- */
+ * experts, latent attention (MLA), a device for planning only; MNEM_INVALID: ids outside the
+ * vocabulary; MNEM_IO: the temporary file; MNEM_BAD_FILE: weights that aren't finite;
+ * MNEM_CANCELLED. All memory is freed at the end. */
 mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options, const int32_t *ids,
                       int64_t sequences, const mnem_walk_watcher *watcher,
                       mnem_walk_report *report);

@@ -39,7 +39,6 @@ static _Atomic uint64_t total_live, total_peak, total_calls;
 static _Atomic(const mnem__heap_watcher *) watcher_now;
 static mnem__fail_point fail_point;
 static _Thread_local mnem_status last_status;
-static _Thread_local int64_t thread_live[MNEM__HEAP_TAGS_MAX];
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t live) {
     uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
@@ -61,13 +60,11 @@ static uint32_t tag_index(const char *tag) {
 static void count_add(uint32_t tag, uint64_t bytes) {
     raise_peak(&tags[tag].peak, atomic_fetch_add(&tags[tag].live, bytes) + bytes);
     raise_peak(&total_peak, atomic_fetch_add(&total_live, bytes) + bytes);
-    thread_live[tag] += (int64_t)bytes;
 }
 
 static void count_sub(uint32_t tag, uint64_t bytes) {
     atomic_fetch_sub(&tags[tag].live, bytes);
     atomic_fetch_sub(&total_live, bytes);
-    thread_live[tag] -= (int64_t)bytes;
 }
 
 void mnem__heap_count_call(void) {
@@ -185,10 +182,6 @@ bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out) {
                             .bytes_live = atomic_load(&tags[index].live),
                             .bytes_peak = atomic_load(&tags[index].peak)};
     return true;
-}
-
-int64_t mnem__heap_thread_bytes(const char *tag) {
-    return thread_live[tag_index(tag)];
 }
 
 void mnem_heap_usage_get(mnem_heap_usage *usage) {

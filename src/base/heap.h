@@ -38,9 +38,6 @@ typedef struct mnem__heap_tag {
     uint64_t bytes_live, bytes_peak;
 } mnem__heap_tag;
 bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out);
-/* What this thread took under a tag less what it gave back, since it began; may be below 0. The
- * difference of two answers is what the calls between took, whatever other threads do meanwhile. */
-int64_t mnem__heap_thread_bytes(const char *tag);
 
 /* One watcher for the process (the ledger that the whole process is charged to). charge may refuse
  * by returning a status other than MNEM_OK. Called with no lock held, from any thread. Borrowed

@@ -49,16 +49,31 @@ void mnem__walk_find_inputs(mnem__walker *w) {
     }
 }
 
+/* Rows that only the device has are copied once for all members, who are done with those before. */
+static void stage(mnem__walker *w, const mnem_graph_tapped *tapped, float *to,
+                  const mnem_worker *worker) {
+    const size_t bytes = (size_t)tapped->columns * sizeof(float);
+    mnem_team_barrier(worker);
+    for (int64_t r = 0; r < tapped->rows && worker->index == 0 && w->seen == MNEM_OK; r++)
+        w->seen = mnem__location_read(
+            to + r * tapped->columns,
+            mnem__location_bound(w->taken.device, tapped->x + r * tapped->stride), bytes);
+    mnem_team_barrier(worker);
+}
+
 void mnem__walk_see(void *context, const mnem_graph_tapped *tapped, const mnem_worker *worker) {
-    const mnem__walker *w = context;
+    mnem__walker *w = context;
+    const bool apart = w->taken.apart;
+    float *staged = mnem__part_host(&w->taken, MNEM__WALK_PART_STAGING);
+    if (apart) stage(w, tapped, staged, worker);
     const int32_t matrix = tapped->matrix - w->map->layer_first[w->layer];
     const mnem_walk_input input = {.matrix = matrix,
                                    .same = w->same[matrix],
                                    .sequence = w->sequence,
                                    .position = w->position,
-                                   .x = tapped->x,
+                                   .x = apart ? staged : tapped->x,
                                    .rows = tapped->rows,
                                    .columns = tapped->columns,
-                                   .stride = tapped->stride};
+                                   .stride = apart ? tapped->columns : tapped->stride};
     w->watcher->input(w->watcher->context, &input, worker);
 }

@@ -2,7 +2,7 @@
  * that it allocates.
  *
  * Idea: the fewer tokens run together the less a layer's program takes, and what of the states
- * doesn't fit goes to the file. The first way that fits is taken, of these in this order:
+ * doesn't fit goes to the file. The first way that fits is taken (plan_ways.h), of these in order:
  *
  *     a layer's weights in memory    all of a chunk together, half of it, ..., PASS_LEAST tokens
  *     read again for every pass      so too
@@ -11,6 +11,7 @@
  * Invariant: programs are built to be measured by the code that builds them to be run, and weights
  * measured by the code that carves them. No way changes what a watcher sees.
  * Cost: each layer's program is compiled for each number of tokens that is tried. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -19,12 +20,16 @@
 #include "compress/walk_private.h"
 #include "engine/pages/kv_pages.h"
 #include "plan/plan_budget.h"
+#include "plan/plan_ways.h"
 
 static const mnem__part_info part_infos[MNEM__WALK_PARTS] = {MNEM__WALK_PART_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__walk_part_table = {part_infos, MNEM__WALK_PARTS};
 
 /* What isn't counted byte by byte: the heap's own rounding and page tables. */
 enum { PASS_LEAST = 16, RESERVE = 1 << 20 };
+
+/* Halves of 2^31 tokens down to PASS_LEAST. */
+enum { PASSES = 32 };
 
 mnem__transformer_graph_options mnem__walk_graph_options(const mnem__walker *w, int32_t pass) {
     const bool tapped = w->watcher && w->watcher->input;
@@ -89,7 +94,10 @@ static mnem_status measure_graphs(mnem__walker *w, int32_t pass, uint64_t *bytes
         raise(&bytes[MNEM__WALK_PART_WORKSPACE], sizes.workspace_bytes);
     }
     if (mnem__walk_again(w))
-        raise(&bytes[MNEM__WALK_PART_GRAPH], mnem__walk_replace_bytes(most_columns(w)));
+        raise(&bytes[mnem__walk_scratch(w)],
+              mnem__walk_replace_bytes(most_columns(w), w->taken.apart));
+    if (w->taken.apart && o.keep_inputs)
+        raise(&bytes[MNEM__WALK_PART_STAGING], mnem__walk_seen_bytes(pass, most_columns(w)));
     bytes[MNEM__WALK_PART_HOST_GRAPH] = mnem__transformer_part_bytes(&o);
     return MNEM_OK;
 }
@@ -115,7 +123,7 @@ static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_
     bytes[MNEM__WALK_PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
     bytes[MNEM__WALK_PART_TEAM] = mnem_team_bytes(w->threads);
     bytes[MNEM__WALK_PART_RESERVE] = RESERVE;
-    mnem__parts_round(&mnem__walk_part_table, w->device, bytes);
+    mnem__parts_round(&mnem__walk_part_table, w->taken.device, bytes);
     return MNEM_OK;
 }
 
@@ -124,28 +132,9 @@ static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_
 typedef struct chooser {
     mnem__walker *w;
     uint64_t budget, live;
-    uint64_t least, least_spilled; /* of the ways that were looked at */
+    int32_t passes;              /* sizes of them; the ways that stream come behind the others */
+    uint64_t beside[2 * PASSES]; /* of a way all but the states, with what is live; 0: unknown */
 } chooser;
-
-static uint64_t states_bytes(const mnem__walker *w, int64_t sequences) {
-    return mnem__part_block_bytes(w->device, (uint64_t)sequences * w->states.sequence_bytes);
-}
-
-/* The way with these takes so much beside the states: is there room for those? */
-static bool settle(chooser *c, int32_t pass, bool streamed, uint64_t beside) {
-    mnem__walker *w = c->w;
-    const uint64_t all = beside + states_bytes(w, w->sequences + mnem__walk_again(w));
-    const uint64_t one = beside + states_bytes(w, 1);
-    c->least = mnem__min_u64(c->least, all);
-    c->least_spilled = mnem__min_u64(c->least_spilled, one);
-    w->way = (mnem__walk_way){pass, streamed, w->sequences};
-    if (all <= c->budget) return true;
-    if (!w->options->spill || one > c->budget) return false;
-    int64_t places = (int64_t)((c->budget - beside) / w->states.sequence_bytes);
-    while (places > 1 && beside + states_bytes(w, places) > c->budget) places--;
-    w->way.in_memory = places - 1;
-    return true;
-}
 
 /* Tokens of the next smaller pass; 0: there is none. */
 static int32_t smaller(const mnem__walker *w, int32_t pass) {
@@ -153,41 +142,61 @@ static int32_t smaller(const mnem__walker *w, int32_t pass) {
     return (int32_t)mnem__align_up((uint64_t)pass / 2, PASS_LEAST);
 }
 
-static mnem_status try_passes(chooser *c, bool streamed, bool *found) {
-    mnem__walker *w = c->w;
+static mnem__walk_way way_of(const chooser *c, int64_t index) {
+    const mnem__walker *w = c->w;
     const int32_t asked = w->options->pass ? w->options->pass : w->chunk;
     int32_t pass = mnem__min_i32(asked, w->chunk);
-    for (; pass > 0 && !*found; pass = smaller(w, pass)) {
-        MNEM__TRY(measure(w, pass, streamed, w->bytes));
-        const uint64_t beside = mnem__parts_total(&mnem__walk_part_table, w->bytes);
-        *found = settle(c, pass, streamed, c->live + beside);
-    }
+    for (int64_t i = index % c->passes; i > 0; i--) pass = smaller(w, pass);
+    return (mnem__walk_way){pass, index >= c->passes, w->sequences};
+}
+
+static uint64_t states_bytes(const mnem__walker *w, int64_t sequences) {
+    return mnem__part_block_bytes(w->taken.device, (uint64_t)sequences * w->states.sequence_bytes);
+}
+
+/* Beside a way's other bytes: with all states in memory, or one sequence's. */
+static uint64_t with_states(const chooser *c, int64_t index, bool spilled) {
+    const int64_t all = c->w->sequences + mnem__walk_again(c->w);
+    return c->beside[index] + states_bytes(c->w, spilled ? 1 : all);
+}
+
+/* In the order in which they are wanted. */
+static bool look(void *owner, int64_t index, mnem__plan_way *way) {
+    const chooser *c = owner;
+    way->seconds = (double)index;
+    way->bound = c->beside[index] == 0;
+    way->bytes = way->bound ? 0 : with_states(c, index, c->w->options->spill != NULL);
+    return true;
+}
+
+/* w->bytes are those of the chosen way: none behind the first that fits is measured. */
+static mnem_status measure_way(void *owner, int64_t index) {
+    chooser *c = owner;
+    const mnem__walk_way way = way_of(c, index);
+    MNEM__TRY(measure(c->w, way.pass, way.streamed, c->w->bytes));
+    c->beside[index] = c->live + mnem__parts_total(&mnem__walk_part_table, c->w->bytes);
     return MNEM_OK;
 }
 
-static mnem_status refuse(const chooser *c, mnem_walk_report *report) {
+/* Of the way that takes least; fixed: what no way changes. */
+static mnem_status refuse(const chooser *c, int64_t index, uint64_t fixed,
+                          mnem_walk_report *report) {
     char need[24], budget[24], over[24], some[24], spill[96] = "";
     const bool in_file = c->w->options->spill != NULL;
-    const uint64_t needed = in_file ? c->least_spilled : c->least;
+    const uint64_t least = mnem__max_u64(with_states(c, index, false), fixed);
+    const uint64_t least_spilled = mnem__max_u64(with_states(c, index, true), fixed);
+    const uint64_t needed = in_file ? least_spilled : least;
     if (in_file)
         snprintf(spill, sizeof spill, " even with the states in a file");
-    else if (c->least_spilled < c->least)
+    else if (least_spilled < least)
         snprintf(spill, sizeof spill, "; %s with the hidden states in a file (spill)",
-                 mnem_size_budget(c->least_spilled, some, sizeof some));
+                 mnem_size_budget(least_spilled, some, sizeof some));
     *report = (mnem_walk_report){.budget_bytes = c->budget, .needed_bytes = needed};
     return mnem__fail(
         MNEM_OVER_BUDGET, "walk: needs %llu bytes (%s), budget is %llu (%s), %s over%s",
         (unsigned long long)needed, mnem_size_format(needed, need, sizeof need),
         (unsigned long long)c->budget, mnem_size_format(c->budget, budget, sizeof budget),
         mnem_size_format(needed - c->budget, over, sizeof over), spill);
-}
-
-/* What no way of walking changes: what was live before, and what comes behind it. */
-static void raise_to_fixed(chooser *c) {
-    const uint64_t before = mnem__plan_before(c->w->options->ledger);
-    const uint64_t fixed = mnem__max_u64(before, c->live + c->w->options->later_bytes);
-    raise(&c->least, fixed);
-    raise(&c->least_spilled, fixed);
 }
 
 static void fill_report(const chooser *c, mnem_walk_report *report) {
@@ -205,26 +214,41 @@ static void fill_report(const chooser *c, mnem_walk_report *report) {
                                  .budget_bytes = c->budget == UINT64_MAX ? 0 : c->budget};
 }
 
-mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {
-    mnem_ledger_info info;
-    mnem_ledger_info_get(w->options->ledger, &info);
-    chooser c = {.w = w,
-                 .budget = mnem__plan_budget(w->options->ledger),
-                 .live = info.bytes_live,
-                 .least = UINT64_MAX,
-                 .least_spilled = UINT64_MAX};
-    bool found = false;
-    const int ways = mnem__walk_again(w) ? 1 : 2; /* what is replaced must stay */
-    for (int streamed = 0; streamed < ways && !found; streamed++)
-        MNEM__TRY(try_passes(&c, streamed, &found));
-    raise_to_fixed(&c);
-    const uint64_t least = w->options->spill ? c.least_spilled : c.least;
-    if (!found || least > c.budget) return refuse(&c, report);
+/* As many sequences' states in memory as there is room for. */
+static void choose(chooser *c, int64_t index) {
+    mnem__walker *w = c->w;
+    w->way = way_of(c, index);
+    if (with_states(c, index, false) > c->budget) {
+        const uint64_t room = c->budget - c->beside[index];
+        int64_t places = (int64_t)(room / w->states.sequence_bytes);
+        while (places > 1 && states_bytes(w, places) > room) places--;
+        w->way.in_memory = places - 1;
+    }
     for (int32_t i = 0; i < w->matrices_most; i++) w->resident[i] = !w->way.streamed;
     const bool spills = w->way.in_memory < w->sequences;
     w->states.in_memory = w->way.in_memory;
     w->bytes[MNEM__WALK_PART_STATES] =
         states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
+}
+
+mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {
+    const mnem_ledger *ledger = w->options->ledger;
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    chooser c = {.w = w, .budget = mnem__plan_budget(ledger), .live = info.bytes_live};
+    for (c.passes = 1; smaller(w, way_of(&c, c.passes - 1).pass) > 0;) c.passes++;
+    const mnem__plan_ways ways = {.owner = &c,
+                                  .count = mnem__walk_again(w) ? c.passes : 2 * c.passes,
+                                  .look = look,
+                                  .measure = measure_way}; /* what is replaced must stay */
+    const uint64_t fixed =
+        mnem__max_u64(mnem__plan_before(ledger), c.live + w->options->later_bytes);
+    mnem__plan_way best;
+    MNEM__TRY(mnem__plan_fastest(&ways, c.budget, &best));
+    const bool fits = best.index >= 0 && fixed <= c.budget;
+    if (best.index < 0) MNEM__TRY(mnem__plan_smallest(&ways, INFINITY, &best));
+    if (!fits) return refuse(&c, best.index, fixed, report);
+    choose(&c, best.index);
     fill_report(&c, report);
     return MNEM_OK;
 }

@@ -19,11 +19,12 @@
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
-    X(STATES, ACTIVATION, "states", BLOCK)                                                         \
+    X(STATES, ACTIVATION, "states", PINNED)                                                        \
     X(GRAPH, ACTIVATION, "graph", BLOCK)                                                           \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(RING, IO, "ring", BLOCK)                                                                     \
-    X(ROWS, IO, "embedding rows", BLOCK)                                                           \
+    X(RING, IO, "ring", PINNED)                                                                    \
+    X(ROWS, IO, "embedding rows", PINNED)                                                          \
+    X(STAGING, IO, "staging", PINNED)                                                              \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
     X(HOST_WATCHER, HOST, "watcher", CALLER)                                                       \
@@ -46,7 +47,7 @@ typedef struct mnem__walk_way {
 } mnem__walk_way;
 
 typedef struct mnem__walk_states {
-    uint8_t *base;
+    uint8_t *base; /* for the host, whatever the device */
     uint64_t sequence_bytes;
     int64_t in_memory;
     int fd; /* below 0: none */
@@ -60,15 +61,13 @@ typedef struct mnem__walker {
     const int32_t *ids; /* [sequences][chunk] */
     int64_t sequences;
     int32_t chunk, threads;
-    mnem_device *device;
     mnem__transformer_map *map;
     mnem_kv_layout kv;
     int32_t matrices_most; /* that a layer has */
     /* chosen, and taken */
     mnem__walk_way way;
     uint64_t bytes[MNEM__WALK_PARTS];
-    bool taken[MNEM__WALK_PARTS];
-    mnem_block block[MNEM__WALK_PARTS];
+    mnem__taken taken;
     mnem_team *team;
     mnem__walk_states states;
     /* tables, in one allocation */
@@ -82,7 +81,8 @@ typedef struct mnem__walker {
     int32_t layer;
     mnem_graph *graph;
     mnem__weights *weights;
-    bool kept; /* its states stay: what comes of this run is seen and forgotten */
+    mnem_status seen; /* of showing a pass's rows: the first failure, by the team's worker 0 */
+    bool kept;        /* its states stay: what comes of this run is seen and forgotten */
     int64_t sequence;
     int32_t position;
     uint64_t done; /* tokens times layers */
@@ -121,13 +121,21 @@ mnem_status mnem__walk_states_put(mnem__walk_states *states, int64_t sequence);
 
 /* ---- walk_replace.c ---- */
 
-/* What replacing takes of the program's block, for rows of so many columns. */
-uint64_t mnem__walk_replace_bytes(int64_t columns);
+/* What the host uses between runs: of the program's block, or of memory of its own. */
+static inline mnem__walk_part mnem__walk_scratch(const mnem__walker *w) {
+    return w->taken.apart ? MNEM__WALK_PART_STAGING : MNEM__WALK_PART_GRAPH;
+}
+/* What replacing takes of it, for rows of so many columns. */
+uint64_t mnem__walk_replace_bytes(int64_t columns, bool apart);
 
 /* ---- walk_inputs.c ---- */
 
 /* Fills info and same of the layer whose graph is built. */
 void mnem__walk_find_inputs(mnem__walker *w);
+/* Bytes to show the host a pass's rows of so many columns, where it doesn't reach them. */
+static inline uint64_t mnem__walk_seen_bytes(int32_t pass, int64_t columns) {
+    return (uint64_t)pass * (uint64_t)columns * sizeof(float);
+}
 /* A tap of the graph; its context is the walker. */
 void mnem__walk_see(void *context, const mnem_graph_tapped *tapped, const mnem_worker *worker);
 

@@ -30,15 +30,24 @@ static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, i
                       w->info[matrix].name, mnem_type_get(w->info[matrix].type)->name);
 }
 
-uint64_t mnem__walk_replace_bytes(int64_t columns) {
-    return (1 + MNEM_PACK_ROWS) * (uint64_t)columns * sizeof(float);
+/* The host's scratch, with room for columns of f32 at the most:
+ *
+ *     [packed group, where the device's memory is out of reach][a float row][a group's rows] */
+static uint64_t group_room(int64_t columns) {
+    return MNEM_PACK_ROWS * (uint64_t)columns * sizeof(float);
 }
 
-/* A float row, and behind it a group's rows in the matrix's type: in the program's block. */
-static mnem_status pack(mnem__walker *w, const mnem_tensor_info *info, mnem_type type, int64_t rows,
-                        const uint8_t *raw, uint8_t *packed) {
+uint64_t mnem__walk_replace_bytes(int64_t columns, bool apart) {
+    return (1 + (uint64_t)apart) * group_room(columns) + (uint64_t)columns * sizeof(float);
+}
+
+/* Rows in the matrix's own type, then packed to there. */
+static mnem_status pack(const mnem__walker *w, const mnem_tensor_info *info, mnem_type type,
+                        int64_t rows, const uint8_t *raw, mnem__location to) {
     const int64_t k = info->shape[1];
-    float *row = mnem_block_host(&w->block[MNEM__WALK_PART_GRAPH]);
+    uint8_t *scratch = mnem__part_host(&w->taken, mnem__walk_scratch(w));
+    uint8_t *host = mnem__location_host(to), *packed = host ? host : scratch;
+    float *row = (float *)(void *)(scratch + (host ? 0 : group_room(k)));
     uint8_t *own = (uint8_t *)(row + k);
     for (int64_t r = 0; r < rows; r++) {
         MNEM__TRY(
@@ -51,7 +60,7 @@ static mnem_status pack(mnem__walker *w, const mnem_tensor_info *info, mnem_type
     else if (!mnem_sparse_group(info->type, rows, k, own, packed))
         return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is 2:4, but its replacement is not",
                           info->name);
-    return MNEM_OK;
+    return host ? MNEM_OK : mnem__location_write(to, packed, mnem__matrix_group_bytes(info));
 }
 
 mnem_status mnem_walk_replace(const mnem_walk_layer *layer, int32_t matrix, int64_t first,
@@ -61,13 +70,12 @@ mnem_status mnem_walk_replace(const mnem_walk_layer *layer, int32_t matrix, int6
     const mnem_tensor_info *info = &w->info[matrix];
     const uint64_t group = mnem__matrix_group_bytes(info);
     const uint64_t raw_row = mnem_type_row_bytes(type, info->shape[1]);
-    const uint8_t *resident = mnem__weights_resident(w->weights, matrix);
-    uint8_t *base = mnem_block_host(&w->block[MNEM__WALK_PART_MATRICES]);
-    uint8_t *packed = base + (resident - base) + (uint64_t)(first / MNEM_PACK_ROWS) * group;
+    mnem__location to = mnem__location_at(mnem__weights_at(w->weights, matrix),
+                                          (uint64_t)(first / MNEM_PACK_ROWS) * group);
     const uint8_t *from = raw;
-    for (; rows > 0; rows -= MNEM_PACK_ROWS, packed += group) {
+    for (; rows > 0; rows -= MNEM_PACK_ROWS, to = mnem__location_at(to, group)) {
         const int64_t n = rows < MNEM_PACK_ROWS ? rows : MNEM_PACK_ROWS;
-        MNEM__TRY(pack(w, info, type, n, from, packed));
+        MNEM__TRY(pack(w, info, type, n, from, to));
         from += (uint64_t)n * raw_row;
     }
     return MNEM_OK;

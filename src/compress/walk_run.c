@@ -97,46 +97,17 @@ static mnem_status make_tables(mnem__walker *w) {
 
 /* ---- what is chosen, taken ---- */
 
-static mnem_status block_take(void *walker, int part, uint64_t bytes) {
-    mnem__walker *w = walker;
-    const mnem__part_info *info = &mnem__walk_part_table.info[part];
-    return mnem_ledger_alloc(w->options->ledger, w->device, info->kind, info->tag, bytes,
-                             MNEM__PART_ALIGNMENT, &w->block[part]);
-}
-
-static void block_give(void *walker, int part) {
-    mnem__walker *w = walker;
-    const mnem__part_info *info = &mnem__walk_part_table.info[part];
-    mnem_ledger_free(w->options->ledger, info->kind, info->tag, &w->block[part]);
-}
-
-static mnem__taker taker_of(mnem__walker *w) {
-    return (mnem__taker){.table = mnem__walk_part_table,
-                         .bytes = w->bytes,
-                         .taken = w->taken,
-                         .ledger = w->options->ledger,
-                         .loads = true,
-                         .owner = w,
-                         .block_take = block_take,
-                         .block_give = block_give};
-}
-
-static void *part_host(const mnem__walker *w, mnem__walk_part part) {
-    return w->taken[part] ? mnem_block_host(&w->block[part]) : NULL;
-}
-
 static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__walk_choose(w, report));
     MNEM__TRY(mnem_ledger_hold(w->options->ledger));
-    const mnem__taker taker = taker_of(w);
-    MNEM__TRY(mnem__parts_take(&taker));
-    w->states.base = part_host(w, MNEM__WALK_PART_STATES);
+    MNEM__TRY(mnem__parts_take(&w->taken));
+    w->states.base = mnem__part_host(&w->taken, MNEM__WALK_PART_STATES);
     if (w->way.in_memory < w->sequences)
         MNEM__TRY(mnem__walk_states_open(&w->states, w->options->spill));
     MNEM__TRY(mnem_team_create(w->threads, &w->team));
     mnem__team_adapt(w->team);
     return mnem__transformer_vectors_load(w->map,
-                                          mnem__location_of(&w->block[MNEM__WALK_PART_VECTORS]));
+                                          mnem__part_at(&w->taken, MNEM__WALK_PART_VECTORS));
 }
 
 /* ---- a pass ---- */
@@ -147,7 +118,7 @@ static mnem_status read_rows(const mnem__walker *w, const int32_t *ids, int32_t 
     mnem_tensor_info info;
     mnem_model_tensor_get(w->model, tensor, &info);
     const uint64_t bytes = mnem_type_row_bytes(info.type, w->map->shape.embd);
-    uint8_t *rows = part_host(w, MNEM__WALK_PART_ROWS);
+    uint8_t *rows = mnem__part_host(&w->taken, MNEM__WALK_PART_ROWS);
     for (int32_t i = 0; i < n; i++)
         MNEM__TRY(mnem_model_tensor_read(w->model, tensor, (uint64_t)ids[i] * bytes, bytes,
                                          rows + (uint64_t)i * bytes));
@@ -159,22 +130,33 @@ static bool is_seen(const mnem__walker *w) {
     return w->watcher && w->watcher->input && w->kept == mnem__walk_again(w);
 }
 
+static mnem_status run_graph(mnem__walker *w, const mnem_graph_args *args) {
+    MNEM__TRY(mnem__device_enter(w->taken.device));
+    const mnem_status status = mnem_graph_run(w->graph, w->team, args);
+    mnem__device_leave(w->taken.device);
+    return status ? status : w->seen;
+}
+
 /* n tokens at w->position, whose states are x. */
 static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
     const mnem_graph_weights source = mnem__weights_source(w->weights);
     const mnem_graph_tap tap = {mnem__walk_see, w};
     const mnem_kv_sequence kv = {
-        .base = part_host(w, MNEM__WALK_PART_PAGES),
+        .base = mnem__part_bound(&w->taken, MNEM__WALK_PART_PAGES),
         .page_stride = w->layer < 0 ? 0 : mnem__kv_layer_bytes(&w->map->shape, &w->kv, w->layer),
         .table = w->pages,
         .first_position = w->position,
         .rows = n};
-    void *external[MNEM__SLOTS] = {[MNEM__SLOT_HIDDEN] = x,
-                                   [MNEM__SLOT_VECTORS] = part_host(w, MNEM__WALK_PART_VECTORS),
-                                   [MNEM__SLOT_EMBEDDING] = part_host(w, MNEM__WALK_PART_ROWS)};
+    const uint64_t at = (uint64_t)((uint8_t *)x - w->states.base);
+    const mnem__location states = mnem__part_at(&w->taken, MNEM__WALK_PART_STATES);
+    void *external[MNEM__SLOTS] = {
+        [MNEM__SLOT_HIDDEN] = mnem__location_bind(mnem__location_at(states, at)),
+        [MNEM__SLOT_VECTORS] = mnem__part_bound(&w->taken, MNEM__WALK_PART_VECTORS),
+        [MNEM__SLOT_EMBEDDING] = mnem__part_bound(&w->taken, MNEM__WALK_PART_ROWS)};
     const mnem_graph_args args = {.tokens = n,
-                                  .block = part_host(w, MNEM__WALK_PART_GRAPH),
-                                  .workspace = part_host(w, MNEM__WALK_PART_WORKSPACE),
+                                  .block = mnem__part_bound(&w->taken, MNEM__WALK_PART_GRAPH),
+                                  .workspace =
+                                      mnem__part_bound(&w->taken, MNEM__WALK_PART_WORKSPACE),
                                   .external = external,
                                   .ids = w->rows,
                                   .positions = w->positions,
@@ -185,7 +167,7 @@ static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
     for (int32_t i = 0; i < n; i++) w->positions[i] = w->position + i;
     if (w->layer < 0) MNEM__TRY(read_rows(w, w->ids + w->sequence * w->chunk + w->position, n));
     if (w->weights) MNEM__TRY(mnem__weights_schedule(w->weights, MNEM__PASS_BODY));
-    return mnem_graph_run(w->graph, w->team, &args);
+    return run_graph(w, &args);
 }
 
 static mnem_status tell(mnem__walker *w, int32_t n) {
@@ -228,8 +210,8 @@ static mnem_status run_sequence(mnem__walker *w) {
 static mnem_status load(mnem__walker *w) {
     const mnem__weights_options o = mnem__walk_weights_options(w, w->layer);
     const mnem__weights_blocks blocks = {.resident =
-                                             mnem__location_of(&w->block[MNEM__WALK_PART_MATRICES]),
-                                         .ring = part_host(w, MNEM__WALK_PART_RING)};
+                                             mnem__part_at(&w->taken, MNEM__WALK_PART_MATRICES),
+                                         .ring = mnem__part_host(&w->taken, MNEM__WALK_PART_RING)};
     const mnem_progress nobody = {NULL, NULL};
     MNEM__TRY(mnem__weights_create(&o, &blocks, &w->weights));
     return mnem__weights_load(w->weights, &nobody);
@@ -292,8 +274,11 @@ static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__transformer_map_create(w->model, &w->map));
     MNEM__TRY(check(w));
     MNEM__TRY(make_tables(w));
-    MNEM__TRY(mnem_device_open("host", NULL, &w->device));
+    MNEM__TRY(mnem__taken_open(&w->taken, w->options->device));
     if (w->options->plan_only) return mnem__walk_choose(w, report);
+    if (!w->taken.runs)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "walk: the device is for planning only: operators can't run on it");
     MNEM__TRY(take_parts(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);
@@ -302,11 +287,7 @@ static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
 static void give(mnem__walker *w) {
     mnem_team_destroy(w->team);
     mnem__walk_states_close(&w->states);
-    if (w->device) {
-        const mnem__taker taker = taker_of(w);
-        mnem__parts_give(&taker);
-    }
-    mnem_device_close(w->device);
+    mnem__taken_close(&w->taken);
     mnem__free(w->info); /* the tables begin there */
     mnem__transformer_map_destroy(w->map);
 }
@@ -322,7 +303,9 @@ mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options,
                       .sequences = sequences,
                       .chunk = options->chunk ? options->chunk : CHUNK_DEFAULT,
                       .threads = options->threads ? options->threads : mnem__processors(),
+                      .taken = {.table = &mnem__walk_part_table, .ledger = options->ledger},
                       .states = {.fd = -1}};
+    w.taken.bytes = w.bytes;
     w.threads = mnem__min_i32(w.threads, MNEM_TEAM_MAX);
     const mnem_status status = walk_model(&w, report ? report : &mine);
     give(&w);

@@ -12,6 +12,11 @@ bool mnem__device_runs(const mnem_device *device) {
     return device->backend->bind != NULL;
 }
 
+bool mnem__device_is_apart(const mnem_device *device) {
+    return device && mnem__device_runs(device) &&
+           !(device->backend->host_visible && !device->hidden);
+}
+
 mnem_status mnem__device_enter(mnem_device *device) {
     return device->backend->enter ? device->backend->enter(device) : MNEM_OK;
 }

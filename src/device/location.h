@@ -27,12 +27,19 @@ static inline mnem__location mnem__location_at(mnem__location from, uint64_t off
 
 /* Whether operators can run on the device's memory. They do between enter and leave. */
 bool mnem__device_runs(const mnem_device *device);
+/* They do, but the host doesn't reach it: blocks that both use lie apart. NULL: the host. */
+bool mnem__device_is_apart(const mnem_device *device);
 mnem_status mnem__device_enter(mnem_device *device);
 void mnem__device_leave(mnem_device *device);
 /* The pointer that such an operator takes; NULL: there are no bytes. The host must not use it. */
 void *mnem__location_bind(mnem__location at);
 /* The host's pointer; NULL where it can't reach the bytes, or there are none. */
 void *mnem__location_host(mnem__location at);
+
+/* The way back from bind, for work of the device while operators run. */
+static inline mnem__location mnem__location_bound(mnem_device *device, const void *bound) {
+    return (mnem__location){device, (uintptr_t)bound};
+}
 
 /* Copy n bytes, and return when they are there. Move: both are on one device, and may overlap. */
 mnem_status mnem__location_read(void *to, mnem__location from, size_t n);

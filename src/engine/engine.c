@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/team/team.h"
-#include "engine/engine_pool.h"
 #include "engine/pass_nodes.h"
 
 static mnem__choice choice_of(const mnem_engine_plan *plan) {
@@ -22,68 +21,38 @@ static mnem__choice choice_of(const mnem_engine_plan *plan) {
                           .slot_bytes = plan->ring_slot_bytes};
 }
 
-static mnem_status block_take(void *engine, int part, uint64_t bytes) {
-    mnem_engine *e = engine;
-    return mnem__engine_pool_take(&e->blocks, (mnem__part)part, bytes, &e->block[part]);
-}
-
-static void block_give(void *engine, int part) {
-    mnem_engine *e = engine;
-    mnem_pool_free(mnem__engine_pool_of(&e->blocks, (mnem__part)part), &e->block[part], NULL);
-}
-
-/* A device that only counts loads nothing. */
-static mnem__taker taker_of(mnem_engine *e) {
-    return (mnem__taker){.table = mnem__engine_parts,
-                         .bytes = e->parts.bytes,
-                         .taken = e->taken,
-                         .ledger = e->ledger,
-                         .loads = e->can_run,
-                         .owner = e,
-                         .block_take = block_take,
-                         .block_give = block_give};
-}
-
-mnem__location mnem__engine_part_at(const mnem_engine *e, mnem__part part) {
-    return e->taken[part] ? mnem__location_of(&e->block[part].memory) : (mnem__location){0};
-}
-
 /* Of a pinned part. */
 static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
-    return mnem__location_host(mnem__engine_part_at(e, part));
+    return mnem__part_host(&e->taken, part);
 }
 
 /* Adapters are matrices behind the model's. */
 static const void *adapter_packed(void *engine, int32_t handle) {
     const mnem_engine *e = engine;
-    return mnem__adapter_set_packed(
-        e->adapters, mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_ADAPTERS)), handle);
+    return mnem__adapter_set_packed(e->adapters, mnem__part_bound(&e->taken, MNEM__PART_ADAPTERS),
+                                    handle);
 }
 
 /* ---- create ---- */
-
-static void *part_bound(const mnem_engine *e, mnem__part part) {
-    return mnem__location_bind(mnem__engine_part_at(e, part));
-}
 
 /* Points everything into the blocks. */
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem_tensor_info info;
-    e->pages[MNEM__KV_FULL].base = mnem__engine_part_at(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_FULL].base = mnem__part_at(&e->taken, MNEM__PART_PAGES);
     e->pages[MNEM__KV_WINDOW].base =
         mnem__kv_page_at(&e->pages[MNEM__KV_FULL], e->tables.kind[MNEM__KV_FULL].count);
     if (embedding >= 0) {
         mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
         e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
     }
-    e->external[MNEM__SLOT_HIDDEN] = part_bound(e, MNEM__PART_ACTIVATIONS);
-    e->external[MNEM__SLOT_VECTORS] = part_bound(e, MNEM__PART_VECTORS);
-    e->external[MNEM__SLOT_LOGITS] = part_bound(e, MNEM__PART_LOGITS);
-    e->external[MNEM__SLOT_EMBEDDING] = part_bound(e, MNEM__PART_ROWS);
+    e->external[MNEM__SLOT_HIDDEN] = mnem__part_bound(&e->taken, MNEM__PART_ACTIVATIONS);
+    e->external[MNEM__SLOT_VECTORS] = mnem__part_bound(&e->taken, MNEM__PART_VECTORS);
+    e->external[MNEM__SLOT_LOGITS] = mnem__part_bound(&e->taken, MNEM__PART_LOGITS);
+    e->external[MNEM__SLOT_EMBEDDING] = mnem__part_bound(&e->taken, MNEM__PART_ROWS);
     e->logits = (void *)part_host(e, MNEM__PART_LOGITS);
     e->rows = part_host(e, MNEM__PART_ROWS);
-    e->hidden = (void *)part_host(e, e->apart ? MNEM__PART_STAGING : MNEM__PART_ACTIVATIONS);
+    e->hidden = (void *)part_host(e, e->taken.apart ? MNEM__PART_STAGING : MNEM__PART_ACTIVATIONS);
     if (embedding >= 0 && e->choice.embedding_packed)
         e->external[MNEM__SLOT_EMBEDDING] =
             (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding);
@@ -103,13 +72,13 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     options.resident = e->tables.resident;
     options.more = adapter_packed;
     options.more_context = e;
-    const mnem__weights_blocks blocks = {.resident = mnem__engine_part_at(e, MNEM__PART_MATRICES),
+    const mnem__weights_blocks blocks = {.resident = mnem__part_at(&e->taken, MNEM__PART_MATRICES),
                                          .ring = part_host(e, e->parts.ring),
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};
     MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
     mnem__team_adapt(e->team);
-    MNEM__TRY(mnem__transformer_vectors_load(e->map, mnem__engine_part_at(e, MNEM__PART_VECTORS)));
+    MNEM__TRY(mnem__transformer_vectors_load(e->map, mnem__part_at(&e->taken, MNEM__PART_VECTORS)));
     if (e->adapters)
         MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
@@ -167,6 +136,8 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->model = setup->model;
     e->ledger = setup->options->ledger;
     e->device = setup->device;
+    e->taken =
+        (mnem__taken){.table = &mnem__engine_parts, .bytes = e->parts.bytes, .ledger = e->ledger};
     e->choice = choice;
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;
@@ -179,18 +150,14 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     return status;
 }
 
-static mnem_status open_device(mnem_engine *e) {
-    if (!e->device) {
-        MNEM__TRY(mnem_device_open("host", NULL, &e->device));
-        e->owns_device = true;
-    }
-    e->can_run = mnem__device_runs(e->device);
-    e->apart = mnem__engine_is_apart(e->device);
-    if (e->map->rows && e->apart)
+static mnem_status take_parts(mnem_engine *e) {
+    MNEM__TRY(mnem__taken_open(&e->taken, e->device));
+    e->device = e->taken.device;
+    if (e->map->rows && e->taken.apart)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "engine: ranks that split rows need memory that the host reaches: use "
                           "ranks of layers on this device");
-    return MNEM_OK;
+    return mnem__parts_take(&e->taken);
 }
 
 mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
@@ -210,13 +177,8 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);
-    if (status == MNEM_OK) status = open_device(e);
-    if (status == MNEM_OK) status = mnem__engine_pools_create(e->device, e->ledger, &e->blocks);
-    if (status == MNEM_OK) {
-        const mnem__taker taker = taker_of(e);
-        status = mnem__parts_take(&taker);
-    }
-    if (status == MNEM_OK && e->can_run) status = load(e, &setup);
+    if (status == MNEM_OK) status = take_parts(e);
+    if (status == MNEM_OK && e->taken.runs) status = load(e, &setup);
     if (e) { /* they are the engine's */
         setup.map = NULL;
         setup.adapters = NULL;
@@ -233,18 +195,15 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
 
 void mnem_engine_destroy(mnem_engine *e) {
     if (!e) return;
-    const mnem__taker taker = taker_of(e);
     mnem__step_forget_awaited(e);
     if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
     mnem__relay_let_go(&e->relay);
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
-    mnem__parts_give(&taker);
-    mnem__engine_pools_destroy(&e->blocks);
+    mnem__taken_close(&e->taken);
     mnem__graphs_destroy(&e->graphs);
     mnem__transformer_map_destroy(e->map);
     mnem__adapter_set_destroy(e->adapters);
-    if (e->owns_device) mnem_device_close(e->device);
     mnem__free(e);
 }
 

@@ -16,13 +16,6 @@ const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
 
 enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
-bool mnem__engine_is_apart(mnem_device *device) {
-    mnem_device_info info;
-    if (!device || !mnem__device_runs(device)) return false;
-    mnem_device_info_get(device, &info);
-    return !info.host_visible;
-}
-
 /* ---- what planning and creating start from ---- */
 
 /* The largest that planning is sure to look at; 0: its own choice. */
@@ -87,7 +80,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         return status;
     }
     if (map->rows) setup->gather_bytes = mnem__transformer_gather_bytes(map);
-    setup->apart = mnem__engine_is_apart(setup->device);
+    setup->apart = mnem__device_is_apart(setup->device);
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
@@ -95,12 +88,9 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
     const size_t flags = (size_t)setup->matrices + 1; /* an embedding that is never resident */
     setup->flags = mnem__calloc("session", flags, sizeof(bool));
-    status = setup->flags
-                 ? mnem__engine_pool_measure(setup->apart, &setup->pool_bytes, &setup->track_bytes)
-                 : mnem__heap_status();
-    if (status == MNEM_OK) return MNEM_OK;
+    if (setup->flags) return MNEM_OK;
     mnem__setup_fini(setup);
-    return status;
+    return mnem__heap_status();
 }
 
 void mnem__setup_fini(mnem__setup *setup) {
@@ -248,8 +238,6 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice, m
                                             (setup->adapters ? setup->adapters->host_bytes : 0);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
-    parts->bytes[MNEM__PART_HOST_POOL] = setup->pool_bytes;
-    parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
 }
 
 /* A ring that is free after loading lies in the block that passes fill most of, which isn't used

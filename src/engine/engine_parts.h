@@ -31,8 +31,6 @@
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
-    X(HOST_POOL, HOST, "pool", HEAP)                                                               \
-    X(HOST_TRACK, HOST, "track", HEAP)                                                             \
     X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
     X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
     X(RESERVE, RUNTIME, "reserve", CHARGE)
@@ -59,10 +57,6 @@ typedef struct mnem__choice {
     bool embedding_packed; /* follows from resident and order */
 } mnem__choice;
 
-/* Operators run on the device, but the host doesn't reach its memory: blocks that both use lie
- * apart. NULL: the host. */
-bool mnem__engine_is_apart(mnem_device *device);
-
 /* What planning and creating start from. */
 typedef struct mnem__setup {
     const mnem_model *model;
@@ -72,8 +66,7 @@ typedef struct mnem__setup {
     mnem__adapter_set *adapters; /* NULL: none */
     bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
-    bool apart;                       /* mnem__engine_is_apart of the device */
-    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
+    bool apart;            /* mnem__device_is_apart of the device */
     uint64_t gather_bytes; /* of the widest row that ranks gather; 0: none is (relay.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,

@@ -4,10 +4,8 @@
 #define MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
 
 #include "engine/engine_parts.h"
-#include "engine/engine_pool.h"
 #include "engine/pages/kv_ahead.h"
 #include "mnem/engine.h"
-#include "mnem/pool.h"
 
 struct mnem_sequence {
     mnem_engine *engine;
@@ -75,9 +73,6 @@ typedef struct mnem__engine_tables {
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables);
 
-/* Where a part lies that was taken. */
-mnem__location mnem__engine_part_at(const mnem_engine *engine, mnem__part part);
-
 /* Of the sequence's tokens the first that must run before one behind position n can: n itself, or
  * the begin of its page where the states at n are gone. */
 int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
@@ -107,7 +102,6 @@ struct mnem_engine {
     const mnem_model *model;
     mnem_ledger *ledger;
     mnem_device *device;
-    bool owns_device, can_run;
     mnem__transformer_map *map;
     mnem__adapter_set *adapters; /* NULL: none */
     mnem__graph_pair graphs;
@@ -116,9 +110,7 @@ struct mnem_engine {
     mnem__choice choice;
     int32_t logits_rows, sequences;
     mnem__parts parts;
-    mnem__engine_pools blocks; /* where the parts' blocks come from */
-    mnem_pool_block block[MNEM__PARTS];
-    bool taken[MNEM__PARTS];
+    mnem__taken taken; /* the parts */
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
     mnem__relay relay;
@@ -129,7 +121,6 @@ struct mnem_engine {
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */
     uint64_t row_bytes;             /* of the embedding matrix in the file */
     bool stops;                     /* cancelling ends a pass in the middle */
-    bool apart;                     /* mnem__engine_is_apart: */
     float *hidden, *logits;         /* for the host; apart: hidden is a copy, in the staging part */
     uint8_t *rows;                  /* of the embedding, so too */
     void *external[MNEM__SLOTS];    /* what operators take: not for the host (device/location.h) */

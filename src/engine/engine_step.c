@@ -163,7 +163,7 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
 static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts, int32_t count) {
     mnem_status status = MNEM_OK;
     int32_t checked = 0;
-    if (!e->can_run)
+    if (!e->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
             "engine: the plan's device is for planning only: the host can't access its memory");

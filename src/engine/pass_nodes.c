@@ -16,12 +16,12 @@ static size_t hidden_bytes(const mnem__step *x) {
 }
 
 mnem_status mnem__pass_fetch_states(mnem__step *x) {
-    return mnem__location_read(x->e->hidden, mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS),
+    return mnem__location_read(x->e->hidden, mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS),
                                hidden_bytes(x));
 }
 
 mnem_status mnem__pass_store_states(mnem__step *x) {
-    return mnem__location_write(mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS), x->e->hidden,
+    return mnem__location_write(mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS), x->e->hidden,
                                 hidden_bytes(x));
 }
 
@@ -89,18 +89,18 @@ mnem_status mnem__pass_fill(mnem__step *x) {
 
 static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
     mnem_engine *e = x->e;
-    return (mnem_graph_args){
-        .tokens = tokens,
-        .block = (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
-        .workspace = mnem__location_bind(mnem__engine_part_at(e, MNEM__PART_WORKSPACE)),
-        .external = e->external,
-        .ids = e->tables.ids,
-        .positions = e->tables.positions,
-        .kv = e->tables.kv,
-        .kv_count = x->segments,
-        .weights = &e->source,
-        .gather = &e->gather,
-        .cancel = e->stops ? &e->cancel : NULL};
+    return (mnem_graph_args){.tokens = tokens,
+                             .block =
+                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+                             .workspace = mnem__part_bound(&e->taken, MNEM__PART_WORKSPACE),
+                             .external = e->external,
+                             .ids = e->tables.ids,
+                             .positions = e->tables.positions,
+                             .kv = e->tables.kv,
+                             .kv_count = x->segments,
+                             .weights = &e->source,
+                             .gather = &e->gather,
+                             .cancel = e->stops ? &e->cancel : NULL};
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */
@@ -128,7 +128,7 @@ mnem_status mnem__pass_run_body(mnem__step *x) {
 /* Moves hidden rows whose logits are wanted together, behind the first of them. */
 mnem_status mnem__pass_gather_wanted(mnem__step *x) {
     const uint64_t bytes = (uint64_t)x->e->map->shape.embd * sizeof(float);
-    const mnem__location hidden = mnem__engine_part_at(x->e, MNEM__PART_ACTIVATIONS);
+    const mnem__location hidden = mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS);
     int32_t begin = -1, to = -1;
     for (int32_t i = 0; i < x->segments; i++) {
         const mnem__segment *g = &x->e->tables.segments[i];

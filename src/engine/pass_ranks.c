@@ -131,11 +131,11 @@ static uint32_t compile_layers(const mnem_engine *e, uint32_t nodes) {
     const bool receives = mnem__relay_receives(&e->relay), head = mnem__head_here(&e->map->shape);
     nodes = with(nodes, MNEM__NODE_SENT, sends);
     nodes = with(nodes, MNEM__NODE_RECEIVE, receives);
-    nodes = with(nodes, MNEM__NODE_STORE, receives && e->apart);
-    nodes = with(nodes, MNEM__NODE_FETCH, sends && e->apart);
+    nodes = with(nodes, MNEM__NODE_STORE, receives && e->taken.apart);
+    nodes = with(nodes, MNEM__NODE_FETCH, sends && e->taken.apart);
     nodes = with(nodes, MNEM__NODE_SEND, sends);
     nodes = with(nodes, MNEM__NODE_RECEIVE_HIDDEN, first && !alone);
-    nodes = with(nodes, MNEM__NODE_FETCH_HIDDEN, last && e->apart);
+    nodes = with(nodes, MNEM__NODE_FETCH_HIDDEN, last && e->taken.apart);
     nodes = with(nodes, MNEM__NODE_CHECK_HIDDEN, first);
     nodes = with(nodes, MNEM__NODE_GIVE_HIDDEN, first || last);
     nodes = with(nodes, MNEM__NODE_SEND_HIDDEN, last && !alone);

@@ -16,7 +16,7 @@ static const struct {
 _Static_assert(MNEM__PASS_NODES <= 32, "a bit each");
 
 uint32_t mnem__pass_compile(const mnem_engine *e) {
-    const uint32_t fetch = e->apart ? mnem__pass_bit(MNEM__NODE_FETCH_HIDDEN) : 0;
+    const uint32_t fetch = e->taken.apart ? mnem__pass_bit(MNEM__NODE_FETCH_HIDDEN) : 0;
     const uint32_t rows = e->choice.embedding_packed ? 0 : mnem__pass_bit(MNEM__NODE_ROWS);
     const uint32_t nodes =
         fetch | rows | mnem__pass_bit(MNEM__NODE_FILL) | mnem__pass_bit(MNEM__NODE_AHEAD) |

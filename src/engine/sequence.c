@@ -71,7 +71,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     mnem_sequence *s = *sequence;
     s->length = n;
     s->ready = mnem__sequence_ready(of, n);
-    for (int k = 0; k < MNEM__KV_KINDS && e->can_run; k++)
+    for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)
         if (e->pages[k].count)
             mnem__kv_pages_share(&e->pages[k], &of->table[k],
                                  mnem__kv_pages_for(&e->pages[k].layout, n), &s->table[k]);
@@ -100,7 +100,7 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     MNEM__TRY(check_windows(s, n));
     s->ready = mnem__sequence_ready(s, n);
     s->length = n;
-    for (int k = 0; k < MNEM__KV_KINDS && s->engine->can_run; k++) {
+    for (int k = 0; k < MNEM__KV_KINDS && s->engine->taken.runs; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];
         if (pages->count)
             mnem__kv_pages_cut(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));

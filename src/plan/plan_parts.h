@@ -1,12 +1,13 @@
 /* plan_parts.h: everything that a plan's owner takes, as a table of parts: measured for a plan,
  * taken by create, given back by destroy.
  *
- * The owner (a session, a trainer) has a list X(NAME, kind, tag, how), from which its enum and its
- * table are made, and fills an array of bytes, one for each part. Here are the walks over both. */
+ * The owner (an engine, a walk, a trainer) has a list X(NAME, kind, tag, how), from which its enum
+ * and its table are made, and fills an array of bytes, one for each part. Here are the walks over
+ * both, and what was taken: a block is known by its location. */
 #ifndef MNEM_SRC_PLAN_PLAN_PARTS_H
 #define MNEM_SRC_PLAN_PLAN_PARTS_H
 
-#include "mnem/device.h"
+#include "device/location.h"
 #include "plan/plan_lines.h"
 
 typedef enum mnem__part_how {
@@ -45,22 +46,41 @@ uint64_t mnem__parts_total(const mnem__part_table *table, const uint64_t *bytes)
 void mnem__parts_add_lines(const mnem__part_table *table, const uint64_t *bytes,
                            const mnem__plan_lines *lines);
 
-/* Who takes them, and from where: blocks from the owner's own calls. */
-typedef struct mnem__taker {
-    mnem__part_table table;
-    const uint64_t *bytes; /* [table.count] */
-    bool *taken;           /* [table.count]: blocks that are there, bytes that are charged here */
+enum { MNEM__PARTS_MOST = 21 }; /* of a table */
+
+/* What an owner took of its parts, and the device on which they lie. */
+typedef struct mnem__taken {
+    const mnem__part_table *table;
+    const uint64_t *bytes; /* [table->count], as measured: the owner's */
     mnem_ledger *ledger;
-    bool loads; /* what loading takes of the heap, it takes itself */
-    void *owner;
-    mnem_status (*block_take)(void *owner, int part, uint64_t bytes);
-    void (*block_give)(void *owner, int part);
-} mnem__taker;
+    mnem_device *device;
+    bool owns_device;
+    bool runs;  /* operators run on the device: what loading takes of the heap, it takes itself */
+    bool apart; /* mnem__device_is_apart */
+    bool is[MNEM__PARTS_MOST]; /* blocks that are there, bytes that are charged here */
+    mnem_block block[MNEM__PARTS_MOST];
+} mnem__taken;
+/* Fills in the rest; device NULL: a host of its own. Nothing is taken yet. */
+mnem_status mnem__taken_open(mnem__taken *taken, mnem_device *device);
+/* Gives back all, and closes a device of its own; zeros, or what failed to open, are fine. */
+void mnem__taken_close(mnem__taken *taken);
+
 /* In order, up to the first that fails; what was taken stays. */
-mnem_status mnem__parts_take(const mnem__taker *taker);
-void mnem__parts_give(const mnem__taker *taker); /* all that is taken */
+mnem_status mnem__parts_take(mnem__taken *taken);
 /* One part, for a while: what isn't there to be taken or given is fine. */
-mnem_status mnem__part_take(const mnem__taker *taker, int part);
-void mnem__part_give(const mnem__taker *taker, int part);
+mnem_status mnem__part_take(mnem__taken *taken, int part);
+void mnem__part_give(mnem__taken *taken, int part);
+
+/* Where a part lies; no bytes where it isn't taken. */
+static inline mnem__location mnem__part_at(const mnem__taken *taken, int part) {
+    return mnem__location_of(&taken->block[part]);
+}
+/* For operators, and for the host (device/location.h). */
+static inline void *mnem__part_bound(const mnem__taken *taken, int part) {
+    return mnem__location_bind(mnem__part_at(taken, part));
+}
+static inline void *mnem__part_host(const mnem__taken *taken, int part) {
+    return mnem__location_host(mnem__part_at(taken, part));
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
 #include "mnem/mnem.h"
@@ -138,6 +139,19 @@ static void sums_are_the_same_for_any_pass_and_threads(void **state) {
     }
 }
 
+/* One whose memory faults when the host touches it. */
+static void sums_are_the_same_on_a_device_apart(void **state) {
+    mnem_device *device = device_open("apart", 0);
+    mnem_imatrix *imatrix;
+    (void)state;
+    must(mnem_imatrix_create(&imatrix));
+    must(calibrate(0, (mnem_walk_options){.device = device, .threads = 2, .pass = 48}, imatrix,
+                   NULL));
+    assert_expected(imatrix);
+    mnem_imatrix_destroy(imatrix);
+    must(mnem_device_close(device));
+}
+
 /* From what is plenty down to what is refused, in small steps. */
 static void sums_are_the_same_for_any_budget(void **state) {
     mnem_walk_options o = {.threads = 2, .spill = kit_path("states")};
@@ -196,6 +210,7 @@ int main(void) {
         cmocka_unit_test(the_first_layers_sums_are_those_of_its_normed_rows),
         cmocka_unit_test(every_matrix_of_every_layer_has_an_entry),
         cmocka_unit_test(sums_are_the_same_for_any_pass_and_threads),
+        cmocka_unit_test(sums_are_the_same_on_a_device_apart),
         cmocka_unit_test(sums_are_the_same_for_any_budget),
         cmocka_unit_test(a_refusal_says_what_a_file_would_save),
         cmocka_unit_test(no_failing_allocation_leaves_anything),

@@ -6,6 +6,7 @@
 
 #include "compress/hidden_states.h"
 #include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
 #include "kit/kit_model.h"
@@ -32,6 +33,7 @@ typedef struct settings {
     const char *type;
     uint64_t budget; /* 0: none */
     int32_t threads, pass;
+    mnem_device *device; /* NULL: the host */
 } settings;
 
 static mnem_status prune(const char *from, const char *to, settings s) {
@@ -40,10 +42,13 @@ static mnem_status prune(const char *from, const char *to, settings s) {
         mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = s.budget}, &ledger);
     if (status != MNEM_OK) return status;
     const mnem_prune_options p = {.pattern = MNEM_PRUNE_2_4, .type = s.type, .threads = s.threads};
-    const mnem_solve_options o = {
-        .walk = {.ledger = ledger, .threads = s.threads, .chunk = CHUNK, .pass = s.pass},
-        .ids = text,
-        .sequences = SEQUENCES};
+    const mnem_solve_options o = {.walk = {.ledger = ledger,
+                                           .device = s.device,
+                                           .threads = s.threads,
+                                           .chunk = CHUNK,
+                                           .pass = s.pass},
+                                  .ids = text,
+                                  .sequences = SEQUENCES};
     status = mnem_ledger_watch_heap(ledger);
     if (status == MNEM_OK) status = mnem_prune_solved(from, to, &p, &o);
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
@@ -139,6 +144,22 @@ static void bytes_are_the_same_for_any_pass_and_threads(void **state) {
         }
 }
 
+/* One whose memory faults when the host touches it; also of rows that are 2:4 already. */
+static void bytes_are_the_same_on_a_device_apart(void **state) {
+    mnem_device *device = device_open("apart", 0);
+    const char *from = wide;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        must(prune(from, kit_path("first.gguf"), (settings){.threads = 2}));
+        must(prune(from, kit_path("other.gguf"),
+                   (settings){.threads = 2, .pass = 16, .device = device}));
+        assert_same_files(kit_path("first.gguf"), kit_path("other.gguf"));
+        must(prune(wide, kit_path("sparse.gguf"), (settings){.threads = 2}));
+        from = kit_path("sparse.gguf");
+    }
+    must(mnem_device_close(device));
+}
+
 static void bytes_are_the_same_for_any_budget(void **state) {
     const uint64_t step = (MNEM_SANITIZED ? 2 : 1) * MIB;
     uint64_t budget = 11 * MIB;
@@ -198,6 +219,7 @@ int main(void) {
         cmocka_unit_test(hidden_states_are_nearer_than_by_wanda),
         cmocka_unit_test(a_quantized_model_is_pruned_as_it_was),
         cmocka_unit_test(bytes_are_the_same_for_any_pass_and_threads),
+        cmocka_unit_test(bytes_are_the_same_on_a_device_apart),
         cmocka_unit_test(bytes_are_the_same_for_any_budget),
         cmocka_unit_test(what_can_not_be_is_refused),
         cmocka_unit_test(no_failing_allocation_leaves_anything),

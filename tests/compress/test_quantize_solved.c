@@ -8,6 +8,7 @@
 
 #include "compress/hidden_states.h"
 #include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
 #include "kit/kit_model.h"
@@ -31,8 +32,11 @@ static int prepare(void **state) {
     return 0;
 }
 
+static mnem_device *device; /* NULL: the host */
+
 static mnem_walk_options walk_options(mnem_ledger *ledger, int32_t threads, int32_t pass) {
-    return (mnem_walk_options){.ledger = ledger, .threads = threads, .chunk = CHUNK, .pass = pass};
+    return (mnem_walk_options){
+        .ledger = ledger, .device = device, .threads = threads, .chunk = CHUNK, .pass = pass};
 }
 
 /* A run of its own, under a budget (0: none). */
@@ -278,6 +282,20 @@ static void bytes_are_the_same_for_any_pass_and_threads(void **state) {
         }
 }
 
+/* One whose memory faults when the host touches it; layers run again with what was solved. */
+static void bytes_are_the_same_on_a_device_apart(void **state) {
+    const mnem_solve_method methods[] = {MNEM_SOLVE_AUTO, MNEM_SOLVE_AWQ};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        must(solve_by(methods[i], wide, kit_path("first.gguf"), "Q4_0", 0, 2, 0));
+        device = device_open("apart", 0);
+        must(solve_by(methods[i], wide, kit_path("other.gguf"), "Q4_0", 0, 2, 16));
+        assert_same_files(kit_path("first.gguf"), kit_path("other.gguf"));
+        must(mnem_device_close(device));
+        device = NULL;
+    }
+}
+
 static void bytes_are_the_same_for_any_budget(void **state) {
     const uint64_t step = (MNEM_SANITIZED ? 2 : 1) * MIB;
     uint64_t budget = 11 * MIB;
@@ -359,6 +377,7 @@ int main(void) {
         cmocka_unit_test(scales_fold_away_in_each_kind_of_family),
         cmocka_unit_test(scales_want_all_that_read_an_input),
         cmocka_unit_test(bytes_are_the_same_for_any_pass_and_threads),
+        cmocka_unit_test(bytes_are_the_same_on_a_device_apart),
         cmocka_unit_test(bytes_are_the_same_for_any_budget),
         cmocka_unit_test(types_without_codes_are_rounded_as_usual),
         cmocka_unit_test(a_file_in_the_codes_place_is_left_alone),

@@ -1,5 +1,6 @@
 /* test_walk.c: a walk's hidden states are those of an engine to the bit, for every family that is
- * walked; what it tells of a layer's matrices; what is refused, and that nothing stays behind. */
+ * walked; so they are on a device whose memory faults when the host touches it (kit_apart.h); what
+ * it tells of a layer's matrices; what is refused, and that nothing stays behind. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include "engine/engine_case.h"
 #include "engine/engine_private.h"
 #include "kit/kit.h"
+#include "kit/kit_apart.h"
+#include "kit/kit_device.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
 
@@ -34,6 +37,8 @@ static const char *path_of(const char *family) {
     return path;
 }
 
+static mnem_device *device; /* of the cases; NULL: the host */
+
 typedef struct walk_case {
     mnem_ledger *ledger;
     mnem_model *model;
@@ -46,7 +51,8 @@ static void open_case(walk_case *c, const char *path, uint64_t budget) {
     must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &c->ledger));
     must(mnem_ledger_watch_heap(c->ledger));
     must(mnem_model_open(path, &c->model));
-    c->options = (mnem_walk_options){.ledger = c->ledger, .threads = 2, .chunk = CHUNK};
+    c->options =
+        (mnem_walk_options){.ledger = c->ledger, .device = device, .threads = 2, .chunk = CHUNK};
 }
 
 static void close_case(walk_case *c) {
@@ -138,6 +144,64 @@ static void states_of_quantized_weights_are_too(void **state) {
         make_model(kit_path("quantized.gguf"), arguments);
         compare_states(kit_path("quantized.gguf"));
     }
+}
+
+/* ---- a device that the host doesn't reach ---- */
+
+/* What the watcher sees, summed so that any other bit tells. */
+static void sum_input(void *context, const mnem_walk_input *in, const mnem_worker *worker) {
+    uint64_t *sum = context;
+    if (worker->index != 0) return;
+    for (int64_t r = 0; r < in->rows; r++)
+        for (int64_t i = 0; i < in->columns; i++) {
+            uint32_t bits;
+            memcpy(&bits, in->x + r * in->stride + i, sizeof bits);
+            *sum = (*sum ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+        }
+}
+
+static uint64_t inputs_of(const char *path, bool spills) {
+    uint64_t sum = 1;
+    walk_case c;
+    const mnem_walk_watcher w = {.input = sum_input, .context = &sum};
+    if (spills)
+        open_spilling(&c, kit_path("apart"), &w);
+    else
+        open_case(&c, path, 0);
+    sum = 1;
+    must(mnem_walk(c.model, &c.options, text, SEQUENCES, &w, &c.report));
+    assert_true(!spills || c.report.bytes_spilled > 0);
+    close_case(&c);
+    return sum;
+}
+
+static void the_bits_are_the_hosts_on_a_device_apart(void **state) {
+    (void)state;
+    for (int f = 0; f < FAMILIES; f++) {
+        const uint64_t host = inputs_of(path_of(families[f]), false);
+        device = device_open("apart", 0);
+        const uint64_t entries = apart_entries();
+        assert_true(inputs_of(path_of(families[f]), false) == host);
+        assert_true(f > 0 || inputs_of(path_of("llama"), true) == host);
+        compare_states(path_of(families[f]));
+        assert_true(apart_entries() > entries);
+        must(mnem_device_close(device));
+        device = NULL;
+    }
+}
+
+static void a_device_without_operators_only_plans(void **state) {
+    walk_case c;
+    (void)state;
+    must(mnem_device_open("null", NULL, &device));
+    open_case(&c, path_of("llama"), 0);
+    assert_int_equal(mnem_walk(c.model, &c.options, text, 1, NULL, NULL), MNEM_UNSUPPORTED);
+    c.options.plan_only = true;
+    must(mnem_walk(c.model, &c.options, text, 1, NULL, &c.report));
+    assert_true(c.report.peak_bytes > 0);
+    close_case(&c);
+    must(mnem_device_close(device));
+    device = NULL;
 }
 
 /* ---- inputs ---- */
@@ -244,9 +308,11 @@ static void the_same_weights_replaced_change_nothing(void **state) {
     rows engine;
     (void)state;
     run_engine(path_of("llama"), &engine);
-    for (int spills = 0; spills < 2; spills++) {
+    for (int i = 0; i < 4; i++) {
+        const bool spills = i % 2;
         replacer r = {.ends = 0};
         walk_case c;
+        device = i < 2 ? NULL : device_open("apart", 0);
         if (spills)
             open_spilling(&c, kit_path("again"), &like);
         else
@@ -257,6 +323,8 @@ static void the_same_weights_replaced_change_nothing(void **state) {
                             (size_t)TOKENS * (size_t)engine.embd * sizeof(float));
         free(r.states.of);
         close_case(&c);
+        must(mnem_device_close(device));
+        device = NULL;
     }
     free(engine.of);
 }
@@ -386,6 +454,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_those_of_an_engine),
         cmocka_unit_test(states_of_quantized_weights_are_too),
+        cmocka_unit_test(the_bits_are_the_hosts_on_a_device_apart),
+        cmocka_unit_test(a_device_without_operators_only_plans),
         cmocka_unit_test(matrices_of_the_same_rows_are_told_as_such),
         cmocka_unit_test(the_same_weights_replaced_change_nothing),
         cmocka_unit_test(a_layer_runs_again_with_what_replaced_its_weights),

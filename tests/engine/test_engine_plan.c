@@ -215,7 +215,7 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
         assert_true((part == MNEM__PART_RING) == (ring_line(&c.plan) > 0));
         assert_true(ring_line(&c.plan) == 0 || ring_line(&c.plan) == bytes);
         assert_true(bytes > 0 && bytes <= c.session->engine->parts.bytes[part]);
-        const uint8_t *block = mnem_block_host(&c.session->engine->block[part].memory);
+        const uint8_t *block = mnem__part_host(&c.session->engine->taken, part);
         uint64_t left = 0;
         for (uint64_t b = 0; part != MNEM__PART_RING && b < bytes; b++) left += block[b] != 0;
         assert_int_equal(left, 0);

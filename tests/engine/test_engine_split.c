@@ -252,7 +252,7 @@ static void without_memory_nothing_is_left_behind(void **state) {
             if (status != MNEM_OK) assert_int_equal(status, MNEM_NO_MEMORY);
         }
         print_message("%llu allocations\n", (unsigned long long)n - 5);
-        assert_true(n > 60);
+        assert_true(n > 20);
     }
     session_case_close(&c);
 }

@@ -178,50 +178,32 @@ static void the_first_knob_that_fits_is_named(void **state) {
 static const mnem__part_info infos[] = {PARTS(MNEM__PART_INFO)};
 enum { A, B, C, D, E, F, COUNT };
 
-typedef struct owner {
-    int blocks, fail_at; /* part; -1: never */
-} owner;
-
-static mnem_status block_take(void *context, int part, uint64_t bytes) {
-    owner *o = context;
-    assert_int_equal(bytes % MNEM__PART_ALIGNMENT, 0);
-    if (part == o->fail_at) return MNEM_NO_MEMORY;
-    o->blocks++;
-    return MNEM_OK;
-}
-
-static void block_give(void *context, int part) {
-    (void)part;
-    ((owner *)context)->blocks--;
-}
-
 static void parts_are_taken_and_given_back_whole(void **state) {
+    static const mnem__part_table table = {infos, COUNT};
+    static const char *const names[] = {"null", "host"}; /* only the latter loads */
     (void)state;
     for (int loads = 0; loads < 2; loads++)
-        for (int fail_at = -1; fail_at <= E; fail_at += E + 1) {
+        for (int fails = 0; fails < 2; fails++) {
             uint64_t bytes[COUNT] = {1, 20, 300, 4000, 5000, 60000};
-            bool taken[COUNT] = {false};
+            mnem_device *device;
             mnem_ledger *ledger;
             mnem_ledger_info info;
-            owner o = {.fail_at = fail_at};
             assert_int_equal(mnem_ledger_create(NULL, &ledger), MNEM_OK);
-            const mnem__taker taker = {.table = {infos, COUNT},
-                                       .bytes = bytes,
-                                       .taken = taken,
-                                       .ledger = ledger,
-                                       .loads = loads,
-                                       .owner = &o,
-                                       .block_take = block_take,
-                                       .block_give = block_give};
-            mnem__parts_round(&taker.table, NULL, bytes);
-            assert_int_equal(mnem__parts_total(&taker.table, bytes), 4096 + 8192 + 64320);
-            assert_int_equal(mnem__parts_take(&taker), fail_at < 0 ? MNEM_OK : MNEM_NO_MEMORY);
-            assert_int_equal(o.blocks, fail_at < 0 ? 2 : 1);
+            const mnem_device_options small = {.granularity = 4096,
+                                               .capacity_bytes = fails ? 3 * 4096 - 1 : 0};
+            assert_int_equal(mnem_device_open(names[loads], &small, &device), MNEM_OK);
+            mnem__taken taken = {.table = &table, .bytes = bytes, .ledger = ledger};
+            assert_int_equal(mnem__taken_open(&taken, device), MNEM_OK);
+            mnem__parts_round(&table, device, bytes);
+            assert_int_equal(mnem__parts_total(&table, bytes), 4096 + 8192 + 64320);
+            assert_int_equal(mnem__parts_take(&taken), fails ? MNEM_NO_MEMORY : MNEM_OK);
             mnem_ledger_info_get(ledger, &info);
-            assert_int_equal(info.bytes_live, loads ? 4000 : 4300);
-            mnem__parts_give(&taker);
-            mnem__parts_give(&taker);
-            assert_int_equal(o.blocks, 0);
+            assert_int_equal(info.bytes_live, 4096 + (fails ? 0 : 8192) + (loads ? 4000 : 4300));
+            assert_non_null(mnem__part_at(&taken, A).device);
+            assert_true((mnem__part_at(&taken, E).device == NULL) == fails);
+            mnem__taken_close(&taken);
+            mnem__taken_close(&taken);
+            assert_int_equal(mnem_device_close(device), MNEM_OK); /* no block is left */
             assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
         }
 }

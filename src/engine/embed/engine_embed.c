@@ -25,9 +25,9 @@ typedef struct pooler {
 static mnem_status vector_for_host(const mnem_engine *e, const mnem__vector *v, int place,
                                    const void **host) {
     const mnem__location at =
-        mnem__location_at(mnem__engine_part_at(e, MNEM__PART_VECTORS), v->offset);
+        mnem__location_at(mnem__part_at(&e->taken, MNEM__PART_VECTORS), v->offset);
     *host = mnem__location_host(at);
-    if (!e->apart) return MNEM_OK;
+    if (!e->taken.apart) return MNEM_OK;
     float *copy = e->hidden + e->parts.hidden_bytes / sizeof(float) + place * v->n;
     *host = copy;
     return mnem__location_read(copy, at, (size_t)v->n * sizeof *copy);

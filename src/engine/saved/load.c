@@ -74,7 +74,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
-    if (!e->can_run)
+    if (!e->taken.runs)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the engine's device is for planning only");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));

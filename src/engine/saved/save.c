@@ -27,7 +27,7 @@ uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
 
 static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
-    if (!s->engine->can_run)
+    if (!s->engine->taken.runs)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the engine's device is for planning only");
     if (from < 0 || from >= s->length || from % tokens != 0)

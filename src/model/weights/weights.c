@@ -228,9 +228,14 @@ mnem_status mnem__weights_rewind(mnem__weights *w) {
 
 /* ---- chunks ---- */
 
+mnem__location mnem__weights_at(const mnem__weights *w, int32_t matrix) {
+    if (matrix < 0 || matrix >= w->matrix_count || !w->matrices[matrix].resident)
+        return (mnem__location){NULL, 0};
+    return mnem__location_at(w->resident, w->matrices[matrix].place);
+}
+
 const void *mnem__weights_resident(const mnem__weights *w, int32_t matrix) {
-    if (matrix < 0 || matrix >= w->matrix_count || !w->matrices[matrix].resident) return NULL;
-    return mnem__location_bind(mnem__location_at(w->resident, w->matrices[matrix].place));
+    return mnem__location_bind(mnem__weights_at(w, matrix));
 }
 
 /* The next chunk in the schedule must be one of matrix. The lock is held. */

@@ -121,7 +121,9 @@ static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
 
 /* What its tensor is called in the file. */
 const char *mnem__weights_name(const mnem__weights *weights, int32_t matrix);
-/* The packed matrix if it is resident, for operators only; else NULL. */
+/* Where the packed matrix lies, if it is resident; else there are no bytes. */
+mnem__location mnem__weights_at(const mnem__weights *weights, int32_t matrix);
+/* The same for operators only, or NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 
 /* The same as a source for a graph: its handles are indices from options.first_handle on, those of

@@ -18,29 +18,6 @@
 
 /* ---- create and destroy ---- */
 
-static mnem_status block_take(void *trainer, int part, uint64_t bytes) {
-    mnem_trainer *t = trainer;
-    const mnem__part_info *info = &mnem__train_parts.info[part];
-    return mnem_ledger_alloc(t->setup.o.ledger, t->device, info->kind, info->tag, bytes,
-                             MNEM__PART_ALIGNMENT, &t->block[part]);
-}
-
-static void block_give(void *trainer, int part) {
-    mnem_trainer *t = trainer;
-    const mnem__part_info *info = &mnem__train_parts.info[part];
-    mnem_ledger_free(t->setup.o.ledger, info->kind, info->tag, &t->block[part]);
-}
-
-mnem__taker mnem__trainer_taker(mnem_trainer *t) {
-    return (mnem__taker){.table = mnem__train_parts,
-                         .bytes = t->sizes.bytes,
-                         .taken = t->taken,
-                         .ledger = t->setup.o.ledger,
-                         .owner = t,
-                         .block_take = block_take,
-                         .block_give = block_give};
-}
-
 static void bind(mnem_trainer *t) {
     const int32_t tokens = t->micro_batch * t->setup.o.sequence;
     for (int32_t i = 0; i < tokens; i++) t->tables.positions[i] = i % t->setup.o.sequence;
@@ -70,7 +47,7 @@ static mnem_status create_optimizers(mnem_trainer *t) {
 
 static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     const mnem__train_setup *s = &t->setup;
-    mnem_status status = mnem_device_open("host", NULL, &t->device);
+    mnem_status status = mnem__taken_open(&t->taken, NULL);
     if (status == MNEM_OK)
         status = mnem__train_graphs_create(s, plan->micro_batch, plan->keep, &t->graphs);
     if (status == MNEM_OK)
@@ -78,8 +55,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status == MNEM_OK) status = mnem__train_logits_op(s, &t->logits);
     if (status == MNEM_OK && t->rows.rows) status = mnem__train_rows_op(s, &t->rows, &t->add_rows);
     if (status == MNEM_OK) status = create_optimizers(t);
-    const mnem__taker taker = mnem__trainer_taker(t);
-    if (status == MNEM_OK) status = mnem__parts_take(&taker);
+    if (status == MNEM_OK) status = mnem__parts_take(&t->taken);
     if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
     if (status != MNEM_OK) return status;
     mnem__team_adapt(t->team);
@@ -109,6 +85,8 @@ static mnem_status create_alone(const mnem_train_options *options, const mnem_tr
     mnem_trainer *t = (void *)base;
     mnem__train_tables_lay_out(&setup, plan->micro_batch, base, &t->tables);
     t->setup = setup;
+    t->taken = (mnem__taken){
+        .table = &mnem__train_parts, .bytes = t->sizes.bytes, .ledger = setup.o.ledger};
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
@@ -139,15 +117,13 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 
 void mnem_trainer_destroy(mnem_trainer *t) {
     if (!t) return;
-    const mnem__taker taker = mnem__trainer_taker(t);
     if (t->exchange) mnem__exchange_let_go(t->exchange);
     mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
-    mnem__parts_give(&taker);
+    mnem__taken_close(&t->taken);
     if (t->norms != t->optimizer) mnem__optimizer_destroy(t->norms);
     mnem__optimizer_destroy(t->optimizer);
     mnem__train_graphs_destroy(&t->graphs);
-    mnem_device_close(t->device);
     mnem__train_setup_fini(&t->setup);
     mnem__free(t);
 }

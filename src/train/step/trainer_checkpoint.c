@@ -19,13 +19,11 @@ enum { ENTRIES = MNEM__TRAINER_ENTRIES_MASKED, SHAPE_TEXT = 512 };
 
 /* While a file is written or read, its heap takes the place of the charge. */
 static void lend(mnem_trainer *t) {
-    const mnem__taker taker = mnem__trainer_taker(t);
-    mnem__part_give(&taker, MNEM__TRAIN_PART_CHECKPOINT);
+    mnem__part_give(&t->taken, MNEM__TRAIN_PART_CHECKPOINT);
 }
 
 static void take_back(mnem_trainer *t) {
-    const mnem__taker taker = mnem__trainer_taker(t);
-    (void)mnem__part_take(&taker, MNEM__TRAIN_PART_CHECKPOINT);
+    (void)mnem__part_take(&t->taken, MNEM__TRAIN_PART_CHECKPOINT);
 }
 
 typedef struct words {

@@ -10,7 +10,6 @@
 struct mnem_trainer {
     mnem__train_setup setup;
     int32_t micro_batch, accumulation; /* of this rank's share */
-    mnem_device *device;
     mnem_team *team;
     mnem__optimizer *optimizer;
     mnem__optimizer *norms; /* of what this rank adds up: optimizer, or with all moments another */
@@ -23,8 +22,7 @@ struct mnem_trainer {
     mnem_op logits;
     mnem__train_rows rows;
     mnem_op add_rows;
-    mnem_block block[MNEM__TRAIN_PARTS];
-    bool taken[MNEM__TRAIN_PARTS];
+    mnem__taken taken; /* the parts */
     mnem__train_tables tables;
     float *weights, *gradients, *losses;
     float *waiting;      /* [rows.rows, embd], zero between steps; NULL: nothing waits */
@@ -44,8 +42,6 @@ struct mnem_trainer {
     const mnem_graph_observer *observer;
 };
 
-/* What takes and gives back its parts; borrowed from it. */
-mnem__taker mnem__trainer_taker(mnem_trainer *t);
 /* Where what these tokens give waits, from token of the step on; notes their ids. NULL: nothing
  * waits. */
 float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int32_t *ids,
@@ -104,7 +100,7 @@ void mnem__trainer_clear_gradients(mnem_trainer *t);
 void mnem__trainer_mask_apply(mnem_trainer *t);
 
 static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__train_part part) {
-    return mnem_block_host(&t->block[part]);
+    return mnem__part_host(&t->taken, part);
 }
 
 #endif

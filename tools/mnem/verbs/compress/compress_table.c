@@ -227,6 +227,7 @@ int tool_compress_try(tool_compress *c) {
     const bool too_short = p.windows.ids && p.windows.windows == 0;
     give_left(&p);
     pair_close(&p);
+    malloc_trim(0); /* refused or not, the next plan begins with the same heap */
     return code == TOOL_OVER_BUDGET || too_short ? call_off(c, code) : code;
 }
 
