@@ -25,8 +25,7 @@
 static const mnem__part_info part_infos[MNEM__WALK_PARTS] = {MNEM__WALK_PART_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__walk_part_table = {part_infos, MNEM__WALK_PARTS};
 
-/* What isn't counted byte by byte: the heap's own rounding and page tables. */
-enum { PASS_LEAST = 16, RESERVE = 1 << 20 };
+enum { PASS_LEAST = 16 };
 
 /* Halves of 2^31 tokens down to PASS_LEAST. */
 enum { PASSES = 32 };
@@ -122,7 +121,7 @@ static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_
     bytes[MNEM__WALK_PART_PAGES] = page_bytes(w) * (uint64_t)mnem__kv_pages_for(&w->kv, w->chunk);
     bytes[MNEM__WALK_PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
     bytes[MNEM__WALK_PART_TEAM] = mnem_team_bytes(w->threads);
-    bytes[MNEM__WALK_PART_RESERVE] = RESERVE;
+    bytes[MNEM__WALK_PART_RESERVE] = MNEM__RESERVE;
     mnem__parts_round(&mnem__walk_part_table, w->taken.device, bytes);
     return MNEM_OK;
 }

@@ -314,7 +314,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);
     measure_host(setup, choice, parts);
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
-    bytes[MNEM__PART_RESERVE] = MNEM__ENGINE_RESERVE;
+    bytes[MNEM__PART_RESERVE] = MNEM__RESERVE;
     mnem__parts_round(&mnem__engine_parts, setup->device, bytes);
 }
 

@@ -42,9 +42,6 @@ typedef enum mnem__part {
 } mnem__part;
 extern const mnem__part_table mnem__engine_parts;
 
-/* For what isn't counted byte by byte: the heap's own rounding and page tables. */
-enum { MNEM__ENGINE_RESERVE = 960 << 10 }; /* with it plans are within 1 MiB of peaks */
-
 /* What planning chooses. */
 typedef struct mnem__choice {
     int32_t context, chunk;

@@ -73,9 +73,11 @@ typedef struct mnem__engine_tables {
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables);
 
-/* Of the sequence's tokens the first that must run before one behind position n can: n itself, or
- * the begin of its page where the states at n are gone. */
-int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
+/* Of a sequence's tokens, those before ready of which count, the first that must run before one
+ * behind position n can: n itself, or the begin of its page where what n's page keeps is gone. */
+int32_t mnem__engine_ready(const mnem_engine *engine, int32_t ready, int32_t n);
+/* Whether pages of windows that begin at position held have what the token at ready sees. */
+bool mnem__engine_holds(const mnem_engine *engine, int32_t ready, int32_t held);
 /* Whether it can be cut or forked at n: what a token there sees of windows is still there. */
 bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
 /* After a pass that was stopped: states behind the last whole page may be of tokens that aren't the

@@ -66,10 +66,10 @@ static uint64_t positions_bytes(const splitter *s) {
 static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice, int32_t layer) {
     const mnem_transformer *t = &s->setup.map->shape;
     const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
-    const mnem__kv_need need =
-        mnem__kv_need_of(t, &kv, mnem__kv_kind_of(t, layer), choice->context, choice->chunk);
+    const mnem__kept kept = mnem__kept_of(t, &kv, layer);
+    const mnem__kv_need need = mnem__kv_need_of(t, &kv, kept.pages, choice->context, choice->chunk);
     const mnem__choice shared = {.pages = mnem__engine_pages(&s->setup, choice->context)};
-    return mnem__kv_layer_bytes(t, &kv, layer) * mnem__engine_pages_of(&s->setup, &shared, &need);
+    return kept.page_bytes * mnem__engine_pages_of(&s->setup, &shared, &need);
 }
 
 /* What a pass needs beside weights and pages, on any device. */

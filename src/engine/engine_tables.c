@@ -20,12 +20,12 @@ static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, i
         mnem__kv_need_of(shape, &kv, (mnem__kv_kind)kind, choice->context, choice->chunk);
     const uint64_t sequences = (uint64_t)setup->sequences;
     const uint64_t pages = mnem__engine_pages_of(setup, choice, &need);
-    const uint64_t entries = need.layers ? sequences * (uint64_t)t->table_pages : 0;
+    const uint64_t entries = need.pages ? sequences * (uint64_t)t->table_pages : 0;
     t->kind[kind].need = need;
     t->kind[kind].count = (int32_t)pages;
     t->kind[kind].pages = carve(base, at, entries, sizeof(int32_t));
     t->kind[kind].free_pages = carve(base, at, pages, sizeof(int32_t));
-    if (kind == MNEM__KV_FULL && shape->conv_length)
+    if (need.ids)
         t->kind[kind].ids = carve(base, at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
     t->kind[kind].references = carve(base, at, pages, sizeof(uint16_t));
 }
@@ -35,7 +35,7 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
     const uint64_t chunk = (uint64_t)choice->chunk;
-    const uint64_t layers = (uint64_t)mnem__kv_layers(&setup->map->shape);
+    const uint64_t layers = (uint64_t)mnem__kept_layers(&setup->map->shape);
     const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
     mnem__engine_tables t = {.table_pages = (int32_t)each};

@@ -70,14 +70,15 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
         MNEM__TRY(mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room));
     }
     fill_ids(x, g);
-    for (int32_t layer = first; layer < first + mnem__kv_layers(t); layer++) {
+    for (int32_t layer = first; layer < first + mnem__kept_layers(t); layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(layer - first) * x->segments + index];
-        const mnem__kv_kind k = mnem__kv_kind_of(t, layer);
+        const mnem__kept kept = mnem__kept_of(t, &e->pages[MNEM__KV_FULL].layout, layer);
+        const mnem__kv_kind k = kept.pages;
         *kv = mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
         kv->first_position = s->ready;
         kv->first_row = g->row;
         kv->rows = g->n;
-        offset[k] += mnem__kv_layer_bytes(t, &e->pages[k].layout, layer);
+        offset[k] += kept.page_bytes;
     }
     return MNEM_OK;
 }

@@ -48,8 +48,7 @@ static int32_t held_from(const mnem_sequence *s) {
 
 /* What those see that run again before it counts, too. */
 bool mnem__sequence_holds(const mnem_sequence *s, int32_t n) {
-    const int32_t held = held_from(s), from = mnem__sequence_ready(s, n);
-    return from == 0 || held == 0 || (int64_t)from - s->engine->map->shape.window + 1 >= held;
+    return mnem__engine_holds(s->engine, mnem__engine_ready(s->engine, s->ready, n), held_from(s));
 }
 
 static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
@@ -70,7 +69,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
     s->length = n;
-    s->ready = mnem__sequence_ready(of, n);
+    s->ready = mnem__engine_ready(e, of->ready, n);
     for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)
         if (e->pages[k].count)
             mnem__kv_pages_share(&e->pages[k], &of->table[k],
@@ -78,15 +77,18 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     return tell(of, MNEM__RELAY_FORK, n);
 }
 
-int32_t mnem__sequence_ready(const mnem_sequence *s, int32_t n) {
-    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_FULL];
-    if (n >= s->ready) return s->ready;
+int32_t mnem__engine_ready(const mnem_engine *e, int32_t ready, int32_t n) {
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
+    if (n >= ready) return ready;
     return pages->ids ? n - n % pages->layout.page_tokens : n;
 }
 
+bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {
+    return ready == 0 || held == 0 || (int64_t)ready - e->map->shape.window + 1 >= held;
+}
+
 void mnem__sequence_doubt(mnem_sequence *s) {
-    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_FULL];
-    if (pages->ids) s->ready -= s->ready % pages->layout.page_tokens;
+    s->ready = mnem__engine_ready(s->engine, INT32_MAX, s->ready);
 }
 
 int32_t mnem_sequence_length(const mnem_sequence *s) {
@@ -98,7 +100,7 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
         return mnem__fail(MNEM_INVALID, "engine: can't keep %d tokens of a sequence of %d", n,
                           s->length);
     MNEM__TRY(check_windows(s, n));
-    s->ready = mnem__sequence_ready(s, n);
+    s->ready = mnem__engine_ready(s->engine, s->ready, n);
     s->length = n;
     for (int k = 0; k < MNEM__KV_KINDS && s->engine->taken.runs; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];

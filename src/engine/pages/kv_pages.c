@@ -6,54 +6,8 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/minmax.h"
-#include "model/architecture/architecture.h"
-
-int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
-    return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
-}
-
-/* ---- what layers need ---- */
-
-int32_t mnem__kv_layers(const mnem_transformer *t) {
-    return t->encoder ? 1 : mnem__layers_end(t) - t->part_begin;
-}
-
-mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *t, int32_t layer) {
-    const bool window = mnem__layer_has_window(t, layer) && !mnem_layer_is(&t->convolving, layer);
-    return window ? MNEM__KV_WINDOW : MNEM__KV_FULL;
-}
-
-uint64_t mnem__kv_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *layout,
-                              int32_t layer) {
-    return mnem_layer_is(&t->convolving, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
-                                                : mnem_kv_page_bytes(layout);
-}
-
-/* Pages that so many positions in a row touch, wherever they begin. */
-static int32_t pages_touched(const mnem_kv_layout *layout, int64_t positions) {
-    return (int32_t)mnem__div_up((uint64_t)(positions - 1), (uint64_t)layout->page_tokens) + 1;
-}
-
-mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *layout,
-                               mnem__kv_kind kind, int32_t context, int32_t chunk) {
-    mnem__kv_need need = {0};
-    for (int32_t layer = 0; layer < (t->encoder ? 1 : t->layers); layer++) {
-        if (mnem__kv_kind_of(t, layer) != kind) continue;
-        need.layers++;
-        if (mnem__layer_here(t, layer)) need.page_bytes += mnem__kv_layer_bytes(t, layout, layer);
-    }
-    if (need.layers == 0) return need;
-    need.pages = mnem__kv_pages_for(layout, context);
-    const int64_t seen = (int64_t)t->window + chunk - 1; /* by the tokens of a pass */
-    if (kind == MNEM__KV_WINDOW && seen < context)
-        need.pages = mnem__min_i32(need.pages, pages_touched(layout, seen));
-    return need;
-}
-
-/* ---- pages ---- */
 
 void mnem__kv_pages_init(mnem__kv_pages *pages) {
     pages->free_count = pages->count;

@@ -13,10 +13,9 @@
  *   FULL            pages    [ 3  | 7  | 2  | 4  | 6  ]
  *   WINDOW of 100            [ -  | -  | 0  | 1  | 2  ]    first 2, used 5
  *
- * A layer that convolves has the last columns of a page's positions in it (short_conv.c), and is of
- * the FULL kind. Where a model has such layers these pages know their tokens too: to go back to a
- * position whose columns are gone, a sequence runs its last page again (sequence.c). The layers of
- * an encoder share a page, since a text is one pass and nothing of it is kept.
+ * What each layer has in its pages is one table (kept.h). Where a model has layers that keep by
+ * page, these pages know their tokens too: to go back to a position whose state is gone, a sequence
+ * runs its last page again (sequence.c).
  *
  * The pages are planned and touched at the start; taking one is popping a number. Whoever writes
  * into a page must be its only owner: mnem__kv_pages_make_room copies what is shared. */
@@ -24,27 +23,7 @@
 #define MNEM_SRC_ENGINE_PAGES_KV_PAGES_H
 
 #include "device/location.h"
-#include "mnem/model.h"
-#include "mnem/ops.h"
-
-typedef enum mnem__kv_kind { MNEM__KV_FULL, MNEM__KV_WINDOW, MNEM__KV_KINDS } mnem__kv_kind;
-
-/* How many layers that are here have pages of their own: those of an encoder share one's. */
-int32_t mnem__kv_layers(const mnem_transformer *transformer);
-mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *transformer, int32_t layer);
-/* Of one layer in one page: keys and values, or what a convolution keeps. */
-uint64_t mnem__kv_layer_bytes(const mnem_transformer *transformer, const mnem_kv_layout *layout,
-                              int32_t layer);
-
-/* What the layers of one kind need of each sequence. */
-typedef struct mnem__kv_need {
-    int32_t layers;      /* also elsewhere; 0: there are none of this kind, and no pages */
-    int32_t pages;       /* that one sequence has at the most, the same on every rank */
-    uint64_t page_bytes; /* of all that are here */
-} mnem__kv_need;
-/* Of passes of up to chunk tokens: a window's layers hold that window before each of them. */
-mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,
-                               mnem__kv_kind kind, int32_t context, int32_t chunk);
+#include "engine/pages/kept.h"
 
 /* The pages of a sequence that hold its positions: entries [first, used), by page of positions. */
 typedef struct mnem__kv_table {
@@ -62,9 +41,6 @@ typedef struct mnem__kv_pages {
     uint16_t *references; /* [count], the caller's: how many tables have the page */
     int32_t *ids;         /* [count][page_tokens], the caller's; NULL: no layer has a state */
 } mnem__kv_pages;
-
-/* Pages that n tokens need. */
-int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n);
 
 /* All else is set; all pages become free. */
 void mnem__kv_pages_init(mnem__kv_pages *pages);

@@ -51,23 +51,8 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 
-/* As mnem_sequence_truncate: whether what the first token that runs sees is held. */
-static bool windows_hold(const mnem_engine *e, int32_t ready, int32_t held) {
-    return ready == 0 || held == 0 || (int64_t)ready - e->map->shape.window + 1 >= (int64_t)held;
-}
-
-/* Of the saved tokens the first that must run before the one behind n can. */
-static int32_t ready_of(const mnem_engine *e, int32_t saved_ready, int32_t n) {
-    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
-    if (n >= saved_ready) return saved_ready;
-    return pages->ids ? n - n % pages->layout.page_tokens : n;
-}
-
 static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
-    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
-    const int32_t begin = h->length - h->length % pages->layout.page_tokens;
-    if (h->ready == h->length) return true;
-    return pages->ids && h->ready == begin;
+    return h->ready == h->length || h->ready == mnem__engine_ready(e, INT32_MAX, h->length);
 }
 
 mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
@@ -83,7 +68,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
         return damaged("the header");
     MNEM__TRY(check_engine(e, &h));
-    if (!is_ready_sound(e, &h) || !windows_hold(e, h.ready, h.first_window))
+    if (!is_ready_sound(e, &h) || !mnem__engine_holds(e, h.ready, h.first_window))
         return damaged("the header");
     saved->bytes = h.bytes;
     saved->from = h.from;
@@ -187,7 +172,7 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     const mnem_engine *e = s->engine;
     MNEM__TRY(check_begin(s, saved, n));
     for (int k = 0; k < MNEM__KV_KINDS; k++) plan_kind(s, saved, k, n);
-    if (!windows_hold(e, ready_of(e, saved->ready, n), held_after(s)))
+    if (!mnem__engine_holds(e, mnem__engine_ready(e, saved->ready, n), held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the sliding "
                           "window of %d tokens has dropped them",
@@ -268,7 +253,7 @@ mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mn
         if (s->engine->pages[k].count) take_over(s, k);
     if (read == MNEM_OK) {
         s->length = s->load.n;
-        s->ready = ready_of(s->engine, saved->ready, s->load.n);
+        s->ready = mnem__engine_ready(s->engine, saved->ready, s->load.n);
     }
     s->load.on = false;
     return read;

@@ -20,7 +20,7 @@ static const mnem__part_info part_infos[MNEM__TRAIN_PARTS] = {
     MNEM__TRAIN_PARTS_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__train_parts = {part_infos, MNEM__TRAIN_PARTS};
 
-enum { BATCH_DEFAULT = 8, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
+enum { BATCH_DEFAULT = 8, BRIEF_TOKENS = 64 };
 /* 36 PB and 8.8e12: far over any machine, far under 2^64 and the optimizer's 2^44. */
 static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
 
@@ -409,7 +409,7 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(
         setup->o.masked ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES);
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
-    bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
+    bytes[MNEM__TRAIN_PART_RESERVE] = MNEM__RESERVE;
 }
 
 static uint64_t largest(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {

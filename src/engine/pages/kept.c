@@ -1,0 +1,54 @@
+/* kept.c: what each layer keeps of a sequence, and what that adds up to. */
+#include "engine/pages/kept.h"
+
+#include "base/checked.h"
+#include "base/minmax.h"
+#include "model/architecture/architecture.h"
+
+int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
+    return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
+}
+
+int32_t mnem__kept_layers(const mnem_transformer *t) {
+    return t->encoder ? 1 : mnem__layers_end(t) - t->part_begin;
+}
+
+mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t layer) {
+    mnem__kept kept = {.layer = t->encoder ? 0 : layer, .here = mnem__layer_here(t, layer)};
+    if (mnem_layer_is(&t->convolving, layer)) {
+        kept.unit = MNEM__KEPT_PAGE;
+        kept.page_bytes = mnem_conv_page_bytes(t->embd, t->conv_length);
+        return kept;
+    }
+    kept.page_bytes = mnem_kv_page_bytes(layout);
+    if (!mnem__layer_has_window(t, layer)) return kept;
+    kept.pages = MNEM__KV_WINDOW;
+    kept.window = t->window;
+    return kept;
+}
+
+/* Pages that so many positions in a row touch, wherever they begin. */
+static int32_t pages_touched(const mnem_kv_layout *layout, int64_t positions) {
+    return (int32_t)mnem__div_up((uint64_t)(positions - 1), (uint64_t)layout->page_tokens) + 1;
+}
+
+/* Of one layer, in one sequence. */
+static int32_t pages_of(const mnem__kept *kept, const mnem_kv_layout *layout, int32_t context,
+                        int32_t chunk) {
+    const int32_t all = mnem__kv_pages_for(layout, context);
+    const int64_t seen = (int64_t)kept->window + chunk - 1; /* by the tokens of a pass */
+    return kept->window && seen < context ? mnem__min_i32(all, pages_touched(layout, seen)) : all;
+}
+
+mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *layout,
+                               mnem__kv_kind kind, int32_t context, int32_t chunk) {
+    mnem__kv_need need = {0};
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const mnem__kept kept = mnem__kept_of(t, layout, layer);
+        if (kept.pages != kind || kept.layer != layer) continue;
+        need.ids |= kept.unit == MNEM__KEPT_PAGE;
+        need.pages = mnem__max_i32(need.pages, pages_of(&kept, layout, context, chunk));
+        if (kept.here) need.page_bytes += kept.page_bytes;
+    }
+    return need;
+}

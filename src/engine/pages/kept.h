@@ -1,0 +1,62 @@
+/* kept.h: what each layer keeps of a sequence: the one table that all else follows from.
+ *
+ *   layer                         pages    unit       window   page_bytes
+ *   attention                     FULL     POSITION   0        keys and values
+ *   attention that sees a window  WINDOW   POSITION   of it    keys and values
+ *   one that convolves            FULL     PAGE       0        the last columns (short_conv.c)
+ *   of an encoder, but the first  as the first: they share its pages, since a text is one pass
+ *
+ * Who follows it: the plan and the ledger (bytes of a page, how many of each kind), cuts of a model
+ * by layers (engine_split.c), a pass (where a layer begins in a page), forks and cuts of sequences
+ * (mnem__engine_ready: from where a sequence goes on). Saves, swapping and shared prefixes work on
+ * whole pages, by the two kinds.
+ *
+ * POSITION: a sequence goes on from any position. PAGE: only from a page's begin, or where it ends;
+ * such pages know their tokens, to run the rest of a page again. A state that is too large for each
+ * page (a delta net's: 2 MiB a layer) would be a third unit, SEQUENCE, with snapshots at chosen
+ * positions: mnem__engine_ready then answers with the nearest one.
+ *
+ * A row is made from the model's description, in a few instructions: nothing is stored by layer.
+ * What the rows add up to is (mnem__kv_need, in the engine's tables). */
+#ifndef MNEM_SRC_ENGINE_PAGES_KEPT_H
+#define MNEM_SRC_ENGINE_PAGES_KEPT_H
+
+#include "mnem/model.h"
+#include "mnem/ops.h"
+
+/* The kinds of pages (kv_pages.h). */
+typedef enum mnem__kv_kind { MNEM__KV_FULL, MNEM__KV_WINDOW, MNEM__KV_KINDS } mnem__kv_kind;
+typedef enum mnem__kept_unit { MNEM__KEPT_POSITION, MNEM__KEPT_PAGE } mnem__kept_unit;
+
+typedef struct mnem__kept {
+    mnem__kv_kind pages; /* in which it is */
+    mnem__kept_unit unit;
+    int32_t window;      /* positions that a token sees, its own too; 0: all */
+    int32_t layer;       /* whose it is: another's where layers share */
+    uint64_t page_bytes; /* of it in one page, on the rank that has the layer */
+    bool here;           /* on this rank */
+} mnem__kept;
+mnem__kept mnem__kept_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,
+                         int32_t layer);
+/* Of a layer that stands alone. */
+static inline uint64_t mnem__kv_layer_bytes(const mnem_transformer *transformer,
+                                            const mnem_kv_layout *layout, int32_t layer) {
+    return mnem__kept_of(transformer, layout, layer).page_bytes;
+}
+/* How many layers that are here keep something of their own, from the first that is here. */
+int32_t mnem__kept_layers(const mnem_transformer *transformer);
+
+/* What the layers of one kind of pages need of each sequence. */
+typedef struct mnem__kv_need {
+    bool ids;      /* a layer, here or elsewhere, keeps by page: pages know their tokens */
+    int32_t pages; /* that one sequence has at the most, the same on every rank; 0: no layer */
+    uint64_t page_bytes; /* of all that are here */
+} mnem__kv_need;
+/* Of passes of up to chunk tokens: a window's layers hold that window before each of them. */
+mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,
+                               mnem__kv_kind kind, int32_t context, int32_t chunk);
+
+/* Pages that n tokens need. */
+int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n);
+
+#endif
