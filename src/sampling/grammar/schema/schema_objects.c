@@ -1,7 +1,7 @@
 /* schema_objects.c: which members an object has, and what each of them may be. */
 #include "sampling/grammar/schema/schema_objects.h"
 
-enum { GRID_MAX = 40000, NONE = MNEM__NO_RULE };
+enum { GRID_MAX = 40000, UNTYPED_MAX = 100, UNTYPED_ALLS = 100, NONE = MNEM__NO_RULE };
 typedef mnem__object_writer object_writer;
 
 const mnem__node *mnem__schema_member(const mnem__node *object, const char *key) {
@@ -267,15 +267,27 @@ static bool names_members(const mnem__node *properties) {
     return false;
 }
 
-/* Whether others may come that match no pattern: a part says so, or none names members. */
-static bool is_open(const mnem__schema *s) {
+/* Whether no part says that the value is an object, so that its members are not a description of
+ * one; as far as keys beside them are cheap: schemas whose cases multiply have too many of them. */
+static bool is_untyped(const object_writer *w) {
+    const mnem__schema *s = w->s;
+    const bool meant = s->within && s->all->part[0].node == s->top;
+    return !s->word[MNEM__WORD_TYPE] && !meant && w->members <= UNTYPED_MAX &&
+           s->alls <= UNTYPED_ALLS && w->keys.patterns == 0 && w->of_names.count == 0 &&
+           !s->word[MNEM__WORD_MIN_PROPERTIES] && !s->word[MNEM__WORD_MAX_PROPERTIES];
+}
+
+/* Whether others may come that match no pattern: a part says so, none names members, or none says
+ * that there is an object. */
+static bool is_open(const object_writer *w) {
+    const mnem__schema *s = w->s;
     bool closed = false, open = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
         closed |= names_members(part_says(s, i, MNEM__WORD_PROPERTIES));
         open |= part_says(s, i, MNEM__WORD_ADDITIONAL) != NULL;
         open |= part_says(s, i, MNEM__WORD_UNEVALUATED_PROPERTIES) != NULL;
     }
-    return open || !closed;
+    return open || !closed || is_untyped(w);
 }
 
 /* Members whose keys match these patterns, as a case of a rule; *any: there are such. */
@@ -284,7 +296,7 @@ static bool write_matched(object_writer *w, uint32_t matched, mnem__choice *choi
     mnem__schema_parts parts;
     bool some;
     if (!gather_member(w, NULL, matched, &parts)) return false;
-    parts.never |= matched == 0 && !is_open(s);
+    parts.never |= matched == 0 && !is_open(w);
     if (parts.never) return true;
     const uint32_t value = mnem__schema_rule_of(s, &parts);
     if (*any) mnem__draft_other(s->d, choice);
