@@ -119,8 +119,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - unique items of more than seven values come in the order of the schema;
- *   - fractions that only a "not" admits ({"not": {"type": "integer"}}), and those beside a "not"
- *     of multipleOf, are not written.
+ *   - fractions that a "not" admits ({"not": {"type": "integer"}}, or of multipleOf) have no
+ *     exponent, and the digits of bounded numbers.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

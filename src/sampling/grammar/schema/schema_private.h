@@ -49,7 +49,7 @@
     X(NOT_ENUM, "\1notEnum")           /* of negations: strings that are none of these */          \
     X(NOT_PATTERN, "\1notPattern")     /* strings that have no such part */                        \
     X(NOT_FORMAT, "\1notFormat")       /* strings that haven't the format */                       \
-    X(NOT_MULTIPLE, "\1notMultipleOf") /* whole numbers that aren't multiples */                   \
+    X(NOT_MULTIPLE, "\1notMultipleOf") /* numbers that aren't multiples */                         \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
     X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")                                             \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
