@@ -115,8 +115,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     property has in that place, nor with \uXXXX where one has a character beyond ASCII there;
  *   - of \p{...} there are the general categories; what Unicode 14 has not assigned, or later
  *     versions have moved, is in none of them;
- *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
- *     regex is a part of it;
+ *   - host names have up to 5 labels of 30 characters, internationalised ones none in Punycode,
+ *     URIs no literal addresses, and the format regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - unique items of more than seven values come in the order of the schema;
  *   - fractions that a "not" admits ({"not": {"type": "integer"}}, or of multipleOf) have no
