@@ -89,8 +89,8 @@ static bool is_of_schemas(const char *key) {
 }
 
 /* The schema of that name, n bytes, below a node. As deep as a JSON file may be. map: the node
- * holds schemas by their names. anywhere: also within words that no draft defines, where it is a schema
- * only because it is referred to (2020-12, core, 9.4.2). */
+ * holds schemas by their names. anywhere: also within words that no draft defines, where it is a
+ * schema only because it is referred to (2020-12, core, 9.4.2). */
 static const mnem__node *find_document(const mnem__schema *s, const mnem__node *node,
                                        const char *name, size_t n, bool map, bool anywhere) {
     const char *id = map && !anywhere ? NULL : id_of(node);
