@@ -97,8 +97,8 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     towards minProperties;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
- *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; in
- *     values of enum and const all have one, those that the schema writes so, or none;
+ *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
+ *     of enum and const only where the schema writes one;
  *   - integers lie between -2^63 and 2^63 - 1; those of the format uint64 or uint, and those that a
  *     bound beyond 2^63 asks for, reach up to 2^64 - 1 in magnitude; other numbers have up to 19
  *     digits before the point, 27 behind it and exponents of two digits; multiples have no

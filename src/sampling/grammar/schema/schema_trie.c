@@ -227,7 +227,7 @@ static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types
                         uint32_t *n) {
     const bool points = value->kind != MNEM__JSON_TEXT && may_have_points(s, types);
     size_t length = 0;
-    for (uint8_t of = MNEM__POINTS_NONE; of <= (points ? MNEM__POINTS_ALL : 0); of++) {
+    for (uint8_t of = MNEM__POINTS_NONE; of <= (points ? MNEM__POINTS_OWN : 0); of++) {
         mnem_text written;
         s->points = of;
         const bool fine = mnem__schema_written(s, value, &written);
