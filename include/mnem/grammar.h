@@ -92,8 +92,9 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  * that no draft defines, annotations, and a maxLength above a million are ignored. U+0000 stands in
  * patterns and in values of enum and const only.
  * No value is written that the schema refuses, but some that it admits are not:
- *   - members come in the order of the schema; others only where additionalProperties is given or
- *     properties is absent; these count as one towards minProperties;
+ *   - members come in the order of the schema; others only where additionalProperties is given,
+ *     properties is absent, or no type is named and there are few of them; these count as one
+ *     towards minProperties;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none, their members in the schema's order;
  *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
@@ -114,12 +115,12 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     property has in that place, nor with \uXXXX where one has a character beyond ASCII there;
  *   - of \p{...} there are the general categories; what Unicode 14 has not assigned, or later
  *     versions have moved, is in none of them;
- *   - host names have up to 5 labels of 30 characters, URIs no literal addresses, and the format
- *     regex is a part of it;
+ *   - host names have up to 5 labels of 30 characters, internationalised ones none in Punycode,
+ *     URIs no literal addresses, and the format regex is a part of it;
  *   - what is evaluated by several cases of an anyOf counts where it has up to four cases;
  *   - unique items of more than seven values come in the order of the schema;
- *   - fractions that only a "not" admits ({"not": {"type": "integer"}}), and those beside a "not"
- *     of multipleOf, are not written.
+ *   - fractions that a "not" admits ({"not": {"type": "integer"}}, or of multipleOf) have no
+ *     exponent, and the digits of bounded numbers.
  * Statuses as above; a mistake in the JSON has its line and column, one of the schema its place. */
 mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
                                        size_t length, const mnem_grammar_options *options,

@@ -8,6 +8,10 @@
 #include "sampling/grammar/match_case.h"
 
 static const match_case cases[] = {
+    {"{\"$defs\":{\"a\":{\"not\":{\"others\":[{\"$id\":\"http://x.y/z\",\"type\":\"null\"}]}},"
+     "\"b\":{\"$id\":\"http://x.y/z\",\"type\":\"string\"}},\"$ref\":\"http://x.y/z\"}",
+     {"\"a\""},
+     {"null"}},
     {"{}", {"1", "\"a\"", "null", "[1, {\"a\":[]}]", "{}"}, {"", "tru", "[1,]", "1 "}},
     {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"null\"},"
      "\"c\":true},\"required\":[\"b\"]}",

@@ -5,7 +5,7 @@
 #include "sampling/grammar/match_case.h"
 
 static const match_case values[] = {
-    {"{\"const\":0}", {"0"}, {"1", "false", "0.5"}},
+    {"{\"const\":0}", {"0"}, {"1", "false", "0.5", "0.0", "0."}},
     {"{\"const\":0.0}", {"0", "0.0"}, {"1", "false", "0.5"}},
     {"{\"const\":-2.0}", {"-2", "-2.0"}, {"2", "-2.5"}},
     {"{\"enum\":[[0.0],{\"a\":[1,\"b:c,1\",2.0]},9007199254740992.0]}",
@@ -33,6 +33,34 @@ static void named_values_have_the_forms_of_serialisers(void **state) {
 }
 
 /* What json.dumps writes, by default and with ensure_ascii=False. */
+/* Members that a schema does not name, where it does not say that there is an object. */
+static const match_case untyped[] = {
+    {"{\"properties\":{\"foo\":{\"type\":\"integer\"},\"bar\":{\"type\":\"string\"}}}",
+     {"{\"foo\":1,\"bar\":\"x\",\"quux\":true}", "{\"quux\":[]}", "{\"fo\":\"x\"}", "{}", "12"},
+     {"{\"quux\":[],\"foo\":\"x\"}", "{\"foo\":\"x\"}", "{\"a\":1,\"bar\":1}"}},
+    {"{\"type\":\"object\",\"properties\":{\"foo\":{}}}", {"{\"foo\":1}"}, {"{\"bar\":1}"}},
+    {"{\"type\":\"object\",\"allOf\":[{\"properties\":{\"foo\":{}}}]}",
+     {"{\"foo\":1}"},
+     {"{\"bar\":1}"}},
+    {"{\"properties\":{\"foo\":{}},\"dependentSchemas\":{\"foo\":{\"properties\":{\"bar\":{}},"
+     "\"additionalProperties\":false}}}",
+     {"{\"bar\":1}", "{\"baz\":1}"},
+     {"{\"foo\":1}", "{\"foo\":1,\"bar\":2}"}},
+    {"{\"anyOf\":[{\"properties\":{\"bar\":{\"type\":\"integer\"}},\"required\":[\"bar\"]},"
+     "{\"properties\":{\"foo\":{\"type\":\"string\"}},\"required\":[\"foo\"]}]}",
+     {"{\"foo\":\"baz\",\"bar\":2}", "{\"bar\":2,\"foo\":\"baz\"}",
+      "{\"foo\":\"a\",\"bar\":\"b\"}"},
+     {"{\"foo\":2,\"bar\":\"quux\"}", "{}"}},
+    {"{\"properties\":{\"foo\":{}},\"propertyNames\":{\"maxLength\":3}}",
+     {"{\"foo\":1}"},
+     {"{\"fooo\":1}"}},
+};
+
+static void members_may_be_unnamed_where_no_type_is_said(void **state) {
+    (void)state;
+    match_cases_check(untyped, sizeof untyped / sizeof *untyped, true);
+}
+
 static const match_case escaped[] = {
     {"{\"enum\":[\"é\",\"a😀\",\"\\u007f\",[\"ß\",1]]}",
      {"\"é\"", "\"\\u00e9\"", "\"a😀\"", "\"a\\ud83d\\ude00\"", "\"\\u007f\"", "[\"\\u00df\", 1]"},
@@ -54,6 +82,19 @@ static void named_texts_may_be_in_ascii(void **state) {
 }
 
 static const match_case numbers[] = {
+    {"{\"type\":\"number\",\"not\":{\"type\":\"integer\"}}",
+     {"2.5", "-0.25", "0.30", "0.00001"},
+     {"2", "2.0", "0.0", "-0.0", "1e+16", "1.5e+17", "1.0000000000000000001"}},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"minimum\":2}]}",
+     {"1", "2.5", "-7", "2.000001"},
+     {"2", "3", "3.0", "1.5", "\"a\\u0000"}},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", {"1.5"}, {"1", "1.0"}},
+    {"{\"type\":\"number\",\"minimum\":0,\"maximum\":10,\"not\":{\"multipleOf\":5}}",
+     {"2", "2.0", "0.3", "9.99"},
+     {"0", "5", "5.0", "10", "10.0", "10.5"}},
+    {"{\"type\":\"number\",\"not\":{\"multipleOf\":0.5}}",
+     {"0.3", "-0.25", "7.75"},
+     {"2", "2.5", "0.50", "0.0"}},
     {"{\"type\":\"number\",\"not\":{\"const\":1}}", {"0", "1.5", "-1", "2", "1.25"}, {"1", "1.0"}},
     {"{\"type\":\"integer\",\"not\":{\"enum\":[3,1,2,7]}}",
      {"0", "4", "6", "8", "-3"},
@@ -162,6 +203,7 @@ static void the_character_0_is_one_of_values_and_patterns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_may_be_unnamed_where_no_type_is_said),
         cmocka_unit_test(named_values_have_the_forms_of_serialisers),
         cmocka_unit_test(named_texts_may_be_in_ascii),
         cmocka_unit_test(all_numbers_but_those_excluded_are_admitted),

@@ -255,11 +255,41 @@ static void long_texts_are_read_where_their_tree_has_room(void **state) {
     assert_non_null(strstr(mnem_last_error(), "schema: reading the schema needs "));
 }
 
+/* Members of one name in several parts, more of them than a list is searched for. */
+static void many_members_of_several_parts_are_one_each(void **state) {
+    enum { MEMBERS = 300 };
+    static char text[MEMBERS * 80], *at;
+    (void)state;
+    at = text + sprintf(text, "{\"type\":\"object\",\"allOf\":[");
+    for (int part = 0; part < 2; part++) {
+        at += sprintf(at, "%s{\"properties\":{", part ? "," : "");
+        for (int i = 0; i < MEMBERS; i++)
+            at += sprintf(at, "%s\"m%d\":{\"%s\":%d}", i ? "," : "", i,
+                          part ? "maximum" : "minimum", part ? i + 1 : i);
+        at += sprintf(at, "},\"required\":[\"m7\"]}");
+    }
+    sprintf(at, "]}");
+    mnem_grammar_options options = {.bytes = 16 << 20};
+    mnem_grammar *grammar;
+    mnem_match *match;
+    must(mnem_grammar_create_schema(NULL, text, strlen(text), &options, &grammar));
+    must(mnem_match_create(grammar, &match));
+    assert_true(admits(match, "{\"m7\":8}"));
+    assert_true(admits(match, "{\"m3\":\"x\",\"m7\":7,\"m299\":300}"));
+    assert_false(admits(match, "{\"m7\":9}"));
+    assert_false(admits(match, "{\"m7\":7,\"m299\":301}"));
+    assert_false(admits(match, "{\"m8\":8}"));
+    assert_false(admits(match, "{\"m7\":7,\"m7\":7}"));
+    mnem_match_destroy(match);
+    mnem_grammar_destroy(grammar);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
         cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),
+        cmocka_unit_test(many_members_of_several_parts_are_one_each),
         cmocka_unit_test(many_formats_with_lengths_take_few_steps),
         cmocka_unit_test(members_of_one_type_have_one_rule),
         cmocka_unit_test(required_members_are_not_passed),

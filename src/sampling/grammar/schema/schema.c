@@ -192,8 +192,10 @@ static bool write_values(mnem__schema *s) {
     uint32_t n = 0, types;
     if (!one && node->kind != MNEM__JSON_LIST)
         return mnem__schema_bad(s, "\"enum\" must be a list");
-    const size_t room = one ? 1 : (size_t)node->count + 1;
-    mnem_text *text = mnem__arena_alloc(&s->arena, MNEM__FORMS * room * sizeof *text);
+    size_t room = 1;
+    for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next)
+        room += v->kind == MNEM__JSON_TEXT ? 2 : MNEM__FORMS;
+    mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
     if (!text) return mnem__schema_no_memory(s);
     if (!read_types(s, &types)) return false;
     for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {

@@ -15,11 +15,16 @@
 #define HEX   "[0-9a-fA-F]"
 #define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?"
 #define HOST  "(?:" LABEL "\\.){0,4}[A-Za-z](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?"
-#define ATOM  "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
-#define EMAIL ATOM "{1,31}(?:\\." ATOM "{1,31})?@" HOST
-#define BYTE  "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV4  BYTE "(?:\\." BYTE "){3}"
-#define GROUP HEX "{1,4}"
+/* Internationalised names: no label has "--" behind two characters, as whether such a one is valid
+ * takes decoding it (RFC 5891, 4.2.3.1 and 5.4). */
+#define LETTER   "[A-Za-z0-9]"
+#define IDN_REST "(?:" LETTER "?|[A-Za-z0-9-]-?" LETTER "(?:[A-Za-z0-9-]{0,26}" LETTER ")?)"
+#define IDN_HOST "(?:" LETTER IDN_REST "\\.){0,4}[A-Za-z]" IDN_REST
+#define ATOM     "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
+#define EMAIL    ATOM "{1,31}(?:\\." ATOM "{1,31})?@" HOST
+#define BYTE     "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define IPV4     BYTE "(?:\\." BYTE "){3}"
+#define GROUP    HEX "{1,4}"
 #define IPV6                                                                                       \
     "(?:(?:" GROUP ":){7}" GROUP "|(?:" GROUP ":){1,7}:|(?:" GROUP ":){1,6}:" GROUP "|(?:" GROUP   \
     ":){1,5}(?::" GROUP "){1,2}|(?:" GROUP ":){1,4}(?::" GROUP "){1,3}"                            \
@@ -60,7 +65,7 @@ static const struct {
     {"email", "^" EMAIL "$", 218},
     {"idn-email", "^" EMAIL "$", 218},
     {"hostname", "^" HOST "$", 154},
-    {"idn-hostname", "^" HOST "$", 154},
+    {"idn-hostname", "^" IDN_HOST "$", 159},
     {"ipv4", "^" IPV4 "$", 15},
     {"ipv6", "^" IPV6 "$", 39},
     {"uri", "^" URI "$", 0},

@@ -1,8 +1,8 @@
 /* schema_negate.c: what a schema doesn't admit, as schemas of which one fits.
  *
  * Each word fails by itself: a value has another type, or lacks a member, or has one whose schema
- * is negated in turn. A part that no schema can say (a number that isn't whole) is left out, so
- * that less is written; a word that can't be negated at all is refused by its name. */
+ * is negated in turn. A part that no schema can say is left out, so that less is written; a
+ * word that can't be negated at all is refused by its name. */
 #include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
@@ -65,20 +65,24 @@ static bool type_list(mnem__schema *s, mnem__node *out, uint32_t bits) {
     return add_with(s, out, "type", list) != NULL;
 }
 
-static bool not_type(mnem__schema *s, mnem__node *out, const mnem__node *type) {
-    const uint32_t numbers = UINT32_C(1) << MNEM__TYPE_NUMBER | UINT32_C(1) << MNEM__TYPE_INTEGER;
-    uint32_t bits;
-    if (!mnem__schema_types(s, type, &bits)) return false;
-    if (bits & numbers) bits |= numbers; /* a number that isn't whole: left out */
-    return type_list(s, out, MNEM__TYPE_ALL & ~bits);
-}
-
 /* {"type": name, key: node} */
 static bool add_typed(mnem__schema *s, mnem__node *out, const char *name, const char *key,
                       const mnem__node *node) {
     const mnem__node *type = text_node(s, name);
     mnem__node *object = type ? add_with(s, out, "type", type) : NULL;
     return object && mnem__schema_add(s, object, key, node);
+}
+
+static bool not_type(mnem__schema *s, mnem__node *out, const mnem__node *type) {
+    const uint32_t numbers = UINT32_C(1) << MNEM__TYPE_NUMBER | UINT32_C(1) << MNEM__TYPE_INTEGER;
+    uint32_t bits;
+    if (!mnem__schema_types(s, type, &bits)) return false;
+    const bool fractions = (bits & numbers) == UINT32_C(1) << MNEM__TYPE_INTEGER;
+    if (bits & numbers) bits |= numbers;
+    if (!type_list(s, out, MNEM__TYPE_ALL & ~bits)) return false;
+    const mnem__node one = {
+        .kind = MNEM__JSON_NUMBER, .text = "", .is_integer = true, .number = 1, .integer = 1};
+    return !fractions || add_typed(s, out, "number", "\1notMultipleOf", &one);
 }
 
 static mnem__node *not_node(mnem__schema *s, const mnem__node *node) {

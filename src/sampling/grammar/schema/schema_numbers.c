@@ -237,13 +237,21 @@ static bool put_integers(mnem__schema *s) {
     return mnem__schema_is_fine(s);
 }
 
-/* Numbers between the bounds that are multiples of what each part says, or aren't; of the latter
- * only whole ones. */
+/* What multiples may be compared with: numbers without an exponent. */
+static bool add_plain(mnem__schema *s, mnem__language *l) {
+    if (!mnem__language_next(l, true)) return false;
+    const uint32_t item = mnem__draft_item(s->d);
+    mnem__draft_letters(s->d, "--..09");
+    mnem__draft_repeat(s->d, item, 1, MNEM__ENDLESS);
+    return true;
+}
+
+/* Numbers between the bounds that are multiples of what each part says, or aren't. */
 static bool add_multiples(mnem__schema *s, mnem__language *l, bool integer) {
     const mnem__node *first = s->word[MNEM__WORD_MULTIPLE_OF];
     const bool not = s->word[MNEM__WORD_NOT_MULTIPLE];
     const bool zeros = !integer && !not &&first->is_integer; /* of a whole number only whole ones */
-    if (!mnem__language_next(l, true) || !put_numbers(s, integer || zeros || not )) return false;
+    if (!mnem__language_next(l, true) || !put_numbers(s, integer || zeros)) return false;
     if (zeros) {
         const uint32_t split = mnem__draft_split(s->d);
         mnem__schema_put(s, ".");
@@ -252,6 +260,7 @@ static bool add_multiples(mnem__schema *s, mnem__language *l, bool integer) {
         mnem__draft_repeat(s->d, item, 1, 7);
         mnem__draft_land(s->d, split);
     }
+    if (not &&!integer && !add_plain(s, l)) return false;
     for (uint32_t i = 0; i < s->all->count; i++) {
         for (int k = 0; k < 2; k++) {
             const mnem__schema_word word = k ? MNEM__WORD_NOT_MULTIPLE : MNEM__WORD_MULTIPLE_OF;

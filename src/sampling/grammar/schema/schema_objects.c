@@ -1,7 +1,7 @@
 /* schema_objects.c: which members an object has, and what each of them may be. */
 #include "sampling/grammar/schema/schema_objects.h"
 
-enum { GRID_MAX = 40000, NONE = MNEM__NO_RULE };
+enum { GRID_MAX = 40000, UNTYPED_MAX = 100, UNTYPED_ALLS = 100, NONE = MNEM__NO_RULE };
 typedef mnem__object_writer object_writer;
 
 const mnem__node *mnem__schema_member(const mnem__node *object, const char *key) {
@@ -76,6 +76,63 @@ static const mnem__node *listed_names(const object_writer *w) {
     return NULL;
 }
 
+/* ---- members by their names ---- */
+
+/* Chains of one hash: of the properties of all parts, and of the members so far. Made once for an
+ * object of many members, so that none is compared with all others; few are. */
+enum { INDEXED_MIN = 32 };
+
+static uint32_t *slot_of(const object_writer *w, uint32_t *slots, const char *key) {
+    uint64_t hash = 0;
+    for (; *key; key++) hash = (hash ^ (uint8_t)*key) * UINT64_C(0x9E3779B97F4A7C15);
+    return &slots[(hash ^ hash >> 32) & (w->slots - 1)];
+}
+
+static bool make_index(object_writer *w) {
+    mnem__schema *s = w->s;
+    uint32_t named = 0, n = 0;
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *properties = part_says(s, i, MNEM__WORD_PROPERTIES);
+        named += properties ? properties->count : 0;
+    }
+    if (w->room < INDEXED_MIN) return true;
+    for (w->slots = INDEXED_MIN; w->slots < w->room;) w->slots *= 2;
+    w->of_member = mnem__arena_alloc(&s->arena, w->slots * sizeof *w->of_member);
+    w->of_own = mnem__arena_alloc(&s->arena, w->slots * sizeof *w->of_own);
+    w->own = mnem__arena_alloc(&s->arena, (named + (size_t)1) * sizeof *w->own);
+    if (!w->of_member || !w->of_own || !w->own) return mnem__schema_no_memory(s);
+    memset(w->of_member, 0xFF, w->slots * sizeof *w->of_member);
+    memset(w->of_own, 0xFF, w->slots * sizeof *w->of_own);
+    for (uint32_t i = 0; i < s->all->count; i++) {
+        const mnem__node *properties = part_says(s, i, MNEM__WORD_PROPERTIES);
+        for (const mnem__node *p = properties ? properties->first : NULL; p; p = p->next) {
+            uint32_t *slot = slot_of(w, w->of_own, p->key);
+            w->own[n] = (mnem__own){p, i, *slot};
+            *slot = n++;
+        }
+    }
+    return true;
+}
+
+/* What a part names so, the last of one name. */
+static const mnem__node *own_of(const object_writer *w, uint32_t part, const char *key) {
+    if (!w->slots) return mnem__schema_member(part_says(w->s, part, MNEM__WORD_PROPERTIES), key);
+    uint32_t i = *slot_of(w, w->of_own, key);
+    while (i != NONE && (w->own[i].part != part || strcmp(w->own[i].node->key, key) != 0))
+        i = w->own[i].same;
+    return i == NONE ? NULL : w->own[i].node;
+}
+
+/* The member of a name; the number of members: there is none yet. */
+static uint32_t member_of(const object_writer *w, const char *key) {
+    uint32_t i = w->slots ? *slot_of(w, w->of_member, key) : 0;
+    if (w->slots)
+        while (i != NONE && strcmp(w->name[i], key) != 0) i = w->member[i].same;
+    else
+        while (i < w->members && strcmp(w->name[i], key) != 0) i++;
+    return i == NONE ? w->members : i;
+}
+
 /* Room for the members that all parts name together. */
 static bool make_room(object_writer *w) {
     mnem__schema *s = w->s;
@@ -91,7 +148,8 @@ static bool make_room(object_writer *w) {
     w->name = mnem__arena_alloc(&s->arena, columns * sizeof *w->name);
     w->into = mnem__arena_alloc(&s->arena, columns * sizeof *w->into);
     w->next = mnem__arena_alloc(&s->arena, columns * sizeof *w->next);
-    return (w->member && w->name && w->into && w->next) || mnem__schema_no_memory(s);
+    if (!w->member || !w->name || !w->into || !w->next) return mnem__schema_no_memory(s);
+    return make_index(w);
 }
 
 /* The patterns that a key matches, a bit for each. */
@@ -128,8 +186,7 @@ static bool gather_member(object_writer *w, const char *key, uint32_t matched,
     parts->count = 0;
     parts->never = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
-        const mnem__node *members = part_says(s, i, MNEM__WORD_PROPERTIES);
-        const mnem__node *own = key ? mnem__schema_member(members, key) : NULL;
+        const mnem__node *own = key ? own_of(w, i, key) : NULL;
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
         if (!gather_matched(w, i, matched, &any, parts)) return false;
         const mnem__node *more = part_says(s, i, MNEM__WORD_ADDITIONAL);
@@ -152,9 +209,9 @@ static bool may_be_named(object_writer *w, const char *key) {
 
 static bool add_member(object_writer *w, const char *key, bool required) {
     mnem__schema_parts parts;
-    uint32_t i = 0, matched;
-    if (!mnem__schema_spend(w->s, w->members / 4 + w->s->all->count)) return false;
-    while (i < w->members && strcmp(w->name[i], key) != 0) i++;
+    const uint32_t i = member_of(w, key);
+    uint32_t matched, same = NONE;
+    if (!mnem__schema_spend(w->s, 1 + (uint64_t)w->s->all->count)) return false;
     if (i < w->members) {
         w->member[i].required |= required;
         return true;
@@ -162,7 +219,12 @@ static bool add_member(object_writer *w, const char *key, bool required) {
     if (!match_patterns(w, key, &matched) || !gather_member(w, key, matched, &parts)) return false;
     parts.never |= !may_be_named(w, key);
     w->name[i] = key;
-    w->member[i] = (mnem__member){key, mnem__schema_rule_of(w->s, &parts), required};
+    if (w->slots) {
+        uint32_t *slot = slot_of(w, w->of_member, key);
+        same = *slot;
+        *slot = i;
+    }
+    w->member[i] = (mnem__member){key, mnem__schema_rule_of(w->s, &parts), same, required};
     w->members++;
     return w->s->status == MNEM_OK;
 }
@@ -205,15 +267,27 @@ static bool names_members(const mnem__node *properties) {
     return false;
 }
 
-/* Whether others may come that match no pattern: a part says so, or none names members. */
-static bool is_open(const mnem__schema *s) {
+/* Whether no part says that the value is an object, so that its members are not a description of
+ * one; as far as keys beside them are cheap: schemas whose cases multiply have too many of them. */
+static bool is_untyped(const object_writer *w) {
+    const mnem__schema *s = w->s;
+    const bool meant = s->within && s->all->part[0].node == s->top;
+    return !s->word[MNEM__WORD_TYPE] && !meant && w->members <= UNTYPED_MAX &&
+           s->alls <= UNTYPED_ALLS && w->keys.patterns == 0 && w->of_names.count == 0 &&
+           !s->word[MNEM__WORD_MIN_PROPERTIES] && !s->word[MNEM__WORD_MAX_PROPERTIES];
+}
+
+/* Whether others may come that match no pattern: a part says so, none names members, or none says
+ * that there is an object. */
+static bool is_open(const object_writer *w) {
+    const mnem__schema *s = w->s;
     bool closed = false, open = false;
     for (uint32_t i = 0; i < s->all->count; i++) {
         closed |= names_members(part_says(s, i, MNEM__WORD_PROPERTIES));
         open |= part_says(s, i, MNEM__WORD_ADDITIONAL) != NULL;
         open |= part_says(s, i, MNEM__WORD_UNEVALUATED_PROPERTIES) != NULL;
     }
-    return open || !closed;
+    return open || !closed || is_untyped(w);
 }
 
 /* Members whose keys match these patterns, as a case of a rule; *any: there are such. */
@@ -222,7 +296,7 @@ static bool write_matched(object_writer *w, uint32_t matched, mnem__choice *choi
     mnem__schema_parts parts;
     bool some;
     if (!gather_member(w, NULL, matched, &parts)) return false;
-    parts.never |= matched == 0 && !is_open(s);
+    parts.never |= matched == 0 && !is_open(w);
     if (parts.never) return true;
     const uint32_t value = mnem__schema_rule_of(s, &parts);
     if (*any) mnem__draft_other(s->d, choice);

@@ -9,14 +9,24 @@ enum { MNEM__NO_RULE = UINT32_MAX };
 typedef struct mnem__member {
     const char *key;
     uint32_t rule;
+    uint32_t same; /* the next of one hash; MNEM__NO_RULE */
     bool required;
 } mnem__member;
+
+/* A property of a part. */
+typedef struct mnem__own {
+    const mnem__node *node;
+    uint32_t part, same;
+} mnem__own;
 
 typedef struct mnem__object_writer {
     mnem__schema *s;
     mnem__member *member;
     const char **name; /* of members */
     uint32_t members, room;
+    uint32_t slots; /* of each index, a power of two; 0: there is none */
+    uint32_t *of_member, *of_own;
+    mnem__own *own;
     mnem__schema_keys keys;
     mnem__schema_parts of_names; /* propertyNames of all parts */
     bool only_names;             /* propertyNames lists them */

@@ -49,7 +49,7 @@
     X(NOT_ENUM, "\1notEnum")           /* of negations: strings that are none of these */          \
     X(NOT_PATTERN, "\1notPattern")     /* strings that have no such part */                        \
     X(NOT_FORMAT, "\1notFormat")       /* strings that haven't the format */                       \
-    X(NOT_MULTIPLE, "\1notMultipleOf") /* whole numbers that aren't multiples */                   \
+    X(NOT_MULTIPLE, "\1notMultipleOf") /* numbers that aren't multiples */                         \
     X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
     X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")                                             \
     X(DYNAMIC_REF, "$dynamicRef")                                                                  \
@@ -123,6 +123,9 @@ typedef struct mnem__schema_parts {
     bool never;
 } mnem__schema_parts;
 
+/* Whole numbers that are written with a point: none, those that the schema writes so, all. */
+enum { MNEM__POINTS_NONE, MNEM__POINTS_OWN, MNEM__POINTS_ALL };
+
 /* The cases of a word, which are made once. */
 typedef struct mnem__schema_cases mnem__schema_cases;
 struct mnem__schema_cases {
@@ -178,7 +181,7 @@ typedef struct mnem__schema {
     bool documents;                     /* schemas within have an $id of their own */
     bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
     bool unevaluated;                   /* a schema within says what is left to it is */
-    bool points;                        /* floats are written with a point, also whole ones */
+    uint8_t points;                     /* which whole numbers are written with a point */
     bool draft_2019;                    /* items that a "contains" wants are left unevaluated */
     /* of the schema at hand */
     const mnem__schema_all *all;
@@ -297,8 +300,9 @@ bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
 /* A text of JSON with its characters from U+007F on by their numbers; of no bytes: it has none. */
 bool mnem__schema_in_ascii(mnem__schema *schema, mnem_text from, mnem_text *text);
-/* Adds the texts of a value, MNEM__FORMS at most; types: those that the words at hand allow. */
-enum { MNEM__FORMS = 8 };
+/* Adds the texts of a value, MNEM__FORMS at most, two of a string; types: those that the words at
+ * hand allow. */
+enum { MNEM__FORMS = 12 };
 bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
                             mnem_text *text, uint32_t *n);
 /* One of n texts, none of which is empty; n > 0. */

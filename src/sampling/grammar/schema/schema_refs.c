@@ -74,13 +74,31 @@ static const char *id_of(const mnem__node *node) {
     return id ? id : mnem__node_text(mnem__node_get(node, "id"), NULL);
 }
 
-/* The schema of that name, n bytes, below a node. As deep as a JSON file may be. */
+/* Whether a word holds schemas by their names; of values, no schema. */
+static bool is_map(const char *key) {
+    static const char *const maps[] = {"$defs",        "definitions",      "properties",
+                                       "dependencies", "dependentSchemas", "patternProperties"};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        if (strcmp(key, maps[i]) == 0) return true;
+    return false;
+}
+
+static bool is_of_schemas(const char *key) {
+    return is_map(key) ||
+           (mnem__schema_tag(key) && strcmp(key, "enum") != 0 && strcmp(key, "const") != 0);
+}
+
+/* The schema of that name, n bytes, below a node. As deep as a JSON file may be. map: the node
+ * holds schemas by their names. anywhere: also within words that no draft defines, where it is a
+ * schema only because it is referred to (2020-12, core, 9.4.2). */
 static const mnem__node *find_document(const mnem__schema *s, const mnem__node *node,
-                                       const char *name, size_t n) {
-    const char *id = id_of(node);
+                                       const char *name, size_t n, bool map, bool anywhere) {
+    const char *id = map && !anywhere ? NULL : id_of(node);
     if (id && *id != '#' && is_same(s, name, n, id)) return node;
     for (const mnem__node *c = node->first; c; c = c->next) {
-        const mnem__node *found = find_document(s, c, name, n);
+        if (!anywhere && !map && c->key && !is_of_schemas(c->key)) continue;
+        const bool of_names = !map && c->key && is_map(c->key);
+        const mnem__node *found = find_document(s, c, name, n, of_names, anywhere);
         if (found) return found;
     }
     return NULL;
@@ -126,9 +144,10 @@ static const mnem__node *find_named(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, ""), *fragment = strchr(text, '#');
     const size_t name = strcspn(text, "#");
     const mnem__node *document = s->top;
-    if (name)
-        document = find_document(s, s->top, text, name);
-    else if (s->documents)
+    if (name) {
+        document = find_document(s, s->top, text, name, false, false);
+        if (!document) document = find_document(s, s->top, text, name, false, true);
+    } else if (s->documents)
         document = document_of(s->top, ref, s->top);
     if (!document) document = name ? NULL : s->top;
     if (!document || !fragment || !fragment[1]) return document;

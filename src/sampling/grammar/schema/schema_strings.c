@@ -78,7 +78,8 @@ static bool put_number(mnem__schema *s, const mnem__node *value) {
             if (strtod(text, NULL) == value->number) break;
         }
     mnem__schema_put(s, text);
-    if (s->points && !value->is_integer && !strpbrk(text, ".e")) mnem__schema_put(s, ".0");
+    const bool point = value->is_integer ? s->points == MNEM__POINTS_ALL : s->points;
+    if (point && !strpbrk(text, ".e")) mnem__schema_put(s, ".0");
     return true;
 }
 

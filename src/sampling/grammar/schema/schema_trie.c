@@ -226,17 +226,19 @@ static bool may_have_points(const mnem__schema *s, uint32_t types) {
 static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types, mnem_text *text,
                         uint32_t *n) {
     const bool points = value->kind != MNEM__JSON_TEXT && may_have_points(s, types);
-    mnem_text written, pointed;
-    if (!mnem__schema_written(s, value, &written)) return false;
-    text[(*n)++] = written;
-    if (value->kind == MNEM__JSON_TEXT) return true;
-    if (!add_blanks(s, written, text, n)) return false;
-    s->points = points;
-    const bool fine = mnem__schema_written(s, value, &pointed);
-    s->points = false;
-    if (!fine || pointed.length == written.length) return fine;
-    text[(*n)++] = pointed;
-    return add_blanks(s, pointed, text, n);
+    size_t length = 0;
+    for (uint8_t of = MNEM__POINTS_NONE; of <= (points ? MNEM__POINTS_OWN : 0); of++) {
+        mnem_text written;
+        s->points = of;
+        const bool fine = mnem__schema_written(s, value, &written);
+        s->points = MNEM__POINTS_NONE;
+        if (!fine) return false;
+        if (written.length == length) continue; /* the same again */
+        length = written.length;
+        text[(*n)++] = written;
+        if (value->kind != MNEM__JSON_TEXT && !add_blanks(s, written, text, n)) return false;
+    }
+    return true;
 }
 
 bool mnem__schema_add_forms(mnem__schema *s, const mnem__node *value, uint32_t types,
