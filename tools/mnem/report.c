@@ -113,10 +113,11 @@ static void report_line(FILE *file, const tool_stage *stage) {
     tool_count((double)m.parameters, count);
     char *gap = strchr(count, ' ');
     if (gap) memmove(gap, gap + 1, strlen(gap));
-    snprintf(text, sizeof text, "%s %s %s · %s of %s · %s · %d tokens · %d thread%s",
+    snprintf(text, sizeof text, "%s %s %s · %s of %s · %s · %d token%s · %d thread%s",
              m.architecture, count, tool_main_type(stage->model),
              tool_size(p->peak_bytes - stage->kept_bytes, peak), tool_size(p->budget_bytes, budget),
-             where, p->context, p->threads, tool_s((uint64_t)p->threads));
+             where, p->context, tool_s((uint64_t)p->context), p->threads,
+             tool_s((uint64_t)p->threads));
     tool_wrap_dim(file, "", text);
 }
 
