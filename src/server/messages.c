@@ -39,10 +39,10 @@ static json_t *refuse_part(const message_reader *r, const json_t *part, const ch
     static const char *const texts[] = {"text", "input_text", "output_text", NULL};
     const char *type = json_string_value(get(part, "type"));
     if (is_one_of(type, images))
-        return refuse(r, param, "'%s' is an image, and images are not supported", param);
+        return refuse(r, param, "'%s' is an image, which is not supported: use text only", param);
     if (type && !is_one_of(type, texts))
-        return refuse(r, param, "'%s' has the type '%.40s', and only text is supported", param,
-                      type);
+        return refuse(r, param, "'%s' has the type '%.40s', which is not supported: use text only",
+                      param, type);
     return refuse(r, param,
                   "'%s' must be a content part with \"type\": \"text\" and a string \"text\"",
                   param);
@@ -78,7 +78,8 @@ json_t *message_content(const message_reader *r, const json_t *content, const ch
     if (json_is_string(content)) {
         if (!memchr(json_string_value(content), 0, json_string_length(content)))
             return json_incref((json_t *)content);
-        return refuse(r, param, "'%s' contains the character U+0000, which is not supported",
+        return refuse(r, param,
+                      "'%s' contains the character U+0000, which is not supported: remove it",
                       param);
     }
     if (!json_is_array(content))
@@ -88,7 +89,8 @@ json_t *message_content(const message_reader *r, const json_t *content, const ch
         snprintf(name, sizeof name, "%.60s[%zu]", param, i);
         if (!text) return refuse_part(r, part, name);
         if (memchr(json_string_value(text), 0, json_string_length(text)))
-            return refuse(r, name, "'%s' contains the character U+0000, which is not supported",
+            return refuse(r, name,
+                          "'%s' contains the character U+0000, which is not supported: remove it",
                           name);
         bytes += json_string_length(text);
     }
@@ -209,7 +211,8 @@ json_t *messages_make(const message_reader *r, const json_t *messages, const cha
     json_t *message, *list;
     char name[PARAM];
     if (!json_is_array(messages)) return refuse(r, param, "'%s' must be a list of messages", param);
-    if (json_array_size(messages) == 0) return refuse(r, param, "'%s' is empty", param);
+    if (json_array_size(messages) == 0)
+        return refuse(r, param, "'%s' is empty; it needs at least one message", param);
     list = json_array();
     json_array_foreach(messages, i, message) {
         snprintf(name, sizeof name, "%.40s[%zu]", param, i);

@@ -240,10 +240,11 @@ static void an_empty_answer_is_told(void **state) {
     tool_result r = RUN("run", model, "-p", before, "--temp", "0", "-q");
     assert_int_equal(r.code, 0);
     assert_int_equal(r.out_bytes, 0);
-    assert_non_null(strstr(r.err, "the answer is empty: the model ended its turn at once"));
+    assert_non_null(
+        strstr(r.err, "the answer is empty: the first token that the model chose ends its turn"));
     r = RUN("run", "-p", before, "--temp", "0", "-q", "--stop", text);
     assert_int_equal(r.out_bytes, 0);
-    assert_non_null(strstr(r.err, "the answer is empty: it began with the --stop text"));
+    assert_non_null(strstr(r.err, "the answer is empty, because it began with the --stop text"));
 }
 
 /* Before anything is loaded: no plan is shown. */
@@ -266,7 +267,7 @@ static void what_a_template_refuses_is_said_with_a_way_out(void **state) {
     const tool_result r =
         RUN("run", tool_model, "-p", "x", "--template", tool_file("bad.jinja", "{{ '' }}"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "renders a message to an empty text"));
+    assert_non_null(strstr(r.err, "turns a message into an empty text"));
 }
 
 static void wrong(const words *w, const char *why) {
@@ -279,7 +280,7 @@ static void options_that_contradict_are_usage(void **state) {
     wrong(&(words){{"run", "-p", "x", "--raw", "--template", "y"}, 0}, "leave out --template");
     wrong(&(words){{"run", "-p", "x", "--raw", "--system", "y"}, 0}, "--raw uses no chat template");
     wrong(&(words){{"run", "-p", "x", "--system", "y"}, 0}, "--system needs a chat template");
-    wrong(&(words){{"run", "-p", "x", "--template-args", "[1]"}, 0}, "takes a JSON object");
+    wrong(&(words){{"run", "-p", "x", "--template-args", "[1]"}, 0}, "takes a valid JSON object");
 }
 
 /* Any bytes are a prompt: what is no character in UTF-8 becomes one that says so. */

@@ -110,7 +110,7 @@ static void chat_says_what_it_is_and_ends_with_its_peak(void **state) {
     CHAT("run", "--temp", "0", "-n", "8");
     size_t at = expect_from(0, "all in memory");
     at = expect_from(at, "The model has no chat template");
-    at = expect_from(at, "A model that chats: models/get_model smollm2-135m FOLDER");
+    at = expect_from(at, "To get a model that chats: models/get_model smollm2-135m FOLDER");
     at = expect_from(at, "> ");
     type("In the beginning\n");
     at = expect_from(at, "\n");
@@ -153,7 +153,7 @@ static void interrupt_at_the_prompt_warns_then_leaves(void **state) {
     CHAT("run", "--temp", "0", "-n", "8");
     size_t at = expect_from(0, "> ");
     type("\x03");
-    at = expect_from(at, "to leave)");
+    at = expect_from(at, "to leave the chat)");
     at = expect_from(at, "> ");
     type("\x03");
     expect_from(at, " · peak ");
@@ -174,7 +174,7 @@ static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     type("/stats\n");
     at = expect_from(at, "of 4096 tokens, 1 turn"); /* what there is of it stays */
     at = expect_from(at, "> ");
-    assert_null(strstr(screen, "to leave)"));
+    assert_null(strstr(screen, "to leave the chat)"));
     type("/quit\n");
     expect_from(at, " · peak ");
     assert_int_equal(chat_end(), 0);

@@ -69,12 +69,13 @@ static void wrong(tool_result r, int code, const char *words) {
 
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
-    wrong(RUN("convert", llama), 2, "--out is missing");
+    wrong(RUN("convert", llama), 2, "--out FILE is missing");
     wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "config.json: file not found");
     static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
     wrong(RUN("convert", file, "-o", at("x.gguf")), 1, "llama.gguf the folder of a model?");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
-    wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3, "the least is --memory ");
+    wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3,
+          "the smallest budget that works is --memory ");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
     assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
 }
@@ -93,13 +94,16 @@ static void the_file_to_write_may_be_the_last_operand(void **state) {
     assert_int_equal(RUN("prune", file, "-o", same, "--ffn", "25%", "-q").code, 0);
     assert_same_files(out, same);
     /* It replaces nothing, and a type is no file. */
-    wrong(RUN("convert", llama, out), 2, "operand.gguf already exists: use --out ");
+    wrong(RUN("convert", llama, out), 2,
+          "operand.gguf already exists: to overwrite it, use --out ");
     assert_same_files(out, same);
     remove(out);
-    wrong(RUN("convert", llama, "Q8_0"), 2, "\"Q8_0\" is a type: use --type Q8_0");
+    wrong(RUN("convert", llama, "Q8_0"), 2,
+          "\"Q8_0\" is a type, not a file to write: use --type Q8_0");
     wrong(RUN("convert", llama, out, "-o", same), 2, "operand.gguf\": --out is already given");
     wrong(RUN("convert", llama, out, "more"), 2, "\"more\" is an unexpected operand");
-    wrong(RUN("merge", file, file, file), 2, "llama.gguf already exists: use --out ");
+    wrong(RUN("merge", file, file, file), 2,
+          "llama.gguf already exists: to overwrite it, use --out ");
     assert_int_equal(access(out, F_OK), -1);
 }
 
@@ -140,7 +144,7 @@ static void a_full_disk_is_said_with_a_way_out_and_leaves_no_file(void **state) 
     const tool_result r = RUN("convert", llama, "-o", at("full.gguf"), "-q");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     wrong(r, 1, "full.gguf.tmp: can't be written (File too large)");
-    wrong(r, 1, "an --out on another disk, or a --type with fewer bits");
+    wrong(r, 1, "an --out on another disk, or a smaller --type");
     assert_int_equal(access(at("full.gguf.tmp"), F_OK), -1);
     assert_int_equal(access(at("full.gguf"), F_OK), -1);
 }

@@ -64,7 +64,7 @@ static void a_decoder_embeds_where_pooling_is_named(void **state) {
     (void)state;
     tool_result r = RUN("embed", llama, "abc", "-q");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--pooling last or mean"));
+    assert_non_null(strstr(r.err, "add --pooling last or --pooling mean"));
     r = RUN("embed", llama, "abc", "-q", "--pooling", "last");
     assert_int_equal(r.code, 0);
     assert_int_equal(count(r.out, ' '), EMBD - 1);
@@ -83,13 +83,14 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     assert_non_null(strstr(r.err, "standard input:2 has no tokens: leave this text out"));
     r = RUN("embed", bert, "a", "abcdef", "-c", "3");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "text 2 has 6 tokens, more than the context: use --ctx 6"));
+    assert_non_null(
+        strstr(r.err, "text 2 has 6 tokens, more than the context that --ctx sets: use --ctx 6"));
     r = RUN("embed", bert);
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "name a TEXT, or -f FILE"));
+    assert_non_null(strstr(r.err, "the text is missing: give TEXT, or -f FILE"));
     r = RUN("embed", bert, "-f", tool_file("empty.txt", ""));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "empty.txt has no line of text to embed"));
+    assert_non_null(strstr(r.err, "empty.txt has no text to embed"));
     r = RUN("embed", bert, "abc", "--memory", "1M");
     assert_int_equal(r.code, 3);
     free(file);

@@ -202,10 +202,11 @@ static void folder_of_a_training_stands_for_its_adapter(void **state) {
     copy_to(at("folder/log.jsonl"), "unfinished/log.jsonl");
     r = say_with(at("unfinished"));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "isn't finished and has no adapter yet: mnem train --resume"));
+    assert_non_null(
+        strstr(r.err, "unfinished training run and has no adapter yet: mnem train --resume"));
     r = RUN("merge", at("base.gguf"), at("base"), "-o", at("x.gguf")); /* trained without --lora */
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "it has no adapter; its model is "));
+    assert_non_null(strstr(r.err, "it has no adapter: use its model "));
 }
 
 static void stopping_and_resuming_changes_no_byte(void **state) {
@@ -304,7 +305,7 @@ static void wrong_input_is_named(void **state) {
     wrong(LORA(out, "--init", "/nowhere.gguf"), 1, "/nowhere.gguf");
     wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora needs --init");
     wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2,
-          "--lora RANK is missing");
+          "need --lora RANK, which is missing");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
           "not a low-rank adapter");
     wrong(RUN("plan", at("base.gguf"), "--lora", at("base.gguf")), 1, "not a low-rank adapter");
@@ -404,8 +405,8 @@ static void an_adapter_of_peft_is_named_with_its_converter(void **state) {
     static const char script[] = "convert_lora_to_gguf.py";
     refused(RUN("run", at("base.gguf"), "--lora", peft, "-p", "x"), 2, script);
     refused(RUN("merge", at("base.gguf"), peft, "-o", at("x.gguf")), 2, script);
-    refused(RUN("run", peft, "-p", "x"), 2, "an adapter of PEFT, not a model");
-    refused(RUN("convert", peft, "-o", at("x.gguf")), 1, "an adapter of PEFT, not a model");
+    refused(RUN("run", peft, "-p", "x"), 2, "a PEFT adapter, not a model");
+    refused(RUN("convert", peft, "-o", at("x.gguf")), 1, "a PEFT adapter, not a model");
     /* A model's folder that has an adapter beside it is a model's. */
     tool_file("peft/config.json", "{}");
     refused(RUN("run", peft, "-p", "x"), 1, "architectures");

@@ -48,7 +48,7 @@ static void a_device_is_not_replaced(void **state) {
 static void what_is_read_is_not_drawn_over(void **state) {
     (void)state;
     const char *path = tool_file("drawn.csv", table);
-    wrong(RUN("place", path, "--svg", path), 2, "would overwrite an input file");
+    wrong(RUN("place", path, "--svg", path), 2, "would overwrite a file that this command reads");
     assert_holds(path, table);
     assert_int_equal(symlink("drawn.csv", at("link.csv")), 0);
     wrong(RUN("place", path, "--svg", at("link.csv")), 2, "would overwrite");
@@ -59,10 +59,10 @@ static void two_outputs_are_two_files(void **state) {
     (void)state;
     const char *path = tool_file("both.csv", table), *other = tool_file("kept.csv", "kept");
     wrong(RUN("place", path, "--svg", at("new"), "--out", at("new")), 2,
-          "--svg and --out name the same");
+          "--svg and --out both write to ");
     assert_int_equal(access(at("new"), F_OK), -1);
     assert_int_equal(link(other, at("name.csv")), 0);
-    wrong(RUN("place", path, "--svg", other, "--out", at("name.csv")), 2, "name the same file");
+    wrong(RUN("place", path, "--svg", other, "--out", at("name.csv")), 2, "both write to ");
     assert_holds(other, "kept");
     assert_int_equal(RUN("place", path, "--svg", "/dev/null", "--out", "/dev/null").code, 0);
 }
@@ -81,7 +81,7 @@ static void a_model_and_a_prompt_are_not_traced_over(void **state) {
     const char *prompt = tool_file("prompt.txt", "In the beginning");
     const char *named = tool_file("named.gguf", "is read when no operand is there");
     wrong(RUN("run", tool_model, "-f", prompt, "-n", "1", "-q", "--trace", prompt), 2,
-          "would overwrite an input file");
+          "would overwrite a file that this command reads");
     assert_holds(prompt, "In the beginning");
     setenv("MNEM_MODEL", named, 1);
     wrong(RUN("run", "-p", "x", "-q", "--trace", named), 2, "would overwrite");
@@ -96,11 +96,11 @@ static void where_nothing_can_be_written_is_said_before_the_work(void **state) {
     const char *trace = tool_file("small.trace", "a 1 100 0\nf 1\n");
     const char *const places[] = {"/nonexistent/file", tool_scratch()};
     for (int i = 0; i < 2; i++) {
-        wrong(RUN("place", path, "--svg", places[i]), 1, "can't be written");
-        wrong(RUN("place", path, "--out", places[i]), 1, "can't be written");
-        wrong(RUN("replay", trace, "--svg", places[i]), 1, "can't be written");
-        wrong(RUN("graph", tool_model, "--svg", places[i]), 1, "can't be written");
-        wrong(RUN("run", tool_model, "-p", "x", "--trace", places[i]), 1, "can't be written");
+        wrong(RUN("place", path, "--svg", places[i]), 1, "can't write the file");
+        wrong(RUN("place", path, "--out", places[i]), 1, "can't write the file");
+        wrong(RUN("replay", trace, "--svg", places[i]), 1, "can't write the file");
+        wrong(RUN("graph", tool_model, "--svg", places[i]), 1, "can't write the file");
+        wrong(RUN("run", tool_model, "-p", "x", "--trace", places[i]), 1, "can't write the file");
         wrong(RUN("quantize", tool_model, places[i], "--type", "Q4_0"), 1, places[i]);
     }
 }
@@ -118,7 +118,7 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     const tool_result r = RUN("place", path, "--svg", svg);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, SIG_DFL);
-    if (r.code != 1 || !strstr(r.err, "old.svg: can't be written: File too large"))
+    if (r.code != 1 || !strstr(r.err, "old.svg: can't write the file: File too large"))
         fail_msg("exit code %d: %s", r.code, r.err);
     assert_holds(svg, "old");
     assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
@@ -247,7 +247,7 @@ static void a_report_that_nobody_takes_does_not_go_into_the_model(void **state) 
         snprintf(words, sizeof words, "quantize '%s' '%s' --type Q4_0 --json %s", model,
                  at("told.gguf"), closed[i]);
         assert_int_equal(shell(words), 1);
-        said("can't write to standard output");
+        said("writing to standard output failed");
         snprintf(words, sizeof words, "cmp '%s' '%s'", whole, at("told.gguf"));
         assert_int_equal(system(words), 0);
     }
@@ -268,7 +268,7 @@ static void a_closed_output_is_an_error(void **state) {
     (void)state;
     char words[600];
     assert_int_equal(shell("version >&-"), 1);
-    said("can't write to standard output: Bad file descriptor");
+    said("writing to standard output failed: Bad file descriptor");
     snprintf(words, sizeof words, "info '%s' <&- >&- 2>&-; exit $?; :", tool_model);
     assert_int_equal(shell(words), 1);
 }
@@ -289,9 +289,9 @@ static void what_never_ends_is_refused(void **state) {
     said("/dev/zero: can't be read: it has a zero byte");
     snprintf(endless, sizeof endless, "tokenize '%s' </dev/zero", tool_model);
     assert_int_equal(shell(endless), 1);
-    said("standard input is longer than 1 GiB");
+    said("standard input has more than 1 GiB of text");
     assert_int_equal(shell("run -q -n 1 -f /dev/zero"), 1);
-    said("/dev/zero is longer than 1 GiB");
+    said("/dev/zero has more than 1 GiB of text");
     snprintf(endless, sizeof endless, "yes | '%s' place - 2>'%s'", MNEM_COMMAND, at("said"));
     assert_int_equal(WEXITSTATUS(system(endless)), 1);
     said("it is too long for a table");

@@ -39,7 +39,7 @@ static void what_a_run_would_refuse_is_refused_to_its_plan(void **state) {
     (void)state;
     tool_result r = RUN("plan", "--raw", "--template", "none");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--raw takes no template; leave out --template"));
+    assert_non_null(strstr(r.err, "--raw uses no chat template, so --template has no effect"));
     assert_non_null(strstr(r.err, "mnem help plan"));
     r = RUN("plan", "--template-args", "[]");
     assert_int_equal(r.code, 2);
@@ -238,7 +238,8 @@ static void a_device_too_small_is_refused_with_the_capacity_that_does(void **sta
     (void)state;
     char capacity[24];
     tool_result r = RUN("plan", tool_model, "--device", "null", "--capacity", "1M");
-    const char *least = strstr(r.err, "the device holds 1 MiB: the least is --capacity ");
+    const char *least =
+        strstr(r.err, "the device holds 1 MiB: the smallest that works is --capacity ");
     if (r.code != 3 || !least) fail_msg("exit code %d: %s", r.code, r.err);
     assert_int_equal(sscanf(strstr(least, "--capacity"), "--capacity %23s", capacity), 1);
     if (VARIES) snprintf(capacity, sizeof capacity, "%.3fM", atof(capacity) + 1);

@@ -257,9 +257,9 @@ static uint64_t least_of(const char *ranks, const char *cut) {
     uint64_t bytes = 0;
     const tool_result r = RUN("plan", at("wide.gguf"), "--ranks", ranks, "--memory", "1M", "--ctx",
                               "8192", "--cut", cut);
-    const char *said = strstr(r.err, "the least is --memory ");
+    const char *said = strstr(r.err, "the smallest budget that works is --memory ");
     assert_non_null(said);
-    assert_int_equal(sscanf(said, "the least is --memory %63s", least), 1);
+    assert_int_equal(sscanf(said, "the smallest budget that works is --memory %63s", least), 1);
     must(mnem_size_parse(least, &bytes));
     return bytes;
 }
@@ -280,7 +280,7 @@ static void check_refusals(const char *cut) {
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.err, "one more rank would do (--ranks 3)"));
     assert_non_null(strstr(r.err, *cut == 'r' ? "(heads " : "(layers "));
-    assert_non_null(strstr(r.err, "the least is --memory "));
+    assert_non_null(strstr(r.err, "the smallest budget that works is --memory "));
     r = RUN("plan", at("wide.gguf"), "--ranks", "3", "--memory", size, "--ctx", "8192", "--cut",
             cut);
     assert_int_equal(r.code, 0);
@@ -306,10 +306,10 @@ static void a_budget_below_code_and_mpi_names_one_that_is_enough(void **state) {
         tool_result r = RUN("plan", tool_model, "--ranks", "3", "--memory", budget, "--ctx", "64",
                             "--cut", cut);
         assert_int_equal(r.code, 3);
-        const char *said = strstr(r.err, "the least is --memory ");
+        const char *said = strstr(r.err, "the smallest budget that works is --memory ");
         assert_non_null(strstr(r.err, " of 3 ("));
         assert_non_null(said);
-        assert_int_equal(sscanf(said, "the least is --memory %63s", least), 1);
+        assert_int_equal(sscanf(said, "the smallest budget that works is --memory %63s", least), 1);
         assert_int_equal(strchr(least, ',') != NULL, strchr(budget, ',') != NULL);
         if (i > 1) assert_int_equal(strncmp(least, "100M,", 5) == 0, i > 2);
         r = RUN("plan", tool_model, "--ranks", "3", "--memory", least, "--ctx", "64", "--cut", cut);
@@ -326,9 +326,9 @@ static void one_budget_is_named_for_the_rank_that_needs_most(void **state) {
     tool_result r = RUN("plan", at("groups.gguf"), "--ranks", "3", "--memory", "1M", "--ctx",
                         "4096", "--cut", "rows");
     assert_int_equal(r.code, 3);
-    const char *said = strstr(r.err, "the least is --memory ");
+    const char *said = strstr(r.err, "the smallest budget that works is --memory ");
     assert_non_null(said);
-    assert_int_equal(sscanf(said, "the least is --memory %63s", least), 1);
+    assert_int_equal(sscanf(said, "the smallest budget that works is --memory %63s", least), 1);
     r = RUN("plan", at("groups.gguf"), "--ranks", "3", "--memory", least, "--ctx", "4096", "--cut",
             "rows");
     if (r.code != 0) fail_msg("%s: %s", least, r.err);
@@ -347,7 +347,7 @@ static void what_ranks_do_not_take_is_said(void **state) {
     static const char *const texts[] = {"a list of budgets needs several ranks: add --ranks N",
                                         "--link needs several ranks",
                                         "--cut needs several ranks: add --ranks N",
-                                        "--ranks needs --memory",
+                                        "--ranks needs the budget of each rank",
                                         "\"huge\" is not a size",
                                         "leave out --explain"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {

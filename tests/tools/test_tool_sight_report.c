@@ -232,7 +232,7 @@ static void a_run_of_the_history_is_reported(void **state) {
     has(r.err, "run 2 does not exist");
     r = RUN("report", tool_scratch());
     assert_int_equal(r.code, 1);
-    has(r.err, "the history has no run of this folder");
+    has(r.err, "the history has no run of the folder");
 }
 
 static void two_traces_are_compared(void **state) {

@@ -40,7 +40,7 @@ static void what_is_wrong_is_said(void **state) {
     tool_result r = RUN("template", tool_model);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, tool_model));
-    assert_non_null(strstr(r.err, " has no chat template; --template FILE"));
+    assert_non_null(strstr(r.err, " has no chat template: give one with --template FILE"));
     r = RUN("template", tool_model, "--template", tool_file("bad.jinja", "a\n{% if %}"));
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "template: line 2: "));

@@ -266,7 +266,7 @@ static void wrong_variable_is_named(void **state) {
     tool_result r = RUN("plan");
     unsetenv("MNEM_MEMORY");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "$MNEM_MEMORY is \"lots\""));
+    assert_non_null(strstr(r.err, "MNEM_MEMORY is \"lots\""));
 }
 
 /* ---- bad files ---- */

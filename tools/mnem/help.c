@@ -314,7 +314,8 @@ static int verb_help(const tool_args *args) {
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "no verb or topic \"%s\" to show help for", topic);
+        return tool_usage(NULL, "\"%s\" is neither a verb nor a help topic; mnem help lists both",
+                          topic);
     return tool_out_end();
 }
 

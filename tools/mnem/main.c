@@ -21,7 +21,7 @@ static bool secure_streams(void) {
 static int limit_cpu(void) {
     const char *level = tool_env("MNEM_CPU");
     if (!level || mnem_cpu_limit(level) == MNEM_OK) return TOOL_OK;
-    return tool_failed("MNEM_CPU: %s", mnem_last_error());
+    return tool_failed("environment variable MNEM_CPU: %s", mnem_last_error());
 }
 
 static int run_command(int argc, char **argv) {

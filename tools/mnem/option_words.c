@@ -160,7 +160,7 @@ static const struct {
      "escapes in a prompt are not interpreted (in bash, $'a\\nb' is two lines)"},
     {"no-escape", NO_VALUE, "escapes in a prompt are not interpreted"},
     {"color co", MAYBE_A_SWITCH, "set NO_COLOR=1 in the environment to turn colours off"},
-    {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "this is always the case"},
+    {"no-warmup no-display-prompt simple-io allow-requantize", NO_VALUE, "mnem always does this"},
     {"log-disable no-perf", NO_VALUE, "--quiet prints the text only"},
     {"verbose-prompt", NO_VALUE, "mnem tokenize shows the tokens of a prompt"},
     {"no-context-shift", NO_VALUE, "the context is never shifted"},
@@ -172,7 +172,7 @@ static const struct {
      "the plan sets memory and threads (--memory, --threads)"},
     {"keepalive", A_VALUE, "the model stays loaded until the command ends"},
     {"gpu-memory-utilization", REFUSED,
-     "there is no GPU; --memory 85% is a share of the memory that is available"},
+     "mnem uses no GPU; --memory 85% uses 85 % of the available memory"},
     {"device dev", REFUSED_WISH, "everything runs on the CPU; there is no GPU support"},
     {"dtype torch-dtype", REFUSED_WISH,
      "weights keep the types of the file (mnem quantize converts them); mnem train has "
@@ -182,8 +182,8 @@ static const struct {
      "mnem run has --logit-bias ID+BIAS; requests to mnem serve can set \"logit_bias\": {\"ID\": "
      "BIAS}"},
     {"samplers sampler-seq sampling-seq", REFUSED,
-     "the order is fixed: penalties, DRY, --top-k, --top-p, --min-p, XTC, --temp (--top-k 0, "
-     "--top-p 1 and --min-p 0 turn one off)"},
+     "the order of the samplers is fixed: penalties, DRY, --top-k, --top-p, --min-p, XTC, --temp "
+     "(--top-k 0, --top-p 1 and --min-p 0 turn one off)"},
     {"reasoning-budget think hidethinking", REFUSED,
      "the chat template controls thinking: --template-args '{\"enable_thinking\": false}' turns it "
      "off if the template has that variable"},
@@ -197,14 +197,15 @@ static const struct {
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
      "mnem downloads nothing. Use hf download OWNER/NAME FILE.gguf --local-dir . (or "
      "models/get_model NAME FOLDER for a small model), then -m FILE.gguf"},
-    {"o output", REFUSED, "results go to standard output; --json makes them JSON"},
-    {"pg", REFUSED, "prompts and generation are measured separately: -p 512 -n 128"},
-    {"chunks", REFUSED, "the whole text is measured; use a shorter text to save time"},
-    {"imatrix", REFUSED, "only mnem quantize and mnem prune accept one"},
+    {"o output", REFUSED,
+     "results go to standard output; redirect them with > FILE (--json prints JSON)"},
+    {"pg", REFUSED, "prompts and generation are measured separately: use -p 512 -n 128"},
+    {"chunks", REFUSED, "mnem always measures the whole text; give a shorter text to save time"},
+    {"imatrix", REFUSED, "only mnem quantize and mnem prune accept an importance matrix"},
     {"mirostat mirostat-lr mirostat-ent typical typical-p tfs top-n-sigma top-nsigma "
      "dynatemp-range "
      "dynatemp-exp adaptive-target adaptive-decay",
-     REFUSED, "what narrows the choice is --temp, --top-k, --top-p, --min-p and --xtc-probability"},
+     REFUSED, "use --temp, --top-k, --top-p, --min-p or --xtc-probability instead"},
     {"keep", REFUSED, "the --system text is kept when old turns are dropped"},
     {"chat-template", REFUSED,
      "the model's own chat template is applied; --template FILE uses another, --raw none"},
@@ -250,8 +251,8 @@ int tool_foreign_option(const char *verb, char *const *words, char *const *all, 
         const char *text = foreign_options[i].text;
         *taken = 1;
         if (is_refused(i, value, all))
-            return tool_usage(verb, "no option %.*s: %s", shown, words[0], text);
-        tool_message("%.*s does nothing here: %s", shown, words[0], text);
+            return tool_usage(verb, "option %.*s is not supported here: %s", shown, words[0], text);
+        tool_message("option %.*s is ignored: %s", shown, words[0], text);
         if (word[length]) return TOOL_OK;
         *taken += ((kind == A_VALUE || kind == REFUSED_WISH) && value) ||
                   (kind == MAYBE_A_SWITCH && is_switch(value));
@@ -313,14 +314,18 @@ static bool is_there(const char *folder, const char *name) {
 static int check_run_folder(const char *verb, const char *name) {
     if (!is_there(name, "log.jsonl")) return TOOL_OK;
     if (is_there(name, "model.gguf"))
-        return tool_usage(verb, "%s is the folder of a training run; its model is %s/model.gguf",
+        return tool_usage(verb,
+                          "%s is the folder of a training run: give its model file, %s/model.gguf",
                           name, name);
     if (is_there(name, "adapter.gguf"))
-        return tool_usage(verb,
-                          "%s is the folder of a training run; its adapter is %s/adapter.gguf: "
-                          "name the model that it was trained on, and add --lora",
-                          name, name);
-    return tool_usage(verb, "%s is a training run that isn't finished: mnem train --resume %s",
+        return tool_usage(
+            verb,
+            "%s is the folder of a training run with --lora, which has no model of its own: give "
+            "the model that it was trained from, and add --lora %s/adapter.gguf",
+            name, name);
+    return tool_usage(verb,
+                      "%s is the folder of an unfinished training run and has no model yet: mnem "
+                      "train --resume %s continues it",
                       name, name);
 }
 
@@ -332,21 +337,21 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     const bool folder = is_there(name, "adapter.gguf");
     if (!folder && is_peft(name))
         return tool_usage(verb,
-                          "%s is an adapter of PEFT, which is not supported directly: llama.cpp's "
-                          "convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile adapter.gguf "
-                          "writes a file that is",
+                          "%s is a PEFT adapter, which mnem can't read: convert it with "
+                          "llama.cpp's convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile "
+                          "adapter.gguf, then give adapter.gguf",
                           name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
     if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
     if (is_there(name, "model.gguf"))
         return tool_usage(verb,
-                          "%s is the folder of a training run without --lora: it has no adapter; "
-                          "its model is %s/model.gguf",
+                          "%s is the folder of a training run without --lora, so it has no "
+                          "adapter: use its model %s/model.gguf as MODEL and leave out the adapter",
                           name, name);
-    return tool_usage(
-        verb,
-        "%s is a training run that isn't finished and has no adapter yet: mnem train --resume %s",
-        name, name);
+    return tool_usage(verb,
+                      "%s is the folder of an unfinished training run and has no adapter yet: mnem "
+                      "train --resume %s continues it",
+                      name, name);
 }
 
 int tool_check_model(const char *verb, const char *name) {
@@ -356,16 +361,21 @@ int tool_check_model(const char *verb, const char *name) {
     if (code != TOOL_OK) return code;
     if (is_peft(name))
         return tool_usage(verb,
-                          "%s is an adapter of PEFT, not a model: convert it with llama.cpp's "
-                          "convert_lora_to_gguf.py and give its file to --lora",
+                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
+                          "convert_lora_to_gguf.py, and give the file to --lora beside the model",
                           name);
     if (access(name, F_OK) == 0 || strstr(name, ".gguf")) return TOOL_OK;
     if (*name && strchr("/.~", *name)) return TOOL_OK; /* a path: opening it says what is wrong */
     if (mnem_size_parse(name, &bytes) == MNEM_OK)
-        return tool_usage(verb, "no model \"%s\": -m names the model; the budget is --memory %s",
+        return tool_usage(verb,
+                          "-m names the model, and there is no file \"%s\"; if it is the memory "
+                          "budget, use --memory %s",
                           name, name);
     if (!*name || strpbrk(name, " \t\n"))
-        return tool_usage(verb, "no file \"%s\"; if it is a prompt, put -p before it", name);
+        return tool_usage(
+            verb,
+            "the model file \"%s\" does not exist; if this text is the prompt, put -p before it",
+            name);
     repository(name, from, sizeof from);
     return tool_usage(verb,
                       "no file \"%s\", and mnem downloads nothing: a model is a GGUF file or a "

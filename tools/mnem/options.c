@@ -178,7 +178,8 @@ int tool_option_check(const tool_verb *verb, const char *name, const char *text)
 }
 
 static int add_text(const char *verb, const tool_option *o, const char *text, tool_texts *list) {
-    if (!*text && !o->empty) return tool_usage(verb, "--%s needs a text that isn't empty", o->name);
+    if (!*text && !o->empty)
+        return tool_usage(verb, "--%s got an empty text; give at least one character", o->name);
     if (list->count == (int)o->most)
         return tool_usage(verb, "--%s may be given at most %d times", o->name, list->count);
     list->text[list->count++] = text;
@@ -228,7 +229,8 @@ static int check_spelling(const tool_args *args, int index, const tool_option *o
     const size_t n = spelling[index].length;
     if (before && o->kind != TOOL_VALUE_LIST && strcmp(spelling[index].text, text) != 0 &&
         (n != length || memcmp(before, name, length) != 0))
-        return tool_usage(args->verb->name, "--%.*s %s and --%.*s %s: both set --%s", (int)n,
+        return tool_usage(args->verb->name,
+                          "--%.*s %s and --%.*s %s both set --%s: give only one of them", (int)n,
                           before, spelling[index].text, (int)length, name, text, o->name);
     spelling[index].name = name;
     spelling[index].length = length;
@@ -240,7 +242,8 @@ static int check_spelling(const tool_args *args, int index, const tool_option *o
 static int take_option(tool_args *args, int index, const tool_option *o, const char *text) {
     const char *verb = args->verb->name;
     if (args->given[index] && o->once)
-        return tool_usage(verb, "--%s is given twice: %s", o->name, o->once);
+        return tool_usage(verb, "--%s is given twice, but may be given once only: %s", o->name,
+                          o->once);
     args->given[index] = !is_default(o, text);
     if (!args->given[index]) return TOOL_OK;
     return set_value(verb, o, text, (char *)args + o->offset);
@@ -263,8 +266,9 @@ static const char *same_letter(const tool_verb *verb, char letter) {
 static int unknown(const tool_args *args, const char *word, const char *name) {
     const char *near = tool_near_option(args->verb, name);
     if (!near && word[1] != '-') near = same_letter(args->verb, word[1]);
-    if (near) return tool_usage(args->verb->name, "no option %s; did you mean --%s?", word, near);
-    return tool_usage(args->verb->name, "no option %s", word);
+    if (near)
+        return tool_usage(args->verb->name, "unknown option %s; did you mean --%s?", word, near);
+    return tool_usage(args->verb->name, "unknown option %s", word);
 }
 
 /* --name, --name=value or --name value, also after one dash; *taken: how many words it took. */
@@ -340,15 +344,17 @@ static int take_last(tool_args *args) {
     const int index = find_last(args->verb, &o);
     if (!last_operand || index < 0) return TOOL_OK;
     if (args->given[index])
-        return tool_usage(verb, "unexpected operand \"%s\": --%s is already given", last_operand,
-                          o.name);
+        return tool_usage(verb, "\"%s\" is one operand too many: --%s already names that file",
+                          last_operand, o.name);
     if (find_long(args->verb, "type", strlen("type"), &type) >= 0 &&
         find_choice(&type, last_operand, true) >= 0)
-        return tool_usage(verb, "\"%s\" is a type: use --type %s, and --%s FILE for the file",
-                          last_operand, last_operand, o.name);
+        return tool_usage(
+            verb,
+            "\"%s\" is a type, not a file to write: use --type %s, and --%s FILE for the file",
+            last_operand, last_operand, o.name);
     if (stat(last_operand, &about) == 0 && S_ISREG(about.st_mode))
-        return tool_usage(verb, "%s already exists: use --%s %s to replace it", last_operand,
-                          o.name, last_operand);
+        return tool_usage(verb, "the file %s already exists: to overwrite it, use --%s %s",
+                          last_operand, o.name, last_operand);
     return take_option(args, index, &o, last_operand);
 }
 
@@ -392,13 +398,14 @@ static int find_verb(const char *word, const tool_verb **verb) {
         if (strcmp(word, tool_verbs[i]->name) == 0) return TOOL_OK;
     }
     if (*word == '-')
-        return tool_usage(NULL, "no verb before %s; did you mean: mnem run %s ...", word, word);
+        return tool_usage(NULL, "a verb is missing before %s; did you mean: mnem run %s ...", word,
+                          word);
     const char *instead = tool_foreign_verb(word);
-    if (instead) return tool_usage(NULL, "no verb \"%s\"; %s", word, instead);
+    if (instead) return tool_usage(NULL, "unknown verb \"%s\"; %s", word, instead);
     const char *near = tool_near_verb(word);
-    if (near) return tool_usage(NULL, "no verb \"%s\"; did you mean %s?", word, near);
+    if (near) return tool_usage(NULL, "unknown verb \"%s\"; did you mean %s?", word, near);
     FILE *file = fopen(word, "rb");
-    if (!file) return tool_usage(NULL, "no verb \"%s\"", word);
+    if (!file) return tool_usage(NULL, "unknown verb \"%s\"; mnem help lists the verbs", word);
     fclose(file);
     return tool_usage(NULL, "\"%s\" is a file, not a verb; did you mean: mnem run %s", word, word);
 }
@@ -410,7 +417,10 @@ static int read_environment(tool_args *args) {
     tool_option o;
     if (!memory) return TOOL_OK;
     if (!strchr(memory, '%') && mnem_size_parse(memory, &bytes) != MNEM_OK)
-        return tool_usage(NULL, "$MNEM_MEMORY is \"%s\", not a size such as 512M or 2G", memory);
+        return tool_usage(
+            NULL,
+            "the environment variable MNEM_MEMORY is \"%s\"; set it to a size such as 512M or 2G",
+            memory);
     if (find_long(args->verb, "memory", strlen("memory"), &o) < 0) return TOOL_OK;
     return set_value(args->verb->name, &o, memory, (char *)args + o.offset);
 }
@@ -424,7 +434,7 @@ static int take_model(tool_args *args) {
         last_operand = args->operand[--args->operands];
     if (args->model && args->operands == verb->about.most)
         return tool_usage(verb->name,
-                          "unexpected operand \"%s\": the model is already given by --model %s",
+                          "\"%s\" is one operand too many: --model %s already names the model",
                           args->operand[args->operands - 1], args->model);
     if (args->model) {
         memmove(args->operand + 1, args->operand, sizeof *args->operand * (size_t)args->operands++);

@@ -51,7 +51,7 @@ int tool_out_end(void) {
     if (!out_error || out_error == EPIPE) return TOOL_OK;
     if (out_error == EINTR && tool_interrupted()) return tool_fail(MNEM_CANCELLED);
     static bool told;
-    if (!told) tool_message("can't write to standard output: %s", strerror(out_error));
+    if (!told) tool_message("writing to standard output failed: %s", strerror(out_error));
     told = true;
     return TOOL_FAILED;
 }
@@ -117,7 +117,8 @@ void tool_message(const char *format, ...) {
 
 void tool_say_waiting(void) {
     if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
-        fputs("reading from the terminal; end the input with Ctrl-D on an empty line\n", stderr);
+        fputs("reading the input from the terminal; press Ctrl-D on an empty line to end it\n",
+              stderr);
 }
 
 int tool_usage(const char *verb, const char *format, ...) {
@@ -145,7 +146,7 @@ int tool_fail_with(mnem_status status, const char *advice) {
 /* A plan's refusal is worded in refusal.c; the ledger's doesn't know of options. */
 int tool_fail(mnem_status status) {
     const bool over = status == MNEM_OVER_BUDGET && !strstr(mnem_last_error(), "--");
-    return tool_fail_with(status, over ? ": a larger --memory would do" : "");
+    return tool_fail_with(status, over ? ": use a larger --memory" : "");
 }
 
 void tool_failure_said(char *text, size_t n) {

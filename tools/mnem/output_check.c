@@ -44,11 +44,16 @@ static int check(const tool_args *args, const tool_option *o) {
     const char *path = tool_option_path(args, o);
     struct stat about;
     if (!path || ((o->path & TOOL_PATH_IN_PLACE) && strcmp(path, "-") == 0)) return TOOL_OK;
-    if (!*path) return tool_usage(tool_verb_name(), "--%s takes the path of a file", o->name);
+    if (!*path)
+        return tool_usage(tool_verb_name(),
+                          "--%s got an empty path; give the path of a file to write", o->name);
     if (stat(path, &about) != 0) return check_folder(path);
     if (S_ISDIR(about.st_mode)) return tool_new_failed(path, EISDIR);
     if (!(o->path & TOOL_PATH_IN_PLACE) && S_ISREG(about.st_mode) && is_read(args, &about))
-        return tool_usage(tool_verb_name(), "--%s %s would overwrite an input file", o->name, path);
+        return tool_usage(
+            tool_verb_name(),
+            "--%s %s would overwrite a file that this command reads: give another path", o->name,
+            path);
     if (tool_new_is_replaced(path)) return check_folder(path);
     if ((o->path & TOOL_PATH_PLAIN) && !S_ISREG(about.st_mode))
         return tool_new_failed(path, ENOTSUP);
@@ -69,6 +74,7 @@ int tool_new_check_apart(const char *svg, const char *out) {
     const bool there = stat(svg, &about) == 0;
     if (there && !S_ISREG(about.st_mode)) return TOOL_OK; /* a device takes both */
     if (!strcmp(svg, out) || (there && is_same_file(out, &about)))
-        return tool_usage(tool_verb_name(), "--svg and --out name the same file, %s", svg);
+        return tool_usage(tool_verb_name(),
+                          "--svg and --out both write to %s: give two different files", svg);
     return TOOL_OK;
 }

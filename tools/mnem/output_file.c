@@ -10,7 +10,7 @@
 #include "output_file.h"
 
 int tool_new_failed(const char *path, int error) {
-    return tool_failed("%s: can't be written: %s", path, strerror(error));
+    return tool_failed("can't write the file %s: %s", path, strerror(error));
 }
 
 bool tool_new_is_replaced(const char *path) {

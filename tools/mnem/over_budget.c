@@ -42,7 +42,8 @@ static void report(const char *who, int32_t rank, uint64_t peak, uint64_t budget
              "the peak RSS of %s was %" PRIu64 " bytes (%s), which is over the budget of %" PRIu64
              " (%s) by %" PRIu64 " (%s)%s",
              who, peak, tool_size(peak, a), budget, tool_size(budget, b), over, tool_size(over, c),
-             code == TOOL_OK ? "; the result is kept" : "");
+             code == TOOL_OK ? "; the result is complete and kept: use a larger --memory next time"
+                             : "");
     tool_message("%s", text);
     if (!ended->json) return;
     json_t *object = json_pack("{s:s, s:s, s:b, s:I, s:I, s:I}", "error", text, "status",

@@ -38,11 +38,11 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
         break;
     case MNEM_KNOB_CONTEXT: snprintf(text, WORDS, "--ctx %lld would fit", value); break;
     case MNEM_KNOB_MODEL:
-        snprintf(text, WORDS, "a model in a smaller type (mnem quantize) takes less");
+        snprintf(text, WORDS, "a file of a smaller type needs less (mnem quantize writes one)");
         break;
-    case MNEM_KNOB_MOMENTS: snprintf(text, WORDS, "--moments 8bit takes less"); break;
-    case MNEM_KNOB_MICRO_BATCH: snprintf(text, WORDS, "a smaller --micro-batch takes less"); break;
-    case MNEM_KNOB_COMPUTE: snprintf(text, WORDS, "--precision bf16 takes less"); break;
+    case MNEM_KNOB_MOMENTS: snprintf(text, WORDS, "--moments 8bit needs less"); break;
+    case MNEM_KNOB_MICRO_BATCH: snprintf(text, WORDS, "a smaller --micro-batch needs less"); break;
+    case MNEM_KNOB_COMPUTE: snprintf(text, WORDS, "--precision bf16 needs less"); break;
     case MNEM_KNOB_DEVICES:
     case MNEM_KNOB_NONE: break;
     }
@@ -112,7 +112,7 @@ int tool_refusal_end(int code) {
     held.on = held.is = false;
     if (!says) return code;
     refuse(held.text, held.needed_bytes, held.budget_bytes);
-    tool_message("nothing has been written yet");
+    tool_message("no output file has been written");
     return TOOL_OVER_BUDGET;
 }
 
@@ -140,16 +140,17 @@ int tool_fail_rank(const char *text, int32_t rank, uint64_t needed_bytes, uint64
     mnem_size_budget(needed_bytes + start_bytes(), least, sizeof least);
     list_words(rank, least, list);
     knob_words(knob, words);
-    const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; as it is, " : ", ";
-    snprintf(all, sizeof all, "%s: %s%s%sthe least is --memory %s", text, words, then, more, list);
+    const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; otherwise " : ", ";
+    snprintf(all, sizeof all, "%s: %s%s%sthe smallest budget that works is --memory %s", text,
+             words, then, more, list);
     return refuse(all, needed_bytes, budget_bytes);
 }
 
 int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes) {
     char needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT], least[TOOL_TEXT], all[2 * WORDS];
     snprintf(all, sizeof all,
-             "plan: %s need %llu bytes (%s), budget is %llu (%s), %s over: a shorter --ctx "
-             "takes less, the least is --memory %s",
+             "plan: %s need %llu bytes (%s), budget is %llu (%s), %s over: a shorter --ctx needs "
+             "less; otherwise the smallest budget that works is --memory %s",
              who, (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
              (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
              tool_size(needed_bytes - budget_bytes, over),
@@ -160,7 +161,8 @@ int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_byte
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
     char needed[TOOL_TEXT], have[TOOL_TEXT], least[TOOL_TEXT];
     note_plan(needed_bytes, capacity_bytes, least);
-    return tool_over("plan: needs %llu bytes (%s), the device holds %s: the least is --capacity %s",
+    return tool_over("plan: needs %llu bytes (%s), but the device holds %s: the smallest that "
+                     "works is --capacity %s",
                      (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
                      tool_size(capacity_bytes, have), least);
 }

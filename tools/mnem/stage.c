@@ -57,9 +57,9 @@ const char *tool_model_path(const tool_args *args) {
     if (args->operand[0]) return args->operand[0];
     const char *path = tool_model_default();
     if (!path)
-        tool_message("the bundled model is not where this command looks for it: copy "
-                     "models/%s to ../share/mnem/models beside the command's folder, name a MODEL, "
-                     "or set $MNEM_MODEL",
+        tool_message("no MODEL is given, and the bundled model %s was not found: name a MODEL, set "
+                     "the environment variable MNEM_MODEL, or copy it from models/ to "
+                     "../share/mnem/models beside the command's folder",
                      SHIPPED_MODEL);
     return path;
 }
@@ -70,8 +70,9 @@ static int open_device(tool_stage *stage, uint64_t *budget) {
     const tool_session_asked *asked = stage->asked;
     if (!asked->device || strcmp(asked->device, "host") == 0) {
         if (asked->capacity)
-            return tool_usage("plan",
-                              "--capacity applies to the null device only; add --device null");
+            return tool_usage(
+                "plan",
+                "--capacity applies to --device null only: add --device null, or use --memory");
         return TOOL_OK;
     }
     if (strcmp(asked->device, "null") != 0)
@@ -185,13 +186,15 @@ static int check_ranks(const tool_stage *stage) {
     const char *verb = stage->args->verb->name;
     if (!tool_ranks()) {
         if (tool_given(stage->args, "cut") && strcmp(verb, "plan") != 0)
-            return tool_usage(verb, "--cut applies to several ranks only: mpirun -n N mnem %s",
+            return tool_usage(verb,
+                              "--cut applies to several ranks only: start mpirun -n N mnem %s, or "
+                              "leave out --cut",
                               verb);
         return TOOL_OK;
     }
     if (!asked->memory)
-        return tool_usage(verb, "--memory is missing: ranks may share a machine, so set the budget "
-                                "of each rank with it");
+        return tool_usage(verb, "--memory is missing: set the budget of each rank with it, because "
+                                "several ranks may share a machine");
     return TOOL_OK;
 }
 
@@ -245,7 +248,7 @@ static void show_pre_names(void) {
     const char *names;
     if (!strstr(mnem_last_error(), "pre-tokenizer '")) return;
     tool_message(
-        "--pretokenizer NAME uses another pre-tokenizer; names on one line are equivalent:");
+        "add --pretokenizer NAME to choose a pre-tokenizer; names on one line are equivalent:");
     for (size_t i = 0; (names = mnem_tokenizer_pre_names(i)); i++) tool_message("  %s", names);
 }
 
@@ -267,15 +270,16 @@ static int grow_prompt(tool_stage *stage, size_t room) {
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "prompt", more);
     if (status == MNEM_OVER_BUDGET && !stage->budget_chosen) {
         char have[TOOL_TEXT];
-        return tool_over("a text of %zu bytes or more is far too large for a budget of %s: use a "
-                         "larger --memory",
+        return tool_over("the text has at least %zu bytes, too many for a budget of %s: use a "
+                         "larger --memory or a shorter text",
                          stage->prompt.bytes, tool_size(tool_budget_bytes(stage->ledger), have));
     }
     if (status != MNEM_OK) return tool_fail(status);
     char *text = realloc(stage->prompt.text, room);
     if (!text) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", more);
-        return tool_failed("out of memory for a prompt of %zu bytes", room);
+        return tool_failed(
+            "out of memory for a prompt of %zu bytes: shorten it, or end other programs", room);
     }
     stage->prompt.text = text;
     stage->prompt.room = room;
@@ -284,7 +288,9 @@ static int grow_prompt(tool_stage *stage, size_t room) {
 
 /* What isn't a file may never end. */
 static int refuse_endless(const char *name) {
-    return tool_failed("%s is longer than 1 GiB: a text of that length must be in a file", name);
+    return tool_failed("%s has more than 1 GiB of text, which is supported only from a regular "
+                       "file: store the text in a file first",
+                       name);
 }
 
 static int read_all(tool_stage *stage, int fd, const char *name) {
@@ -315,7 +321,7 @@ int tool_stage_read(tool_stage *stage, const char *path) {
         return read_all(stage, STDIN_FILENO, "standard input");
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return tool_failed("can't open %s: %s", path, strerror(errno));
+    if (fd < 0) return tool_failed("can't open the file %s: %s", path, strerror(errno));
     int code = read_all(stage, fd, path);
     close(fd);
     return code;
@@ -333,8 +339,8 @@ uint64_t tool_budget_bytes(const mnem_ledger *ledger) {
 static void say_beyond(const tool_stage *stage) {
     const int32_t trained = stage->transformer.context;
     if (stage->plan.context > trained)
-        tool_message("warning: the context is %d tokens, but the model was trained for %d; text "
-                     "beyond those may make no sense",
+        tool_message("warning: the context is %d tokens, but the model was trained for at most %d; "
+                     "beyond those its text may make no sense (--ctx sets the context)",
                      stage->plan.context, trained);
 }
 

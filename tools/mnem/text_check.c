@@ -110,11 +110,11 @@ static const char *verdict(const look *l, uint64_t *at) {
         const bool wide =
             (double)l->zero > 0.3 * seen && (l->zero_odd == 0 || l->zero_odd == l->zero);
         return wide ? "text in UTF-16 (iconv -f UTF-16 -t UTF-8 converts it to UTF-8)"
-                    : "binary data: a byte of zero";
+                    : "binary data (it has a zero byte)";
     }
     if ((double)l->control > control_most * seen) {
         *at = l->first_control;
-        return "binary data: control characters";
+        return "binary data (it has control characters)";
     }
     *at = l->first_invalid;
     return (double)l->invalid > invalid_most * seen
@@ -123,8 +123,9 @@ static const char *verdict(const look *l, uint64_t *at) {
 }
 
 static int refuse(const tool_text *t, uint64_t at, const char *what) {
-    return tool_failed("%s: the bytes at %llu look like %s%s%s", t->name, (unsigned long long)at,
-                       what, t->way_out ? "; " : "", t->way_out ? t->way_out : "");
+    return tool_failed("%s is not plain text: at byte %llu it looks like %s%s%s", t->name,
+                       (unsigned long long)at, what, t->way_out ? "; " : "",
+                       t->way_out ? t->way_out : "");
 }
 
 static int look_through(const tool_text *t, int fd, uint64_t bytes) {
@@ -143,8 +144,8 @@ static int look_through(const tool_text *t, int fd, uint64_t bytes) {
     const char *what = verdict(&l, &at);
     if (what) return refuse(t, at, what);
     if (l.invalid && !t->quiet)
-        tool_message("warning: %s: byte %llu is not UTF-8; the file may be in another encoding "
-                     "(Latin-1?). The bytes of the file are used unchanged",
+        tool_message("warning: %s is not valid UTF-8 at byte %llu and is used unchanged; if it is "
+                     "in another encoding such as Latin-1, iconv converts it to UTF-8",
                      t->name, (unsigned long long)at);
     return TOOL_OK;
 }
@@ -156,7 +157,7 @@ int tool_text_check(const tool_text *t) {
     int code = TOOL_OK;
     const bool regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
     if (regular && about.st_size == 0 && t->alone)
-        code = tool_failed("%s is empty", t->name);
+        code = tool_failed("the file %s is empty: give a file that has text", t->name);
     else if (regular)
         code = look_through(t, fd, (uint64_t)about.st_size);
     close(fd);

@@ -95,7 +95,8 @@ void api_answer_text(api *a, http_exchange *exchange, int status, const char *ty
     body *kept = api_alloc(&a->memory, sizeof *kept);
     if (text->failed || !kept) {
         api_refuse(&error, 503, NULL,
-                   "other requests use all of the memory for requests: try again later");
+                   "other requests use all of the memory that this server has for requests: try "
+                   "again later");
         error.retry_seconds = 1;
         api_answer_error(a, exchange, &error, false);
         api_text_fini(text);

@@ -188,8 +188,8 @@ static bool check(const json_t *value, const place *at, api_error *error) {
     if (big && passes_on(at)) return true;
     put_place(at, param, sizeof param);
     return api_refuse(error, 400, param,
-                      big ? "'%s' is an integer that doesn't fit in 64 bits"
-                          : "'%s' contains the character U+0000, which is not supported",
+                      big ? "'%s' is an integer that doesn't fit in 64 bits: use a smaller one"
+                          : "'%s' contains the character U+0000, which is not supported: remove it",
                       param);
 }
 

@@ -39,10 +39,11 @@ struct api_embed {
 
 static bool refuse_memory(const api *a, api_error *error) {
     error->retry_seconds = 1;
-    return api_refuse(error, a->jobs || (a->embeds && a->embeds->next) ? 429 : 413, NULL,
-                      "these texts need more memory than is free (all requests share %" PRIu64
-                      " bytes): send fewer",
-                      a->memory.bytes);
+    return api_refuse(
+        error, a->jobs || (a->embeds && a->embeds->next) ? 429 : 413, NULL,
+        "the texts of 'input' need more memory than is free (all requests share %" PRIu64
+        " bytes): send fewer texts, or try again later",
+        a->memory.bytes);
 }
 
 static bool read_fields(const api *a, const json_t *root, api_embed *e, api_error *error) {
@@ -63,8 +64,8 @@ static bool check_pooling(const api *a, api_error *error) {
     if (a->options.pooling || a->transformer.pooling) return true;
     error->code = "unsupported";
     return api_refuse(error, 400, "model",
-                      "the file of '%.100s' doesn't say how embeddings are pooled: start the "
-                      "server with --pooling mean or --pooling last",
+                      "the file of the model '%.100s' does not say how embeddings are pooled: "
+                      "start the server with --pooling mean or --pooling last",
                       a->model.name);
 }
 
@@ -73,12 +74,16 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     const int32_t used = e->begin[e->texts];
     char param[32];
     snprintf(param, sizeof param, "input[%d]", e->texts);
-    if (n == 0) return api_refuse(error, 400, param, "a text is empty: it has no tokens");
+    if (n == 0)
+        return api_refuse(error, 400, param,
+                          "a text of 'input' is empty; it needs at least one text: it has no "
+                          "tokens; leave it out");
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
-        return api_refuse(error, 400, param,
-                          "the text has %zu tokens, and the context has space for %d", n,
-                          a->model.context);
+        return api_refuse(
+            error, 400, param,
+            "a text of 'input' has %zu tokens, but the context has space for %d: split the text", n,
+            a->model.context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
     if (!more) return refuse_memory(a, error);
@@ -99,9 +104,9 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
         const json_t *id = json_array_get(list, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= vocab)
-            fine =
-                api_refuse(error, 400, "input",
-                           "element %zu of a list must be a token id from 0 to %d", i, vocab - 1);
+            fine = api_refuse(error, 400, "input",
+                              "element %zu of a list in 'input' must be a token id from 0 to %d", i,
+                              vocab - 1);
         else
             ids[i] = (int32_t)value;
     }
@@ -120,7 +125,8 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
             error, 400, "input",
             "'input' must be a string, a list of token ids, or a list of strings or of such lists");
     if (json_string_length(text) == 0)
-        return api_refuse(error, 400, "input", "a string in 'input' is empty");
+        return api_refuse(error, 400, "input",
+                          "a string in 'input' is empty; it needs at least one text; leave it out");
     if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);
@@ -132,10 +138,13 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const bool many = json_is_string(first) || json_is_array(first);
     const size_t n = many ? json_array_size(input) : 1;
     if (!input) return api_refuse(error, 400, "input", "'input' is missing");
-    if (json_is_array(input) && !first) return api_refuse(error, 400, "input", "'input' is empty");
+    if (json_is_array(input) && !first)
+        return api_refuse(error, 400, "input", "'input' is empty; it needs at least one text");
     if (n > TEXTS_MOST)
-        return api_refuse(error, 400, "input", "'input' has %zu texts; at most %d are supported", n,
-                          TEXTS_MOST);
+        return api_refuse(
+            error, 400, "input",
+            "'input' has %zu texts, but one request may have at most %d: send several requests", n,
+            TEXTS_MOST);
     e->begin = api_alloc(&e->api->memory, (n + 1) * sizeof *e->begin);
     e->vector = api_alloc(&e->api->memory, (size_t)e->api->transformer.embd * sizeof *e->vector);
     if (!e->begin || !e->vector) return refuse_memory(e->api, error);
@@ -203,7 +212,7 @@ static void call_next(api *a) {
     if (mnem_scheduler_call(a->scheduler, 1, compute, e) == MNEM_OK) return;
     api_error error = {.retry_seconds = 5};
     e->called = false;
-    api_refuse(&error, 503, NULL, "the server is shutting down");
+    api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
     fail(e, &error);
     call_next(a);
 }
@@ -287,7 +296,8 @@ static void take_vector(api_embed *e) {
     if (!error.status && ++e->at == e->texts) put_usage(e);
     if (!error.status && e->out.failed)
         api_refuse(&error, 413, "input",
-                   "the response needs more memory than is free for responses: send fewer texts");
+                   "the response needs more memory than is free for responses: send fewer texts in "
+                   "'input'");
     if (error.status)
         fail(e, &error);
     else if (e->at == e->texts)

@@ -156,9 +156,11 @@ static bool refuse_end(const api_answer *answer, api_error *error) {
         return api_refuse(error, answer->status == MNEM_OVER_BUDGET ? 400 : 500, NULL, "%s",
                           answer->why);
     if (answer->slow)
-        return api_refuse(error, 408, NULL, "the client reads the response too slowly");
+        return api_refuse(error, 408, NULL,
+                          "the client read the response too slowly, so the server gave up: read it "
+                          "faster, or ask for fewer tokens");
     error->retry_seconds = 5;
-    return api_refuse(error, 503, NULL, "the server is shutting down");
+    return api_refuse(error, 503, NULL, "the server is shutting down, so this answer was ended");
 }
 
 static bool refuse_cut(const api_answer *answer, api_error *error) {
@@ -168,8 +170,8 @@ static bool refuse_cut(const api_answer *answer, api_error *error) {
     const tell *t = &answer->job->tell;
     error->code = "tool_call_cut";
     return api_refuse(error, 400, params[t->protocol],
-                      "the tool call is incomplete: the answer reached its limit of %d tokens, or "
-                      "the context is full",
+                      "the tool call is incomplete, because the answer ended after %d tokens, at "
+                      "its limit or at the end of the context: allow more tokens",
                       t->choice[answer->index].tokens);
 }
 
@@ -263,7 +265,8 @@ static void refuse_answer(const api *a, api_error *error) {
     const bool shared = a->jobs && a->jobs->next;
     if (shared) error->retry_seconds = 1;
     api_refuse(error, shared ? 429 : 413, NULL,
-               "the response needs more memory than is free for responses");
+               "the response needs more memory than is free for responses: ask for fewer tokens, "
+               "or stream the response");
 }
 
 /* Where a job is over its tokens are taken out all the same: its answers end then. */

@@ -93,7 +93,9 @@ static bool take_block(api_json *json, size_t bytes) {
 }
 
 static bool refuse_full(size_t bytes, api_error *error) {
-    return api_refuse(error, 413, NULL, "the parsed JSON body needs more than %zu bytes of memory",
+    return api_refuse(error, 413, NULL,
+                      "the JSON body needs more than %zu bytes of memory when parsed, the limit of "
+                      "this server: send a smaller one",
                       bytes);
 }
 
@@ -102,18 +104,23 @@ bool api_json_open(api_json *json, const char *body, size_t n, size_t block_byte
     json_error_t why;
     *json = (api_json){0};
     if (depth_of(body, n) > API_JSON_DEPTH)
-        return api_refuse(error, 400, NULL, "the JSON body is nested more than %d levels deep",
-                          API_JSON_DEPTH);
+        return api_refuse(
+            error, 400, NULL,
+            "the JSON body is nested more than %d levels deep, the limit of this server",
+            API_JSON_DEPTH);
     if (!take_block(json, block_bytes)) {
         error->retry_seconds = 1;
-        return api_refuse(error, 503, NULL, "out of memory while parsing the body");
+        return api_refuse(error, 503, NULL,
+                          "the server has no memory left to parse the JSON body: try again later");
     }
     json->root = parse(json, body, n, 0, &why);
     if (json_is_object(json->root)) return api_big_check(json->root, error);
     if (json->full) return refuse_full(block_bytes, error);
-    if (json->root) return api_refuse(error, 400, NULL, "the body must be a JSON object");
-    return api_refuse(error, 400, NULL, "the body is not valid JSON: line %d, column %d: %s",
-                      why.line, why.column, why.text);
+    if (json->root)
+        return api_refuse(error, 400, NULL, "the body of the request must be a JSON object");
+    return api_refuse(error, 400, NULL,
+                      "the body of the request is not valid JSON: line %d, column %d: %s", why.line,
+                      why.column, why.text);
 }
 
 void api_json_close(api_json *json) {

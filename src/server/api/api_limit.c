@@ -33,8 +33,9 @@ typedef struct loan {
 
 static bool refuse_busy(api_error *error) {
     error->retry_seconds = 1;
-    return api_refuse(error, 429, NULL,
-                      "other requests use all of the memory for grammars: try again later");
+    return api_refuse(
+        error, 429, NULL,
+        "other requests use all of the memory that this server has for grammars: try again later");
 }
 
 /* What a grammar is made of. */
@@ -81,8 +82,8 @@ static bool borrow(api *a, loan *lent, api_error *error) {
     }
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
-                          "so many answers, each with its own grammar, need more than the memory "
-                          "for grammars: ask for fewer");
+                          "each answer needs memory for its own grammar, and this server has too "
+                          "little for that many: ask for fewer answers ('n')");
     return refuse_busy(error);
 }
 
@@ -165,18 +166,18 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
         error->least_bytes = w.part * API_PARTS;
         mnem_size_budget(error->least_bytes, size, sizeof size);
         api_refuse(error, 400, param,
-                   "%s: it needs %llu bytes of the memory for grammars, which has %llu: start the "
+                   "%s: it needs %llu bytes, but this server reserves %llu for grammars: start the "
                    "server with --memory %s",
                    why, (unsigned long long)w.part, have, size);
     } else if (w.none) {
         api_refuse(error, 400, param,
-                   "%s: it needs more than %llu bytes, which is the most that any --memory "
-                   "reserves for grammars",
+                   "%s: it needs more than %llu bytes, the most that a server reserves for "
+                   "grammars with any --memory: simplify it",
                    why, most);
     } else {
         api_refuse(error, 400, param,
-                   "%s: it needs more than the %llu bytes reserved for grammars, which are 1/64 of "
-                   "--memory (at most %llu bytes, reached at --memory 512M)",
+                   "%s: it needs more than the %llu bytes reserved for grammars: start the server "
+                   "with a larger --memory, of which 1/64 is reserved (up to %llu bytes at 512M)",
                    why, have, most);
     }
 }

@@ -30,7 +30,7 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
         return;
     }
     error.retry_seconds = 5;
-    api_refuse(&error, 503, NULL, "the server is shutting down");
+    api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
     api_answer_error(a, exchange, &error, false);
 }
 
@@ -57,7 +57,10 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
     if (!is_loaded(a, exchange)) return;
     if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
         api_error error = {.code = "model_not_found"};
-        api_refuse(&error, 404, "model", "the model '%.100s' does not exist", name);
+        api_refuse(&error, 404, "model",
+                   "the model '%.100s' does not exist on this server: GET /v1/models lists the one "
+                   "that does",
+                   name);
         api_answer_error(a, exchange, &error, false);
         return;
     }

@@ -35,8 +35,9 @@ static void texts_fini(chat_texts *texts) {
 
 static bool refuse_busy(api_error *error) {
     error->retry_seconds = 1;
-    return api_refuse(error, 429, NULL,
-                      "other requests use all of the memory for requests: try again later");
+    return api_refuse(
+        error, 429, NULL,
+        "other requests use all of the memory that this server has for requests: try again later");
 }
 
 static bool shows_tools(const api_model *m, const ask_request *ask) {
@@ -138,7 +139,9 @@ bool api_model_encode(api_model *m, const char *text, size_t n, unsigned flags, 
 }
 
 static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *error) {
-    if (count == 0) return api_refuse(error, 400, "prompt", "a prompt is empty: it has no tokens");
+    if (count == 0)
+        return api_refuse(error, 400, "prompt",
+                          "a prompt is empty: it has no tokens; send at least one character");
     const size_t total = (size_t)p->total + count;
     int32_t *more = api_alloc(p->memory, total * sizeof *more);
     if (!more) return refuse_busy(error);
@@ -153,10 +156,10 @@ static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *err
 
 static bool refuse_long(const api_model *m, size_t tokens, const char *param, api_error *error) {
     error->code = "context_length_exceeded";
-    return api_refuse(
-        error, 400, param,
-        "the prompt has %zu tokens, and the context has space for %d, the answer included", tokens,
-        m->context);
+    return api_refuse(error, 400, param,
+                      "the prompt has %zu tokens, but the context has space for %d, including the "
+                      "answer: shorten the prompt, or start the server with a larger --ctx",
+                      tokens, m->context);
 }
 
 /* A prompt leaves room for its answer: a quarter of the context at the most. */
@@ -187,7 +190,7 @@ static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, 
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= m->info.vocab)
             fine = api_refuse(error, 400, "prompt",
-                              "element %zu of a list must be a token id from 0 to %d", from + i,
+                              "element %zu of 'prompt' must be a token id from 0 to %d", from + i,
                               m->info.vocab - 1);
         else
             ids[i] = (int32_t)value;

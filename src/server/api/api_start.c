@@ -96,8 +96,8 @@ static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_
 static bool refuse_memory(api *a, api_error *error) {
     error->retry_seconds = 1;
     return api_refuse(error, a->jobs && a->jobs->next ? 429 : 413, NULL,
-                      "these answers need more memory than is free (all requests share %" PRIu64
-                      " bytes): ask for fewer",
+                      "the answers need more memory than is free (all requests share %" PRIu64
+                      " bytes): ask for fewer answers or tokens, or try again later",
                       a->memory.bytes);
 }
 
@@ -116,8 +116,8 @@ static bool check_logs(const api *a, const ask_request *ask, const api_prompts *
     }
     if (bytes <= a->memory.bytes) return true;
     return api_refuse(error, 413, "logprobs",
-                      "logprobs of so many tokens need at least %" PRIu64
-                      " bytes, and responses have %" PRIu64
+                      "the logprobs of that many tokens need at least %" PRIu64
+                      " bytes, but all responses share %" PRIu64
                       ": ask for fewer tokens, or stream the response",
                       bytes, a->memory.bytes);
 }
@@ -177,10 +177,12 @@ static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, a
                           error->retry_seconds);
     case MNEM_CANCELLED:
         error->retry_seconds = 5;
-        return api_refuse(error, 503, NULL, "the server is shutting down");
+        return api_refuse(error, 503, NULL,
+                          "the server is shutting down and accepts no new requests");
     case MNEM_NO_MEMORY:
         error->retry_seconds = 1;
-        return api_refuse(error, 503, NULL, "out of memory for this request");
+        return api_refuse(error, 503, NULL,
+                          "the server has no memory left for this request: try again later");
     case MNEM_OVER_BUDGET:
         error->needed_bytes = why->needed_bytes;
         error->budget_bytes = why->budget_bytes;
@@ -282,20 +284,21 @@ bool api_check_model(const api *a, const char *name, api_error *error) {
     if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
     error->code = "model_not_found";
     return api_refuse(error, 404, "model",
-                      "the model '%.100s' does not exist; this server has '%.100s'", name,
-                      a->model.name);
+                      "the model '%.100s' does not exist on this server: set 'model' to '%.100s', "
+                      "or leave it out",
+                      name, a->model.name);
 }
 
 bool api_check_loaded(const api *a, api_error *error) {
     if (a->scheduler) return true;
     error->retry_seconds = 1;
-    return api_refuse(error, 503, NULL, "the model is loading");
+    return api_refuse(error, 503, NULL, "the server is still loading the model: try again later");
 }
 
 bool api_check_ready(const api *a, api_error *error) {
     if (!a->draining) return api_check_loaded(a, error);
     error->retry_seconds = 5;
-    return api_refuse(error, 503, NULL, "the server is shutting down");
+    return api_refuse(error, 503, NULL, "the server is shutting down and accepts no new requests");
 }
 
 static bool check_text(const api *a, api_error *error) {

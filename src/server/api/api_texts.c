@@ -58,7 +58,9 @@ static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error
         !api_get_bool(json->root, "with_pieces", &pieces, error))
         return false;
     if (!content) content = prompt;
-    if (!content) return api_refuse(error, 400, "content", "'content' is missing");
+    if (!content)
+        return api_refuse(error, 400, "content",
+                          "'content' is missing; it must be the text to convert to tokens");
     const unsigned flags =
         (special ? 0U : MNEM_ENCODE_NO_SPECIAL) | (parse ? 0U : MNEM_ENCODE_PLAIN);
     if (!api_model_encode(&a->model, content, strlen(content), flags, &ids, &count, error))
@@ -88,8 +90,9 @@ static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
         const json_t *id = json_array_get(tokens, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= a->model.info.vocab)
-            return api_refuse(error, 400, "tokens", "element %zu must be a token id from 0 to %d",
-                              i, a->model.info.vocab - 1);
+            return api_refuse(error, 400, "tokens",
+                              "element %zu of 'tokens' must be a token id from 0 to %d", i,
+                              a->model.info.vocab - 1);
     }
     return true;
 }
@@ -132,7 +135,8 @@ static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error
     mnem_text prompt;
     if (!ask)
         return api_refuse(error, 429, NULL,
-                          "other requests use all of the memory for requests: try again later");
+                          "other requests use all of the memory that this server has for requests: "
+                          "try again later");
     const bool fine = ask_read(ASK_CHAT, json, &defaults, ask, error) &&
                       api_model_render(&a->model, &a->memory, ask, &prompt, error);
     if (fine) {

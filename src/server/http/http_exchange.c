@@ -75,14 +75,17 @@ static void refuse(http_exchange *e, int status, bool has_body, const char *head
 void http__exchange_expire(http_exchange *e) {
     switch (e->phase) {
     case HTTP_PHASE_HEAD:
-        refuse(e, 408, true, NULL, "the request's headers did not arrive in time");
+        refuse(e, 408, true, NULL,
+               "the headers of the request did not arrive in time: send the request again");
         break;
     case HTTP_PHASE_BODY:
-        refuse(e, 408, true, NULL, "the request's body did not arrive in time");
+        refuse(e, 408, true, NULL,
+               "the body of the request did not arrive in time: send the request again");
         break;
     case HTTP_PHASE_WAITING:
-        refuse(e, 503, true, "Retry-After: 1\r\n",
-               "the buffers for request bodies are in use by other requests: try again later");
+        refuse(
+            e, 503, true, "Retry-After: 1\r\n",
+            "other requests use all of this server's buffers for request bodies: try again later");
         break;
     default: http__exchange_leave(e);
     }
@@ -115,7 +118,8 @@ static int find_route(http_exchange *e, char methods[64]) {
 
 static const char *unknown_path(const http_exchange *e) {
     const http_handler *handler = &e->server->options.handler;
-    return handler->unknown_path ? handler->unknown_path(e->head.path) : "unknown path";
+    return handler->unknown_path ? handler->unknown_path(e->head.path)
+                                 : "unknown path: this server has no such path";
 }
 
 /* 0, or the answer has been made. */
@@ -132,8 +136,8 @@ static int refuse_route(http_exchange *e, bool has_body) {
     }
     if (status == 405)
         refuse(e, status, has_body, allow,
-               "this path does not support this method (the Allow header lists those that it "
-               "does)");
+               "this path does not support the method of this request: use one of those in the "
+               "response's Allow header");
     if (status == 404) refuse(e, status, has_body, NULL, unknown_path(e));
     return status;
 }
@@ -152,11 +156,12 @@ static int refuse_head(http_exchange *e) {
     e->key = http__guard_key(e->server, &e->head);
     if (o->key_count && e->key < 0 && !e->route->open) {
         refuse(e, 401, has_body, "WWW-Authenticate: Bearer\r\n",
-               "the API key is missing or wrong (Authorization: Bearer KEY)");
+               "the API key is missing or wrong: send it in the header Authorization: Bearer KEY");
         return 401;
     }
     if (e->head.length > o->body_bytes) {
-        refuse(e, 413, has_body, NULL, "the body is larger than this server accepts");
+        refuse(e, 413, has_body, NULL,
+               "the body of the request is larger than this server accepts: send a smaller one");
         return 413;
     }
     return 0;
@@ -257,9 +262,12 @@ static void dispatch(http_exchange *e) {
 static void read_body(http_exchange *e) {
     const int got = e->head.chunked ? read_chunks(e) : read_length(e);
     if (got > 1) {
-        refuse(e, got, true, NULL,
-               got == 413 ? "the body is larger than this server accepts"
-                          : "a chunk of the body is malformed");
+        refuse(
+            e, got, true, NULL,
+            got == 413
+                ? "the body of the request is larger than this server accepts: send a smaller one"
+                : "the body of the request is malformed: one of its chunks has a wrong length or "
+                  "end");
         return;
     }
     if (got)

@@ -28,7 +28,7 @@ static bool is_loopback(const char *value) {
 
 int http__guard_host(const http_server *server, const http_head *head, const char **why) {
     const char *host = http__head_value(head, "host");
-    *why = "an HTTP/1.1 request needs a Host header";
+    *why = "the request has no Host header, which HTTP/1.1 requires";
     if (!host) return head->old ? 0 : 400;
     *why = "the Host header must name this machine (localhost or a loopback address)";
     if (!server->loopback || is_host(host, "localhost") || is_host(host, "[::1]") ||

@@ -75,7 +75,7 @@ static int split(char *text, size_t bytes, http_head *head, const char **why) {
     char *line = text, *last = text + bytes - 2; /* the empty line */
     for (int i = 0; line < last; i++) {
         char *end = memchr(line, '\r', (size_t)(last - line));
-        *why = i ? "a header is malformed" : "the request line is malformed";
+        *why = i ? "a header of the request is malformed" : "the request line is malformed";
         if (head->count == HTTP_HEADERS_MAX) {
             *why = "the request has too many headers";
             return 431;
@@ -120,13 +120,13 @@ static int parse(const char *text, size_t bytes, meaning *m, const char **why) {
     parser.data = m;
     const size_t taken = http_parser_execute(&parser, &settings, text, bytes);
     const enum http_errno error = HTTP_PARSER_ERRNO(&parser);
-    *why = error == HPE_OK ? "the request line or a header is malformed"
+    *why = error == HPE_OK ? "the request line or a header of the request is malformed"
                            : http_errno_description(error);
     if (error != HPE_OK) return status_of(error, *text);
     if (!m->complete || taken != bytes) return 400;
-    *why = "only HTTP/1.1 and HTTP/1.0 are supported";
+    *why = "the request has another version of HTTP than 1.1 and 1.0, which this server supports";
     if (m->parser.http_major != 1) return 505;
-    *why = "CONNECT is not supported";
+    *why = "the method CONNECT is not supported, because this server is no proxy";
     return m->parser.method == HTTP_CONNECT ? 501 : 0;
 }
 
@@ -162,20 +162,22 @@ static bool given_once(const http_head *head, const char *name) {
 static int check(http_head *head, const char **why) {
     const char *coding = http__head_value(head, "transfer-encoding");
     const char *expect = http__head_value(head, "expect");
-    *why = "a header that may appear only once appears twice";
+    *why = "a header that may appear only once appears twice in the request";
     if (!given_once(head, "host") || !given_once(head, "transfer-encoding") ||
         !given_once(head, "content-length") || !given_once(head, "authorization"))
         return 400;
     *why = "the request target must be a path or an absolute URL";
     if (!split_target(head)) return 400;
-    *why = "HTTP/1.0 has no chunked bodies";
+    *why = "the request has a chunked body, which HTTP/1.0 does not support: send Content-Length";
     if (coding && head->old) return 400;
-    *why = "chunked is the only supported transfer coding";
+    *why = "the Transfer-Encoding of the request is not supported: use chunked, or send "
+           "Content-Length";
     if (coding && strcasecmp(coding, "chunked") != 0) return 501;
     *why = "100-continue is the only supported Expect value";
     if (expect && strcasecmp(expect, "100-continue") != 0) return 417;
     coding = http__head_value(head, "content-encoding");
-    *why = "compressed bodies (Content-Encoding) are not supported";
+    *why =
+        "the body is compressed (Content-Encoding), which is not supported: send it uncompressed";
     if (coding && *coding && strcasecmp(coding, "identity") != 0) return 415;
     head->expects = expect && !head->old;
     return 0;

@@ -176,26 +176,26 @@ static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **stat
     static const struct {
         const char *text, *why;
     } wrong[] = {
-        {"hello", "the file isn't a JSON list"},
+        {"hello", "the file is not a conversation"},
         {"[{\"role\": \"user\"}]", "'messages[0].content' is missing"},
         {"[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}]}]",
-         "'messages[0].content[0]' is an image, and images are not supported"},
+         "'messages[0].content[0]' is an image, which is not supported"},
         {"[{\"role\": \"user\", \"content\": \"a\\u0000\"}]",
          "'messages[0].content' contains the character U+0000"},
         {"[{\"content\": \"a\"}]", "'messages[0].role' must be one of"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": \"b\"}]",
          "message 2 has the role \"tool\""},
         {"[{\"role\": \"assistant\", \"content\": \"a\"}]",
-         "message 1 is an answer, but no message of the user"},
+         "message 1 of the file is an answer (role assistant)"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"system\", \"content\": \"b\"}]",
-         "message 2: a system message must be the first message"},
-        {"[{\"role\": \"user\", \"content\": \"a\"} {", "the file isn't a JSON list"},
+         "message 2 of the file has the role system, which only the first message may have"},
+        {"[{\"role\": \"user\", \"content\": \"a\"} {", "the file is not a conversation"},
         {"[{\"role\": \"user\", ", "message 1: "},
     };
     size_t at = hello(start_chat());
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         at = say(command_with("/load", tool_file("wrong.json", wrong[i].text)), wrong[i].why, at);
-    at = say("/load", "/load takes a file", at);
+    at = say("/load", "/load needs the name of a file", at);
     at = say("/load /nowhere.json", "can't read /nowhere.json: No such file", at);
     at = say("/load /", "can't read /", at);
     at = say("/stats", "1 turn", at);
@@ -206,14 +206,14 @@ static void a_file_of_something_else_is_not_written_over(void **state) {
     (void)state;
     size_t at = hello(start_chat());
     const char *path = tool_file("essay.txt", "An essay.");
-    at = say(command_with("/save", path), "exists and isn't a conversation", at);
+    at = say(command_with("/save", path), "exists and is not a conversation", at);
     char *kept = read_file(path, NULL);
     assert_string_equal(kept, "An essay.");
     free(kept);
     free(save("twice.json", &at));
     at = say(command_with("/save", kit_path("twice.json")), "1 turn in", at);
-    at = say("/save", "/save takes the name", at);
-    at = say("/save /nowhere/x", "can't be written", at);
+    at = say("/save", "/save needs the name", at);
+    at = say("/save /nowhere/x", "can't write the file", at);
     leave("/quit", at);
 }
 
@@ -245,7 +245,7 @@ static void regen_answers_anew_in_place(void **state) {
     (void)state;
     size_t at = hello(start_chat());
     char *first = save("first.json", &at);
-    at = say("/regen", "The same answer comes with temp 0", at);
+    at = say("/regen", "With temp 0 the answer is always the same", at);
     char *same = save("same.json", &at);
     assert_string_equal(same, first);
     at = say("/set temp 1.5", "temp               1.5\r\n", at);
@@ -254,7 +254,7 @@ static void regen_answers_anew_in_place(void **state) {
     assert_string_not_equal(other, first);
     at = say("/stats", "1 turn", at);
     at = say("/clear", "\r\n", at);
-    at = say("/regen", "nothing to answer yet", at);
+    at = say("/regen", "no message to answer again yet", at);
     leave("/quit", at);
     free(first);
     free(same);
@@ -307,7 +307,7 @@ static void set_and_show_know_other_words(void **state) {
     at = say("/show info", "256 tokens here, 256 at most", at);
     at = say("/show", "quantization    Q8_0", at);
     at = say("/show system", "none", at);
-    at = say("/show license", "/show takes info, parameters or system.", at);
+    at = say("/show license", "/show needs one of the words info, parameters or system.", at);
     at = say("/?", "/show [info]", at);
     leave("/quit", at);
 }
@@ -321,7 +321,7 @@ static void what_set_does_not_take_is_said(void **state) {
     at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
     at = say("/set min-p 2", "from 0 to 1, not \"2\"", at);
     at = say("/set seed -1", "/set seed takes a whole number", at);
-    at = say("/set tokens 0", "at least 1, or -1", at);
+    at = say("/set tokens 0", "from 1 on, or -1", at);
     at = say("/set", "temp               0", at);
     leave("/quit", at);
 }

@@ -56,13 +56,13 @@ static void a_prompt_begins_with_what_is_saved(void **state) {
     (void)state;
     const char *file = folder("a.cache");
     check(file, longer, "tokens saved, ");
-    check(file, longer, "prompt tokens were found in the file");
+    check(file, longer, "prompt tokens were found in it");
     const tool_result again = with(file, longer);
     assert_null(strstr(again.err, "saved")); /* there is nothing new */
-    check(file, other, "prompt tokens were found in the file");
-    check(file, longer, "prompt tokens were found in the file");
-    check(file, "And", "has a different beginning");
-    check(file, "And it came to pass", "prompt tokens were found in the file");
+    check(file, other, "prompt tokens were found in it");
+    check(file, longer, "prompt tokens were found in it");
+    check(file, "And", "saved text differs from this prompt");
+    check(file, "And it came to pass", "prompt tokens were found in it");
 }
 
 static int64_t stat_of(const char *out, const char *name) {
@@ -124,7 +124,7 @@ static void a_damaged_file_is_written_anew(void **state) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         change_byte(file, places[i]);
         check(file, longer, "the file will be overwritten");
-        check(file, longer, "prompt tokens were found in the file");
+        check(file, longer, "prompt tokens were found in it");
     }
     write_file(file, "", 0);
     check(file, longer, "the file is cut off at byte 0; the file will be overwritten");
@@ -136,7 +136,7 @@ static void the_file_of_another_model_is_written_anew(void **state) {
     const tool_result r = RUN("run", copy, "--raw", "-p", longer, USUAL, "--prompt-cache", file);
     assert_int_equal(r.code, 0);
     check(file, longer, "with another model or adapter; the file will be overwritten");
-    check(file, longer, "prompt tokens were found in the file");
+    check(file, longer, "prompt tokens were found in it");
 }
 
 static void keys_of_another_type_are_written_anew(void **state) {
@@ -162,7 +162,7 @@ static void a_file_that_is_only_read_stays(void **state) {
     size_t n, m;
     char *before = read_file(file, &n);
     r = RUN("run", tool_model, "-p", other, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
-    assert_non_null(strstr(r.err, "prompt tokens were found in the file"));
+    assert_non_null(strstr(r.err, "prompt tokens were found in it"));
     change_byte(file, 3);
     r = RUN("run", tool_model, "-p", longer, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
     assert_non_null(strstr(r.err, "the file is not used"));
@@ -179,12 +179,12 @@ static void nothing_else_is_written_over(void **state) {
     const char *copy = model_copy(tagged, 200);
     tool_result r = RUN("run", copy, "-p", "a", "-n", "2", "--prompt-cache", copy);
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "would overwrite an input file"));
+    assert_non_null(strstr(r.err, "would overwrite a file that this command reads"));
     r = RUN("run", tool_model, "-p", "a", "-n", "2", "--prompt-cache", "/dev/null");
     assert_int_equal(r.code, 1);
     r = RUN("run", tool_model, "-p", "a", "-p", "b", "--prompt-cache", folder("two.cache"));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--prompt-cache takes one prompt"));
+    assert_non_null(strstr(r.err, "--prompt-cache works with one prompt"));
     r = RUN("run", tool_model, "-p", "a", "--prompt-cache-ro");
     assert_int_equal(r.code, 2);
 }
@@ -210,7 +210,7 @@ static void a_chat_begins_with_what_the_last_one_left(void **state) {
     for (int i = 0; i < 2; i++) {
         size_t at = start_chat(copy, file);
         type("Hello\n");
-        if (i) at = expect_from(at, "prompt tokens were found in the file");
+        if (i) at = expect_from(at, "prompt tokens were found in it");
         const size_t end = expect_from(at, "stopped after 6 tokens");
         answer[i] = strndup(screen + at, end - at);
         leave(end, i ? "quit" : "tokens saved, ");

@@ -243,7 +243,7 @@ static void wrong_prompts_are_named(void **state) {
           tool_file("wrong.jsonl", "{\"p\": 1}\n"));
     WRONG(1, "contains no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
     WRONG(1, "can't open /nowhere", "--prompts", "/nowhere");
-    WRONG(2, "about prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
+    WRONG(2, "applies to prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
     WRONG(2, "-p - reads one prompt", "-p", "-", "-p", "a");
     WRONG(2, "both give a prompt", "--prompts", file, "-f", file);
     WRONG(2, "--system needs a chat template", "-p", "a", "-p", "b", "--system", "c");

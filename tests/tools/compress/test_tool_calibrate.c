@@ -164,7 +164,7 @@ static void where_there_can_be_none_that_is_said_first(void **state) {
     const tool_result r = RUN("quantize", model, at("none.gguf"), "Q4_0", "--calibrate",
                               beginning(400), "-c", "64", "--method", "imatrix");
     assert_int_equal(r.code, 0);
-    const char *none = strstr(r.err, "no table is made at the end");
+    const char *none = strstr(r.err, "the table at the end is left out");
     assert_true(none && none < strstr(r.err, "calibrated on 1 sequence"));
     assert_null(strstr(r.out, "top-1"));
     assert_true(is_there(at("none.gguf")));
@@ -179,7 +179,7 @@ static void a_test_that_does_not_fit_is_refused_before_the_work(void **state) {
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(
         r.err,
-        "the least is --memory ")); /* of the test or of the calibration, whichever needs more */
+        "the smallest budget that works is --memory ")); /* of the test or of the calibration, whichever needs more */
     assert_null(strstr(r.err, "calibrated on"));
     assert_false(is_there(at("no.gguf")));
     r = RUN("quantize", model, at("no.gguf"), "Q4_0", "--test", text, "--memory", "2M");
@@ -188,7 +188,7 @@ static void a_test_that_does_not_fit_is_refused_before_the_work(void **state) {
     r = RUN("quantize", model, at("no.gguf"), "Q4_0", "--calibrate", text, "-c", "64", "--test",
             tool_file("short.txt", "In the beginning"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "nothing has been written yet"));
+    assert_non_null(strstr(r.err, "no output file has been written"));
     assert_false(is_there(at("no.gguf")));
 }
 

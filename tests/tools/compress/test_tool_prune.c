@@ -229,7 +229,7 @@ static void what_is_2_4_is_not_solved(void **state) {
     tool_result r = RUN("quantize", at("zeros.gguf"), at("q.gguf"), "Q4_0", "--calibrate", text(),
                         "-c", "64", "--no-table");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "zeros.gguf is 2:4 sparse: rounded by imatrix"));
+    assert_non_null(strstr(r.err, "zeros.gguf is 2:4 sparse: --method imatrix is used"));
     r = RUN("info", at("q.gguf"), "--keys");
     assert_non_null(strstr(r.out, "mnem.sparsity.pattern"));
     r = RUN("quantize", at("zeros.gguf"), at("x.gguf"), "Q4_0", "--calibrate", text(), "-c", "64",
@@ -252,14 +252,15 @@ static void what_was_quantized_is_warned_of(void **state) {
     (void)state;
     tool_result r = RUN("prune", quantized, "-o", at("a.gguf"), "--ffn", "25%");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "6 tensors are quantized already and rounded again"));
+    assert_non_null(strstr(r.err, "6 tensors are already quantized, so precision is lost"));
     r = RUN("prune", quantized, "-o", at("a.gguf"), "--heads", "25%");
     assert_int_equal(r.err_bytes, 0);
 }
 
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
-    wrong(RUN("prune", fixture, "-o", fixture, "--ffn", "25%"), 2, "overwrite an input file");
+    wrong(RUN("prune", fixture, "-o", fixture, "--ffn", "25%"), 2,
+          "overwrite a file that this command reads");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--heads", "5%"), 2, "removed in groups of 2");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--type", "Q4_1"), 2,
           "no exact zero");
@@ -267,7 +268,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
           "needs --calibrate");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--ffn", "25%", "--calibrate", text(),
               "--method", "sparsegpt"),
-          2, "--method sparsegpt needs --pattern 2:4");
+          2, "--method sparsegpt works with --pattern 2:4 only");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--calibrate", text(), "-c",
               "64", "--method", "sparsegpt", "--memory", "2M"),
           3, "--method wanda needs less memory");

@@ -46,9 +46,10 @@ const char *tool_memory(uint64_t beyond) {
 uint64_t tool_least(const tool_result *refusal) {
     char size[32];
     uint64_t bytes = 0;
-    const char *least = strstr(refusal->err, "the least is --memory ");
+    const char *least = strstr(refusal->err, "the smallest budget that works is --memory ");
     if (refusal->code != 3 || !least) fail_msg("exit code %d: %s", refusal->code, refusal->err);
-    if (sscanf(least, "the least is --memory %31[0-9.KMGi]", size) != 1) fail_msg("%s", least);
+    if (sscanf(least, "the smallest budget that works is --memory %31[0-9.KMGi]", size) != 1)
+        fail_msg("%s", least);
     must(mnem_size_parse(size, &bytes));
     return bytes;
 }

@@ -88,8 +88,9 @@ const said *shell(const char *format, ...) {
 uint64_t least_named(const said *refusal) {
     char least[64];
     uint64_t bytes = 0;
-    const char *named = strstr(refusal->err, "the least is --memory ");
-    if (!named || sscanf(named, "the least is --memory %63[0-9.KMGi]", least) != 1)
+    const char *named = strstr(refusal->err, "the smallest budget that works is --memory ");
+    if (!named ||
+        sscanf(named, "the smallest budget that works is --memory %63[0-9.KMGi]", least) != 1)
         fail_msg("no budget that is enough: %s", refusal->err);
     must(mnem_size_parse(least, &bytes));
     return bytes;

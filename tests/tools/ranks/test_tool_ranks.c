@@ -75,10 +75,10 @@ static void start_way(int i, const char *memory) {
 /* What a refusal of way i names; as it stands there. */
 static void end_refused(int i, char least[64]) {
     const said *s = shell_end(i);
-    const char *named = strstr(s->err, "the least is --memory ");
+    const char *named = strstr(s->err, "the smallest budget that works is --memory ");
     assert_int_equal(s->code, 3);
     assert_non_null(named);
-    assert_int_equal(sscanf(named, "the least is --memory %63s", least), 1);
+    assert_int_equal(sscanf(named, "the smallest budget that works is --memory %63s", least), 1);
     assert_int_equal(strchr(least, ',') != NULL, strchr(ways[i].refused, ',') != NULL);
 }
 
@@ -201,10 +201,10 @@ static void a_rank_without_the_file_gets_its_part(void **state) {
         s = without_file(i < 2 ? "layers" : "rows", RANKS);
         assert_string_equal(s->out, alone);
         check_table(s->err, RANKS);
-        assert_non_null(
-            strstr(s->err, i % 2 ? "rank 2 doesn't have here.gguf: it uses its part stored"
-                                 : "rank 2 doesn't have here.gguf: it received "));
-        assert_true((strstr(s->err, " of it from rank 0") != NULL) == (i % 2 == 0));
+        assert_non_null(strstr(s->err, i % 2 ? "rank 2 has no file here.gguf: it uses its part of "
+                                               "the model, which an earlier run stored"
+                                             : "rank 2 doesn't have here.gguf: it received "));
+        assert_true((strstr(s->err, " of the model from rank 0") != NULL) == (i % 2 == 0));
     }
     /* Parts they are: half of the file's bytes or so. */
     s = shell("du -k kept/mnem/parts/here.gguf.*.2 here.gguf | cut -f1");
@@ -349,7 +349,8 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"run -p hi --memory 100M,18M --cut rows", "rank 1 of 2 (heads ", 3},
         {"run " MNEM_TEST_DATA "/architectures/deepseek2.gguf -p hi --memory 100M --cut rows",
          "deepseek2: splitting by rows over ranks is not supported", 1},
-        {"tokenize model.gguf hi", "mnem tokenize doesn't run on several ranks: use one rank", 2},
+        {"tokenize model.gguf hi",
+         "mnem tokenize does not support several ranks: start it without mpirun", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap f --keep-cache",
          "--keep-cache: saving and loading a sequence is not supported (implemented for one rank "

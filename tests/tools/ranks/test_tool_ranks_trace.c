@@ -49,8 +49,9 @@ static void run_traced(const char *words, int ranks, const char *file) {
     char line[160];
     if (s->code != 0) fail_msg("%s: %s", words, s->err);
     snprintf(line, sizeof line,
-             "%s: %d ranks on one timeline; their clocks differ from rank 0's by at most ", file,
-             ranks);
+             "%s has the events of all %d ranks on one timeline; their clocks differed from rank "
+             "0's by at most ",
+             file, ranks);
     if (!strstr(s->err, line)) fail_msg("%s: %s", words, s->err);
     snprintf(line, sizeof line, "%s.rank0.pftrace", file);
     assert_int_not_equal(access(at(line), F_OK), 0); /* parts are gone */

@@ -18,7 +18,7 @@ static void sharding_needs_ranks(void **state) {
     (void)state;
     const said *s = shell("%s train -d x --shard optimizer", MNEM_COMMAND);
     assert_int_equal(s->code, 2);
-    assert_non_null(strstr(s->err, "--shard needs several ranks: mpirun -n N mnem train"));
+    assert_non_null(strstr(s->err, "--shard needs several ranks: start mpirun -n N mnem train"));
 }
 
 #ifdef MNEM_MPIRUN
@@ -310,7 +310,8 @@ static void a_signal_to_all_ends_in_order(void **state) {
     begin_ends();
     const said *s = shell_end(ENDS);
     assert_int_not_equal(s->code, 0);
-    if (!strstr(s->err, "stopped; the last checkpoint is of step ")) fail_msg("%s", s->err);
+    if (!strstr(s->err, "the run was stopped; its last checkpoint is of step "))
+        fail_msg("%s", s->err);
     check_checkpoint(ENDS);
 }
 #endif

@@ -45,9 +45,8 @@ static void the_plan_comes_before_and_says_what_conversations_cost(void **state)
     said[n] = 0;
     assert_int_equal(tool_wait(s.pid), 0);
     assert_non_null(strstr(said, "all in memory"));
-    assert_non_null(strstr(
-        said,
-        "up to 3 conversations at a time, of up to 256 tokens each; the KV cache has space for "));
+    assert_non_null(strstr(said, "this server runs up to 3 conversations at a time, of up to 256 "
+                                 "tokens each; its KV cache has space for "));
 }
 
 static void the_page_asks_nobody_else(void **state) {
@@ -318,14 +317,14 @@ static void keys_of_a_file_are_needed(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
     assert_non_null(
         strstr(RUN("serve", "--port", "0", "--api-key-file", tool_file("none.txt", "# none\n")).err,
-               "contains no key"));
+               "contains no API key"));
 }
 
 static void what_was_not_meant_is_wrong_usage(void **state) {
     (void)state;
     tool_result r = RUN("serve", "--host", "0.0.0.0");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--host accepts other machines: give --api-key-file FILE"));
+    assert_non_null(strstr(r.err, "--host lets other machines connect: add --api-key-file FILE"));
     r = RUN("serve", "--parallel", "many");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--parallel takes auto, or 1 to 256"));
@@ -348,7 +347,7 @@ static void a_port_that_is_taken_is_named(void **state) {
     snprintf(port, sizeof port, "%d", ntohs(a.sin_port));
     const tool_result r = RUN("serve", "--port", port, "-q");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "already in use (--port 0 chooses a free one)"));
+    assert_non_null(strstr(r.err, "already in use; choose another --port (0: any free one)"));
     close(fd);
 }
 
@@ -467,7 +466,7 @@ static void what_prompts_began_with_is_kept_where_asked(void **state) {
     unlink("kept.swap");
     const tool_result r = RUN("serve", "--swap", ".", "--keep-cache");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--keep-cache needs a named file"));
+    assert_non_null(strstr(r.err, "--keep-cache needs a swap file with a name"));
 }
 
 int main(void) {

@@ -118,11 +118,11 @@ static void what_isnt_there_is_said(void **state) {
     assert_int_equal(RUN("advise", at("nothing.gguf")).code, 1);
     const tool_result r = RUN("advise", kit_folder());
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "the history has no run of this folder"));
+    assert_non_null(strstr(r.err, "the history has no run of the folder"));
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
     const tool_result two = RUN("advise", tool_model, tool_model);
     assert_int_equal(two.code, 2);
-    assert_non_null(strstr(two.err, "needs the number of a run before it"));
+    assert_non_null(strstr(two.err, "the first must be the number of a run"));
 }
 
 /* ---- doing what is said, with runs ---- */

@@ -138,7 +138,7 @@ static void without_an_operand_there_has_to_be_one(void **state) {
     setenv("XDG_RUNTIME_DIR", at("empty"), 1);
     tool_result r = RUN("top");
     assert_int_equal(r.code, 1);
-    has(r.err, "mnem: no running mnem with a status file was found in ");
+    has(r.err, "mnem: no running mnem process was found: ");
 }
 
 /* ---- a mnem that runs ---- */

@@ -111,8 +111,7 @@ static void what_has_no_states_to_compare_is_refused(void **state) {
     wrong(LEARN(at("x"), "--memory", MEMORY, "--distill", at("large/model.gguf"), "--distill-on",
                 "states"),
           2, "the teacher's hidden states have width 128, but the model's have 32");
-    wrong(LEARN(at("x"), "--memory", MEMORY, "--distill-on", "states"), 2,
-          "--distill MODEL is missing");
+    wrong(LEARN(at("x"), "--memory", MEMORY, "--distill-on", "states"), 2, "need --distill MODEL");
     wrong(LEARN(at("x"), "--memory", MEMORY, "--distill", at("deep/model.gguf"), "--distill-on",
                 "words"),
           2, "logits states both");

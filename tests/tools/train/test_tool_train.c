@@ -30,7 +30,7 @@ static void a_model_comes_out_of_text(void **state) {
     assert_true(r.out_bytes > 8);
     r = RUN("run", out, "-q", "-p", "and the lord");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "is the folder of a training run; its model is "));
+    assert_non_null(strstr(r.err, "is the folder of a training run: give its model file, "));
     snprintf(path, sizeof path, "%s/loss.svg", out);
     struct stat about;
     assert_int_equal(stat(path, &about), 0);

@@ -140,10 +140,11 @@ static void the_context_fits_and_what_is_longer_is_counted(void **state) {
     const char *data = tool_file("long.jsonl", text);
     tool_result r = CHAT(data, at("cut"), PLAIN, "--steps", "1");
     succeed(r);
-    assert_non_null(strstr(r.err, "1 of 3 conversations have no answer and are left out"));
+    assert_non_null(
+        strstr(r.err, "1 of 3 conversations have no answer (role \"assistant\") and are left out"));
     assert_non_null(strstr(r.err, "/long.jsonl, line 3\n"));
-    assert_non_null(strstr(r.err, "1 of 2 conversations have more than 128 tokens and are cut "
-                                  "there, 1 of them before any answer; --ctx "));
+    assert_non_null(strstr(r.err, "1 of 2 conversations have more than 128 tokens and are cut at "
+                                  "that length, 1 of them before any answer; with --ctx "));
     succeed(CHAT(data, at("wide"), "-q", PLAIN, "--steps", "1", "--ctx", "400"));
     assert_null(strstr(content(at("cut/config.json")), "\"context\": 400"));
     data = tool_file("short.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
@@ -157,10 +158,11 @@ static void wrong_conversations_are_named_by_their_line(void **state) {
     static const struct {
         const char *text, *said;
     } wrong[] = {
-        {"{\"messages\": 3}\n", "line 1: it needs \"messages\""},
+        {"{\"messages\": 3}\n", "line 1: the record needs \"messages\""},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"turns\": []}\n",
-         "line 2: it needs \"messages\", a list of objects with a \"role\", or \"prompt\" and "
-         "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has \"turns\""},
+         "line 2: the record needs \"messages\" (a list of objects with a \"role\"), or \"prompt\" "
+         "and \"completion\", or \"conversations\", or \"instruction\" and \"output\"; it has "
+         "\"turns\""},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"a\"", "line 2: "},
         {"{\"prompt\": \"a\", \"completion\": \"b\"}\n\n7\n", "line 3: "},
         {"{\"messages\": [" TURN("user", "a") "]}\n", "/wrong.jsonl, line 1\n"},

@@ -102,7 +102,7 @@ static void what_cannot_be_exported_is_said(void **state) {
     static const char *const idle[] = {"--steps", "--stop-after", "--save-every"};
     tool_result r = BEGIN(at("none"), "--export", at("x.gguf"));
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "add --resume"));
+    assert_non_null(strstr(r.err, "it needs --resume"));
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
         r = TRAIN("--resume", at("none"), "--export", at("x.gguf"), idle[i], "50");
         assert_int_equal(r.code, 2);

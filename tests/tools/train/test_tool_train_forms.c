@@ -180,7 +180,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": [" U("a"),
          {"w3.json: element 2 (line 2): the file ends inside it"}},
         {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends inside the list"}},
-        {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text after the end"}},
+        {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text after the ']'"}},
         {"w6.json", "[{\"messages\": [" U("a") ", " A("b") "]} {}]", {"element 2", "expected ','"}},
         {"w7.jsonl",
          "{\"conversations\": [" HU("a") ", {\"from\": \"alien\", \"value\": \"b\"}]}\n",
@@ -197,7 +197,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          {"a JSON array of texts", "jq -r '.[].text'", "--any-bytes"}},
         {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
         {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): must be an object or a list"}},
-        {"w13.json", "[]", {"an empty list"}},
+        {"w13.json", "[]", {"the list is empty"}},
         {"w15.jsonl",
          "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}, " A(
              "b") "]}\n",
@@ -245,12 +245,14 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
     const char *data = tool_file("pairs.jsonl", lines);
     tool_result r = RUN("perplexity", at("base/model.gguf"), data, "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions and is read as plain text"))
+    if (!strstr(r.err,
+                "JSON lines of prompts and completions, but this verb reads it as plain text"))
         fail_msg("%s", r.err);
     r = RUN("quantize", at("base/model.gguf"), at("q.gguf"), "--type", "Q8_0", "--calibrate", data,
             "--ctx", "32");
     succeed(r);
-    if (!strstr(r.err, "JSON lines of prompts and completions and is read as plain text"))
+    if (!strstr(r.err,
+                "JSON lines of prompts and completions, but this verb reads it as plain text"))
         fail_msg("%s", r.err);
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);

@@ -28,13 +28,13 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');
     write_file(at("wide"), text, TEXT);
-    REFUSED(LOOK(at("wide"), "-q"), "the bytes at 1 look like text in UTF-16", "iconv");
+    REFUSED(LOOK(at("wide"), "-q"), "at byte 1 it looks like text in UTF-16", "iconv");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(1 + random_below(255));
     write_file(at("noise"), text, TEXT);
-    REFUSED(LOOK(at("noise"), "-q"), "binary data: control characters");
+    REFUSED(LOOK(at("noise"), "-q"), "binary data (it has control characters)");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 6 ? 0xc0 + random_below(64) : ' ');
     write_file(at("cyrillic"), text, TEXT);
-    REFUSED(LOOK(at("cyrillic"), "-q"), "the bytes at 1 look like", "another encoding", "iconv");
+    REFUSED(LOOK(at("cyrillic"), "-q"), "at byte 1 it looks like", "another encoding", "iconv");
 }
 
 /* Of a file that isn't the first, behind the first piece, too. */
@@ -164,7 +164,7 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
               __VA_ARGS__)
     r = PIPE(at("by_pipe"), at("by_pipe/text"));
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "rename your file"));
+    assert_non_null(strstr(r.err, "rename that file"));
     assert_string_equal(content(at("by_pipe/text")), text + 1);
     assert_int_equal(mkdir(at("taken"), 0777), 0);
     assert_int_equal(mkdir(at("taken/text"), 0777), 0);

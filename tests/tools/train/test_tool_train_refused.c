@@ -24,7 +24,7 @@ static void wrong_input_is_named(void **state) {
     assert_non_null(strstr(r.err, "--data"));
     r = TRAIN("--out", out, "--resume");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "no run to resume"));
+    assert_non_null(strstr(r.err, "no training run to resume"));
     r = TRAIN("--data", tool_file("short.txt", "short"), "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "token"));
@@ -62,7 +62,7 @@ static void a_wrong_config_is_named(void **state) {
         {"{\"moments\": 8}", "\"moments\" is 8"},
         {"{\"architecture\": \"gpt3\"}", "must be one of: llama gpt2"},
         {"{\"pre\": \"gpt2\"}", "\"pre\" is \"gpt2\"; it must be one of: gpt-2"},
-        {"{\"name\": 3}", "\"name\" must be a text of less than 64 bytes"},
+        {"{\"name\": 3}", "\"name\" must be a string of less than 64 bytes"},
         {"{\"files\": \"text\"}", "\"files\" must be a list of paths"},
         {"{\"files\": [1]}", "\"files\" must be a list of paths"},
         {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},
@@ -167,7 +167,7 @@ static void a_run_resumes_only_with_its_text(void **state) {
     fclose(file);
     tool_result r = TRAIN("--out", out, "--resume");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "text is not the one"));
+    assert_non_null(strstr(r.err, "was trained on another text"));
     assert_non_null(strstr(r.err, "text.txt has changed"));
     assert_int_equal(truncate(text, end), 0);
     r = TRAIN("--out", out, "--resume", "--stop-after", "3");
@@ -183,7 +183,7 @@ static void a_folder_has_one_run_at_a_time(void **state) {
     assert_int_equal(flock(fd, LOCK_EX), 0); /* as a run has it */
     tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "another mnem train is using this folder"));
+    assert_non_null(strstr(r.err, "is in use by another mnem train"));
     close(fd);
 }
 

@@ -82,7 +82,7 @@ static void the_folder_may_stand_behind_resume(void **state) {
     succeed(r);
     assert_non_null(strstr(r.out, "named/model.gguf: 8 steps"));
     assert_int_equal(TRAIN("--resume", at("named"), "--out", at("other")).code, 2);
-    REFUSED(TRAIN("--resume", at("nowhere")), "nowhere: there is no run to resume");
+    REFUSED(TRAIN("--resume", at("nowhere")), "nowhere holds no training run to resume");
 }
 
 static void a_folder_that_holds_a_run_says_what_to_do(void **state) {

@@ -58,11 +58,11 @@ static int say(dataset *d, const char *why) {
 static int cut_string(dataset *d) {
     bool escaped = false;
     for (int c = get(d); c != EOF; c = get(d)) {
-        if (!append(d, c)) return say(d, "no memory");
+        if (!append(d, c)) return say(d, "out of memory for this record");
         if (c == '"' && !escaped) return 1;
         escaped = c == '\\' && !escaped;
     }
-    return say(d, "the file ends inside it");
+    return say(d, "the file ends inside this record: a closing quote or bracket is missing");
 }
 
 /* A value's text, by its brackets. 0: the file ends before one. */
@@ -76,9 +76,11 @@ static int cut_value(dataset *d) {
         const bool bare = depth == 0 && d->used && strchr(",]}", c);
         if (c == EOF || bare || (depth == 0 && strchr(blanks, c))) {
             unget(d, c);
-            return depth == 0 && d->used ? 1 : say(d, "the file ends inside it");
+            return depth == 0 && d->used ? 1
+                                         : say(d, "the file ends inside this record: a closing "
+                                                  "quote or bracket is missing");
         }
-        if (!append(d, c)) return say(d, "no memory");
+        if (!append(d, c)) return say(d, "out of memory for this record");
         if (c == '"' && cut_string(d) < 0) return -1;
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');
     } while (depth > 0 || (c != '}' && c != ']' && c != '"'));
@@ -106,10 +108,12 @@ static int step(dataset *d) {
     int c = get(d); /* '[' or what is behind an element */
     if (first && peek(d) != ']') return 1;
     if (first) c = get(d);
-    if (!first && c == ',') return peek(d) == EOF ? say(d, "the file ends inside the list") : 1;
-    if (c == EOF) return say(d, "the file ends inside the list");
-    if (c != ']') return say(d, "expected ',' or ']' after an element");
-    return peek(d) == EOF ? 0 : say(d, "unexpected text after the end of the list");
+    if (!first && c == ',')
+        return peek(d) == EOF ? say(d, "the file ends inside the list: the closing ']' is missing")
+                              : 1;
+    if (c == EOF) return say(d, "the file ends inside the list: the closing ']' is missing");
+    if (c != ']') return say(d, "expected ',' or ']' after an element of the list");
+    return peek(d) == EOF ? 0 : say(d, "there is text after the ']' that ends the list; remove it");
 }
 
 static int cut(dataset *d) {
@@ -171,7 +175,7 @@ static void look_at_list(dataset *d, const char *path, dataset_look *look) {
     int status = step(d);
     if (status == 1) status = cut_value(d);
     if (status == 1) value = parse(d);
-    if (!value && status == 0) say(d, "an empty list");
+    if (!value && status == 0) say(d, "the list is empty");
     if (dataset_is_message(value)) {
         look->form = DATASET_VALUES;
         look->shape = DATASET_LISTS;
@@ -179,7 +183,7 @@ static void look_at_list(dataset *d, const char *path, dataset_look *look) {
         look->shape = shape_of(value);
         take_key(value, look);
     } else {
-        if (value) say(d, "must be an object or a list");
+        if (value) say(d, "each element of the list must be an object or a list");
         take_why(d, path, look);
     }
     json_decref(value);
@@ -246,8 +250,8 @@ void dataset_note(const char *path) {
     dataset_look_at(path, &look);
     if (look.shape == DATASET_NONE || *look.why) return;
     dataset_name(&look, name);
-    tool_message("warning: %s is %s and is read as plain text, JSON syntax included; the model's "
-                 "chat template is not applied",
+    tool_message("warning: %s has the format %s, but this verb reads it as plain text, JSON syntax "
+                 "included, and applies no chat template",
                  path, name);
 }
 
@@ -265,11 +269,11 @@ static int no_conversation(dataset *d, const json_t *value) {
     const char *key;
     json_t *member;
     if (*d->why) return -1;
-    if (!json_is_object(value)) return say(d, "not a JSON object");
-    int n =
-        snprintf(d->why, sizeof d->why,
-                 "it needs \"messages\", a list of objects with a \"role\", or \"prompt\" and "
-                 "\"completion\", \"conversations\", or \"instruction\" and \"output\"; it has");
+    if (!json_is_object(value)) return say(d, "the record is not a JSON object");
+    int n = snprintf(
+        d->why, sizeof d->why,
+        "the record needs \"messages\" (a list of objects with a \"role\"), or \"prompt\" and "
+        "\"completion\", or \"conversations\", or \"instruction\" and \"output\"; it has");
     json_object_foreach((json_t *)value, key, member) {
         if ((size_t)n + 48 < sizeof d->why)
             n += snprintf(d->why + n, sizeof d->why - (size_t)n, " \"%.40s\"", key);

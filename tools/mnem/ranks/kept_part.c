@@ -60,7 +60,8 @@ tool_range tool_ranges_missing(const tool_ranges *x, uint64_t begin, uint64_t en
 /* ---- the file and its list ---- */
 
 static int fail(const tool_kept_part *kept, const char *what) {
-    return tool_failed("%s: can't %s (%s)", kept->path, what, strerror(errno));
+    return tool_failed("stored part of the model %s: can't %s: %s", kept->path, what,
+                       strerror(errno));
 }
 
 static bool path_of(tool_kept_part *kept, const char *name, uint64_t sum, int32_t number) {
@@ -129,14 +130,15 @@ int tool_kept_open(tool_kept_part *kept, const char *name, uint64_t sum, uint64_
     int code = TOOL_OK;
     for (int32_t i = number; taken && i < number + MNEM_COMM_RANKS_MAX; i++) {
         if (!path_of(kept, name, sum, i))
-            return tool_failed(
-                "a part of %s can't be stored: neither XDG_CACHE_HOME nor HOME is set", name);
+            return tool_failed("can't store this rank's part of the model %s: neither "
+                               "XDG_CACHE_HOME nor HOME is set; set one of them",
+                               name);
         if ((code = open_list(kept, &taken)) != TOOL_OK) return code;
     }
     if (taken)
-        return tool_failed(
-            "%s: this file and all others for a rank's part of this model are in use by other runs",
-            kept->path);
+        return tool_failed("%s and all further files for parts of this model are in use by other "
+                           "runs: wait until one of these runs ends",
+                           kept->path);
     code = read_list(kept, bytes);
     return code == TOOL_OK ? open_file(kept, bytes) : code;
 }
@@ -150,7 +152,9 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
-        return tool_failed("%s: the part of the model consists of too many pieces", kept->path);
+        return tool_failed("can't add to %s: this rank's part of the model has more separate byte "
+                           "ranges than mnem stores; copy the model file to this machine instead",
+                           kept->path);
     return TOOL_OK;
 }
 
@@ -162,7 +166,10 @@ int tool_kept_flush(tool_kept_part *kept) {
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
             return fail(kept, "write its index");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
-            return tool_failed("%s: the part of the model consists of too many pieces", kept->path);
+            return tool_failed(
+                "can't add to %s: this rank's part of the model has more separate byte ranges than "
+                "mnem stores; copy the model file to this machine instead",
+                kept->path);
     }
     kept->more.count = 0;
     tool_ranges_sort(&kept->have);

@@ -42,8 +42,8 @@ int tool_link_parse(const char *verb, const char *text, mnem_comm_link *link) {
         const size_t n = strcspn(at, ",");
         if (!parse_one(at, n, link))
             return tool_usage(verb,
-                              "--link takes a rate, a latency, or both, such as 1Gbit/s,0.1ms "
-                              "(Gbit/s, Mbit/s, GB/s, MB/s; s, ms, us), not \"%s\"",
+                              "--link takes a rate (in Gbit/s, Mbit/s, GB/s or MB/s), a latency "
+                              "(in s, ms or us), or both, such as 1Gbit/s,0.1ms; not \"%s\"",
                               text);
         at = at[n] ? at + n + 1 : NULL;
     }

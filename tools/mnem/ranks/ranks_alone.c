@@ -19,8 +19,8 @@ int tool_ranks_begin(int argc, char **argv) {
         execv(path, argv);
     }
     if (rank == 0)
-        tool_message("started as several ranks, but %s can't be executed: %s (it is built if CMake "
-                     "finds an MPI library)",
+        tool_message("mnem was started on several ranks (mpirun), but its MPI program %s can't be "
+                     "executed: %s; CMake builds it when an MPI library is installed",
                      n > 0 ? path : "mnem-mpi", strerror(errno));
     return TOOL_FAILED;
 }

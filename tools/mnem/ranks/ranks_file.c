@@ -67,8 +67,9 @@ static int receive_from(int32_t rank, void *data, size_t bytes) {
     mnem_comm_request r;
     const int code = wait_for(mnem_comm_post(x.comm, rank, CHANNEL, data, bytes, &r), &r);
     if (code != TOOL_OK || r.bytes == bytes) return code;
-    return tool_failed("rank %d sent %zu bytes of a part of the model; %zu were expected", rank,
-                       r.bytes, bytes);
+    return tool_failed("rank %d sent %zu bytes of a part of the model instead of %zu: start the "
+                       "same version of mnem on all ranks",
+                       rank, r.bytes, bytes);
 }
 
 /* ---- memory ---- */
@@ -80,7 +81,9 @@ static int take_memory(void) {
     if (status != MNEM_OK) return tool_fail(status);
     x.charged = PIECE + lists;
     x.piece = malloc(PIECE + lists);
-    if (!x.piece) return tool_failed("out of memory for a part of the model");
+    if (!x.piece)
+        return tool_failed("out of memory for the buffer that receives this rank's part of the "
+                           "model; end other programs on this machine");
     tool_range *range = (tool_range *)(void *)(x.piece + PIECE);
     x.need = (tool_ranges){.range = range, .room = RANGES};
     x.kept.have = (tool_ranges){.range = range + RANGES, .room = RANGES};
@@ -118,8 +121,9 @@ static int read_piece(uint64_t at, size_t bytes) {
         const ssize_t n = pread(x.fd, x.piece + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return tool_failed("%s: can't be read (%s)", x.path,
-                               n < 0 ? strerror(errno) : "the file has become shorter");
+            return tool_failed("can't read the model file %s: %s", x.path,
+                               n < 0 ? strerror(errno)
+                                     : "the file became shorter while it was read");
         done += (size_t)n;
     }
     return TOOL_OK;
@@ -154,9 +158,10 @@ static int check_model(const mnem_model *model) {
     bool plain = info.version > 0 && info.files == 1;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) plain = plain && !t.compact;
     if (plain) return TOOL_OK;
-    return tool_failed("rank %d: can't open %s. A model that is a folder, in several files or "
-                       "compact can't be sent to other ranks: it must exist on every rank",
-                       rank, x.path);
+    return tool_failed(
+        "rank %d has no model file %s, and rank 0 can send only a model that is one plain GGUF "
+        "file (no folder, no split or compact file): copy it to every rank's machine",
+        rank, x.path);
 }
 
 static int sum_ranges(uint64_t *sum) {
@@ -179,13 +184,14 @@ static int make_offer(offer *o) {
     if (status != MNEM_OK) return tool_fail(status);
     int code = check_model(model);
     if (code == TOOL_OK && !find_ranges(model))
-        code = tool_failed("%s: the model has too many tensors to send parts of it to other ranks",
+        code = tool_failed("%s has too many tensors for parts of it to be sent to other ranks: "
+                           "copy the file to every rank's machine",
                            x.path);
     mnem_model_close(model);
     if (code != TOOL_OK) return code;
     x.fd = open(x.path, O_RDONLY | O_CLOEXEC);
     if (x.fd < 0 || fstat(x.fd, &info) != 0)
-        return tool_failed("%s: can't be opened (%s)", x.path, strerror(errno));
+        return tool_failed("can't open the model file %s: %s", x.path, strerror(errno));
     const char *slash = strrchr(x.path, '/');
     *o = (offer){.bytes = (uint64_t)info.st_size,
                  .ranges = (uint64_t)x.need.count,
@@ -210,7 +216,9 @@ static int serve(int32_t rank, request *last) {
         if (last->begin >= last->end) break;
         if (tool_interrupted()) code = TOOL_INTERRUPTED;
         if (code == TOOL_OK && n > PIECE)
-            code = tool_failed("rank %d requested %" PRIu64 " bytes at once, which is too many",
+            code = tool_failed("rank %d requested %" PRIu64
+                               " bytes of the model at once, more than one message may have: start "
+                               "the same version of mnem on all ranks",
                                rank, n);
         if (code == TOOL_OK) code = read_piece(last->begin, n);
         if (code == TOOL_OK) code = send_to(rank, x.piece, n);
@@ -271,7 +279,9 @@ static int take_offer(const char **path) {
     offer o;
     int code = receive_from(0, &o, sizeof o);
     if (code == TOOL_OK && o.ranges > RANGES)
-        code = tool_failed("%s: the part of the model consists of too many ranges", o.name);
+        code = tool_failed("this rank's part of %s has more separate byte ranges than mnem "
+                           "transfers: copy the model file to this machine instead",
+                           o.name);
     if (code == TOOL_OK) code = receive_from(0, x.need.range, o.ranges * sizeof *x.need.range);
     if (code != TOOL_OK) return code;
     x.need.count = (int32_t)o.ranges;
@@ -313,8 +323,9 @@ static int fetch_part(const mnem_model *model, const mnem_engine_options *option
     x.need.count = 0;
     const mnem_status status = mnem_engine_reads(model, options, plan, add_need, NULL);
     if (status == MNEM_UNSUPPORTED)
-        return tool_failed("%s: the part of a rank consists of more than %d pieces", x.kept.path,
-                           RANGES);
+        return tool_failed("this rank's part of %s has more than %d separate byte ranges: copy the "
+                           "model file to this machine instead",
+                           x.kept.path, RANGES);
     if (status != MNEM_OK) return tool_fail(status);
     tool_ranges_sort(&x.need);
     return fetch();
@@ -329,12 +340,13 @@ static int serve_all(bool quiet) {
         code = serve(i, &last);
         if (code != TOOL_OK || quiet) continue;
         if (x.sent[i])
-            tool_message("rank %d doesn't have %s: it received %s of it from rank 0 and stored "
-                         "them in %s on its machine",
+            tool_message("rank %d has no file %s: it received %s of the model from rank 0 and "
+                         "stored them in %s on its machine",
                          i, x.path, tool_size(x.sent[i], size), last.path);
         else
-            tool_message("rank %d doesn't have %s: it uses its part stored in %s on its machine", i,
-                         x.path, last.path);
+            tool_message("rank %d has no file %s: it uses its part of the model, which an earlier "
+                         "run stored in %s on its machine",
+                         i, x.path, last.path);
     }
     return code;
 }

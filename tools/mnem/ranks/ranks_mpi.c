@@ -196,8 +196,8 @@ static void say_told(int code) {
     if (code <= 128 || code == 128 + SIGINT) return;
     if (failure && strncmp(failure, "comm: ", 6) == 0) return;
     ranks.told = true;
-    tool_message("rank %d: process %d was told to end: %s", mnem_comm_rank(ranks.comm),
-                 (int)getpid(), strsignal(code - 128));
+    tool_message("rank %d (process %d) ends, because it received the signal: %s",
+                 mnem_comm_rank(ranks.comm), (int)getpid(), strsignal(code - 128));
 }
 
 int tool_ranks_end(int code) {
@@ -270,7 +270,8 @@ int tool_ranks_begin(int argc, char **argv) {
     tool_watch_begin();
     let_pieces_go_at_once();
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
-        return tool_failed("MPI can't be initialized");
+        return tool_failed("MPI could not be initialized: check the MPI installation, or start "
+                           "mnem without mpirun");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size == 1) {
@@ -312,9 +313,10 @@ int tool_ranks_check(const tool_args *args) {
             mnem_transformer_supports(NULL, run_so[i].features) == MNEM_OK)
             return TOOL_OK;
     if (strcmp(verb, "plan") == 0)
-        return tool_usage(verb, "mnem plan must not be started by mpirun: use mnem plan --ranks N");
+        return tool_usage(verb,
+                          "mnem plan runs as one process, without mpirun: use mnem plan --ranks N");
     return tool_usage(verb,
-                      "mnem %s doesn't run on several ranks: use one rank (run, serve, perplexity, "
-                      "bench, train and embed support several)",
+                      "mnem %s does not support several ranks: start it without mpirun (run, "
+                      "serve, perplexity, bench, train and embed support several)",
                       verb);
 }

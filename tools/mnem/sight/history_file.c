@@ -153,5 +153,6 @@ void tool_history_add(const tool_args *args, mnem_history_run *run) {
         fprintf(stderr, "history\n  run %llu of your history: mnem advise %llu\n",
                 (unsigned long long)run->run, (unsigned long long)run->run);
     else
-        tool_message("the run was not added to the history: %s", mnem_last_error());
+        tool_message("warning: this run was not added to the history (mnem advise): %s",
+                     mnem_last_error());
 }

@@ -206,7 +206,8 @@ bool tool_probe_load(mnem_probe *probe, double *age) {
 bool tool_probe_save(const mnem_probe *probe) {
     char path[PATH_MAX], part[PATH_MAX + 8];
     if (!file_path(path, sizeof path)) {
-        tool_message("the result is not stored: neither XDG_STATE_HOME nor HOME is set");
+        tool_message("warning: the result of the probe is not stored, because neither "
+                     "XDG_STATE_HOME nor HOME is set");
         return false;
     }
     tool_new_folders(path, 0700);
@@ -217,7 +218,9 @@ bool tool_probe_save(const mnem_probe *probe) {
         fd >= 0 && object && json_dumpfd(object, fd, JSON_COMPACT) == 0 && write(fd, "\n", 1) == 1;
     if (fd >= 0) ok = close(fd) == 0 && ok;
     ok = ok && rename(part, path) == 0;
-    if (!ok) tool_message("the result is not stored: can't write %s: %s", path, strerror(errno));
+    if (!ok)
+        tool_message("warning: the result of the probe is not stored: can't write %s: %s", path,
+                     strerror(errno));
     if (!ok && fd >= 0) unlink(part);
     json_decref(object);
     return ok;

@@ -125,20 +125,20 @@ void probe_doubts(const mnem_probe *p) {
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
         if (mnem_probe_level_lies(l))
-            tool_message("%s: the system reports %s, the latency suggests %s (a virtual machine, "
-                         "or shared with other programs)",
-                         l->name, tool_size(l->said_bytes, said),
-                         tool_size(l->measured_bytes, seen));
+            tool_message(
+                "cache %s: the system reports %s, but the measured latencies suggest %s; this "
+                "happens on a virtual machine, or when other programs share the cache",
+                l->name, tool_size(l->said_bytes, said), tool_size(l->measured_bytes, seen));
         if (l->partly)
-            tool_message("memory is measured with a block of %s, part of which fits in %s of %s; "
-                         "use a larger --memory",
+            tool_message("memory was measured with a block of %s, part of which fits in the %s "
+                         "cache of %s, so the figures are too good: use a larger --memory",
                          tool_size(l->latency_bytes, seen), p->level[i - 1].name,
                          tool_size(p->level[i - 1].said_bytes, said));
     }
     const int count = noisy(p);
     if (count)
-        tool_message("noisy: %d value%s (marked ~) come from passes that differ by more than 3 %%; "
-                     "other programs may have used the machine",
+        tool_message("warning: %d value%s (marked ~) differed by more than 3 %% between passes; "
+                     "end other programs and measure again",
                      count, tool_s((uint64_t)count));
 }
 

@@ -96,7 +96,8 @@ int tool_recording_end(tool_recording *recording, int code) {
         return code == TOOL_OK ? failed : code;
     }
     if (info.dropped)
-        tool_message("%s: %llu of %llu events are missing because the trace's buffer was full",
+        tool_message("warning: the trace %s lacks %llu of %llu events, because its buffer was "
+                     "full; trace a shorter run to get all",
                      recording->path, (unsigned long long)info.dropped,
                      (unsigned long long)(info.dropped + info.events));
     return code;

@@ -119,13 +119,14 @@ static void say(const char *path, int32_t size, bool merged) {
     }
     if (merged)
         fprintf(stderr,
-                "%s: %d ranks on one timeline; their clocks differ from rank 0's by at most %.3f "
-                "ms, measured to %.3f ms\n",
+                "%s has the events of all %d ranks on one timeline; their clocks differed from "
+                "rank 0's by at most %.3f ms, which was corrected to within %.3f ms\n",
                 path, size, 1e-6 * (double)apart, 1e-6 * (double)error);
     else
-        fprintf(stderr,
-                "%s: trace of one process; each of the %d ranks has its own file beside it\n", path,
-                size);
+        fprintf(
+            stderr,
+            "%s has the events of one process; each of the %d ranks has its own file beside it\n",
+            path, size);
 }
 
 static mnem_status merge(const char *path, const told *all, int32_t size) {

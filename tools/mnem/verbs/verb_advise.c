@@ -220,7 +220,8 @@ static int advise_number(const advise_options *o, uint64_t number) {
     char path[PATH_MAX];
     mnem_history_run run;
     if (!tool_history_path(path, sizeof path))
-        return tool_failed("there is no history: neither XDG_STATE_HOME nor HOME is set");
+        return tool_failed(
+            "there is no history of runs, because neither XDG_STATE_HOME nor HOME is set");
     const mnem_status status = mnem_history_get(path, number, &run);
     return status == MNEM_OK ? advise_run(o, &run) : tool_fail(status);
 }
@@ -246,8 +247,8 @@ static int advise_folder(const advise_options *o, const char *folder) {
         if (status != MNEM_OK) return tool_fail(status);
     }
     if (f.run.run) return advise_run(o, &f.run);
-    return tool_failed(
-        "%s: the history has no run of this folder (`mnem train` adds one when it ends)", folder);
+    return tool_failed("the history has no run of the folder %s; mnem train adds one when it ends",
+                       folder);
 }
 
 /* A trace of ours has what a program did; recorded allocations are replayed. */
@@ -296,9 +297,10 @@ static int verb_advise(const tool_args *args) {
     int code;
     const bool folder = what && stat(what, &info) == 0 && S_ISDIR(info.st_mode) && !is_model(what);
     if (args->operand[1] && !folder && !is_number(what))
-        return tool_usage(
-            "advise", "a second operand, the model, needs the number of a run before it, not %s",
-            what);
+        return tool_usage("advise",
+                          "with MODEL as the second operand, the first must be the number of a run "
+                          "from the history, not %s",
+                          what);
     if (!what && !o->session.memory)
         code = advise_number(o, 0);
     else if (what && is_number(what))

@@ -117,10 +117,12 @@ static int read_lengths(const char *name, const char *text, bench_lengths *of) {
             return tool_usage("bench", "--%s takes whole numbers separated by commas, not \"%s\"",
                               name, text);
         if (n < 0 || n > TOOL_SPEED_MOST)
-            return tool_usage("bench", "--%s is %lld; a length must be from 0 (not measured) to %d",
-                              name, n, TOOL_SPEED_MOST);
+            return tool_usage(
+                "bench", "--%s has the length %lld; it must be from 0 (not measured) to %d tokens",
+                name, n, TOOL_SPEED_MOST);
         if (of->count == BENCH_LENGTHS)
-            return tool_usage("bench", "--%s takes at most %d lengths", name, BENCH_LENGTHS);
+            return tool_usage("bench", "--%s has too many lengths; it takes at most %d", name,
+                              BENCH_LENGTHS);
         if (n) of->tokens[of->count++] = (int32_t)n;
         at = *end ? end + 1 : NULL;
     }
@@ -148,9 +150,13 @@ static int choose_lengths(bench *b) {
     if (code == TOOL_OK) code = read_lengths("tg", o->tokens, &b->generated);
     if (code != TOOL_OK) return code;
     const int32_t p = longest(&b->prompt), g = longest(&b->generated), long_one = p > g ? p : g;
-    if (!long_one) return tool_usage("bench", "with --pp 0 and --tg 0 there is nothing to measure");
+    if (!long_one)
+        return tool_usage(
+            "bench", "--pp 0 and --tg 0 leave nothing to measure: set one of them to at least 1");
     if (long_one > most)
-        return tool_usage("bench", "the longest test has %d tokens, but the context has %d",
+        return tool_usage("bench",
+                          "the longest test of --pp and --tg has %d tokens, but the context has "
+                          "%d: use shorter lengths or a larger --ctx",
                           long_one, most);
     if (!asked_context) b->stage->options.context = long_one;
     return TOOL_OK;
@@ -211,18 +217,19 @@ static bool keep_machine(const bench *b) {
         return false;
     }
     if (b->age.read_bytes_per_s <= 0 && kept.read_bytes_per_s <= 0)
-        tool_message("the machine profile is not stored: the budget is too small to measure the "
-                     "read bandwidth; `mnem bench` without --memory measures it");
+        tool_message(
+            "the measured speed of this machine is not stored, because the budget is too small to "
+            "measure the bandwidth of reads; mnem bench without --memory measures it");
     return b->age.read_bytes_per_s > 0 && b->age.threads == kept.threads;
 }
 
 static void keep_all(const bench *b) {
     const bool machine = keep_machine(b), reached = keep_reached(b);
     if (!machine && !reached) return;
-    tool_message("%s not stored: others took %.0f %% of the processors, and the stored %s measured "
-                 "under less load",
-                 machine && reached ? "the machine and the model's speed were"
-                 : machine          ? "the machine profile was"
+    tool_message("%s not stored, because other programs used %.0f %% of the processors and the "
+                 "stored %s measured under less load",
+                 machine && reached ? "the measured speeds of this machine and of the model were"
+                 : machine          ? "the measured speed of this machine was"
                                     : "the model's speed was",
                  100 * (machine ? b->age.load : b->model_load),
                  machine && reached ? "figures were" : "one was");
@@ -239,7 +246,8 @@ static int measure_link(bench *b) {
     const char *asked = b->asked->session.link;
     mnem_comm_link slow;
     if (!tool_ranks())
-        return asked ? tool_usage("bench", "--link needs several ranks: mpirun -n N mnem bench")
+        return asked ? tool_usage("bench", "--link needs several ranks: start mpirun -n N mnem "
+                                           "bench, or leave out --link")
                      : TOOL_OK;
     const int code = asked ? tool_link_parse("bench", asked, &slow) : TOOL_OK;
     if (code != TOOL_OK) return code;

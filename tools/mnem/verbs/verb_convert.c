@@ -97,7 +97,7 @@ static bool is_full_disk(const char *error) {
 static int verb_convert(const tool_args *args) {
     static work w;
     const convert_options *o = (const convert_options *)args;
-    if (!o->out) return tool_usage("convert", "--out is missing: the file to write");
+    if (!o->out) return tool_usage("convert", "--out FILE is missing; it names the file to write");
     w.args = args;
     w.asked = o;
     tool_progress_quiet(args->quiet);
@@ -107,8 +107,7 @@ static int verb_convert(const tool_args *args) {
     if (status == MNEM_OVER_BUDGET)
         return tool_fail_plan(status, needed, w.budget, (mnem_knob){.kind = MNEM_KNOB_NONE});
     if (status == MNEM_IO && is_full_disk(mnem_last_error()))
-        return tool_fail_with(status,
-                              ": try an --out on another disk, or a --type with fewer bits");
+        return tool_fail_with(status, ": use an --out on another disk, or a smaller --type");
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);
     return tool_out_end();

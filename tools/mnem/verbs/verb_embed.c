@@ -56,7 +56,7 @@ static void *grow_charged(embed *e, void *old, size_t old_bytes, size_t bytes) {
     if (status != MNEM_OK)
         tool_fail(status);
     else if (!made)
-        tool_failed("out of memory for these texts");
+        tool_failed("out of memory for the texts: end other programs, or give fewer texts");
     if (status == MNEM_OK) e->taken += bytes - old_bytes;
     return made;
 }
@@ -69,8 +69,8 @@ static int add_text(embed *e, const char *bytes, size_t length) {
         mnem_tokenizer_encode(e->stage->tokenizer, bytes, length, 0, &ids, &n);
     if (status != MNEM_OK) return tool_fail(status);
     if (n == 0 || n > INT32_MAX)
-        return tool_failed("%s has %s: leave this text out", name_of(e, e->count, name),
-                           n ? "too many tokens" : "no tokens");
+        return tool_failed("can't embed %s, because it has %s: leave this text out",
+                           name_of(e, e->count, name), n ? "too many tokens" : "no tokens");
     if (e->ids_count + n > e->ids_room) {
         const size_t room = 2 * (e->ids_count + n), unit = sizeof *e->ids;
         int32_t *more = grow_charged(e, e->ids, e->ids_room * unit, room * unit);
@@ -111,7 +111,8 @@ static int read_texts(embed *e) {
     if (e->o->file) code = tool_stage_read(e->stage, e->o->file);
     if (code != TOOL_OK) return code;
     const int32_t all = e->operands + count_lines(e->stage->prompt.text, e->stage->prompt.bytes);
-    if (all == 0) return tool_failed("%s has no line of text to embed", file_name(e));
+    if (all == 0)
+        return tool_failed("%s has no text to embed; it needs one text on each line", file_name(e));
     e->text = grow_charged(e, NULL, 0, (size_t)all * sizeof *e->text);
     if (!e->text) return TOOL_FAILED;
     for (int32_t i = 0; i < e->operands && code == TOOL_OK; i++) {
@@ -135,9 +136,10 @@ static int check_longest(const embed *e, int32_t index) {
         return tool_failed("%s has %d tokens, but %s takes at most %d: split it into shorter texts",
                            name_of(e, index, name), n, t->architecture, t->context);
     if (asked && n > asked)
-        return tool_usage(
-            "embed", "%s has %d tokens, more than the context: use --ctx %d, or leave out --ctx",
-            name_of(e, index, name), n, n);
+        return tool_usage("embed",
+                          "%s has %d tokens, more than the context that --ctx sets: use --ctx %d, "
+                          "or leave out --ctx",
+                          name_of(e, index, name), n, n);
     return TOOL_OK;
 }
 
@@ -159,7 +161,9 @@ static int set_options(embed *e) {
 
 static int check_pooling(const tool_stage *stage, const embed_options *o) {
     if (o->pooling || stage->transformer.pooling) return TOOL_OK;
-    return tool_usage("embed", "this file names no pooling for %s: use --pooling last or mean",
+    return tool_usage("embed",
+                      "the model file does not say how to pool the embeddings of %s: add --pooling "
+                      "last or --pooling mean",
                       stage->transformer.architecture);
 }
 
@@ -239,8 +243,8 @@ static int verb_embed(const tool_args *args) {
     embed e = {.stage = &stage, .o = (const embed_options *)args};
     tool_interrupt_call(NULL, NULL);
     if (args->operands == 1 && !e.o->file && !e.o->prompt.count)
-        return tool_usage(
-            "embed", "name a TEXT, or -f FILE with one text on each line (- is standard input)");
+        return tool_usage("embed", "the text is missing: give TEXT, or -f FILE with one text on "
+                                   "each line (- is standard input)");
     int code = tool_stage_open(args, &e.o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {
         code = tool_stage_follow(&stage);

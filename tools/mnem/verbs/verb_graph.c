@@ -62,12 +62,13 @@ static int check(const tool_args *args, int32_t phase) {
     static const char *const session[] = {"kv", "chunk", "page-cache"};
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
         if (phase != PHASE_TRAIN && tool_given(args, training[i]))
-            return tool_usage("graph", "--%s applies to training only; add --phase train",
+            return tool_usage("graph",
+                              "--%s applies to training only: add --phase train, or leave it out",
                               training[i]);
     for (size_t i = 0; i < sizeof session / sizeof *session; i++)
         if (phase == PHASE_TRAIN && tool_given(args, session[i]))
             return tool_usage("graph",
-                              "--%s applies to inference only; leave it out with --phase train",
+                              "--%s applies to inference only, not to --phase train: leave one out",
                               session[i]);
     return TOOL_OK;
 }

@@ -75,9 +75,10 @@ static void print_summary(const work *w) {
 static int verb_merge(const tool_args *args) {
     static work w;
     const merge_options *o = (const merge_options *)args;
-    if (!o->out) return tool_usage("merge", "--out is missing: the model to write");
+    if (!o->out)
+        return tool_usage("merge", "--out FILE is missing; it names the model file to write");
     if (tool_given(args, "scale") && (float)o->scale == 0)
-        return tool_usage("merge", "--scale 0 would leave the model unchanged");
+        return tool_usage("merge", "--scale 0 would leave the model unchanged: use another scale");
     char adapter[PATH_MAX];
     const int code = tool_adapter_path("merge", args->operand[1], adapter);
     if (code != TOOL_OK) return code;

@@ -78,7 +78,8 @@ static int verb_perplexity(const tool_args *args) {
     const char *path = o->file ? o->file : args->operand[1];
     if (!path) return tool_usage("perplexity", "the text is missing: give FILE after MODEL");
     if (o->file && args->operand[1])
-        return tool_usage("perplexity", "\"%s\" and --file both name the text; leave one out",
+        return tool_usage("perplexity",
+                          "the operand \"%s\" and --file both name the text: leave one out",
                           args->operand[1]);
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);

@@ -54,7 +54,7 @@ static char *read_whole(const char *path, size_t *length) {
     }
     if (file && file != stdin) fclose(file);
     if (!why) return text;
-    tool_message("%s: can't be read: %s", path, why);
+    tool_message("can't read %s: %s", path, why);
     free(text);
     return NULL;
 }
@@ -304,7 +304,9 @@ static void print(const placing *p) {
     else if (!quiet)
         print_text(p);
     else if (p->stopped)
-        tool_message("%s: stopped by a signal; this is the best placement so far", p->path);
+        tool_message(
+            "the search for %s was stopped by a signal; the result is the best placement so far",
+            p->path);
 }
 
 static int place(placing *p) {
@@ -326,10 +328,10 @@ static int verb_place(const tool_args *args) {
     placing p = {.args = args, .asked = o, .path = args->operand[0]};
     if (args->json && o->out && strcmp(o->out, "-") == 0)
         return tool_usage("place",
-                          "--json and --out - both write to standard output; leave one out");
+                          "--json and --out - both write to standard output: leave one out");
     if (o->capacity && o->space.count)
-        return tool_usage("place",
-                          "--capacity is the size of a single space; with --space use NAME=SIZE");
+        return tool_usage("place", "--capacity sets the size of a single space and can't be "
+                                   "combined with --space: use --space NAME=SIZE");
     int code = tool_new_check_apart(o->svg, o->out);
     if (code == TOOL_OK) code = place_spaces_parse(&p);
     if (code == TOOL_OK) code = read_table(&p);

@@ -54,11 +54,12 @@ static int explain_plan(const tool_stage *stage, const char *svg) {
 static int plan_devices(const tool_args *args, const plan_options *o) {
     static tool_stage stage;
     if (tool_given(args, "memory") || tool_given(args, "capacity"))
-        return tool_usage("plan", "--devices gives the capacity of each device; leave out --%s",
+        return tool_usage("plan",
+                          "--devices already sets the capacity of each device: leave out --%s",
                           tool_given(args, "memory") ? "memory" : "capacity");
     if (o->explain || o->svg)
         return tool_usage("plan",
-                          "--explain and --svg support one device only; leave out --devices");
+                          "--explain and --svg support one device only: leave out --devices");
     int code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_plan_devices(&stage, o->devices);
     tool_stage_close(&stage);
@@ -72,18 +73,23 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     const char *list = tool_budget_list();
     char one[32];
     if (o->devices || o->explain || o->svg)
-        return tool_usage("plan", "--ranks plans for several machines; leave out --%s",
-                          o->devices   ? "devices"
-                          : o->explain ? "explain"
-                                       : "svg");
-    if (o->run.prompt.count || o->run.file || o->run.prompts || args->operand[1])
         return tool_usage(
-            "plan", "--ranks plans without a prompt; set the length of the context with --ctx N");
+            "plan",
+            "--ranks plans for several machines and can't be combined with --%s: leave one out",
+            o->devices   ? "devices"
+            : o->explain ? "explain"
+                         : "svg");
+    if (o->run.prompt.count || o->run.file || o->run.prompts || args->operand[1])
+        return tool_usage("plan", "--ranks plans without a prompt: leave out the prompt, and set "
+                                  "the length of the context with --ctx N");
     if (tool_given(args, "device") || tool_given(args, "capacity"))
-        return tool_usage("plan", "--ranks plans for the host of each rank; leave out --%s",
+        return tool_usage("plan",
+                          "--ranks plans for the memory of each rank's machine and can't be "
+                          "combined with --%s: leave one out",
                           tool_given(args, "device") ? "device" : "capacity");
     if (!o->run.session.memory)
-        return tool_usage("plan", "--ranks needs --memory SIZE[,SIZE...]: the budget of each rank");
+        return tool_usage("plan", "--ranks needs the budget of each rank: add --memory SIZE for "
+                                  "all, or --memory SIZE,SIZE,... one by one");
     session = o->run.session;
     session.memory = 0;
     snprintf(one, sizeof one, "%llu", (unsigned long long)o->run.session.memory);

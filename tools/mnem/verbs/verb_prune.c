@@ -58,7 +58,7 @@ static int check_text(const prune_options *o) {
     const bool text = o->calibration.text || o->compress.test;
     for (size_t i = 0; !text && i < sizeof names / sizeof *names; i++)
         if (tool_given(&o->args, names[i]))
-            return tool_usage("prune", "--%s needs a text: --calibrate FILE or --test FILE",
+            return tool_usage("prune", "--%s needs a text: add --calibrate FILE or --test FILE",
                               names[i]);
     return TOOL_OK;
 }
@@ -66,12 +66,12 @@ static int check_text(const prune_options *o) {
 static int check_method(const prune_options *o) {
     const bool uses = o->calibration.text || o->imatrix;
     if (o->imatrix && o->calibration.text)
-        return tool_usage("prune", "--imatrix and --calibrate can't be combined");
+        return tool_usage("prune", "--imatrix and --calibrate can't be combined: leave one out");
     if (o->method == METHOD_SPARSEGPT && !o->calibration.text)
         return tool_usage("prune", "--method sparsegpt needs --calibrate FILE");
     if (o->method == METHOD_SPARSEGPT && !o->pattern)
-        return tool_usage("prune", "--method sparsegpt needs --pattern 2:4; heads, channels and "
-                                   "layers need magnitude or wanda");
+        return tool_usage("prune", "--method sparsegpt works with --pattern 2:4 only; for --heads, "
+                                   "--ffn and --layers use magnitude or wanda");
     if (o->method == METHOD_WANDA && !uses)
         return tool_usage("prune", "--method wanda needs --calibrate FILE or --imatrix FILE");
     return TOOL_OK;
@@ -80,14 +80,16 @@ static int check_method(const prune_options *o) {
 static int take_options(work *w) {
     const prune_options *o = w->asked;
     mnem_prune_options *options = &w->options;
-    if (!o->out && !o->dry_run) return tool_usage("prune", "--out is missing: the model to write");
+    if (!o->out && !o->dry_run)
+        return tool_usage("prune", "--out FILE is missing; it names the model file to write");
     const bool less = o->heads || o->ffn || o->layers;
     if (!less && !o->pattern)
-        return tool_usage("prune", "nothing to remove is given: --pattern 2:4, or --heads, --ffn "
-                                   "or --layers with a percentage, such as 25%%");
+        return tool_usage("prune",
+                          "the option that says what to remove is missing: add --pattern 2:4, or "
+                          "--heads, --ffn or --layers with a percentage such as 25%%");
     if (less && o->pattern)
-        return tool_usage(
-            "prune", "--pattern can't be combined with --heads, --ffn or --layers; prune twice");
+        return tool_usage("prune", "--pattern can't be combined with --heads, --ffn or --layers: "
+                                   "run mnem prune once for each");
     if (o->compact && !o->pattern) return tool_usage("prune", "--compact needs --pattern 2:4");
     options->pattern = o->pattern ? MNEM_PRUNE_2_4 : MNEM_PRUNE_DENSE;
     options->compact = o->compact;
@@ -152,8 +154,8 @@ static void print_plan(const work *w) {
 static void warn(const work *w) {
     const uint32_t n = w->plan.requantized;
     if (n)
-        tool_message("warning: %u tensor%s quantized already and rounded again; an F16 or F32 file "
-                     "gives a better result",
+        tool_message("warning: %u tensor%s already quantized, so precision is lost a second time; "
+                     "an F16 or F32 file gives a better result",
                      n, n == 1 ? " is" : "s are");
 }
 
@@ -292,7 +294,9 @@ static int check_target(const work *w) {
     for (uint32_t i = 0; code == TOOL_OK && mnem_model_file_path(model, i); i++)
         if (stat(mnem_model_file_path(model, i), &in) == 0 && in.st_dev == out.st_dev &&
             in.st_ino == out.st_ino)
-            code = tool_failed("%s is the model to prune: choose another --out", w->asked->out);
+            code = tool_failed(
+                "--out %s is the model to prune, which would be overwritten: choose another --out",
+                w->asked->out);
     mnem_model_close(model);
     return code;
 }

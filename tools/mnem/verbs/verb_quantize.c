@@ -150,11 +150,12 @@ static void print_types(const work *w) {
 
 static void warn(const work *w, const quantize_options *o) {
     if (w->lossy_sources)
-        tool_message("warning: %u tensor%s quantized already; from an F16 or F32 file the "
-                     "result would be better",
+        tool_message("warning: %u tensor%s already quantized, so precision is lost a second time; "
+                     "an F16 or F32 file gives a better result",
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (o->imatrix && w->unweighted)
-        tool_message("%u of the changed tensors %s in %s: their columns were weighted equally",
+        tool_message("%u of the quantized tensors %s in the importance matrix %s, so their columns "
+                     "were weighted equally",
                      w->unweighted, w->unweighted == 1 ? "isn't" : "aren't", o->imatrix);
 }
 
@@ -205,11 +206,15 @@ static int choose(const quantize_options *o, work *w) {
         return tool_usage("quantize", "the file to write is missing: give OUT between IN and %s",
                           w->out);
     if (o->target && w->type)
-        return tool_usage("quantize", "--type %s and --target can't be combined", w->type);
+        return tool_usage("quantize", "--type %s and --target can't be combined: leave one out",
+                          w->type);
     if (!w->type && !o->target)
-        return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
+        return tool_usage("quantize",
+                          "--type is missing: add one, such as Q8_0, Q4_0, Q4_K_M or F16");
     if (next < args->operands)
-        return tool_usage("quantize", "unexpected operand \"%s\"", args->operand[next]);
+        return tool_usage("quantize",
+                          "\"%s\" is one operand too many: mnem quantize takes IN, OUT and a type",
+                          args->operand[next]);
     return o->type || !w->type ? TOOL_OK : tool_option_check(args->verb, "type", w->type);
 }
 
@@ -256,9 +261,9 @@ static int check_method(const quantize_options *o) {
         if (tool_given(&o->args, both[i]))
             return tool_usage("quantize", "--%s needs --calibrate FILE or --test FILE", both[i]);
     if (text && o->imatrix)
-        return tool_usage("quantize", "--imatrix and --calibrate can't be combined");
+        return tool_usage("quantize", "--imatrix and --calibrate can't be combined: leave one out");
     if (strcasecmp(method, "nearest") == 0 && (o->imatrix || text))
-        return tool_usage("quantize", "--%s and --method nearest can't be combined",
+        return tool_usage("quantize", "--method nearest uses no --%s: leave one of the two out",
                           text ? "calibrate" : "imatrix");
     if (strcasecmp(method, "imatrix") == 0 && !o->imatrix && !text)
         return tool_usage("quantize", "--method imatrix needs --imatrix FILE, or --calibrate FILE");

@@ -15,7 +15,8 @@ static int add_policy(replay_case *c, const char *name) {
     for (int i = 0; i < c->policies; i++)
         if (strcmp(c->names[i], name) == 0) return TOOL_OK;
     if (c->policies == REPLAY_POLICIES_MAX)
-        return tool_usage("replay", "--policy takes at most %d names", REPLAY_POLICIES_MAX);
+        return tool_usage("replay", "--policy has too many names; it takes at most %d",
+                          REPLAY_POLICIES_MAX);
     c->names[c->policies++] = name;
     return TOOL_OK;
 }
@@ -43,9 +44,10 @@ static int wrong_policy(const char *word, size_t length) {
         const size_t n = strlen(names);
         snprintf(names + n, sizeof names - n, " %s", name);
     }
-    return tool_usage("replay",
-                      "--policy takes names separated by commas, or all; not \"%.*s\": there are%s",
-                      (int)(length < 40 ? length : 40), word, names);
+    return tool_usage(
+        "replay",
+        "--policy does not know \"%.*s\"; it takes all, or a list, separated by commas, of%s",
+        (int)(length < 40 ? length : 40), word, names);
 }
 
 /* "a,b"; "all". Without: ours, and what is around. */
@@ -358,7 +360,7 @@ static int replay_one(replay_case *c, const char *path) {
 }
 
 static int check_alignment(uint64_t n) {
-    if (n & (n - 1)) return tool_usage("replay", "--align takes a power of two");
+    if (n & (n - 1)) return tool_usage("replay", "--align must be a power of two, such as 256");
     return TOOL_OK;
 }
 
@@ -369,9 +371,10 @@ static int verb_replay(const tool_args *args) {
     c.asked = o;
     c.settings = (mnem_replay_settings){o->align, o->segment};
     if (o->svg && args->operands > 1)
-        return tool_usage("replay", "--svg draws one trace; %d were given", args->operands);
+        return tool_usage("replay", "--svg draws one trace, but %d are given: name one",
+                          args->operands);
     if (args->json && o->timeline)
-        return tool_usage("replay", "--timeline and --json can't be combined");
+        return tool_usage("replay", "--timeline and --json can't be combined: leave one out");
     int code = check_alignment(o->align);
     if (code == TOOL_OK) code = tool_recording_check(args, o->trace);
     if (code == TOOL_OK) code = choose_policies(&c);

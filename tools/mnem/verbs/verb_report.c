@@ -25,7 +25,8 @@ static bool on_progress(void *context, const char *what, uint64_t done, uint64_t
 
 static int open_run(report_work *work, const char *operand) {
     report_run *kept = calloc(1, sizeof *kept);
-    if (!kept) return tool_failed("%s: out of memory", operand);
+    if (!kept)
+        return tool_failed("out of memory to read the trace %s: end other programs", operand);
     work->kept[work->count] = kept;
     const int code = report_run_open(operand, kept);
     work->facts[work->count++] = &kept->facts;
@@ -54,7 +55,8 @@ static int open_ranks(report_work *run, const char *path) {
     const int ranks = (int)run->facts[0]->ranks;
     if (run->count != 1 || ranks < 2 || tool_given(&run->asked->args, "rank")) return TOOL_OK;
     run->rank = calloc((size_t)ranks, sizeof *run->rank);
-    if (!run->rank) return tool_failed("%s: out of memory", path);
+    if (!run->rank)
+        return tool_failed("out of memory to read the trace %s: end other programs", path);
     for (int i = 0; i < ranks; i++, run->ranks++) {
         const mnem_report_options o = {.rank = 1 + (uint32_t)i};
         const mnem_status status = mnem_report_create(path, &o, &run->rank[i]);
@@ -102,8 +104,8 @@ static int report_all(report_work *run) {
     if (code == TOOL_OK) code = open_ranks(run, args->operand[0]);
     if (code != TOOL_OK) return code;
     if (run->asked->html && !run->report[0])
-        return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
-                                    "one): the history keeps totals only");
+        return tool_usage("report", "--html needs a trace file, which the option --trace FILE of "
+                                    "mnem run or train records; the history has totals only");
     if (args->json)
         print_json(run);
     else
@@ -120,7 +122,8 @@ static int verb_report(const tool_args *args) {
     static report_work run;
     run.asked = (const report_options *)args;
     if (run.asked->html && args->operands > 1)
-        return tool_usage("report", "--html shows one trace; %d were given", args->operands);
+        return tool_usage("report", "--html shows one trace, but %d are given: name one",
+                          args->operands);
     int code = report_conditions_parse(run.asked->fail_on, &run.conditions);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);

@@ -97,15 +97,16 @@ static int end_code(const tool_generator *g, tool_end end) {
 static void say_full(tool_stage *stage) {
     char help[TOOL_WIDER_TEXT];
     if (stage->options.comm) {
-        tool_message("stopped: the context of %d tokens is full", stage->plan.context);
+        tool_message("the text stopped, because the context of %d tokens is full",
+                     stage->plan.context);
         return;
     }
     tool_interrupt_watch(NULL);
     mnem_session_destroy(stage->session);
     stage->session = NULL;
     const tool_wider wider = tool_wider_find(stage, 0, 1);
-    tool_message("stopped: the context of %d tokens is full%s", stage->plan.context,
-                 tool_wider_text(stage, &wider, "; ", help));
+    tool_message("the text stopped, because the context of %d tokens is full%s",
+                 stage->plan.context, tool_wider_text(stage, &wider, "; ", help));
 }
 
 /* Messages go where the text goes: to a terminal, or to the pipe or file of 2>&1. */
@@ -174,7 +175,9 @@ static int run_several(tool_stage *stage, const run_options *asked) {
 static int check(const run_options *asked) {
     const char *also = asked->args.operand[1];
     if (also && !asked->args.model && strstr(also, ".gguf"))
-        return tool_usage("run", "\"%s\" would be read as the prompt; mnem run takes one model",
+        return tool_usage("run",
+                          "\"%s\" stands where the prompt is expected, but mnem run takes one "
+                          "model: leave one out",
                           also);
     if (also && (asked->prompt.count || asked->prompts || asked->file))
         return tool_usage(
@@ -187,17 +190,19 @@ static int check(const run_options *asked) {
     if (asked->args.json && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
     if (asked->raw && asked->system && (asked->prompts || tool_prompt_source(asked)))
-        return tool_usage(
-            "run", "--raw uses no chat template and no --system; put that text into the prompt");
+        return tool_usage("run", "--raw uses no chat template, so it can't be combined with "
+                                 "--system: put the text of --system into the prompt");
     if (asked->prompt_cache && tool_prompts_asked(asked))
-        return tool_usage("run", "--prompt-cache takes one prompt; it can't be used with several");
+        return tool_usage("run", "--prompt-cache works with one prompt, but several are given: "
+                                 "leave it out, or give one prompt");
     if (asked->prompt_cache_ro && !asked->prompt_cache)
         return tool_usage("run", "--prompt-cache-ro needs --prompt-cache FILE, which it reads");
     if (asked->ignore_end && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
-        return tool_usage("run", "--ignore-eos needs a prompt: in a chat, that token ends a turn");
+        return tool_usage("run", "--ignore-eos needs a prompt (-p or --file); a chat needs the end "
+                                 "token, which ends a turn");
     const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
     if (asked->prompt_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
-        return tool_usage("run", "--prompt-cache: %s", mnem_last_error());
+        return tool_usage("run", "--prompt-cache can't be used: %s", mnem_last_error());
     int code = tool_prompt_check("run", asked);
     if (code == TOOL_OK) code = tool_biases_read("run", asked);
     if (code != TOOL_OK) return code;

@@ -54,8 +54,8 @@ static void on_tick(void *context) {
     mnem_scheduler_stats_get(ready, &stats);
     if (strcmp(stats.swap_failure, s->swap_failure) == 0) return;
     snprintf(s->swap_failure, sizeof s->swap_failure, "%s", stats.swap_failure);
-    tool_message("%s: preempted conversations are recomputed instead, which is slower; free some "
-                 "space in %s, or lower --swap-max",
+    tool_message("the swap file failed (%s), so preempted conversations are recomputed, which is "
+                 "slower; free some space in %s, or lower --swap-max",
                  stats.swap_failure, s->o->swap);
 }
 
@@ -71,7 +71,8 @@ static void *serve_clients(void *context) {
 
 static int start_thread(serve *s) {
     const int error = http_thread_start(&s->thread, serve_clients, s);
-    if (error) return tool_failed("can't create the thread for clients: %s", strerror(error));
+    if (error)
+        return tool_failed("can't start the thread that serves clients: %s", strerror(error));
     s->started = true;
     return TOOL_OK;
 }
@@ -93,10 +94,10 @@ static bool is_loopback(const char *host) {
 
 static int check_open(bool loopback, const serve_options *o) {
     if (loopback || o->key_file || o->no_auth) return TOOL_OK;
-    return tool_usage(
-        "serve",
-        "%s accepts other machines: give --api-key-file FILE, or --no-auth to accept any client",
-        is_loopback(o->host) ? "the inherited socket" : "--host");
+    return tool_usage("serve",
+                      "%s lets other machines connect: add --api-key-file FILE to require a key, "
+                      "or --no-auth to accept any client",
+                      is_loopback(o->host) ? "the inherited socket" : "--host");
 }
 
 static bool is_object(const char *text) {
@@ -113,16 +114,23 @@ static int check(const serve_options *o) {
         return tool_usage("serve", "--parallel takes auto, or 1 to %d; not \"%s\"",
                           SERVE_PARALLEL_MOST, o->parallel);
     if (o->key_file && o->no_auth)
-        return tool_usage("serve", "--api-key-file and --no-auth can't be combined");
+        return tool_usage("serve", "--api-key-file and --no-auth can't be combined: leave one out");
     if (o->template.arguments && !is_object(o->template.arguments))
-        return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
-    if (o->swap_max && !o->swap) return tool_usage("serve", "--swap-max needs --swap FILE|FOLDER");
+        return tool_usage(
+            "serve",
+            "--template-args takes a valid JSON object, such as '{\"enable_thinking\": false}'");
+    if (o->swap_max && !o->swap)
+        return tool_usage(
+            "serve",
+            "--swap-max sets the size of a swap file and needs --swap FILE or --swap FOLDER");
     const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
     if (o->keep_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
-        return tool_usage("serve", "--keep-cache: %s", mnem_last_error());
+        return tool_usage("serve", "--keep-cache can't be used: %s", mnem_last_error());
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
-        return tool_usage("serve", "--keep-cache needs a named file: --swap FILE");
+        return tool_usage(
+            "serve",
+            "--keep-cache needs a swap file with a name: use --swap FILE, not --swap FOLDER");
     return TOOL_OK;
 }
 
@@ -198,8 +206,8 @@ static int make_http(serve *s) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return tool_failed("%s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
-                       status == MNEM_IO ? " (--port 0 chooses a free one)" : "");
+    return tool_failed("can't listen at %s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
+                       status == MNEM_IO ? "; choose another --port (0: any free one)" : "");
 }
 
 static int charge_thread(serve *s) {
@@ -250,7 +258,7 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("%s is served at this address: %s", s->name,
+        tool_message("%s is served at the address above: %s", s->name,
                      s->stage.transformer.encoder
                          ? "/v1/embeddings"
                          : "a chat page for browsers, OpenAI's API under /v1");

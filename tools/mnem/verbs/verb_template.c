@@ -36,7 +36,7 @@ static int read_file(tool_stage *stage, const char *path, char **text) {
     if (n > 0) memcpy(*text, stage->prompt.text, n);
     (*text)[n] = 0;
     if (strlen(*text) == n) return TOOL_OK;
-    tool_message("%s: the text has a zero byte", path);
+    tool_message("the text of %s has a zero byte, which is not supported: remove it", path);
     return TOOL_FAILED;
 }
 
@@ -55,13 +55,15 @@ static int read_model(tool_stage *stage, texts *given) {
     const char key[] = "tokenizer.chat_template";
     if (!given->source) {
         if (!mnem_model_key_find(stage->model, key, &value) || value.type != MNEM_VALUE_STRING) {
-            return tool_failed("%s has no chat template; --template FILE gives one",
+            return tool_failed("%s has no chat template: give one with --template FILE",
                                mnem_model_file_path(stage->model, 0));
         }
         if (!(given->source = copy(value.text))) return tool_fail(MNEM_NO_MEMORY);
     }
     if (mnem_tokenizer_create(stage->model, &stage->tokenizer) != MNEM_OK) {
-        tool_message("%s; the template runs without bos_token and eos_token", mnem_last_error());
+        tool_message("warning: the template runs without bos_token and eos_token, because the "
+                     "tokenizer can't be used: %s",
+                     mnem_last_error());
         return TOOL_OK;
     }
     mnem_tokenizer_info info;

@@ -18,8 +18,9 @@ static int show_once(const top_options *o, const char *path) {
     const mnem_status status = mnem_monitor_read(path, &view);
     if (status != MNEM_OK) return tool_fail(status);
     if (!mnem_monitor_alive(&view))
-        return tool_failed("%s: this is the status of process %u (%s), which has ended", path,
-                           view.pid, view.program);
+        return tool_failed(
+            "%s is the status file of process %u (%s), which has ended: nothing is running there",
+            path, view.pid, view.program);
     if (o->openmetrics)
         top_open_metrics(&view);
     else if (o->args.json)
@@ -33,7 +34,7 @@ static int verb_top(const tool_args *args) {
     const top_options *o = (const top_options *)args;
     char path[PATH_MAX + 320];
     if (o->openmetrics && args->json)
-        return tool_usage("top", "--json and --openmetrics can't be combined");
+        return tool_usage("top", "--json and --openmetrics can't be combined: leave one out");
     const int code = top_find(args->operand[0], path, sizeof path);
     if (code != TOOL_OK) return code;
     const bool once = o->once || o->openmetrics || args->json || !is_screen();

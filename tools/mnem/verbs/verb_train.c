@@ -75,7 +75,7 @@ static mnem_status begin_weights(train_run *run, bool *same_text) {
     mnem_status status = train_ranks_say(&saved, sizeof saved);
     if (status != MNEM_OK) return status;
     if (run->asked->resume && !saved)
-        tool_message("%s has no checkpoint yet: the run starts from the beginning", run->out);
+        tool_message("the run in %s has no checkpoint yet, so it starts from step 0", run->out);
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
     if (run->base) status = mnem_trainer_load(run->trainer, run->base);
     close_base(run);
@@ -99,8 +99,8 @@ static int create(train_run *run) {
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
     if (!same_text)
-        return tool_failed("%s: the text is not the one that this run is trained on (%s): restore "
-                           "that text, or start a run in another --out",
+        return tool_failed("the run in %s was trained on another text (%s): restore that text, or "
+                           "start a new run in another --out",
                            run->out,
                            *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
     return TOOL_OK;
@@ -123,7 +123,7 @@ static int check_masked(const train_run *run) {
     if (!run->config.masked || part >= 0.1 || m.matrices_2_4) return TOOL_OK;
     if (part < 0.001)
         return tool_failed("--masked keeps the zeros of a pruned model, but %s has almost none: "
-                           "prune it first (mnem prune), or leave out --masked",
+                           "prune it with mnem prune first, or leave out --masked",
                            name);
     tool_message("warning: only %.1f %% of the weights of %s are zero; --masked is meant for a "
                  "pruned model (mnem prune)",
@@ -208,7 +208,8 @@ static int check_adapt(const train_run *run) {
     const train_config *c = &run->config;
     if (!run->asked->adapt || !(c->lora || c->masked || *c->distill)) return TOOL_OK;
     return tool_usage("train",
-                      "--adapt needs training of all weights on text alone; leave out --%s",
+                      "--adapt works only when all weights are trained on text, so it can't be "
+                      "combined with --%s: leave one out",
                       c->lora     ? "lora"
                       : c->masked ? "masked"
                                   : "distill");

@@ -8,7 +8,8 @@ static bool read_logprobs(ask_reader *r) {
         return false;
     if (top && !r->ask->logprobs)
         return api_refuse(r->error, 400, "top_logprobs",
-                          "'top_logprobs' requires 'logprobs': true");
+                          "'top_logprobs' is set, but 'logprobs' is not true: set it to true, or "
+                          "leave out 'top_logprobs'");
     r->ask->top = (int32_t)top;
     return true;
 }

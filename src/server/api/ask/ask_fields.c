@@ -60,16 +60,18 @@ static bool add_bias(ask_reader *r, const char *id_text, const json_t *value, in
     char *end;
     const long id = strtol(id_text, &end, 10);
     if (end == id_text || *end || id < 0 || id >= vocab)
-        return api_refuse(r->error, 400, "logit_bias", "'%.40s' must be a token id from 0 to %d",
+        return api_refuse(r->error, 400, "logit_bias",
+                          "the key '%.40s' of 'logit_bias' must be a token id from 0 to %d",
                           id_text, vocab - 1);
     if (!json_is_number(value) ||
         !(json_number_value(value) >= -100 && json_number_value(value) <= 100))
         return api_refuse(r->error, 400, "logit_bias",
-                          "the bias of token %ld must be a number from -100 to 100", id);
+                          "the bias of token %ld in 'logit_bias' must be a number from -100 to 100",
+                          id);
     for (int32_t i = 0; i < ask->sampler.bias_count; i++)
         if (ask->bias[i].id == (int32_t)id)
             return api_refuse(r->error, 400, "logit_bias",
-                              "token %ld has two entries in 'logit_bias'", id);
+                              "'logit_bias' has two entries for token %ld; send one", id);
     if (ask->sampler.bias_count == ASK_BIASES)
         return api_refuse(r->error, 400, "logit_bias", "'logit_bias' has more than %d entries",
                           ASK_BIASES);
@@ -117,13 +119,15 @@ static bool read_breakers(ask_reader *r) {
 static bool add_stop(ask_reader *r, const char *name, const json_t *stop) {
     ask_request *ask = r->ask;
     if (!json_is_string(stop))
-        return api_refuse(r->error, 400, name, "'%s' must not be empty", name);
+        return api_refuse(r->error, 400, name, "'%s' must be a string or a list of strings", name);
     const size_t n = json_string_length(stop);
     if (n > ASK_STOP_BYTES)
-        return api_refuse(r->error, 400, name, "a string in '%s' has more than %d bytes", name,
+        return api_refuse(r->error, 400, name,
+                          "a string in '%s' has more than %d bytes, the limit: shorten it", name,
                           ASK_STOP_BYTES);
     if (ask->stops == ASK_STOPS)
-        return api_refuse(r->error, 400, name, "'%s' has more than %d strings", name, ASK_STOPS);
+        return api_refuse(r->error, 400, name,
+                          "'%s' has more than %d strings, the limit: send fewer", name, ASK_STOPS);
     if (n) ask->stop[ask->stops++] = json_string_value(stop);
     return true;
 }
@@ -145,8 +149,9 @@ bool ask_read_tokens(ask_reader *r, const char *name) {
     int64_t tokens = r->ask->no_answer ? 0 : r->ask->tokens ? r->ask->tokens : -1;
     if (!api_get_whole(r->root, name, -1, INT32_MAX, &tokens, r->error)) return false;
     if (tokens == 0 && !text)
-        return api_refuse(r->error, 400, name,
-                          "'%s' must be at least 1 (0 is supported by /v1/completions only)", name);
+        return api_refuse(
+            r->error, 400, name,
+            "'%s' is 0; it must be at least 1 (0 is supported by /v1/completions only)", name);
     r->ask->no_answer = tokens == 0;
     r->ask->tokens = tokens > 0 ? (int32_t)tokens : tokens == 0 ? 1 : 0;
     return true;
@@ -168,8 +173,8 @@ static bool read_sharing(ask_reader *r) {
         return false;
     r->ask->no_sharing = !cache;
     if (strlen(r->ask->salt) > SALT_BYTES)
-        return api_refuse(r->error, 400, "cache_salt", "'cache_salt' has more than %d bytes",
-                          SALT_BYTES);
+        return api_refuse(r->error, 400, "cache_salt",
+                          "'cache_salt' has more than %d bytes, the limit: shorten it", SALT_BYTES);
     return true;
 }
 
@@ -188,7 +193,8 @@ bool ask_read_fields(ask_reader *r, int32_t vocab) {
 static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
     if (r->ask->limit != ASK_FREE)
         return api_refuse(r->error, 400, param,
-                          "'%s' can't be combined with another field that constrains the answer",
+                          "'%s' can't be combined with another field that constrains the answer "
+                          "(grammar, JSON schema or response format): leave one out",
                           param);
     r->ask->limit = limit;
     r->ask->limit_field = param;
@@ -197,7 +203,8 @@ static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
 
 static bool set_schema(ask_reader *r, const json_t *schema, const char *param) {
     if (!json_is_object(schema))
-        return api_refuse(r->error, 400, param, "'%s' has no \"schema\" that is an object", param);
+        return api_refuse(r->error, 400, param,
+                          "'%s' needs the member \"schema\", which must be an object", param);
     r->ask->schema = schema;
     return set_limit(r, ASK_SCHEMA, param);
 }
@@ -240,6 +247,7 @@ static bool is_asked_for(const json_t *value) {
 bool ask_refuse_known(ask_reader *r, const char *const *names) {
     for (; *names; names++)
         if (is_asked_for(api_get(r->root, *names)))
-            return api_refuse(r->error, 400, *names, "'%s' is not supported", *names);
+            return api_refuse(r->error, 400, *names,
+                              "the field '%s' is not supported: leave it out", *names);
     return true;
 }

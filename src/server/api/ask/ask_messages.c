@@ -33,7 +33,9 @@ static bool add_result(turn *t, const json_t *block) {
 static bool add_use(turn *t, const json_t *block) {
     const char *id = json_string_value(api_get(block, "id"));
     const char *name = json_string_value(api_get(block, "name"));
-    if (!name) return api_refuse(t->r->error, 400, t->param, "'%s' has no name", t->param);
+    if (!name)
+        return api_refuse(t->r->error, 400, t->param,
+                          "'%s' has the type tool_use, but its 'name' is missing", t->param);
     json_array_append_new(
         t->calls, ask_make_call(id ? id : "", name, ask_make_arguments(api_get(block, "input"))));
     return true;
@@ -47,11 +49,12 @@ static bool add_block(turn *t, const json_t *block) {
     if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0) return true;
     if (strcmp(type, "image") == 0)
         return api_refuse(t->r->error, 400, t->param,
-                          "'%s' is an image, and images are not supported", t->param);
+                          "'%s' is an image, which this server does not support: send text only",
+                          t->param);
     if (strcmp(type, "text") != 0)
         return api_refuse(t->r->error, 400, t->param,
-                          "'%s' has the type '%.40s', which is not "
-                          "supported",
+                          "'%s' has the type '%.40s', which is not supported: use text, tool_use, "
+                          "tool_result or thinking",
                           t->param, type);
     json_array_append(t->texts, (json_t *)block);
     return true;
@@ -77,7 +80,7 @@ static bool add_turn(ask_reader *r, const json_t *message, size_t index) {
     snprintf(t.param, sizeof t.param, "messages[%zu]", index);
     const bool known = t.role && (!strcmp(t.role, "user") || !strcmp(t.role, "assistant"));
     if (!known)
-        return api_refuse(r->error, 400, t.param, "the role of '%s' must be user or assistant",
+        return api_refuse(r->error, 400, t.param, "'role' of '%s' must be user or assistant",
                           t.param);
     if (!content && strcmp(t.role, "assistant") == 0) content = json_string("");
     if (json_is_string(content)) {
@@ -88,8 +91,8 @@ static bool add_turn(ask_reader *r, const json_t *message, size_t index) {
     t.texts = json_array();
     t.calls = json_array();
     if (!json_is_array(content))
-        return api_refuse(r->error, 400, t.param, "the content of '%s' must be a string or a list",
-                          t.param);
+        return api_refuse(r->error, 400, t.param,
+                          "'content' of '%s' must be a string or a list of blocks", t.param);
     json_array_foreach(content, i, block) {
         snprintf(t.param, sizeof t.param, "messages[%zu].content[%zu]", index, i);
         if (!add_block(&t, block)) return false;
@@ -111,7 +114,8 @@ static bool read_turns(ask_reader *r) {
     if (!json_is_array(messages))
         return api_refuse(r->error, 400, "messages", "'messages' must be a list of messages");
     if (json_array_size(messages) == 0)
-        return api_refuse(r->error, 400, "messages", "'messages' is empty");
+        return api_refuse(r->error, 400, "messages",
+                          "'messages' is empty; it needs at least one message");
     json_array_foreach(messages, i, message) {
         if (!add_turn(r, message, i)) return false;
     }
@@ -127,8 +131,8 @@ static bool read_tools(ask_reader *r) {
         const char *type = type_of(tool);
         if (*type && strcmp(type, "custom") != 0)
             return api_refuse(r->error, 400, "tools",
-                              "tools[%zu] has the type '%.40s', which is "
-                              "not supported",
+                              "tools[%zu] has the type '%.40s', which is not supported: leave it "
+                              "out, or describe a tool of your own",
                               i, type);
         if (!ask_add_tool(r, i, json_string_value(api_get(tool, "name")),
                           api_get(tool, "description"), api_get(tool, "input_schema")))
@@ -155,7 +159,7 @@ static bool read_choice(ask_reader *r) {
     r->ask->tool_name = json_string_value(api_get(choice, "name"));
     if (strcmp(type, "tool") != 0 || !r->ask->tool_name)
         return api_refuse(r->error, 400, "tool_choice",
-                          "'tool_choice' must have the type auto, any, none, or tool with a name");
+                          "'type' of 'tool_choice' must be auto, any, none, or tool with a 'name'");
     r->ask->tool_choice = ASK_TOOL_REQUIRED;
     return ask_check_choice(r);
 }
@@ -171,7 +175,8 @@ static bool read_thinking(ask_reader *r) {
 
 bool ask_read_messages(ask_reader *r) {
     if (!api_get(r->root, "max_tokens"))
-        return api_refuse(r->error, 400, "max_tokens", "'max_tokens' is missing");
+        return api_refuse(r->error, 400, "max_tokens",
+                          "'max_tokens' is missing; set it to the longest answer that is wanted");
     r->ask->n = 1;
     return read_turns(r) && ask_read_tokens(r, "max_tokens") &&
            ask_read_stop(r, "stop_sequences") && read_tools(r) && read_choice(r) &&

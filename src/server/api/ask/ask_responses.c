@@ -17,7 +17,9 @@ static bool add_call(ask_reader *r, const json_t *item, const char *param) {
     const char *name = json_string_value(api_get(item, "name"));
     const char *id = json_string_value(api_get(item, "call_id"));
     json_t *messages = r->ask->messages;
-    if (!name) return api_refuse(r->error, 400, param, "'%s' has no name", param);
+    if (!name)
+        return api_refuse(r->error, 400, param,
+                          "'%s' is a function call, but its 'name' is missing", param);
     json_t *call =
         ask_make_call(id ? id : "", name, ask_make_arguments(api_get(item, "arguments")));
     json_t *last = json_array_get(messages, json_array_size(messages) - 1);
@@ -60,11 +62,14 @@ static bool add_item(ask_reader *r, const json_t *item, size_t index) {
     if (strcmp(type, "function_call") == 0) return add_call(r, item, param);
     if (strcmp(type, "function_call_output") == 0) return add_output(r, item, param);
     if (strcmp(type, "message") != 0)
-        return api_refuse(r->error, 400, param, "'%s' has the type '%.40s', which is not supported",
-                          param, type);
+        return api_refuse(r->error, 400, param,
+                          "'%s' has the type '%.40s', which is not supported: leave it out", param,
+                          type);
     if (role && strcmp(role, "developer") == 0) role = "system";
     if (!role || (strcmp(role, "system") && strcmp(role, "user") && strcmp(role, "assistant")))
-        return api_refuse(r->error, 400, param, "'%s' has an unknown role", param);
+        return api_refuse(
+            r->error, 400, param,
+            "'role' of '%s' is unknown; it must be user, assistant, system or developer", param);
     const json_t *content = api_get(item, "content");
     if (!content && strcmp(role, "assistant") == 0) return add_message(r, role, json_string(""));
     return add_message(r, role, ask_make_content(r, content, param));
@@ -80,7 +85,7 @@ static bool read_input(ask_reader *r) {
         return false;
     if (json_is_string(input)) return add_message(r, "user", json_incref(input));
     if (json_is_array(input) && json_array_size(input) == 0)
-        return api_refuse(r->error, 400, "input", "'input' is empty");
+        return api_refuse(r->error, 400, "input", "'input' is empty; it needs at least one item");
     if (!json_is_array(input))
         return api_refuse(r->error, 400, "input", "'input' must be a string or a list of items");
     json_array_foreach(input, i, item) {

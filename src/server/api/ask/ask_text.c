@@ -15,11 +15,13 @@ static bool read_prompt(ask_reader *r) {
                           "'prompt' must be a string, a list of token ids, or a list of strings or "
                           "of such lists");
     if (list && json_array_size(prompt) == 0)
-        return api_refuse(r->error, 400, "prompt", "'prompt' is empty");
+        return api_refuse(r->error, 400, "prompt",
+                          "'prompt' is empty; it needs at least one prompt");
     const size_t prompts = list && is_list_of_prompts(prompt) ? json_array_size(prompt) : 1;
     if (prompts > ASK_CHOICES / (size_t)r->ask->n)
         return api_refuse(r->error, 400, "prompt",
-                          "one request may have at most %d answers (prompts times 'n')",
+                          "the request asks for too many answers (the number of prompts times "
+                          "'n'); it may ask for at most %d",
                           ASK_CHOICES);
     r->ask->prompt = prompt;
     return true;
@@ -33,7 +35,9 @@ bool ask_read_text(ask_reader *r) {
         !api_get_whole(r->root, "best_of", 1, ASK_CHOICES, &best, r->error))
         return false;
     if (best != r->ask->n)
-        return api_refuse(r->error, 400, "best_of", "'best_of' greater than 'n' is not supported");
+        return api_refuse(
+            r->error, 400, "best_of",
+            "'best_of' is greater than 'n', which is not supported: set both to the same number");
     r->ask->logprobs = top >= 0;
     r->ask->top = top > 0 ? (int32_t)top : 0;
     return read_prompt(r) && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&

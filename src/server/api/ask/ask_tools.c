@@ -33,11 +33,14 @@ bool ask_add_tool(ask_reader *r, size_t index, const char *name, const json_t *d
             ASK_NAME_BYTES);
     if (!r->ask->tools) r->ask->tools = json_array();
     if (find_tool(r->ask, name))
-        return api_refuse(r->error, 400, param, "two tools have the name '%s'", name);
+        return api_refuse(r->error, 400, param,
+                          "two of 'tools' have the name '%s'; each needs another name", name);
     if (json_array_size(r->ask->tools) == ASK_TOOLS)
-        return api_refuse(r->error, 400, "tools", "at most %d tools are supported", ASK_TOOLS);
+        return api_refuse(r->error, 400, "tools",
+                          "'tools' has too many elements; at most %d are supported", ASK_TOOLS);
     if (schema && !json_is_object(schema))
-        return api_refuse(r->error, 400, param, "the parameters of '%s' must be an object", name);
+        return api_refuse(r->error, 400, param, "'parameters' of the tool '%s' must be an object",
+                          name);
     json_t *parameters =
         schema ? json_incref(schema) : json_pack("{s:s, s:{}}", "type", "object", "properties");
     json_t *function = json_pack("{s:s, s:O?, s:o}", "name", name, "description", description,
@@ -56,7 +59,7 @@ bool ask_read_tools(ask_reader *r, bool flat) {
         const char *type = json_string_value(api_get(tool, "type"));
         const json_t *function = flat ? tool : api_get(tool, "function");
         if (!type || strcmp(type, "function") != 0)
-            return api_refuse(r->error, 400, "tools", "tools[%zu] must have the type function", i);
+            return api_refuse(r->error, 400, "tools", "'type' of tools[%zu] must be function", i);
         if (!ask_add_tool(r, i, json_string_value(api_get(function, "name")),
                           api_get(function, "description"), api_get(function, "parameters")))
             return false;
@@ -149,9 +152,11 @@ bool ask_check_choice(ask_reader *r) {
     const ask_request *ask = r->ask;
     if (ask->tool_choice == ASK_TOOL_REQUIRED && !ask->tools)
         return api_refuse(r->error, 400, "tool_choice",
-                          "'tool_choice' requires a tool call, but 'tools' is missing or empty");
+                          "'tool_choice' requires a tool call, but 'tools' is missing or empty: "
+                          "send the tools, or leave out 'tool_choice'");
     if (ask->tools && ask->limit == ASK_GRAMMAR && ask->tool_choice != ASK_TOOL_NONE)
-        return api_refuse(r->error, 400, "grammar", "'grammar' can't be combined with tools");
+        return api_refuse(r->error, 400, "grammar",
+                          "'grammar' can't be combined with 'tools': leave one out");
     if (ask->tool_name && !find_tool(ask, ask->tool_name))
         return api_refuse(r->error, 400, "tool_choice",
                           "'tool_choice' names '%.64s', which is not in 'tools'", ask->tool_name);

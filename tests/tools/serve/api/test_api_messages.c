@@ -98,20 +98,20 @@ static const struct {
     {chat,
      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":"
      "\"image_url\",\"image_url\":{\"url\":\"data:\"}}]}]}",
-     "messages[0].content[1]", "images are not supported"},
+     "messages[0].content[1]", "is an image, which "},
     {messages,
      "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\","
      "\"source\":{"
      "}}]}]}",
-     "messages[0].content[0]", "images are not supported"},
+     "messages[0].content[0]", "is an image, which "},
     {messages,
      "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
      "\"tool_use_id\":\"x\",\"content\":[{\"type\":\"image\"}]}]}]}",
-     "messages[0].content[0][0]", "images are not supported"},
+     "messages[0].content[0][0]", "is an image, which "},
     {responses,
      "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"\"}]}]"
      "}",
-     "input[0][0]", "images are not supported"},
+     "input[0][0]", "is an image, which "},
     {chat, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]}",
      "messages[0].content[0]", "'input_audio'"},
     {chat, "{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content",

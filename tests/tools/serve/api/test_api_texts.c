@@ -312,7 +312,7 @@ static void numbers_wait_until_the_model_is_loaded(void **state) {
     api_begin(fake.api, NULL, NULL, 0); /* as before it has begun */
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         assert_int_equal(fake_send(&fake, "GET", paths[i], "", 0)->status, 503);
-        assert_true(has("the model is loading"));
+        assert_true(has("the server is still loading the model"));
         assert_non_null(strstr(fake.answer.headers, "Retry-After: 1\r\n"));
     }
     assert_int_equal(fake_send(&fake, "GET", "/metrics", "", 0)->status, 200);

@@ -66,7 +66,8 @@ static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
     if (turns)
         snprintf(what, sizeof what, "dropped the oldest %d turn%s%s", turns,
                  tool_s((uint64_t)turns), cut ? " and " : "");
-    tool_message("the context of %d tokens is full: mnem %s%s; %zu token%s must be read again%s",
+    tool_message("the context of %d tokens is full: mnem %s%s and processes the remaining %zu "
+                 "token%s again%s",
                  c->stage->plan.context, what, cut ? "kept only the end of the last answer" : "",
                  read_again, tool_s(read_again),
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
@@ -145,8 +146,9 @@ int chat_begin(chat *c) {
     }
     c->fixed_tokens = (int32_t)n;
     if (room && c->fixed_tokens < c->stage->plan.context) return TOOL_OK;
-    return tool_failed("the system text has %zu token%s, but the context has space for %d", n,
-                       tool_s(n), c->stage->plan.context - 1);
+    return tool_failed("the --system text has %zu token%s, but the context has space for %d: "
+                       "shorten the text, or use a larger --ctx",
+                       n, tool_s(n), c->stage->plan.context - 1);
 }
 
 int chat_begin_with(chat *c, const char *system) {
@@ -175,10 +177,12 @@ static void end_answer(chat *c, tool_end end, uint64_t before) {
     tool_out_flush();
     tool_generator_say_empty(c->g, end, before);
     if (end == TOOL_END_CONTEXT)
-        tool_message("stopped: the context of %d tokens is full%s; /clear begins again",
+        tool_message("the answer stopped, because the context of %d tokens is full%s; /clear "
+                     "starts an empty conversation",
                      c->stage->plan.context, tool_wider_text(c->stage, &c->wider, "; ", help));
     if (end == TOOL_END_LIMIT && c->g->answers)
-        tool_message("stopped after %d token%s (-n)", c->tokens, tool_s((uint64_t)c->tokens));
+        tool_message("the answer stopped after %d token%s, the limit that -n sets", c->tokens,
+                     tool_s((uint64_t)c->tokens));
 }
 
 /* What was done until then. */
@@ -238,8 +242,9 @@ static bool fits_alone(chat *c, const char *text, size_t length) {
     if (status != MNEM_OK)
         tool_fail(status);
     else if (n > (size_t)(room > 0 ? room : 0))
-        tool_message("the message has %zu token%s, but the context has space for %d", n, tool_s(n),
-                     room);
+        tool_message("the message has %zu token%s, but the context has space for %d: shorten the "
+                     "message, or start mnem run with a larger --ctx",
+                     n, tool_s(n), room);
     else
         return true;
     return false;
@@ -250,8 +255,9 @@ static bool say(chat *c, const char *text, size_t length) {
     if (said->turns == TOOL_TURNS_MAX) tool_conversation_drop(said, said->turns / 2);
     while (!tool_conversation_user(said, text, length)) {
         if (said->turns == 0) {
-            tool_message("the message has %zu bytes, too many for a context of %d tokens", length,
-                         c->stage->plan.context);
+            tool_message("the message has %zu bytes, too many for a context of %d tokens: shorten "
+                         "the message, or start mnem run with a larger --ctx",
+                         length, c->stage->plan.context);
             return false;
         }
         tool_conversation_drop(said, 1);
@@ -267,7 +273,9 @@ int chat_answer(chat *c) {
     if (status != MNEM_OK)
         tool_rendering_fail(&c->rendering, status);
     else
-        tool_message("the message is too long for a context of %d tokens", c->stage->plan.context);
+        tool_message("the message is too long for the context of %d tokens: shorten the message, "
+                     "or start mnem run with a larger --ctx",
+                     c->stage->plan.context);
     return TOOL_OK;
 }
 
@@ -284,7 +292,8 @@ static bool interrupted(chat *c) {
     if (tool_interrupt_ends()) return true;
     tool_interrupt_clear();
     fputs("^C\n", stderr);
-    if (++c->interrupts == 1) fputs("(again, or /quit, to leave)\n", stderr);
+    if (++c->interrupts == 1)
+        fputs("(press Ctrl-C again or type /quit to leave the chat)\n", stderr);
     return c->interrupts > 1;
 }
 
@@ -300,7 +309,8 @@ static int take_input(chat *c, tool_input in, bool *quit) {
         *quit = true;
         return TOOL_OK;
     case TOOL_INPUT_LONG:
-        tool_message("a message can have up to %d bytes; put a longer one into a file (--file)",
+        tool_message("the line is longer than %d bytes, the limit for a message; put a longer text "
+                     "in a file and start mnem run --file FILE",
                      TOOL_CHAT_BYTES - 2);
         return TOOL_OK;
     case TOOL_INPUT_LINE:
@@ -329,12 +339,13 @@ static void banner(const chat *c) {
     if (c->g->answers)
         fprintf(stderr, "Chat by %s.\n", source);
     else if (c->g->asked->raw)
-        fputs("A chat without a template (--raw): it continues what you type.\n", stderr);
+        fputs("This chat uses no template (--raw): the model continues the text that you type.\n",
+              stderr);
     else
-        fputs("The model has no chat template: it continues what you type.\n", stderr);
+        fputs("The model has no chat template: it continues the text that you type.\n", stderr);
     const char *path = tool_model_path(&c->g->asked->args);
     if (!c->g->answers && !c->g->asked->raw && path && tool_model_is_shipped(path))
-        fputs("A model that chats: models/get_model smollm2-135m FOLDER\n", stderr);
+        fputs("To get a model that chats: models/get_model smollm2-135m FOLDER\n", stderr);
     fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves. When the\n"
           "context is full the oldest turns are dropped; --system text stays.\n\n",
           stderr);
@@ -401,7 +412,7 @@ int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {
     c.stage = stage;
     c.g = g;
     if (!tool_editor_works())
-        return tool_failed("the terminal can't be used for a chat; give a prompt (-p)");
+        return tool_failed("the chat can't read from this terminal; give a prompt with -p instead");
     if ((c.has_system = asked->system != NULL))
         snprintf(c.system, sizeof c.system, "%s", asked->system);
     int code = tool_rendering_open(stage, asked, true, &c.rendering);

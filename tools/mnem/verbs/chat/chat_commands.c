@@ -26,11 +26,12 @@ static int command_system(chat *c, const char *rest) {
 static int command_regen(chat *c, const char *rest) {
     (void)rest;
     if (c->said.turns == 0) {
-        fputs("There is nothing to answer yet.\n", stderr);
+        fputs("There is no message to answer again yet; type one first.\n", stderr);
         return TOOL_OK;
     }
     if (c->g->sampling.temperature <= 0)
-        fputs("The same answer comes with temp 0; /set temp 0.8 allows others.\n", stderr);
+        fputs("With temp 0 the answer is always the same; /set temp 0.8 allows different ones.\n",
+              stderr);
     tool_conversation_unanswer(&c->said);
     return chat_answer(c);
 }
@@ -112,7 +113,8 @@ static const chat_entry *find(const char *word, size_t n, int *like) {
 static void refuse(const char *word, size_t n, int like) {
     fprintf(stderr, "%s command %.*s; /help lists them.\n", like ? "Which" : "No",
             (int)(n < 40 ? n : 40), word);
-    if (!like) fputs("A message that begins with / goes between \"\"\" and \"\"\".\n", stderr);
+    if (!like)
+        fputs("To send a message that begins with /, put it between \"\"\" and \"\"\".\n", stderr);
 }
 
 bool chat_is_command(const char *line) {

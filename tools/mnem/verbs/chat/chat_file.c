@@ -47,7 +47,10 @@ static bool give(chat *c, const json_t *object, int index, on_message *take) {
     const message m = {json_string_value(json_object_get(made, "role")), json_string_value(content),
                        json_string_length(content), index};
     const bool calls = json_object_get(made, "tool_calls");
-    if (calls) tool_message("'%s' calls tools, which this chat doesn't have", param);
+    if (calls)
+        tool_message(
+            "'%s' has tool calls, which the chat can't load: remove that message from the file",
+            param);
     const bool good = !calls && take(c, &m);
     json_decref(made);
     return good;
@@ -64,7 +67,7 @@ static bool each(chat *c, FILE *file, on_message *take) {
         ungetc(character, file);
         json_t *object = json_loadf(file, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
         if (!object) {
-            tool_message("message %d: %s", i + 1, error.text);
+            tool_message("message %d of the file is not valid JSON: %s", i + 1, error.text);
             return false;
         }
         good = give(c, object, i, take);
@@ -73,7 +76,9 @@ static bool each(chat *c, FILE *file, on_message *take) {
         character = next(file);
         good = character == ',' || character == ']';
     }
-    if (!good) tool_message("the file isn't a JSON list of {\"role\", \"content\"}");
+    if (!good)
+        tool_message("the file is not a conversation; /load needs a JSON list of objects with "
+                     "\"role\" and \"content\"");
     return good;
 }
 
@@ -82,15 +87,18 @@ static bool check(chat *c, const message *m) {
     const bool system = strcmp(m->role, "system") == 0, answer = strcmp(m->role, "assistant") == 0;
     if (!system && !answer && strcmp(m->role, "user") != 0)
         tool_message(
-            "message %d has the role \"%s\"; this chat supports system, user and assistant",
+            "message %d of the file has the role \"%s\"; it must be system, user or assistant",
             m->index + 1, m->role);
     else if (system && m->index > 0)
-        tool_message("message %d: a system message must be the first message", m->index + 1);
+        tool_message(
+            "message %d of the file has the role system, which only the first message may have",
+            m->index + 1);
     else if (system && m->length >= TOOL_CHAT_BYTES)
-        tool_message("the system text has %zu bytes, expected at most %d", m->length,
-                     TOOL_CHAT_BYTES - 1);
+        tool_message("the system message of the file has %zu bytes; at most %d are supported",
+                     m->length, TOOL_CHAT_BYTES - 1);
     else if (answer && m->index == 0)
-        tool_message("message 1 is an answer, but no message of the user comes before it");
+        tool_message("message 1 of the file is an answer (role assistant); it must be a message of "
+                     "the user or the system text");
     else
         return true;
     return false;
@@ -144,7 +152,7 @@ static int load(chat *c, FILE *file) {
 int chat_load(chat *c, const char *path) {
     struct stat about;
     if (!*path) {
-        tool_message("/load takes a file that /save has written");
+        tool_message("/load needs the name of a file that /save has written");
         return TOOL_OK;
     }
     FILE *file = fopen(path, "re");
@@ -173,14 +181,17 @@ static bool may_write(chat *c, const char *path) {
     FILE *file = S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
     const bool good = file && (about.st_size == 0 || each(c, file, ignore));
     if (file) fclose(file);
-    if (!good) tool_message("%s exists and isn't a conversation; it was not overwritten", path);
+    if (!good)
+        tool_message("the file %s exists and is not a conversation, so /save did not overwrite it: "
+                     "choose another name",
+                     path);
     return good;
 }
 
 void chat_save(chat *c, const char *path) {
     tool_new file;
     if (!*path) {
-        tool_message("/save takes the name of a file");
+        tool_message("/save needs the name of a file to write");
         return;
     }
     if (!may_write(c, path) || tool_new_open(&file, path) != TOOL_OK) return;

@@ -113,7 +113,7 @@ static int set_tokens(chat *c, const char *text) {
     double value;
     if (!read_value(&row, text, &value)) return TOOL_OK;
     if (value == 0) {
-        tool_message("/set tokens takes at least 1, or -1 for no limit");
+        tool_message("/set tokens takes a number from 1 on, or -1 for no limit; not 0");
         return TOOL_OK;
     }
     c->tokens = (int32_t)value;
@@ -174,7 +174,7 @@ int chat_show(chat *c, const char *what) {
     else if (strcmp(what, system_name) == 0)
         tool_wrap(stderr, "  ", c->has_system ? c->system : "none");
     else if (*what && strcmp(what, "info") != 0)
-        fputs("/show takes info, parameters or system.\n", stderr);
+        fputs("/show needs one of the words info, parameters or system.\n", stderr);
     else {
         tool_report_model(stderr, stage);
         fprintf(stderr,

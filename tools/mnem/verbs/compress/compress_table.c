@@ -87,9 +87,9 @@ int tool_compress_begin(tool_compress *c, tool_compress_asked *asked, const tool
     if (strcmp(calibrated, "-") != 0)
         asked->test = calibrated;
     else if (wanted)
-        return tool_usage(
-            args->verb->name,
-            "standard input can't be read a second time for the test: add --test FILE");
+        return tool_usage(args->verb->name,
+                          "the text for calibration comes from standard input, which can't be read "
+                          "a second time for the test: add --test FILE");
     return TOOL_OK;
 }
 
@@ -98,12 +98,14 @@ int tool_compress_check(const tool_compress *c) {
     if (c->asked->no_table && table)
         return tool_usage(verb, "give either --table or --no-table, not both");
     if (!c->asked->test && table)
-        return tool_usage(verb, "--table needs a text to test the models on: add --test FILE");
+        return tool_usage(
+            verb, "--table needs a text to measure the models' perplexity on: add --test FILE");
     if (!c->asked->test && tool_given(c->args, "max-loss"))
-        return tool_usage(verb, "--max-loss is measured on a text: add --test FILE");
+        return tool_usage(verb, "--max-loss needs a text to measure the loss on: add --test FILE");
     if (table && !ends_with(table, ".json") && !ends_with(table, ".svg"))
         return tool_usage(verb, "--table %s: the file name must end in .json or .svg", table);
-    if (strlen(c->out) + 16 > PATH_MAX) return tool_failed("%s: the name is too long", c->out);
+    if (strlen(c->out) + 16 > PATH_MAX)
+        return tool_failed("the output path %s is too long: use a shorter one", c->out);
     return TOOL_OK;
 }
 
@@ -191,12 +193,12 @@ static int measure_quality(tool_compress *c, tool_compress_row *row, const char 
 static int call_off(tool_compress *c, int code) {
     if (!c->implied && tool_refusal_held()) return code;
     if (!c->implied) {
-        tool_message("the message above is about the test at the end, which --test, --table or "
-                     "--max-loss asks for; nothing has been written yet");
+        tool_message("the test at the end, which --test, --table or --max-loss asks for, does not "
+                     "fit (see the message above); no output file has been written");
         return code;
     }
-    tool_message("therefore no table is made at the end (--no-table turns the table off without "
-                 "this message)");
+    tool_message("the table at the end is left out for that reason; --no-table leaves it out "
+                 "without this message");
     c->asked->test = NULL;
     return TOOL_OK;
 }
@@ -372,7 +374,7 @@ static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
     return tool_failed("the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g "
-                       "%%: %s was not written",
+                       "%%: %s was not written; use a larger type or a larger --max-loss",
                        percent, tool_file_name(c->source), c->asked->max_loss, c->out);
 }
 

@@ -26,13 +26,14 @@ static int parse_space(placing *p, const char *text) {
     const char *rest = text + length;
     *s = (mnem_place_space){.cost = at};
     if (length == 0 || length >= PLACE_NAME || strcspn(text, " ,") < length)
-        return tool_usage(
-            "place", "--space %s: the name must have 1 to %d characters, without commas and spaces",
-            text, PLACE_NAME - 1);
+        return tool_usage("place",
+                          "--space %s: the name before = or : must have 1 to %d characters, "
+                          "without commas and spaces",
+                          text, PLACE_NAME - 1);
     memcpy(name, text, length);
     for (uint32_t i = 0; i < at; i++)
         if (strcmp(p->space_text[i], name) == 0)
-            return tool_usage("place", "--space %s is given twice", name);
+            return tool_usage("place", "--space %s is given twice; give each name once", name);
     if (*rest == '=') {
         const size_t digits = strcspn(rest + 1, ":");
         snprintf(size, sizeof size, "%.*s", (int)(digits < sizeof size ? digits : 0), rest + 1);

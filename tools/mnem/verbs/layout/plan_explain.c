@@ -28,7 +28,7 @@ int tool_frontier_make(const tool_stage *stage, tool_frontier *frontier) {
         mnem_engine_frontier(stage->model, &stage->options, &stage->plan, on_way, frontier);
     if (status != MNEM_OK) return tool_fail(status);
     if (!frontier->failed && frontier->count > 0) return TOOL_OK;
-    return tool_failed("out of memory for the Pareto front");
+    return tool_failed("out of memory for the list of plans of --explain: end other programs");
 }
 
 void tool_frontier_free(tool_frontier *frontier) {

@@ -43,7 +43,9 @@ static int refuse_vocabulary(const tool_stage *model, const tool_stage *referenc
     mnem_model_info m, r;
     mnem_model_info_get(model->model, &m);
     mnem_model_info_get(reference->model, &r);
-    return tool_failed("the vocabularies of %s and %s differ: %s", m.path, r.path, what);
+    return tool_failed("the vocabularies of %s and %s differ (%s): --reference needs a model with "
+                       "the same vocabulary",
+                       m.path, r.path, what);
 }
 
 /* Ids must mean the same in both, for the text is cut into them once. */
@@ -188,7 +190,9 @@ static int take_logits(tool_reference *reference, int32_t rows) {
     reference->logits = malloc(bytes);
     if (!reference->logits) {
         mnem_ledger_release(ledger, MNEM_KIND_HOST, LOGITS_TAG, bytes);
-        return tool_failed("out of memory for %d rows of logits", rows);
+        return tool_failed(
+            "out of memory for the logits of %d tokens: end other programs, or use a smaller --ctx",
+            rows);
     }
     reference->rows = rows;
     reference->logits_bytes = bytes;

@@ -40,7 +40,9 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     w->ids += skip;
     count -= skip;
     int32_t context = stage->options.context;
-    if (context < 4) return tool_usage(tool_verb_name(), "--ctx must be at least 4");
+    if (context < 4)
+        return tool_usage(tool_verb_name(),
+                          "--ctx is too small to measure a perplexity; it must be at least 4");
     w->windows = (int32_t)(count / (size_t)context);
     if (w->windows > 0) return TOOL_OK;
     char less[48] = "use a longer text";
@@ -65,7 +67,9 @@ static int take_each(tool_windows *w) {
     w->each_bytes = bytes;
     w->result.each = malloc(bytes);
     if (w->result.each) return TOOL_OK;
-    return tool_failed("out of memory for %llu divergences", (unsigned long long)count);
+    return tool_failed("out of memory for %llu divergences (one for each token): end other "
+                       "programs, or use a shorter text",
+                       (unsigned long long)count);
 }
 
 static int plan_both(tool_windows *w) {

@@ -29,7 +29,9 @@ static int copy_ids(const tool_stage *stage, const int32_t *ids, cut *c) {
     c->ids = malloc(c->bytes);
     if (!c->ids) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "text", c->bytes);
-        return tool_failed("out of memory for %lld tokens", (long long)n);
+        return tool_failed("out of memory for the %lld tokens of the calibration text: end other "
+                           "programs, or use a shorter text",
+                           (long long)n);
     }
     memcpy(c->ids, ids, c->bytes);
     mnem_tokenizer_info_get(stage->tokenizer, &info);
@@ -320,17 +322,19 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
     options->imatrix = c->imatrix;
     if (!c->asked || method_is(c, "imatrix")) return mnem_quantize_file(in, out, options);
     if (c->zeros && method_is(c, "auto")) {
-        tool_message("%s is 2:4 sparse: rounded by imatrix, because gptq would overwrite its zeros",
+        tool_message("%s is 2:4 sparse: --method imatrix is used instead of gptq, which would "
+                     "overwrite its zeros",
                      in);
         return mnem_quantize_file(in, out, options);
     }
     const mnem_status status = solve(c, in, out, options);
     if (status != MNEM_OVER_BUDGET) return status;
     if (!method_is(c, "auto")) {
-        tool_message("--method imatrix needs less memory: it keeps no Hessians");
+        tool_message("--method imatrix needs less memory, because it stores no Hessians");
         return status;
     }
-    tool_message("the budget is too small for Hessians (%s): rounded by imatrix instead",
+    tool_message("the budget is too small for the Hessians of gptq (%s), so --method imatrix is "
+                 "used instead; a larger --memory allows gptq",
                  mnem_last_error());
     return mnem_quantize_file(in, out, options);
 }
@@ -343,7 +347,7 @@ mnem_status calibration_prune(calibration *c, const char *in, const char *out,
     c->needed_bytes = report.needed_bytes;
     if (status == MNEM_OK) say(c, &report, &c->cut);
     if (status == MNEM_OVER_BUDGET)
-        tool_message("--method wanda needs less memory: it keeps no Hessians");
+        tool_message("--method wanda needs less memory, because it stores no Hessians");
     return status;
 }
 

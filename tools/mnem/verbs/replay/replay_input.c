@@ -70,10 +70,12 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     int fd = -1, how = 0;
     const int error = xz_start(path, &pid, &fd);
     if (error == ENOENT)
-        return tool_failed("%s: reading the file needs the command xz, which is not installed "
-                           "(package xz-utils); or unpack the file first",
+        return tool_failed("can't read %s: the command xz that unpacks it is not installed; "
+                           "install the package xz-utils, or unpack the file first",
                            path);
-    if (error) return tool_failed("%s: can't start xz: %s", path, strerror(error));
+    if (error)
+        return tool_failed("can't read %s: the command xz that unpacks it can't be started: %s",
+                           path, strerror(error));
     const mnem_status status = read_fd(asked, path, fd, 0, workload);
     close(fd);
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
@@ -81,7 +83,9 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     if (WIFEXITED(how) && WEXITSTATUS(how) != 0) { /* it has said why */
         mnem_workload_close(*workload);
         *workload = NULL;
-        return tool_failed("%s: xz couldn't unpack it", path);
+        return tool_failed(
+            "can't read %s: xz failed to unpack it, so the file is damaged or not an xz file",
+            path);
     }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -100,7 +104,7 @@ int replay_input_open(const replay_options *asked, const char *path, mnem_worklo
         return status == MNEM_OK ? TOOL_OK : tool_fail(status);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return tool_failed("%s: can't be opened: %s", path, strerror(errno));
+    if (fd < 0) return tool_failed("can't open the trace %s: %s", path, strerror(errno));
     if (ends_with(path, ".xz")) {
         close(fd);
         return open_xz(asked, path, workload);

@@ -36,7 +36,9 @@ int replay_record(const replay_case *c) {
     uint64_t *bytes = calloc(c->info.allocations + 1, sizeof *bytes);
     mnem_status status = bytes ? mnem_ledger_create(NULL, &ledger) : MNEM_NO_MEMORY;
     if (!bytes)
-        return tool_failed("out of memory for the sizes of %zu blocks", c->info.allocations);
+        return tool_failed("out of memory for the sizes of %zu blocks of the trace: end other "
+                           "programs, or record a shorter run",
+                           c->info.allocations);
     mnem_trace_begin("workload");
     if (status == MNEM_OK) status = tell(c, ledger, bytes);
     mnem_trace_end("workload");

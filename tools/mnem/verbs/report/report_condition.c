@@ -10,7 +10,8 @@
 #include "verbs/report/report_tool.h"
 
 static int wrong(const char *word, int length, const char *why) {
-    return tool_usage("report", "--fail-on: \"%.*s\" %s", length < 60 ? length : 60, word, why);
+    return tool_usage("report", "--fail-on: the condition \"%.*s\" %s", length < 60 ? length : 60,
+                      word, why);
 }
 
 static int wrong_name(const char *word, int length) {
@@ -20,7 +21,7 @@ static int wrong_name(const char *word, int length) {
         snprintf(names + n, sizeof names - n, " %s",
                  mnem_report_metric_get((mnem_report_metric)i).key);
     }
-    return tool_usage("report", "--fail-on: \"%.*s\" is unknown; it must be one of%s",
+    return tool_usage("report", "--fail-on: the metric \"%.*s\" is unknown; it must be one of%s",
                       length < 40 ? length : 40, word, names);
 }
 
@@ -103,7 +104,7 @@ int report_conditions_parse(const char *text, report_conditions *all) {
     for (const char *at = text; at && *at;) {
         const int length = (int)strcspn(at, ",");
         if (all->count == REPORT_CONDITIONS_MAX)
-            return tool_usage("report", "--fail-on takes at most %d conditions",
+            return tool_usage("report", "--fail-on has too many conditions; it takes at most %d",
                               REPORT_CONDITIONS_MAX);
         const int code = parse_one(at, length, &all->of[all->count]);
         if (code != TOOL_OK) return code;
@@ -136,11 +137,13 @@ int report_conditions_check(const report_conditions *all, const mnem_report_fact
         double value;
         bool is = false;
         if (!holds(c, f, &value, &is))
-            tool_message("%s: the trace doesn't contain %s (%s), so %.*s can't be checked", f->path,
-                         key, f->format, c->length, c->text);
+            tool_message(
+                "the trace %s has no value of %s (format %s), so --fail-on %.*s can't be checked",
+                f->path, key, f->format, c->length, c->text);
         else if (is)
-            tool_message("%s: %s is %s, so --fail-on %.*s fails", f->path, key,
-                         report_value(f, c->metric, text), c->length, c->text);
+            tool_message(
+                "in the trace %s, %s is %s, so --fail-on %.*s is met and this command fails",
+                f->path, key, report_value(f, c->metric, text), c->length, c->text);
         else
             continue;
         code = TOOL_FAILED;

@@ -42,18 +42,18 @@ static bool same_folder(void *context, const mnem_history_run *run) {
 
 static int find_folder(const char *history, const char *folder, mnem_history_run *run) {
     folder_search s = {.folder = folder, .run = run};
-    if (!realpath(folder, s.real)) return tool_failed("%s: no such folder", folder);
+    if (!realpath(folder, s.real)) return tool_failed("the folder %s does not exist", folder);
     const mnem_status status = mnem_history_read(history, same_folder, &s);
     if (status != MNEM_OK) return tool_fail(status);
     if (s.found) return TOOL_OK;
     char tables[PATH_MAX + 32];
     snprintf(tables, sizeof tables, "%s/ASCEND_PROFILER_OUTPUT", s.real);
     if (access(tables, F_OK) == 0)
-        return tool_failed("%s: mnem report can't read tables for MindStudio Insight; it reads "
-                           "traces in .pftrace, .json or .pickle",
+        return tool_failed("%s is a folder of tables for MindStudio Insight, which mnem report "
+                           "can't read: record the trace as .pftrace, .json or .pickle instead",
                            folder);
-    return tool_failed("%s: the history has no run of this folder; `mnem train` adds one when it "
-                       "ends, and its --trace FILE writes a trace for mnem report",
+    return tool_failed("the history has no run of the folder %s: mnem train adds a run when it "
+                       "ends, and its option --trace FILE writes a trace for mnem report",
                        folder);
 }
 
@@ -61,7 +61,8 @@ static int find_run(const char *operand, mnem_history_run *run) {
     char history[PATH_MAX];
     struct stat about;
     if (!tool_history_path(history, sizeof history))
-        return tool_failed("%s: no history exists: neither XDG_STATE_HOME nor HOME is set",
+        return tool_failed("can't find the run %s: there is no history, because neither "
+                           "XDG_STATE_HOME nor HOME is set",
                            operand);
     if (stat(operand, &about) == 0) return find_folder(history, operand, run);
     const mnem_status status = mnem_history_get(history, strtoull(operand, NULL, 10), run);

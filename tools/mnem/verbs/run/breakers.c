@@ -47,7 +47,9 @@ static int fill(tool_stage *stage, const char *const *texts, int32_t count) {
     if (status != MNEM_OK) return tool_fail(status);
     stage->breakers.bytes = bytes;
     stage->breakers.words = calloc(capacity > 0 ? (size_t)capacity : 1, sizeof(int32_t));
-    if (!stage->breakers.words) return tool_failed("out of memory for %d DRY breakers", count);
+    if (!stage->breakers.words)
+        return tool_failed(
+            "out of memory for the %d texts of --dry-sequence-breaker: end other programs", count);
     status = mnem_dry_breakers_init(stage->tokenizer, texts, count, stage->breakers.words, capacity,
                                     &stage->breakers.of);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -63,9 +65,10 @@ int tool_stage_breakers(tool_stage *stage, const tool_texts *texts) {
             continue;
         }
         if (!unescape(texts->text[i], text[count]))
-            return tool_usage(stage->args->verb->name,
-                              "--dry-sequence-breaker takes at most %d bytes, not \"%s\"",
-                              MNEM_DRY_BREAKER_BYTES, texts->text[i]);
+            return tool_usage(
+                stage->args->verb->name,
+                "--dry-sequence-breaker takes texts of at most %d bytes; \"%s\" has more",
+                MNEM_DRY_BREAKER_BYTES, texts->text[i]);
         pointer[count] = text[count];
         count++;
     }

@@ -20,7 +20,8 @@ int tool_constraint_check(const tool_constraint_asked *asked, const char *prompt
     if (asked->grammar && asked->schema)
         return tool_usage("run", "--grammar and --json-schema can't be combined; give one of them");
     if (path && strcmp(path, "-") == 0 && prompt_source && strcmp(prompt_source, "-") == 0)
-        return tool_usage("run", "standard input can't be both the prompt and the grammar");
+        return tool_usage("run", "both the prompt and the grammar are read from standard input "
+                                 "(-): give a file for one of them");
     return TOOL_OK;
 }
 
@@ -115,5 +116,7 @@ bool tool_constraint_ends(tool_constraint *c, int32_t id) {
 
 void tool_constraint_say_cut(const tool_constraint *c, const char *by) {
     if (c->match && !mnem_match_may_end(c->match))
-        tool_message("the answer is incomplete: %s ended it before the grammar was complete", by);
+        tool_message(
+            "warning: the answer is incomplete: %s ended it before the text matched the grammar",
+            by);
 }

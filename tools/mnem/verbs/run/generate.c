@@ -52,7 +52,9 @@ int tool_biases_read(const char *verb, const run_options *asked) {
                               text);
         for (int k = 0; k < i; k++)
             if (biases[k].id == biases[i].id)
-                return tool_usage(verb, "--logit-bias has token %d twice", biases[i].id);
+                return tool_usage(verb,
+                                  "--logit-bias is given twice for token %d; give each token once",
+                                  biases[i].id);
     }
     return TOOL_OK;
 }
@@ -97,7 +99,10 @@ int tool_generator_prepare(tool_stage *stage, const run_options *asked, int32_t 
     if (status != MNEM_OK) return tool_fail(status);
     g->room = room;
     g->ids = malloc(bytes ? bytes : 1);
-    if (!g->ids) return tool_failed("out of memory for a sequence of %d tokens", room);
+    if (!g->ids)
+        return tool_failed(
+            "out of memory for a sequence of %d tokens: end other programs, or use a smaller --ctx",
+            room);
     memset(g->ids, 0, bytes);
     return TOOL_OK;
 }
@@ -148,9 +153,12 @@ void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t be
     if (by[end]) tool_constraint_say_cut(&g->constraint, by[end]);
     if (g->text_bytes > before) return;
     if (end == TOOL_END_TOKEN)
-        tool_message(g->answers ? "the answer is empty: the model ended its turn at once"
-                                : "no text was generated: the model ended the text at once");
-    if (end == TOOL_END_STOP) tool_message("the answer is empty: it began with the --stop text");
+        tool_message(
+            g->answers
+                ? "the answer is empty: the first token that the model chose ends its turn"
+                : "no text was generated: the first token that the model chose ends the text");
+    if (end == TOOL_END_STOP)
+        tool_message("the answer is empty, because it began with the --stop text");
 }
 
 double tool_generator_rate(const tool_generator *g) {

@@ -65,19 +65,24 @@ int tool_prompt_check(const char *verb, const run_options *asked) {
         return tool_usage(verb, "--tokens is 0; it must be at least 1, or -1 for no limit");
     if (asked->file && (asked->prompt.count || asked->prompts))
         return tool_usage(verb,
-                          "--%s and --file both give a prompt; leave one out, or use --prompts "
-                          "FILE, with one prompt per line",
+                          "--%s and --file both give a prompt; leave one out, or give several "
+                          "prompts with --prompts FILE, one per line",
                           asked->prompt.count ? "prompt" : "prompts");
     if (asked->raw && (asked->template.file || asked->template.arguments))
-        return tool_usage(verb, "--raw takes no template; leave out --%s",
-                          asked->template.file ? "template" : "template-args");
+        return tool_usage(
+            verb, "--raw uses no chat template, so --%s has no effect: leave out one of the two",
+            asked->template.file ? "template" : "template-args");
     if (asked->template.arguments && !is_object(asked->template.arguments))
-        return tool_usage(verb, "--template-args takes a JSON object, such as '{\"name\": 1}'");
+        return tool_usage(
+            verb,
+            "--template-args takes a valid JSON object, such as '{\"enable_thinking\": false}'");
     if (asked->system && strlen(asked->system) >= TOOL_CHAT_BYTES)
-        return tool_usage(verb, "--system takes at most %d bytes", TOOL_CHAT_BYTES - 1);
+        return tool_usage(verb, "the --system text is too long; it may have at most %d bytes",
+                          TOOL_CHAT_BYTES - 1);
     for (int i = 0; i < asked->stop.count; i++)
         if (strlen(asked->stop.text[i]) > TOOL_STOP_BYTES)
-            return tool_usage(verb, "--stop takes at most %d bytes", TOOL_STOP_BYTES);
+            return tool_usage(verb, "the --stop text is too long; it may have at most %d bytes",
+                              TOOL_STOP_BYTES);
     return TOOL_OK;
 }
 
@@ -94,8 +99,8 @@ static int add_raw(tool_stage *stage, mnem_text text, tool_encoding *p) {
     if (info.add_eos && p->count && p->ids[p->count - 1] == info.eos) --p->count;
     if (p->count) return TOOL_OK;
     if (info.bos < 0)
-        return tool_usage("run",
-                          "the prompt is empty, and this model has no begin token to start from");
+        return tool_usage("run", "the prompt is empty, and the model has no BOS token to start "
+                                 "from: give a prompt of at least one character");
     begin = info.bos;
     p->ids = &begin;
     p->count = 1;
@@ -114,7 +119,8 @@ static int add_turn(mnem_text text, const char *system, tool_encoding *p) {
     const mnem_status status = tool_rendering_encode(&p->rendering, c, &p->ids, &p->count);
     if (status != MNEM_OK) return tool_rendering_fail(&p->rendering, status);
     return p->count ? TOOL_OK
-                    : tool_failed("the chat template renders the prompt to an empty text");
+                    : tool_failed("the chat template turns the prompt into an empty text: use "
+                                  "another --template, or --raw for none");
 }
 
 int tool_encoding_open(tool_stage *stage, const run_options *asked, tool_encoding *p) {
@@ -126,8 +132,9 @@ int tool_encoding_make(tool_encoding *p, mnem_text text, const char *system) {
     tool_stage *stage = p->rendering.stage;
     if (!p->rendering.template) {
         if (system)
-            return tool_usage("run", "--system needs a chat template, which this run doesn't have; "
-                                     "write the text into the prompt");
+            return tool_usage("run",
+                              "--system needs a chat template, and this model or run has none: "
+                              "write the text into the prompt, or give --template FILE");
         return add_raw(stage, text, p);
     }
     const size_t room = tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
@@ -156,8 +163,10 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
     const int32_t context = stage->asked->context;
     int32_t most = context ? context : stage->transformer.context;
     if (prompt >= (size_t)most) {
-        tool_message("the prompt has %zu token%s, but the context has %d%s", prompt, tool_s(prompt),
-                     most, context ? " (--ctx)" : ", the most that the model supports");
+        tool_message("the prompt has %zu token%s, but the context has space for %d%s", prompt,
+                     tool_s(prompt), most,
+                     context ? ", as --ctx sets: use a larger --ctx, or shorten the prompt"
+                             : ", the most that this model supports: shorten the prompt");
         return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
     int64_t wanted = (int64_t)prompt + (asked->tokens > 0 ? asked->tokens : TOOL_DEFAULT_TOKENS);
@@ -170,8 +179,8 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
 /* Said also with --quiet: the text may be cut off, and nobody asked for that. */
 static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room) {
     char least[TOOL_TEXT];
-    tool_message("the budget allows a context of %d tokens, but the prompt has %zu, and %d more "
-                 "may follow: --memory %s would hold all of them",
+    tool_message("the budget allows a context of %d tokens, but the prompt has %zu, and the answer "
+                 "may have %d more: --memory %s has space for all of them",
                  plan->context, prompt, room - (int32_t)prompt,
                  tool_budget_of_other(plan->wanted_bytes, least));
 }

@@ -21,7 +21,7 @@ static bool talks(const tool_generator *g) {
 /* Why the file can't be used; it is replaced then. */
 static void refused(const tool_generator *g, const char *why) {
     const run_options *asked = g->asked;
-    tool_message("%s: %s; %s", asked->prompt_cache, why,
+    tool_message("prompt cache %s: %s; %s", asked->prompt_cache, why,
                  asked->prompt_cache_ro ? "the file is not used" : "the file will be overwritten");
 }
 
@@ -39,10 +39,12 @@ static int32_t load(tool_generator *g, const mnem_saved *saved) {
     }
     if (common == g->count && saved->length == g->count) g->cache.saved = true;
     if (talks(g) && n == 0)
-        tool_message("%s: the saved text has a different beginning", asked->prompt_cache);
+        tool_message("prompt cache %s is not used, because its saved text differs from this prompt",
+                     asked->prompt_cache);
     else if (talks(g))
-        tool_message("%s: %d of %d prompt tokens were found in the file", asked->prompt_cache, n,
-                     g->count);
+        tool_message(
+            "prompt cache %s: %d of %d prompt tokens were found in it and need no processing",
+            asked->prompt_cache, n, g->count);
     return n;
 }
 
@@ -62,7 +64,7 @@ void tool_prompt_cache_load(tool_generator *g) {
     else if (saved.from == 0)
         g->cache.tokens = load(g, &saved);
     else
-        refused(g, "the saved text has a different beginning");
+        refused(g, "its saved text differs from this prompt");
     close(fd);
     for (int32_t i = 0; i < g->cache.tokens; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
 }
@@ -78,10 +80,10 @@ void tool_prompt_cache_save(tool_generator *g) {
     if (tool_new_open(&file, path) != TOOL_OK) return;
     const mnem_status status = mnem_sequence_save(sequence, g->ids, 0, fileno(file.file), 0);
     if (status != MNEM_OK) {
-        tool_message("%s: %s", path, mnem_last_error());
+        tool_message("can't write the prompt cache %s: %s", path, mnem_last_error());
         tool_new_drop(&file);
     } else if (tool_new_end(&file) == TOOL_OK && talks(g)) {
-        tool_message("%s: %d tokens saved, %s", path, mnem_sequence_length(sequence),
+        tool_message("prompt cache %s: %d tokens saved, %s", path, mnem_sequence_length(sequence),
                      tool_size(bytes, size));
     }
 }

@@ -21,7 +21,8 @@ static void *grow_charged(tool_prompt_list *l, void *old, size_t old_bytes, size
     if (status != MNEM_OK)
         *code = tool_fail(status);
     else if (!made)
-        *code = tool_failed("out of memory for these prompts");
+        *code = tool_failed(
+            "out of memory for the list of prompts: end other programs, or give fewer prompts");
     return made;
 }
 
@@ -62,7 +63,7 @@ static int add_json(tool_prompt_list *l, const line *from, json_t *value) {
     const json_t *system = object ? json_object_get(object, "system") : NULL;
     tool_prompt *p = &l->prompt[l->count];
     if (!json_is_string(text) || (system && !json_is_string(system)))
-        return tool_failed("line %d has no string %s", from->number,
+        return tool_failed("line %d of the prompts has no string %s", from->number,
                            json_is_string(text) ? "\"system\"" : "\"prompt\"");
     const size_t length = json_string_length(text);
     memcpy(from->text, json_string_value(text), length);
@@ -85,7 +86,8 @@ static int add_lines(tool_prompt_list *l) {
         if (first) json = value != NULL;
         first = false;
         if (json && !value)
-            code = tool_failed("line %d is not a JSON string or object, but the first line is",
+            code = tool_failed("line %d of the prompts is not a JSON string or object, but the "
+                               "first line is: use one form on all lines",
                                at.number);
         else if (value)
             code = add_json(l, &at, value);
@@ -108,7 +110,10 @@ static int read_texts(tool_prompt_list *l, const run_options *asked) {
     if (code != TOOL_OK) return code;
     const size_t all =
         (size_t)words->count + count_lines(l->stage->prompt.text, l->stage->prompt.bytes);
-    if (all > INT32_MAX) return tool_failed("%zu prompts are too many", all);
+    if (all > INT32_MAX)
+        return tool_failed(
+            "there are %zu prompts, more than one run supports: split them into several files",
+            all);
     if (all) l->prompt = grow_charged(l, NULL, 0, all * sizeof *l->prompt, &code);
     if (code != TOOL_OK) return code;
     for (size_t i = 0; i < all; i++) l->prompt[i] = (tool_prompt){.system = asked->system};
@@ -121,7 +126,7 @@ static int read_texts(tool_prompt_list *l, const run_options *asked) {
     }
     code = l->stage->prompt.bytes ? add_lines(l) : TOOL_OK;
     if (code == TOOL_OK && l->count == 0)
-        return tool_failed("%s contains no prompt", asked->prompts);
+        return tool_failed("%s contains no prompt: write one prompt on each line", asked->prompts);
     return code;
 }
 
@@ -154,7 +159,7 @@ static int encode(tool_prompt_list *l, const run_options *asked, tool_encoding *
         if (code == TOOL_OK) code = tool_prompt_room(l->stage, asked, e->count, &room);
         if (code == TOOL_OK) code = add_ids(l, p, e->ids, e->count);
         if (code != TOOL_OK && code != TOOL_INTERRUPTED)
-            tool_message("the message above is about prompt %d of %d", i + 1, l->count);
+            tool_message("the message above applies to prompt %d of %d", i + 1, l->count);
     }
     l->end = e->end;
     l->answers = e->rendering.template != NULL;

@@ -154,10 +154,15 @@ int tool_rendering_try(tool_rendering *r, tool_conversation *c, const char *syst
     tool_conversation_clear(c);
     bool room = !system || tool_conversation_system(c, system);
     room = room && tool_conversation_user(c, "Hi", 2);
-    if (!room) return tool_failed("the --system text is too long for this context");
+    if (!room)
+        return tool_failed(
+            "the --system text is too long for the context: shorten it, or use a larger --ctx");
     mnem_status status = encode(r, c, true, &ids, &count);
     if (status != MNEM_OK) return tool_rendering_fail(r, status);
-    if (count == 0) return tool_failed("%s renders a message to an empty text", r->source);
+    if (count == 0)
+        return tool_failed("the chat template of %s turns a message into an empty text: use "
+                           "another --template, or --raw for none",
+                           r->source);
     tool_conversation_answer(c, "Yes", 3);
     tool_conversation_end(c);
     /* A template that refuses to end with an answer is none the worse. */

@@ -65,7 +65,10 @@ static int open_slots(tool_several *s, int32_t together, int32_t room) {
     if (status != MNEM_OK) return tool_fail(status);
     s->taken = bytes;
     s->slot = calloc((size_t)slots, sizeof *s->slot);
-    if (!s->slot) return tool_failed("out of memory for %d answers", slots);
+    if (!s->slot)
+        return tool_failed(
+            "out of memory for %d answers at a time: end other programs, or give fewer prompts",
+            slots);
     s->slots = slots;
     s->together = together;
     int code = TOOL_OK;
@@ -115,8 +118,8 @@ static void say_groups(const tool_several *s, int32_t most, uint64_t all_bytes) 
     if (all_bytes)
         snprintf(help, sizeof help, "; --memory %s would hold %d",
                  tool_budget_of_other(all_bytes, least), most);
-    tool_message("of %d prompts, %d run%s at a time within this budget%s", s->list.count,
-                 s->together, s->together == 1 ? "s" : "", help);
+    tool_message("of %d prompts, %d run%s at a time, which is the most that this budget allows%s",
+                 s->list.count, s->together, s->together == 1 ? "s" : "", help);
 }
 
 static int plan(tool_several *s, int32_t wanted, int32_t room) {
@@ -137,8 +140,8 @@ static int plan(tool_several *s, int32_t wanted, int32_t room) {
     if (code == TOOL_OK) say_groups(s, most, all_bytes);
     if (code == TOOL_OK && stage->plan.wanted_bytes && !stage->asked->context) {
         char least[TOOL_TEXT];
-        tool_message("the budget allows a context of %d tokens for each prompt, but up to %d are "
-                     "wanted: --memory %s would hold all of them",
+        tool_message("the budget allows a context of %d tokens for each prompt, but a prompt and "
+                     "its answer may have up to %d: --memory %s has space for all of them",
                      stage->plan.context, wanted,
                      tool_budget_of_other(stage->plan.wanted_bytes, least));
     }

@@ -9,12 +9,13 @@
 
 static int read_file(serve_keys *keys, const char *path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return tool_failed("can't open %s: %s", path, strerror(errno));
+    if (fd < 0) return tool_failed("can't open the file of API keys %s: %s", path, strerror(errno));
     size_t n = 0;
     ssize_t got = 1;
     struct stat info;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
-        tool_message("warning: other users of this machine can read %s; chmod 600 prevents that",
+        tool_message("warning: other users of this machine can read the API keys in %s; chmod 600 "
+                     "prevents that",
                      path);
     while (got > 0 && n < sizeof keys->text - 1) {
         got = read(fd, keys->text + n, sizeof keys->text - 1 - n);
@@ -22,9 +23,11 @@ static int read_file(serve_keys *keys, const char *path) {
     }
     close(fd);
     keys->text[n] = 0;
-    if (got < 0) return tool_failed("can't read %s: %s", path, strerror(errno));
+    if (got < 0)
+        return tool_failed("can't read the file of API keys %s: %s", path, strerror(errno));
     if (n == sizeof keys->text - 1 || strlen(keys->text) != n)
-        return tool_failed("%s is too large for a file of keys (one key per line)", path);
+        return tool_failed("%s is too large for a file of API keys, which has one key per line",
+                           path);
     return TOOL_OK;
 }
 
@@ -37,10 +40,15 @@ int serve_keys_read(serve_keys *keys, const char *path) {
         line[strcspn(line, " \t#")] = 0;
         if (!*line) continue;
         if (strlen(line) > SERVE_KEY_MOST)
-            return tool_failed("%s has a key of more than %d bytes", path, SERVE_KEY_MOST);
+            return tool_failed(
+                "the file of API keys %s has a key of more than %d bytes; shorten that line", path,
+                SERVE_KEY_MOST);
         if (keys->count == SERVE_KEYS)
-            return tool_failed("%s has more than %d keys", path, SERVE_KEYS);
+            return tool_failed("the file of API keys %s has more than %d keys; remove some", path,
+                               SERVE_KEYS);
         keys->key[keys->count++] = line;
     }
-    return keys->count ? TOOL_OK : tool_failed("%s contains no key", path);
+    return keys->count
+               ? TOOL_OK
+               : tool_failed("the file %s contains no API key; write one key on each line", path);
 }

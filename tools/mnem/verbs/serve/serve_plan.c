@@ -161,18 +161,21 @@ void serve_plan_say(const serve *s) {
     char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
     if (s->stage.args->quiet || s->stage.args->json || !p->page_tokens) return;
     if (s->stage.transformer.encoder) {
-        tool_message("embeddings: texts of up to %d tokens, one at a time", p->context);
+        tool_message(
+            "this server computes embeddings, of one text at a time, with up to %d tokens each",
+            p->context);
         return;
     }
     const int64_t tokens = (int64_t)p->pages * p->page_tokens,
                   whole = (int64_t)s->parallel * p->context;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
-    tool_message("up to %d conversation%s at a time, of up to %d tokens each; the KV cache has "
-                 "space for %s tokens in total (%s per token)",
+    tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; its "
+                 "KV cache has space for %s tokens in total (%s per token)",
                  s->parallel, tool_s((uint64_t)s->parallel), p->context,
                  tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
     if (tokens >= whole || !p->budget_bytes) return;
-    tool_message(
-        "%d full conversations would need --memory %s; with less, long ones wait or are preempted",
-        s->parallel, tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
+    tool_message("for all %d conversations at full length, --memory %s is needed; with the present "
+                 "budget, long ones wait or are preempted",
+                 s->parallel,
+                 tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
 }

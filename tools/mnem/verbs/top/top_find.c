@@ -47,12 +47,13 @@ static int find_running(char *path, size_t n) {
     if (tool_monitor_folder(folder, sizeof folder)) look(&f, folder);
     if (f.count > 1)
         return tool_usage("top",
-                          "several processes with a status file are running: %s; name one of them",
+                          "several mnem processes with a status file are running (%s): name one of "
+                          "them, as in mnem top PID",
                           f.list);
     if (!f.count)
-        return tool_failed(
-            "no running mnem with a status file was found in %s (run, train and serve write one)",
-            folder);
+        return tool_failed("no running mnem process was found: %s has no status file (mnem run, "
+                           "train and serve write one while they run)",
+                           folder);
     snprintf(path, n, "%s", f.path);
     return TOOL_OK;
 }
@@ -68,10 +69,12 @@ int top_find(const char *operand, char *path, size_t n) {
         snprintf(path, n, "%s", operand);
         return TOOL_OK;
     }
-    if (!tool_monitor_folder(folder, sizeof folder)) return tool_failed("the path is too long");
+    if (!tool_monitor_folder(folder, sizeof folder))
+        return tool_failed("the path of the status file is too long, because XDG_RUNTIME_DIR is: "
+                           "set it to a shorter path");
     snprintf(path, n, "%s/%s.status", folder, operand);
     if (access(path, F_OK) == 0) return TOOL_OK;
-    return tool_failed("process %s has no status file (%s isn't there); mnem run, train and serve "
-                       "have one, other programs by mnem/monitor.h",
+    return tool_failed("process %s has no status file (%s does not exist): only mnem run, train "
+                       "and serve, and programs that use mnem/monitor.h, write one",
                        operand, path);
 }

@@ -88,7 +88,8 @@ int top_live(const char *path, double interval) {
         return TOOL_OK;
     }
     if (status == MNEM_OK && !mnem_monitor_alive(&view))
-        tool_message("%s (process %u) has ended without removing its status file", view.program,
-                     view.pid);
+        tool_message(
+            "%s (process %u) was killed or crashed: it has ended without removing its status file",
+            view.program, view.pid);
     return status == MNEM_OK ? tool_out_end() : tool_fail(status);
 }

@@ -82,9 +82,11 @@ static void say(train_run *run, mnem_adapt_step step, const mnem_load *load, int
     train_log_adapt(run, word, load, before, run->plan.micro_batch);
     if (run->args->quiet) return;
     tool_progress_hide();
-    fprintf(stderr, "adapt: %d of %d sequences together (%s; %d before), pressure %.2f, ",
+    fprintf(stderr,
+            "adapt: the step processes %d of %d sequences at once (%s; %d before), memory pressure "
+            "%.2f, ",
             run->plan.micro_batch, run->config.batch, word, before, load->pressure);
-    fprintf(stderr, load->efficiency > 0 ? "efficiency %.2f\n" : "efficiency not known\n",
+    fprintf(stderr, load->efficiency > 0 ? "efficiency %.2f\n" : "efficiency unknown\n",
             load->efficiency);
 }
 

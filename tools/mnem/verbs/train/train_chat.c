@@ -238,7 +238,9 @@ int train_chat_begin(train_run *run, chat_reader *r, mnem_corpus_rows *rows) {
     run->chat = (train_chat){0};
     tool_progress_begin(&r->progress, "rendering");
     if (!own_template(run, &text))
-        return tool_failed("%s has no chat template", train_path(run, "vocabulary.gguf"));
+        return tool_failed("%s has no chat template, so this run of chat data can't continue: the "
+                           "file is damaged or was replaced",
+                           train_path(run, "vocabulary.gguf"));
     const mnem_status status = open_template(text, &r->template);
     *rows = (mnem_corpus_rows){next_row, r, key_of(text, run->config.template_args)};
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);

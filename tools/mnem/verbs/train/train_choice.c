@@ -79,8 +79,8 @@ static int choose(const train_options *asked, train_config *config) {
         return TOOL_OK;
     }
     if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
-    return tool_usage("train", "--config %s: not a file, nor one of: %s", name,
-                      train_config_names());
+    return tool_usage("train", "--config %s is neither a file nor one of the built-in configs: %s",
+                      name, train_config_names());
 }
 
 static void set_texts(const train_options *asked, train_config *c) {
@@ -96,36 +96,37 @@ static void set_texts(const train_options *asked, train_config *c) {
 int train_config_lora(train_config *c) {
     uint32_t targets;
     if (c->masked && !*c->init)
-        return tool_failed(
-            "the config's \"masked\" needs \"init\", the model whose zeros are kept");
+        return tool_failed("the config's \"masked\" needs \"init\", the path of the pruned model "
+                           "whose zeros are kept");
     if (c->masked && c->lora)
-        return tool_failed("the config has \"masked\" and \"lora\": adapters never change the "
-                           "model's zeros; remove \"masked\"");
+        return tool_failed("the config has both \"masked\" and \"lora\", but adapters never change "
+                           "the model's zeros: remove \"masked\"");
     if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
     if (c->lora && !*c->init)
         return tool_failed(
-            "the config's \"lora\" needs \"init\", the model that the adapters are for");
+            "the config's \"lora\" needs \"init\", the path of the model that the adapter is for");
     if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
         return TOOL_OK;
-    return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
+    return tool_failed("the config's \"lora_targets\" is wrong: %s", mnem_last_error());
 }
 
 static int set_lora(const train_options *asked, train_config *c) {
     if (!asked->lora) {
         if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
-            return tool_usage("train", "--lora RANK is missing, the rank of the adapters");
+            return tool_usage("train", "--lora-targets and --lora-alpha need --lora RANK, which is "
+                                       "missing: add it, or leave them out");
         return TOOL_OK;
     }
     if (!asked->init && !*c->init)
-        return tool_usage("train", "--lora needs --init, the model that the adapters are for");
+        return tool_usage("train", "--lora needs --init MODEL, the model that the adapter is for");
     c->lora = asked->lora;
     c->lora_alpha = asked->lora_alpha;
     const char *targets = asked->lora_targets ? asked->lora_targets : "";
     uint32_t set;
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
-        return tool_usage("train", "--lora-targets: %s", mnem_last_error());
+        return tool_usage("train", "--lora-targets is wrong: %s", mnem_last_error());
     if (strlen(targets) >= sizeof c->lora_targets)
-        return tool_usage("train", "--lora-targets: a target is listed twice");
+        return tool_usage("train", "--lora-targets lists a target twice; list each once");
     snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
     return TOOL_OK;
 }
@@ -133,7 +134,8 @@ static int set_lora(const train_options *asked, train_config *c) {
 static int set_masked(const train_options *asked, train_config *c) {
     if (!asked->masked) return TOOL_OK;
     if (!asked->init && !*c->init)
-        return tool_usage("train", "--masked needs --init, the model whose zeros are kept");
+        return tool_usage("train",
+                          "--masked needs --init MODEL, the pruned model whose zeros are kept");
     if (asked->lora)
         return tool_usage("train",
                           "--masked trains the model's own weights, --lora trains adapters "
@@ -145,7 +147,7 @@ static int set_masked(const train_options *asked, train_config *c) {
 /* The whole path, as for data. */
 static int set_init(const train_options *asked, train_config *c) {
     if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
-    return tool_failed("%s: %s", asked->init, strerror(errno));
+    return tool_failed("can't read the model of --init %s: %s", asked->init, strerror(errno));
 }
 
 /* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
@@ -171,8 +173,9 @@ static int check_length(const train_options *asked) {
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         if (!tool_given(&asked->args, lengths[i])) continue;
         if (said)
-            return tool_usage("train", "--%s and --%s both say how long the run is; give one", said,
-                              lengths[i]);
+            return tool_usage("train",
+                              "--%s and --%s both set the length of the run; give one of them",
+                              said, lengths[i]);
         said = lengths[i];
     }
     return TOOL_OK;
@@ -182,7 +185,7 @@ static int set_template(const train_options *asked, train_config *c) {
     const char *arguments = asked->template.arguments;
     if (!arguments) return TOOL_OK;
     if (strlen(arguments) >= sizeof c->template_args)
-        return tool_usage("train", "--template-args: more than %zu bytes",
+        return tool_usage("train", "--template-args is too long; it may have at most %zu bytes",
                           sizeof c->template_args - 1);
     snprintf(c->template_args, sizeof c->template_args, "%s", arguments);
     return TOOL_OK;
@@ -241,12 +244,13 @@ int train_config_make(const train_options *asked, train_config *c) {
     c->memory =
         asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
     if (code == TOOL_OK && c->files == 0)
-        return tool_usage("train", "--data is missing: the text files to learn from");
+        return tool_usage("train", "--data FILE is missing; it names the text files to train on");
     return code;
 }
 
 int train_config_length(const train_options *asked, train_config *c) {
     set_length(asked, c);
     if (c->steps > 0 || c->time > 0) return TOOL_OK;
-    return tool_usage("train", "the length of the run is missing: --steps, --tokens or --time");
+    return tool_usage(
+        "train", "the length of the run is missing: add --steps N, --tokens N or --time DURATION");
 }

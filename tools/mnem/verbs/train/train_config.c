@@ -142,14 +142,15 @@ static void say_wrong(const char *path, const field *f, const json_t *value) {
     const char *said = text ? text : "?";
     const char *more = strlen(said) > SHOWN ? "..." : "";
     if (f->kind == FIELD_TEXT && !f->choices)
-        tool_message("%s: \"%s\" must be a text of less than %zu bytes", path, f->name, f->room);
+        tool_message("the config %s: \"%s\" must be a string of less than %zu bytes", path, f->name,
+                     f->room);
     else if (f->kind == FIELD_TEXT)
-        tool_message("%s: \"%s\" is %.*s%s; it must be one of: %s", path, f->name, SHOWN, said,
-                     more, f->choices);
+        tool_message("the config %s: \"%s\" is %.*s%s; it must be one of: %s", path, f->name, SHOWN,
+                     said, more, f->choices);
     else
-        tool_message("%s: \"%s\" is %.*s%s; it must be a %s from %.15g to %.15g", path, f->name,
-                     SHOWN, said, more, f->kind == FIELD_REAL ? "number" : "whole number", f->least,
-                     f->most);
+        tool_message("the config %s: \"%s\" is %.*s%s; it must be a %s from %.15g to %.15g", path,
+                     f->name, SHOWN, said, more, f->kind == FIELD_REAL ? "number" : "whole number",
+                     f->least, f->most);
     free(text);
 }
 
@@ -167,16 +168,18 @@ int train_config_add(const char *path, train_config *config) {
     char whole[PATH_MAX] = "-";
     for (int32_t i = 0; i < config->files; i++)
         if (!strcmp(path, "-") && !strcmp(config->file[i], "-"))
-            return tool_failed("standard input (-) can be read once only");
+            return tool_failed("--data names standard input (-) twice, but it can be read once "
+                               "only: leave one out");
     struct stat about;
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
-        return tool_failed("%s is a pipe, which --resume could not read again: `... | mnem train "
-                           "--data -` keeps a copy of the text",
+        return tool_failed("%s is a pipe, which --resume could not read again: pipe the text into "
+                           "mnem train --data -, which keeps a copy",
                            path);
     if (strcmp(path, "-") != 0 && !realpath(path, whole))
-        return tool_failed("%s: %s", path, strerror(errno));
+        return tool_failed("can't read %s: %s", path, strerror(errno));
     if (add_file(config, whole)) return TOOL_OK;
-    return tool_failed("at most %d files of text", TRAIN_FILES_MAX);
+    return tool_failed("--data has too many files; it takes at most %d: join some of them",
+                       TRAIN_FILES_MAX);
 }
 
 static int read_files(const char *from, json_t *list, train_config *config) {
@@ -184,7 +187,7 @@ static int read_files(const char *from, json_t *list, train_config *config) {
     json_t *path;
     bool ok = json_is_array(list);
     json_array_foreach(list, i, path) ok = ok && json_is_string(path);
-    if (!ok) return tool_failed("%s: \"files\" must be a list of paths", from);
+    if (!ok) return tool_failed("the config %s: \"files\" must be a list of paths", from);
     json_array_foreach(list, i, path) {
         const int code = train_config_add(json_string_value(path), config);
         if (code != TOOL_OK) return code;
@@ -203,7 +206,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    return tool_failed("%s: unknown key \"%s\"", path, key);
+    return tool_failed("the config %s has the unknown key \"%s\": remove or correct it", path, key);
 }
 
 static json_t *load_object(const char *path) {
@@ -213,11 +216,11 @@ static json_t *load_object(const char *path) {
     json_t *root = file ? json_loadf(file, JSON_REJECT_DUPLICATES, &error) : NULL;
     const bool unread = !file || ferror(file);
     if (unread)
-        tool_message("%s: %s", path, strerror(errno ? errno : EIO));
+        tool_message("can't read %s: %s", path, strerror(errno ? errno : EIO));
     else if (!root)
-        tool_message("%s: line %d: %s", path, error.line, error.text);
+        tool_message("the config %s is not valid JSON: line %d: %s", path, error.line, error.text);
     else if (!json_is_object(root))
-        tool_message("%s: not a JSON object", path);
+        tool_message("the config %s is not a JSON object", path);
     if (file) fclose(file);
     if (!unread && json_is_object(root)) return root;
     json_decref(root);
@@ -259,7 +262,7 @@ static int write_whole(const json_t *root, const char *path) {
     if (ok) return tool_new_end(&to);
     const int why = errno;
     tool_new_drop(&to);
-    return tool_failed("%s: can't be written: %s", path, strerror(why));
+    return tool_failed("can't write the file %s: %s", path, strerror(why));
 }
 
 int train_config_save(const char *path, const train_config *config) {
@@ -271,7 +274,7 @@ int train_config_save(const char *path, const train_config *config) {
         ok = json_array_append_new(list, json_string(config->file[i])) == 0;
     if (ok) ok = json_object_set(root, "files", list) == 0;
     const int code =
-        ok ? write_whole(root, path) : tool_failed("%s: can't be written: out of memory", path);
+        ok ? write_whole(root, path) : tool_failed("can't write the file %s: out of memory", path);
     json_decref(list);
     json_decref(root);
     return code;

@@ -24,15 +24,16 @@ static int check_look(const char *path, const dataset_look *look) {
     dataset_name(look, name);
     if (look->shape == DATASET_NONE) return TOOL_OK;
     if (*look->why)
-        return tool_failed("%s: %s; --any-bytes trains on the file as it is", path, look->why);
+        return tool_failed("%s is no valid JSON data: %s; --any-bytes trains on the file unchanged",
+                           path, look->why);
     if (look->shape == DATASET_TEXTS)
-        return tool_failed("%s: %s: the first record has \"text\": convert the file to plain text "
-                           "(jq -r %s FILE), or train on it as it is (--any-bytes)",
+        return tool_failed("%s is %s, and its first record has \"text\": convert the file to plain "
+                           "text with jq -r %s FILE, or train on it unchanged with --any-bytes",
                            path, name, list ? "'.[].text'" : ".text");
     return tool_failed(
-        "%s: %s: the first record has %s%s%s, but conversations have \"messages\", \"prompt\" "
-        "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" "
-        "(Alpaca); --any-bytes trains on the file as it is",
+        "%s is %s, but its first record has %s%s%s instead of \"messages\", \"prompt\" and "
+        "\"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" (Alpaca); "
+        "--any-bytes trains on the file unchanged",
         path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
         *look->key ? "\"" : "");
 }
@@ -58,8 +59,8 @@ static int check_chat(const train_run *run) {
     char name[TRAIN_DATA_NAME];
     train_data_name(run, name);
     if (!*c->init)
-        return tool_failed("%s is chat data (%s) and needs --init MODEL for its template and "
-                           "vocabulary; --any-bytes trains on it as plain text",
+        return tool_failed("%s is chat data (%s), which needs --init MODEL for its chat template "
+                           "and vocabulary; --any-bytes trains on it as plain text",
                            file, name);
     return TOOL_OK;
 }
@@ -75,11 +76,13 @@ int train_data_kind(train_run *run) {
         if (!dataset_is_chat(&look)) other = i;
     }
     if (chats && chats < c->files)
-        return tool_failed("%d of %d files are chat data, the others are not (%s): a run trains on "
-                           "one kind; --any-bytes treats all of them as text",
-                           chats, c->files, c->file[other]);
+        return tool_failed(
+            "%d of %d files are chat data and the others are not (%s), but a run trains on one "
+            "kind: leave some out, or treat all as plain text with --any-bytes",
+            chats, c->files, c->file[other]);
     if (said && train_is_chat(run) && !chats)
-        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations",
+        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations: give a "
+                           "file that has, or another --out",
                            c->file[0]);
     if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : "text");
     if (train_is_chat(run)) return check_chat(run);
@@ -89,7 +92,8 @@ int train_data_kind(train_run *run) {
         if (code != TOOL_OK) return code;
     }
     if (run->asked->template.file || run->asked->template.arguments)
-        return tool_usage("train", "--template applies to chat data only, and this is text");
+        return tool_usage("train", "--template applies to chat data only, and the files of --data "
+                                   "are plain text: leave it out");
     return TOOL_OK;
 }
 
@@ -102,10 +106,11 @@ int train_template_read(const char *path, char **text) {
     const bool bad = !*text || ferror(file);
     const int why = errno;
     if (file) fclose(file);
-    if (bad) return tool_failed("%s: %s", path, strerror(why));
+    if (bad) return tool_failed("can't use the template %s: %s", path, strerror(why));
     if (n == 0 || n > TEMPLATE_MOST)
-        return tool_failed("%s: %s", path,
-                           n ? "a template must be shorter than 1 MiB" : "an empty template");
+        return tool_failed("can't use the template %s: %s", path,
+                           n ? "the template is too long; it must have less than 1 MiB"
+                             : "the template is empty");
     (*text)[n] = 0;
     return TOOL_OK;
 }

@@ -32,8 +32,8 @@ static int fit_text(train_run *run) {
     }
     if (status != MNEM_OK) return fail_text(run, status);
     if (c->context != usual && !run->args->quiet)
-        tool_message("sequences have %d tokens instead of %d, because the text has only %llu "
-                     "(--ctx and --heldout change that)",
+        tool_message("the sequences have %d tokens instead of the usual %d, because the text has "
+                     "only %llu (--ctx sets the length, --heldout the share kept for the test)",
                      c->context, usual, (unsigned long long)run->corpus_info.tokens);
     return TOOL_OK;
 }
@@ -49,8 +49,8 @@ static void fit_context(train_run *run) {
 static void say_cut(const train_run *run, const mnem_corpus_fit *fit) {
     const mnem_corpus_info *i = &run->corpus_info;
     if (!fit->cut || run->args->quiet) return;
-    tool_message("%llu of %llu conversations have more than %d tokens and are cut there, %llu of "
-                 "them before any answer; --ctx %llu fits all of them",
+    tool_message("%llu of %llu conversations have more than %d tokens and are cut at that length, "
+                 "%llu of them before any answer; with --ctx %llu all of them fit",
                  (unsigned long long)fit->cut, (unsigned long long)i->rows, run->config.context,
                  (unsigned long long)fit->silent, (unsigned long long)i->row_most - 1);
 }
@@ -64,16 +64,17 @@ static int fit_chats(train_run *run) {
                                 &run->training, &run->validation);
     if (status == MNEM_OK) status = mnem_corpus_rows_fit(run->corpus, (uint32_t)c->context, &fit);
     if (status != MNEM_OK)
-        return tool_fail_with(status, " (--heldout 0 trains on all of the text)");
+        return tool_fail_with(status,
+                              "; --heldout 0 keeps no text for the test and trains on all of it");
     if (fit.counted == 0)
-        return tool_failed("no answer begins within %d tokens: a longer --ctx is needed (the "
-                           "longest conversation has %llu)",
+        return tool_failed("no answer begins within the first %d tokens of its conversation: use a "
+                           "larger --ctx (the longest conversation has %llu tokens)",
                            c->context, (unsigned long long)run->corpus_info.row_most);
     if (run->chat.unanswered && !run->args->quiet)
-        tool_message(
-            "%llu of %llu conversations have no answer and are left out; the first one: %s",
-            (unsigned long long)run->chat.unanswered, (unsigned long long)run->chat.conversations,
-            run->chat.first_unanswered);
+        tool_message("%llu of %llu conversations have no answer (role \"assistant\") and are left "
+                     "out; the first one: %s",
+                     (unsigned long long)run->chat.unanswered,
+                     (unsigned long long)run->chat.conversations, run->chat.first_unanswered);
     say_cut(run, &fit);
     run->chat_counted = fit.counted;
     run->chat_tokens = fit.tokens;

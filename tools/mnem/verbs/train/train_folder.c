@@ -50,11 +50,13 @@ const char *train_path(const train_run *run, const char *name) {
 static int lock_folder(const train_run *run) {
     const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
-    return tool_failed("%s: another mnem train is using this folder", run->out);
+    return tool_failed("the folder %s is in use by another mnem train: wait until that one ends, "
+                       "or choose another --out",
+                       run->out);
 }
 
 static int cant_make(const char *path) {
-    return tool_failed("%s: can't create the folder: %s", path, strerror(errno));
+    return tool_failed("can't create the folder %s: %s", path, strerror(errno));
 }
 
 /* A folder that is only ours, with files only. */
@@ -126,7 +128,9 @@ static int open_folder(train_run *run) {
     const train_options *asked = run->asked;
     if (asked->resume) {
         if (access(train_path(run, "config.json"), F_OK) != 0)
-            return tool_failed("%s: there is no run to resume", run->out);
+            return tool_failed(
+                "the folder %s holds no training run to resume: leave out --resume to start one",
+                run->out);
     } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
@@ -148,7 +152,7 @@ int train_folder_open(train_run *run) {
         access(train_path(run, "config.json"), F_OK) == 0)
         return TOOL_OK;
     return tool_failed(
-        "%s: this rank can't read the checkpoint; all ranks need access to the run's folder",
+        "this rank can't read the checkpoint in %s: all ranks need access to the folder of the run",
         run->out);
 }
 
@@ -169,7 +173,7 @@ int train_folder_keep(train_run *run) {
         const char *to = train_path(run, begun_with[i]);
         if (i == BEGUN_WITH - 1) unlink(old_text);
         if (rename(from[i], to) == 0) continue;
-        tool_message("%s: can't be written: %s", to, strerror(errno));
+        tool_message("can't write the file %s: %s", to, strerror(errno));
         while (i-- > 0) unlink(train_path(run, begun_with[i]));
         memcpy(run->staging, staging, sizeof staging);
         return TOOL_FAILED;
@@ -195,7 +199,7 @@ void train_folder_close(train_run *run) {
 /* ---- standard input ---- */
 
 static int cant_write(const char *path) {
-    return tool_failed("%s: can't be written: %s", path, strerror(errno));
+    return tool_failed("can't write the file %s: %s", path, strerror(errno));
 }
 
 static int copy_input(int fd, const char *path, uint64_t *bytes) {
@@ -204,7 +208,7 @@ static int copy_input(int fd, const char *path, uint64_t *bytes) {
         const ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
         if (n == 0) return TOOL_OK;
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return tool_failed("standard input can't be read: %s", strerror(errno));
+        if (n < 0) return tool_failed("can't read standard input: %s", strerror(errno));
         if (!tool_new_write(fd, buffer, (size_t)n)) return cant_write(path);
         *bytes += (uint64_t)n;
     }
@@ -227,12 +231,14 @@ static int move_text_aside(const train_run *run, const char *path) {
     struct stat about;
     if (run->asked->dry_run || lstat(path, &about) != 0) return TOOL_OK;
     if (!S_ISREG(about.st_mode))
-        return tool_failed(
-            "%s is not a regular file, so the text of standard input can't be saved there", path);
+        return tool_failed("the text of standard input would be saved as %s, which is not a "
+                           "regular file: remove it, or choose another --out",
+                           path);
     for (int32_t i = 0; realpath(path, whole) && i < run->config.files; i++)
         if (!strcmp(run->config.file[i], whole))
-            return tool_failed(
-                "%s: the text of standard input is saved under this name; rename your file", path);
+            return tool_failed("the text of standard input would be saved as %s, which --data also "
+                               "names: rename that file",
+                               path);
     waiting_text(run->staging, old);
     return rename(path, old) == 0 ? TOOL_OK : cant_write(path);
 }
@@ -244,14 +250,15 @@ static int spool(train_run *run, int32_t file) {
     if (code != TOOL_OK) return code;
     run->spooled = file + 1;
     if (isatty(STDIN_FILENO) && !run->args->quiet)
-        tool_message("reading the text from standard input; Ctrl-D ends it");
+        tool_message("reading the text from standard input; press Ctrl-D to end it");
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return cant_write(path);
     code = copy_input(fd, path, &bytes);
     if (close(fd) != 0 && code == TOOL_OK) code = cant_write(path);
     if (code != TOOL_OK) return code;
     if (bytes > 0) return name_spool(path, &run->config.file[file]);
-    return tool_failed("standard input has no text");
+    return tool_failed("standard input has no text to train on: pipe a text into mnem train, or "
+                       "name files with --data");
 }
 
 int train_folder_spool(train_run *run) {

@@ -11,10 +11,10 @@ enum { LORA_CONTEXT = 512 };
 
 static int differs(const train_run *run, const char *name, const char *ours, const char *theirs) {
     const char *option = tool_given(run->args, name) ? "--" : "the config's ";
-    return tool_failed(
-        "%s%s is %s, but %s has %s: --init takes the shape from the model; leave this out%s",
-        option, name, ours, run->config.init, theirs,
-        option[0] == '-' ? "" : " (a --config file may keep its other keys)");
+    return tool_failed("%s%s is %s, but the model %s of --init has %s, and the run uses the "
+                       "model's shape: leave this out%s",
+                       option, name, ours, run->config.init, theirs,
+                       option[0] == '-' ? "" : " of the config (its other keys may stay)");
 }
 
 static int check_count(const train_run *run, const char *name, int32_t ours, int32_t theirs) {
@@ -96,7 +96,8 @@ static int check_trainable(const train_run *run, const mnem_transformer *t) {
                             (r->scale == 0 || r->scale == 1) && t->rope_factors < 0;
     if (run->config.lora) return TOOL_OK;
     if (!strcmp(t->architecture, "llama") && !plain_rope)
-        return tool_failed("%s: training does not support scaled or partial rotary positions",
+        return tool_failed("the model %s of --init has scaled or partial rotary positions (RoPE), "
+                           "which mnem train does not support: use another model",
                            run->config.init);
     return TOOL_OK;
 }

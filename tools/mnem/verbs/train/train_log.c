@@ -82,7 +82,7 @@ int train_log_open(train_run *run, int64_t steps) {
     run->log = fopen(path, steps > 0 ? "r+" : "w");
     if (!run->log && steps > 0) run->log = fopen(path, "w");
     if (run->log && (steps == 0 || keep_until(run, run->log, steps))) return TOOL_OK;
-    return tool_failed("%s: can't be written: %s", path, strerror(errno));
+    return tool_failed("can't write the file %s: %s", path, strerror(errno));
 }
 
 /* Bypasses stdio, whose buffer would keep what couldn't be written. With --json to standard output,
@@ -104,8 +104,9 @@ static void write_line(train_run *run, const char *type, json_t *line) {
     if (ok) return;
     const bool cut = ftruncate(fd, begin) == 0;
     if (!run->log_gap)
-        tool_message("%s: can't be written: %s; the run continues%s", train_path(run, "log.jsonl"),
-                     strerror(why), cut ? "" : ", and the last line stays incomplete");
+        tool_message("can't write the log %s: %s; the run continues%s",
+                     train_path(run, "log.jsonl"), strerror(why),
+                     cut ? "" : ", and the last line of the log stays incomplete");
     run->log_gap = true;
 }
 

@@ -31,8 +31,9 @@ static int fail_run(const train_run *run, mnem_status status) {
     const int code = tool_fail(status);
     const char *path = train_path(run, "checkpoint");
     if (access(path, F_OK) == 0)
-        tool_message("%s is complete: `mnem train --out %s --resume` continues from it", path,
-                     run->out);
+        tool_message(
+            "the last checkpoint, %s, is complete: mnem train --out %s --resume continues from it",
+            path, run->out);
     return code;
 }
 
@@ -175,11 +176,12 @@ static int stop_ranks(const train_run *run) {
     if (run->args->quiet || train_follows()) return TOOL_INTERRUPTED;
     if (access(path, F_OK) == 0 && mnem_trainer_steps_saved(path, &steps) == MNEM_OK)
         fprintf(stderr,
-                "stopped; the last checkpoint is of step %llu; to continue:\n"
-                "    mnem train --out %s --resume\n",
+                "the run was stopped; its last checkpoint is of step %llu; to continue:\n    mnem "
+                "train --out %s --resume\n",
                 (unsigned long long)steps, run->out);
     else
-        fprintf(stderr, "stopped before the first checkpoint\n");
+        fprintf(stderr, "the run was stopped before its first checkpoint, so there is nothing to "
+                        "resume; --save-every N writes checkpoints more often\n");
     return TOOL_INTERRUPTED;
 }
 
@@ -210,7 +212,8 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     tell_monitor(run, r, each, tokens_per_s);
     say_step(run, l, r, tokens_per_s);
     if (!r->applied && !run->args->quiet)
-        tool_message("step %llu: f16 overflowed; the step is skipped and the loss scale is halved",
+        tool_message("step %llu: a value was too large for f16, so the step is skipped and the "
+                     "loss scale is halved; the run goes on",
                      (unsigned long long)r->step);
     int code = set_length(run, l);
     if (code == TOOL_OK && wants_look(run, r->step)) {
@@ -251,9 +254,8 @@ static int stop(train_run *run, int exit_code) {
     if (!run->args->quiet) {
         train_report_end(stderr, run);
         fprintf(stderr,
-                "stopped after step %lld; to continue, or to write the %s so far:\n"
-                "    mnem train --out %s --resume\n"
-                "    mnem train --out %s --resume --export FILE\n",
+                "the run was stopped after step %lld; to continue it, or to write the %s so far:\n "
+                "   mnem train --out %s --resume\n    mnem train --out %s --resume --export FILE\n",
                 (long long)step, run->config.lora ? "adapter" : "model", run->out, run->out);
     }
     if (run->args->json)

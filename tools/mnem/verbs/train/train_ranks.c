@@ -58,7 +58,9 @@ int train_ranks_check(const train_run *run) {
     const bool given = tool_given(run->args, "shard");
     if (!tool_ranks()) {
         if (given)
-            return tool_usage("train", "--shard needs several ranks: mpirun -n N mnem train");
+            return tool_usage(
+                "train",
+                "--shard needs several ranks: start mpirun -n N mnem train, or leave out --shard");
         return TOOL_OK;
     }
     if (given && o->shard > 2)
@@ -68,13 +70,13 @@ int train_ranks_check(const train_run *run) {
         return tool_usage("train", "--shard gradients does not support --masked, which needs whole "
                                    "gradients; use --shard optimizer");
     if (!o->memory)
-        return tool_usage("train", "--memory is missing: ranks may share a machine, so set the "
-                                   "budget of each rank with it");
+        return tool_usage("train", "--memory is missing: set the budget of each rank with it, "
+                                   "because several ranks may share a machine");
     if (o->adapt)
-        return tool_usage("train", "--adapt is not supported with several ranks; leave it out");
+        return tool_usage("train", "--adapt is not supported with several ranks: leave it out");
     if (o->data && !strcmp(o->data, "-"))
-        return tool_usage(
-            "train", "only rank 0 has standard input: with several ranks, --data must name files");
+        return tool_usage("train", "--data - is not supported with several ranks, because only "
+                                   "rank 0 has standard input: name files instead");
     return TOOL_OK;
 }
 

@@ -131,12 +131,12 @@ int train_result_say_whole(train_run *run) {
     const bool lora = run->config.lora != 0;
     run->finished = true;
     train_log_read(run, run->config.steps);
-    tool_message(
-        "%s is finished: all %lld steps are done. To train it further: --resume --steps N with a "
-        "larger N, or start a run from %s: mnem train --init %s --data FILE --out NEW",
-        run->out, (long long)run->config.steps,
-        lora ? "a model with the adapter merged in (mnem merge)" : "its model",
-        lora ? "MERGED" : train_result_path(run));
+    tool_message("the run in %s is finished: all %lld steps are done. To train further, add "
+                 "--resume --steps N with a larger N, or start a new run from %s: mnem train "
+                 "--init %s --data FILE --out NEW",
+                 run->out, (long long)run->config.steps,
+                 lora ? "a model with the adapter merged in (mnem merge)" : "its model",
+                 lora ? "MERGED" : train_result_path(run));
     train_result_say(run, run->config.steps);
     return tool_out_end();
 }
@@ -148,19 +148,22 @@ int train_export_check(const train_run *run) {
                                        "stop-after", "save-every", "adapt",  "sample"};
     if (!run->asked->export) return TOOL_OK;
     if (!run->asked->resume)
-        return tool_usage("train", "--export writes the model of a run that was stopped: add "
-                                   "--resume and its folder");
-    if (tool_ranks()) return tool_usage("train", "--export is not supported across ranks yet");
+        return tool_usage("train", "--export writes the model of a run that was stopped, so it "
+                                   "needs --resume and the folder of that run");
+    if (tool_ranks())
+        return tool_usage("train",
+                          "--export is not supported with several ranks: run it without mpirun");
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
         if (tool_given(run->args, idle[i]))
-            return tool_usage("train", "--export trains nothing: leave out --%s", idle[i]);
+            return tool_usage(
+                "train", "--export does no training, so --%s has no effect: leave it out", idle[i]);
     return TOOL_OK;
 }
 
 int train_export_find(const train_run *run) {
     if (!run->asked->export || access(train_path(run, "checkpoint"), F_OK) == 0) return TOOL_OK;
-    return tool_failed("%s has no checkpoint yet, so there is nothing to export: the same command "
-                       "without --export starts the run",
+    return tool_failed("the run in %s has no checkpoint yet, so there is nothing to export: the "
+                       "same command without --export starts the training",
                        run->out);
 }
 

@@ -29,7 +29,9 @@ static int check_folder(const train_run *run) {
     for (int i = 0; i < asked->args.operands; i++)
         folders += train_resume_is_folder(asked->args.operand[i]);
     if (folders + (asked->out != NULL) < 2) return TOOL_OK;
-    return tool_usage("train", "--resume continues one folder, but several are given");
+    return tool_usage(
+        "train",
+        "--resume continues the run of one folder, but several folders are given: name one");
 }
 
 /* ---- values ---- */
@@ -135,13 +137,12 @@ static int grow(train_run *run, int64_t steps) {
     if (steps == c->steps) return TOOL_OK;
     if (steps < c->steps || c->steps == 0)
         return tool_usage("train",
-                          "the run in %s has %lld steps; the number may be raised, but not lowered "
-                          "to %lld (--stop-after %lld stops there)",
+                          "the run in %s has %lld steps, which can be raised but not lowered to "
+                          "%lld: use --stop-after %lld to stop there",
                           run->out, (long long)c->steps, (long long)steps, (long long)steps);
     if (!run->args->quiet)
-        tool_message("the run now has %lld steps instead of %lld: the learning rate follows the "
-                     "longer course from "
-                     "here on",
+        tool_message("the run now has %lld steps instead of %lld; from here on, the learning rate "
+                     "follows the longer schedule",
                      (long long)steps, (long long)c->steps);
     c->steps = steps;
     return TOOL_OK;
@@ -192,7 +193,7 @@ int train_resume_say(const train_run *run) {
         tool_message("%s holds an unfinished run (%llu step%s done%s). Add --resume to the same "
                      "command to continue it, or choose another --out for a new run",
                      run->out, (unsigned long long)steps, tool_s(steps),
-                     saved.steps ? "" : "; --time limits the run");
+                     saved.steps ? "" : "; its length is set by --time");
     train_config_fini(&saved);
     return TOOL_FAILED;
 }

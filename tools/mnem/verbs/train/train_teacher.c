@@ -26,15 +26,17 @@ int train_teacher_say(const train_options *asked, train_config *c) {
     const bool on = tool_given(&asked->args, "distill-on");
     if (!asked->distill && !*c->distill) {
         if (weight || temperature || on)
-            return tool_usage("train", "--distill MODEL is missing, the model to learn from");
+            return tool_usage("train",
+                              "--distill-weight, --distill-temperature and --distill-on need "
+                              "--distill MODEL, the model to learn from, which is missing");
         return TOOL_OK;
     }
     if (!asked->init && !*c->init)
-        return tool_usage(
-            "train",
-            "--distill needs --init, the model that learns; both must have the same vocabulary");
+        return tool_usage("train", "--distill needs --init MODEL, the model that learns, with the "
+                                   "same vocabulary as the model of --distill");
     if (asked->distill && !realpath(asked->distill, c->distill))
-        return tool_failed("%s: %s", asked->distill, strerror(errno));
+        return tool_failed("can't read the model of --distill %s: %s", asked->distill,
+                           strerror(errno));
     if (weight) c->distill_weight = asked->distill_weight;
     if (temperature) c->distill_temperature = asked->distill_temperature;
     if (on) set_on(ons[asked->distill_on], c);
@@ -48,14 +50,15 @@ int train_teacher_config(train_config *c) {
     if (c->distill_weight == 0) c->distill_weight = TRAIN_DISTILL_WEIGHT;
     if (c->distill_temperature == 0) c->distill_temperature = TRAIN_DISTILL_TEMPERATURE;
     if (*c->init) return TOOL_OK;
-    return tool_failed("the config's \"distill\" needs \"init\", the model that learns");
+    return tool_failed(
+        "the config's \"distill\" needs \"init\", the path of the model that learns");
 }
 
 /* ---- the model ---- */
 
 static int differs(const train_run *run, int32_t id, mnem_text ours, mnem_text theirs) {
-    return tool_failed("%s has another vocabulary than %s: token %d is \"%.*s\", not \"%.*s\"; "
-                       "--distill compares logits token by token",
+    return tool_failed("the vocabulary of %s differs from that of %s: token %d is \"%.*s\" instead "
+                       "of \"%.*s\"; --distill needs two models with one vocabulary",
                        run->config.distill, run->config.init, id, (int)theirs.length, theirs.bytes,
                        (int)ours.length, ours.bytes);
 }
@@ -65,9 +68,9 @@ static int compare(const train_run *run, const mnem_tokenizer *ours, const mnem_
     mnem_tokenizer_info_get(ours, &a);
     mnem_tokenizer_info_get(theirs, &b);
     if (a.vocab != b.vocab)
-        return tool_failed(
-            "%s has a vocabulary of %d tokens, %s of %d: --distill compares logits token by token",
-            run->config.distill, b.vocab, run->config.init, a.vocab);
+        return tool_failed("the vocabulary of %s has %d tokens, but that of %s has %d; --distill "
+                           "needs two models with one vocabulary",
+                           run->config.distill, b.vocab, run->config.init, a.vocab);
     for (int32_t i = 0; i < a.vocab; i++) {
         const mnem_text x = mnem_tokenizer_piece(ours, i, true);
         const mnem_text y = mnem_tokenizer_piece(theirs, i, true);

@@ -56,8 +56,8 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
                  tool_s(info.distinct), tool_seconds(seconds, time));
     if (verbose) tool_wrap(stderr, "vocabulary: ", text);
     if (info.words_dropped)
-        tool_message("%llu rare word%s of the text were left out: %s of memory is too little to "
-                     "count them; with more, the vocabulary may differ",
+        tool_message("%llu rare word%s of the text were not counted for the vocabulary, because %s "
+                     "of memory is too little; a larger --memory counts them",
                      (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
                      tool_size(room, size));
 }
@@ -132,11 +132,10 @@ static int open_chats(train_run *run) {
         const train_chat *chat = &run->chat;
         const bool silent = chat->conversations && chat->unanswered == chat->conversations;
         if (status == MNEM_INVALID && !chat->said && silent)
-            code =
-                tool_failed("none of %llu conversation%s has an answer (a message of the role "
-                            "\"assistant\"), and a run trains on answers only; the first one: %s",
-                            (unsigned long long)chat->conversations, tool_s(chat->conversations),
-                            chat->first_unanswered);
+            code = tool_failed("none of the %llu conversation%s has an answer to train on (a "
+                               "message with the role \"assistant\"); the first one: %s",
+                               (unsigned long long)chat->conversations, tool_s(chat->conversations),
+                               chat->first_unanswered);
         else if (status != MNEM_OK)
             code = train_chat_fail(&reader, status);
     }
@@ -158,8 +157,8 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    return tool_failed("%s has %d tokens, but %s only %d: the run's vocabulary is another model's; "
-                       "start a run in another --out",
+    return tool_failed("%s has %d tokens, but the model %s only %d, so the vocabulary is not the "
+                       "model's: start a new run in another --out",
                        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init,
                        t.vocab);
 }
