@@ -172,7 +172,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
     } wrong[] = {
         {"w1.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": 3}]",
-         {"w1.json: element 2 (line 2): it needs \"messages\""}},
+         {"w1.json: element 2 (line 2): the record needs \"messages\""}},
         {"w2.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n\n {\"messages\": [}]",
          {"w2.json: element 2 (line 3): "}},
@@ -256,7 +256,7 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
         fail_msg("%s", r.err);
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);
-    assert_null(strstr(r.err, "and is read as plain text"));
+    assert_null(strstr(r.err, "reads it as plain text"));
 }
 
 int main(void) {
