@@ -24,7 +24,7 @@ static void chat_runs_the_models_template(void **state) {
     size_t at = expect_from(0, "Chat by the model's own template");
     at = expect_from(at, "> ");
     type("Hello\n");
-    at = expect_from(at, "stopped after 8 tokens the limit that -n sets");
+    at = expect_from(at, "stopped after 8 tokens, the limit that -n sets");
     at = expect_from(at, "> ");
     type("/system Be long\n");
     at = expect_from(at, "> ");

@@ -191,7 +191,7 @@ static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **stat
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"system\", \"content\": \"b\"}]",
          "message 2 of the file has the role system, which only the first message may have"},
         {"[{\"role\": \"user\", \"content\": \"a\"} {", "the file is not a conversation"},
-        {"[{\"role\": \"user\", ", "message 1 of the file has the role system"},
+        {"[{\"role\": \"user\", ", "message 1 of the file is not valid JSON"},
     };
     size_t at = hello(start_chat());
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

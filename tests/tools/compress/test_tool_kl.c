@@ -217,7 +217,7 @@ static void another_vocabulary_is_refused(void **state) {
     snprintf(other, sizeof other, "%s", renamed());
     r = RUN("perplexity", Q4_0, text(), "--kl", other, "-c", "64", "-q");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "renamed.gguf differ: token "));
+    assert_non_null(strstr(r.err, "renamed.gguf differ (token "));
 }
 
 static void a_reference_that_is_none_is_named(void **state) {

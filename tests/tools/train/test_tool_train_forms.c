@@ -178,7 +178,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          {"w2.json: element 2 (line 3): "}},
         {"w3.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": [" U("a"),
-         {"w3.json: element 2 (line 2): the file ends inside it"}},
+         {"w3.json: element 2 (line 2): the file ends inside this record"}},
         {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends inside the list"}},
         {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text after the ']'"}},
         {"w6.json", "[{\"messages\": [" U("a") ", " A("b") "]} {}]", {"element 2", "expected ','"}},
