@@ -353,7 +353,8 @@ static void what_does_not_run_is_refused_once(void **state) {
          "mnem tokenize does not support several ranks: start it without mpirun", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap f --keep-cache",
-         "--keep-cache: saving and loading a sequence is not supported (implemented for one rank "
+         "--keep-cache can't be used: saving and loading a sequence is not supported (implemented "
+         "for one rank "
          "only)",
          2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},
