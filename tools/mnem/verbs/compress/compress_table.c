@@ -306,13 +306,13 @@ static void print_row(const tool_compress_row *r) {
     char size[TOOL_TEXT], loss[TOOL_TEXT], kl[TOOL_TEXT], top[TOOL_TEXT];
     char prompt[TOOL_TEXT], rate[TOOL_TEXT];
     const double percent = 100 * (r->ratio - 1);
-    tool_outf("%c%-12.12s %8s %5.2f %10.4f %8s %7s %6s %8s %7s\n", r->result ? '*' : ' ', r->name,
-              tool_size(r->bytes, size), r->bits, r->perplexity,
+    tool_outf("%c%-12.12s %8s %5.2f %10.*f %8s %7s %6s %8s %7s\n", r->result ? '*' : ' ', r->name,
+              tool_size(r->bytes, size), r->bits, r->perplexity < 99999.9999 ? 4 : 1, r->perplexity,
               cell(!r->source, loss, fabs(percent) < 99 ? "%+.2f %%" : "%+.0f %%", percent),
               cell(!r->source, kl, r->kl < 1 ? "%.5f" : "%.3f", r->kl),
               cell(!r->source, top, r->top1 < 0.9995 ? "%.1f %%" : "%.0f %%", 100 * r->top1),
               cell(r->prompt_rate > 0, prompt, "%.0f", r->prompt_rate),
-              cell(r->rate > 0, rate, "%.1f", r->rate));
+              cell(r->rate > 0, rate, r->rate < 9999.95 ? "%.1f" : "%.0f", r->rate));
 }
 
 static void print_table(const tool_compress *c) {
