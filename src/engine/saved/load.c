@@ -19,7 +19,8 @@
 /* ---- what a file says ---- */
 
 static mnem_status damaged(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s is damaged", what);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "saved sequence: %s of the file is damaged; save the sequence again", what);
 }
 
 /* Numbers that layouts may be made of. */
@@ -36,18 +37,18 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID,
-                          "saved sequence: the file was made with another model or adapter");
+        return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
+                                        "adapter than the engine's; open that one, or save again");
     if (h->kv_type != own.kv_type)
-        return mnem__fail(
-            MNEM_INVALID,
-            "saved sequence: the KV cache of the file has another type than the engine's, %s",
-            mnem_type_get(e->choice.kv_type)->name);
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the KV cache of the file has another type than the "
+                          "engine's, %s; plan the engine with the type of the file",
+                          mnem_type_get(e->choice.kv_type)->name);
     if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
         h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
-        return mnem__fail(
-            MNEM_INVALID,
-            "saved sequence: the pages of the file have another layout than the engine's");
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the pages of the file have another layout than the "
+                          "engine's; plan with the page size of the engine that saved it");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 
@@ -60,8 +61,9 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
     if (!e->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the engine's device is for planning only");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "saved sequence: can't be loaded: the engine's device is for planning only");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
@@ -161,9 +163,11 @@ static mnem_status check_pages(const mnem_sequence *s) {
         const mnem__kv_pages *pages = &s->engine->pages[k];
         const int32_t needed = s->load.end[k] - s->load.begin[k];
         if (needed > pages->free_count)
-            return mnem__fail(MNEM_OVER_BUDGET,
-                              "saved sequence: loading needs %d pages, but only %d of %d are free",
-                              needed, pages->free_count, pages->count);
+            return mnem__fail(
+                MNEM_OVER_BUDGET,
+                "saved sequence: loading needs %d pages of KV cache, but only %d of %d are free; "
+                "close other sequences first, or plan with a larger context",
+                needed, pages->free_count, pages->count);
     }
     return MNEM_OK;
 }
