@@ -191,8 +191,8 @@ static const char *other_kind(const uint8_t *p, size_t n) {
         return "a model, not a trace; mnem run with --trace FILE records one";
     while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9') digits++;
     if (digits && digits < n && p[n - 1 - digits] == ' ' && memchr(p, ';', n))
-        return "folded stacks for flame graphs, which can't be read here; traces in .pftrace, "
-               ".json or .pickle can";
+        return "folded stacks for flame graphs, which can't be read here; mnem report reads "
+               "traces in .pftrace, .json and .pickle, mnem replay those in .pickle";
     return NULL;
 }
 

@@ -227,7 +227,7 @@ static void test_refused(void **state) {
     o.host = "nowhere";
     refuse(&o, MNEM_INVALID, "not a valid IPv4");
     o.host = "0.0.0.0";
-    refuse(&o, MNEM_INVALID, "lets other machines connect");
+    refuse(&o, MNEM_INVALID, "accepts other machines");
     o = usual();
     o.port = 65536;
     refuse(&o, MNEM_INVALID, "65535");

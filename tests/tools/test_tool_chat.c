@@ -24,7 +24,7 @@ static void chat_runs_the_models_template(void **state) {
     size_t at = expect_from(0, "Chat by the model's own template");
     at = expect_from(at, "> ");
     type("Hello\n");
-    at = expect_from(at, "stopped after 8 tokens (-n)");
+    at = expect_from(at, "stopped after 8 tokens, the limit that -n sets");
     at = expect_from(at, "> ");
     type("/system Be long\n");
     at = expect_from(at, "> ");
@@ -46,7 +46,7 @@ static void a_turn_evaluates_only_what_is_new(void **state) {
     CHAT("run", model, "--temp", "0", "-n", "4");
     size_t at = expect_from(0, "> ");
     type(long_text);
-    at = expect_from(at, "(-n)");
+    at = expect_from(at, "the limit that -n sets");
     at = expect_from(at, "> ");
     type("/stats\n");
     const int first = atoi(screen + expect_from(at, "prompt "));
@@ -54,7 +54,7 @@ static void a_turn_evaluates_only_what_is_new(void **state) {
     at = expect_from(at, "> ");
     for (const time_t then = time(NULL); time(NULL) == then;) usleep(10000);
     type("Yes\n");
-    at = expect_from(at, "(-n)");
+    at = expect_from(at, "the limit that -n sets");
     at = expect_from(at, "> ");
     type("/stats\n");
     const int both = atoi(screen + expect_from(at, "prompt "));
@@ -73,7 +73,7 @@ static void a_full_context_keeps_the_system_text(void **state) {
     size_t at = expect_from(0, "> ");
     for (int i = 0; i < 5; i++) {
         type("Hello\n");
-        at = expect_from(at, "(-n)");
+        at = expect_from(at, "the limit that -n sets");
         at = expect_from(at, "> ");
     }
     assert_non_null(strstr(screen, "dropped the oldest"));
@@ -233,11 +233,11 @@ static void a_message_that_has_room_only_alone_drops_all_turns(void **state) {
     CHAT("run", model, "--temp", "0", "-n", "4", "--system", system);
     size_t at = expect_from(0, "> ");
     type("Hello\n");
-    at = expect_from(at, "(-n)");
+    at = expect_from(at, "the limit that -n sets");
     at = expect_from(at, "> ");
     type("And it came to pass in those days, that there went out a decree from Caesar Augustus, "
          "that all\n");
-    at = expect_from(at, "(-n)");
+    at = expect_from(at, "the limit that -n sets");
     at = expect_from(at, "> ");
     type("/stats\n");
     at = expect_from(at, "tokens, 1 turn");
@@ -256,7 +256,7 @@ static void an_end_typed_during_an_answer_ends_the_chat_behind_it(void **state) 
     at = expect_from(at, "Hello\r\n");
     at = expect_from(at, " ");
     type("\x04");
-    at = expect_from(at, "(-n)");
+    at = expect_from(at, "the limit that -n sets");
     expect_from(at, "peak ");
     assert_int_equal(chat_end(), 0);
 }

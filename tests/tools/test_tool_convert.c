@@ -100,7 +100,7 @@ static void the_file_to_write_may_be_the_last_operand(void **state) {
     remove(out);
     wrong(RUN("convert", llama, "Q8_0"), 2,
           "\"Q8_0\" is a type, not a file to write: use --type Q8_0");
-    wrong(RUN("convert", llama, out, "-o", same), 2, "operand.gguf\": --out is already given");
+    wrong(RUN("convert", llama, out, "-o", same), 2, "operand.gguf\" is one operand too many");
     wrong(RUN("convert", llama, out, "more"), 2, "\"more\" is an unexpected operand");
     wrong(RUN("merge", file, file, file), 2,
           "llama.gguf already exists: to overwrite it, use --out ");

@@ -80,7 +80,8 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     assert_non_null(strstr(r.err, "long.txt:1 has 700 tokens, but bert takes at most 256: split"));
     r = RUN_INPUT("a\n\nb\n", "embed", bert, "-f", "-");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "standard input:2 has no tokens: leave this text out"));
+    assert_non_null(
+        strstr(r.err, "standard input:2, because it has no tokens: leave this text out"));
     r = RUN("embed", bert, "a", "abcdef", "-c", "3");
     assert_int_equal(r.code, 2);
     assert_non_null(

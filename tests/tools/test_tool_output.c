@@ -118,7 +118,7 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     const tool_result r = RUN("place", path, "--svg", svg);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, SIG_DFL);
-    if (r.code != 1 || !strstr(r.err, "old.svg: can't write the file: File too large"))
+    if (r.code != 1 || !strstr(r.err, "old.svg: File too large"))
         fail_msg("exit code %d: %s", r.code, r.err);
     assert_holds(svg, "old");
     assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
@@ -286,7 +286,7 @@ static void what_never_ends_is_refused(void **state) {
     small.rlim_cur = (rlim_t)5 << 30;
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
     assert_int_equal(shell("place /dev/zero"), 1);
-    said("/dev/zero: can't be read: it has a zero byte");
+    said("can't read /dev/zero: it has a zero byte");
     snprintf(endless, sizeof endless, "tokenize '%s' </dev/zero", tool_model);
     assert_int_equal(shell(endless), 1);
     said("standard input has more than 1 GiB of text");

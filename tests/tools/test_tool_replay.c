@@ -165,7 +165,7 @@ static void bad_traces_are_refused_with_line_or_byte(void **state) {
     (void)state;
     tool_result r = RUN("replay", "/nonexistent/a.trace");
     assert_int_equal(r.code, 1);
-    has(r.err, "/nonexistent/a.trace: can't open the trace");
+    has(r.err, "can't open the trace /nonexistent/a.trace");
     r = RUN("replay", "/nonexistent/a.trace.xz");
     assert_int_equal(r.code, 1);
     has(r.err, "can't open the trace");
@@ -219,7 +219,7 @@ static void the_map_is_drawn(void **state) {
     free(svg);
     r = RUN("replay", snapshot, "--policy", "mnem", "--svg", "/nonexistent/map.svg");
     assert_int_equal(r.code, 1);
-    has(r.err, "/nonexistent/map.svg: can't be written");
+    has(r.err, "can't write the file /nonexistent/map.svg");
 }
 
 /* A map that is empty, or ends, says why. */

@@ -183,7 +183,7 @@ static void a_full_disk_is_named_with_the_page(void **state) {
     (void)state;
     const tool_result r = RUN("report", sites, "--html", "/dev/full");
     assert_int_equal(r.code, 1);
-    if (!strstr(r.err, "/dev/full: can't be written: No space left on device"))
+    if (!strstr(r.err, "can't write the file /dev/full: No space left on device"))
         fail_msg("%s", r.err);
 }
 

@@ -308,7 +308,7 @@ static void missing_prompt_file_is_named(void **state) {
     (void)state;
     tool_result r = RUN("run", tool_model, "-f", "/nonexistent/prompt.txt");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "can't open /nonexistent/prompt.txt: No such file"));
+    assert_non_null(strstr(r.err, "can't open the file /nonexistent/prompt.txt: No such file"));
 }
 
 int main(void) {

@@ -172,11 +172,10 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
     char adapter[PATH_MAX];
     MNEM__TRY(mnem__folder_path(folder, "adapter_config.json", adapter));
     if (access(adapter, F_OK) == 0)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: an adapter of PEFT, not a model: llama.cpp's convert_lora_to_gguf.py "
-            "makes a file of it",
-            folder);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
+                          "convert_lora_to_gguf.py",
+                          folder);
     return mnem__fail(MNEM_BAD_FILE, "%s: file not found: is %s the folder of a model?", path,
                       folder);
 }

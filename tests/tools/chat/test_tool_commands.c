@@ -78,7 +78,8 @@ static void a_path_begins_a_message(void **state) {
     at = say("//", "stopped after 6 tokens", at);
     at = say("/home/x/file.c", "stopped after 6 tokens", at);
     at = say("/sytem Be brief", "No command /sytem; /help lists them.", at);
-    at = say("/etc is a folder", "No command /etc; /help lists them.\r\nA message that begins", at);
+    at = say("/etc is a folder",
+             "No command /etc; /help lists them.\r\nTo send a message that begins", at);
     at = say(command_with("/load", "/nowhere/x"), "can't read /nowhere/x", at);
     char *saved = save("paths.json", &at);
     assert_non_null(strstr(saved, "{\"role\":\"user\",\"content\":\"/etc/passwd says what?\"}"));
@@ -184,13 +185,13 @@ static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **stat
          "'messages[0].content' contains the character U+0000"},
         {"[{\"content\": \"a\"}]", "'messages[0].role' must be one of"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": \"b\"}]",
-         "message 2 has the role \"tool\""},
+         "message 2 of the file has the role \"tool\""},
         {"[{\"role\": \"assistant\", \"content\": \"a\"}]",
          "message 1 of the file is an answer (role assistant)"},
         {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"system\", \"content\": \"b\"}]",
          "message 2 of the file has the role system, which only the first message may have"},
         {"[{\"role\": \"user\", \"content\": \"a\"} {", "the file is not a conversation"},
-        {"[{\"role\": \"user\", ", "message 1: "},
+        {"[{\"role\": \"user\", ", "message 1 of the file is not valid JSON"},
     };
     size_t at = hello(start_chat());
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

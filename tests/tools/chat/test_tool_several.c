@@ -238,11 +238,11 @@ static void wrong(int code, const char *why, const char *const *args) {
 static void wrong_prompts_are_named(void **state) {
     (void)state;
     const char *file = tool_file("wrong.jsonl", "\"one\"\n\ntwo\n");
-    WRONG(1, "line 3 is not a JSON string or object", "--prompts", file);
-    WRONG(1, "line 1 has no string \"prompt\"", "--prompts",
+    WRONG(1, "line 3 of the prompts is not a JSON string or object", "--prompts", file);
+    WRONG(1, "line 1 of the prompts has no string \"prompt\"", "--prompts",
           tool_file("wrong.jsonl", "{\"p\": 1}\n"));
     WRONG(1, "contains no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
-    WRONG(1, "can't open /nowhere", "--prompts", "/nowhere");
+    WRONG(1, "can't open the file /nowhere", "--prompts", "/nowhere");
     WRONG(2, "applies to prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
     WRONG(2, "-p - reads one prompt", "-p", "-", "-p", "a");
     WRONG(2, "both give a prompt", "--prompts", file, "-f", file);

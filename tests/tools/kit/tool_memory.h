@@ -17,7 +17,8 @@ uint64_t tool_program_bytes(void);
  * releases, because sanitizers take bytes of their own. Storage as of tool_bytes. */
 const char *tool_memory(uint64_t beyond);
 
-/* The budget that a refusal names ("the smallest budget that works is --memory SIZE"); a refusal without one fails. */
+/* The budget that a refusal names ("the smallest budget that works is --memory SIZE"); a refusal
+ * without one fails. */
 uint64_t tool_least(const tool_result *refusal);
 
 #endif

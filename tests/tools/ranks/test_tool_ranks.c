@@ -203,7 +203,7 @@ static void a_rank_without_the_file_gets_its_part(void **state) {
         check_table(s->err, RANKS);
         assert_non_null(strstr(s->err, i % 2 ? "rank 2 has no file here.gguf: it uses its part of "
                                                "the model, which an earlier run stored"
-                                             : "rank 2 doesn't have here.gguf: it received "));
+                                             : "rank 2 has no file here.gguf: it received "));
         assert_true((strstr(s->err, " of the model from rank 0") != NULL) == (i % 2 == 0));
     }
     /* Parts they are: half of the file's bytes or so. */
@@ -245,7 +245,7 @@ static void rows_in_several_places_come_too(void **state) {
         const said *s = end_well(i);
         assert_string_equal(s->out, alone->out);
         check_table(s->err, models[i].ranks);
-        snprintf(hasnt, sizeof hasnt, "rank 1 doesn't have %s: ", models[i].name);
+        snprintf(hasnt, sizeof hasnt, "rank 1 has no file %s: ", models[i].name);
         assert_non_null(strstr(s->err, hasnt));
     }
 }
@@ -353,7 +353,8 @@ static void what_does_not_run_is_refused_once(void **state) {
          "mnem tokenize does not support several ranks: start it without mpirun", 2},
         {"plan", "mnem plan --ranks N", 2},
         {"serve --memory 100M --swap f --keep-cache",
-         "--keep-cache: saving and loading a sequence is not supported (implemented for one rank "
+         "--keep-cache can't be used: saving and loading a sequence is not supported (implemented "
+         "for one rank "
          "only)",
          2},
         {"run nosuch.gguf -p hi --memory 100M", "nosuch.gguf: can", 1},

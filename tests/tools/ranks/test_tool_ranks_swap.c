@@ -190,7 +190,8 @@ static void what_is_kept_over_a_restart_is_refused_by_name(void **state) {
     (void)state;
     const said *s = shell(MPIRUN "serve --memory 60M --swap file --keep-cache", 2);
     assert_int_equal(s->code, 2);
-    assert_non_null(strstr(s->err, "--keep-cache: saving and loading a sequence is not supported"));
+    assert_non_null(strstr(
+        s->err, "--keep-cache can't be used: saving and loading a sequence is not supported"));
 }
 
 static int set_up(void **state) {

@@ -172,13 +172,13 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
     } wrong[] = {
         {"w1.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": 3}]",
-         {"w1.json: element 2 (line 2): it needs \"messages\""}},
+         {"w1.json: element 2 (line 2): the record needs \"messages\""}},
         {"w2.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n\n {\"messages\": [}]",
          {"w2.json: element 2 (line 3): "}},
         {"w3.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": [" U("a"),
-         {"w3.json: element 2 (line 2): the file ends inside it"}},
+         {"w3.json: element 2 (line 2): the file ends inside this record"}},
         {"w4.json", "[{\"messages\": [" U("a") ", " A("b") "]}", {"ends inside the list"}},
         {"w5.json", "[{\"messages\": [" U("a") ", " A("b") "]}] x", {"text after the ']'"}},
         {"w6.json", "[{\"messages\": [" U("a") ", " A("b") "]} {}]", {"element 2", "expected ','"}},
@@ -196,7 +196,9 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
          "[{\"text\": \"a\"}]",
          {"a JSON array of texts", "jq -r '.[].text'", "--any-bytes"}},
         {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
-        {"w12.json", "[1, 2]", {"w12.json: element 1 (line 1): must be an object or a list"}},
+        {"w12.json",
+         "[1, 2]",
+         {"w12.json is no valid JSON data: element 1 (line 1): each element of the list must be"}},
         {"w13.json", "[]", {"the list is empty"}},
         {"w15.jsonl",
          "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}, " A(
@@ -256,7 +258,7 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
         fail_msg("%s", r.err);
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);
-    assert_null(strstr(r.err, "and is read as plain text"));
+    assert_null(strstr(r.err, "reads it as plain text"));
 }
 
 int main(void) {

@@ -17,10 +17,11 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     char *text = words();
     text[1000] = 0;
     write_file(at("zero"), text, TEXT);
-    REFUSED(LOOK(at("zero"), "-q"), "/zero: the bytes at 1000 look like binary data",
-            "--any-bytes");
+    REFUSED(LOOK(at("zero"), "-q"),
+            "/zero is not plain text: at byte 1000 it looks like binary data", "--any-bytes");
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
-    REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: the bytes at 0 look like a GGUF model", "--init",
+    REFUSED(LOOK(tool_model, "-q"),
+            "q8_0.gguf is not plain text: at byte 0 it looks like a GGUF model", "--init",
             "--any-bytes");
     write_file(at("nothing"), "", 0);
     REFUSED(LOOK(at("nothing"), "-q"), "/nothing is empty");
@@ -43,7 +44,7 @@ static void every_file_is_looked_at(void **state) {
     char *text = words();
     text[TEXT - 1] = 0;
     write_file(at("late"), text, TEXT);
-    REFUSED(LOOK(at("text.txt"), "-q", at("late")), "/late: the bytes at 39999");
+    REFUSED(LOOK(at("text.txt"), "-q", at("late")), "/late is not plain text: at byte 39999");
 }
 
 static void text_in_latin_1_is_learned_with_a_word(void **state) {
@@ -53,7 +54,7 @@ static void text_in_latin_1_is_learned_with_a_word(void **state) {
     write_file(at("latin"), text, TEXT);
     tool_result r = LOOK(at("latin"), "--json");
     succeed(r);
-    assert_non_null(strstr(r.err, "/latin: byte 777 is not UTF-8"));
+    assert_non_null(strstr(r.err, "/latin is not valid UTF-8 at byte 777"));
     assert_int_equal(LOOK(at("latin"), "-q").err_bytes, 0);
 }
 
@@ -108,8 +109,8 @@ static void a_shape_other_than_the_models_is_refused_with_both(void **state) {
     succeed(TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--steps", "2",
                   "--vocab", "280", "--out", at("shaped")));
     const char *model = at("shaped/model.gguf");
-    REFUSED(FROM(model, "--config", "tiny"), "layers is 4", "shaped/model.gguf has 2");
-    REFUSED(FROM(model, "--vocab", "512"), "--vocab is 512", "shaped/model.gguf has 280");
+    REFUSED(FROM(model, "--config", "tiny"), "layers is 4", "shaped/model.gguf of --init has 2");
+    REFUSED(FROM(model, "--vocab", "512"), "--vocab is 512", "shaped/model.gguf of --init has 280");
     succeed(FROM(model, "--vocab", "280"));
     REFUSED(FROM(model, "--config", at("config.json")), "vocab is 300", "has 280");
     succeed(FROM(model, "--config", at("shaped/config.json")));

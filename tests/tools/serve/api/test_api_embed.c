@@ -114,7 +114,7 @@ static void texts_beyond_the_context_and_too_many_are_400(void **state) {
     free(body);
     body = many(2048, "{\"input\":[", "[1],", "[1]]}");
     assert_int_equal(fake_post(&fake, path, body)->status, 400);
-    assert_true(has("at most 2048 are supported"));
+    assert_true(has("one request may have at most 2048"));
     free(body);
 }
 
