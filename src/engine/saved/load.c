@@ -19,8 +19,7 @@
 /* ---- what a file says ---- */
 
 static mnem_status damaged(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE,
-                      "saved sequence: %s of the file is damaged; save the sequence again", what);
+    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s of the file is damaged", what);
 }
 
 /* Numbers that layouts may be made of. */
@@ -37,18 +36,18 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
-                                        "adapter than the engine's; open that one, or save again");
-    if (h->kv_type != own.kv_type)
         return mnem__fail(MNEM_INVALID,
-                          "saved sequence: the KV cache of the file has another type than the "
-                          "engine's, %s; plan the engine with the type of the file",
-                          mnem_type_get(e->choice.kv_type)->name);
+                          "saved sequence: the file was made with another model or adapter");
+    if (h->kv_type != own.kv_type)
+        return mnem__fail(
+            MNEM_INVALID,
+            "saved sequence: the KV cache of the file has another type than the engine's, %s",
+            mnem_type_get(e->choice.kv_type)->name);
     if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
         h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
-        return mnem__fail(MNEM_INVALID,
-                          "saved sequence: the pages of the file have another layout than the "
-                          "engine's; plan with the page size of the engine that saved it");
+        return mnem__fail(
+            MNEM_INVALID,
+            "saved sequence: the KV cache pages of the file have another layout than the engine's");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 

@@ -74,7 +74,8 @@ static void shapes_that_differ_are_refused(void **state) {
     d = (mnem_op_desc){.kind = MNEM_OP_CONCAT, .workers = 1, .axis = 1};
     for (int i = 0; i < 7; i++) d.in[i] = mnem_tensor_2d(MNEM_TYPE_I8, 2, 3);
     d.out = mnem_tensor_2d(MNEM_TYPE_I8, 2, 22);
-    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): the axis must add up");
+    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): the sizes of the inputs along "
+                   "the axis must add up");
     d = (mnem_op_desc){.kind = MNEM_OP_SOFTMAX, .workers = 1, .axis = 2};
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 2, 3);
     op_refused(&d, "axis must be a dimension");
