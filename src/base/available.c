@@ -152,7 +152,11 @@ mnem_status mnem__process_available_at(const char *root, uint64_t *bytes) {
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     MNEM__TRY(mnem__file_read_small(path, text, sizeof text));
     const char *number = line_after(text, "MemAvailable:");
-    if (!number) return mnem__fail(MNEM_IO, "%s: the line MemAvailable is missing", path);
+    if (!number)
+        return mnem__fail(MNEM_IO,
+                          "%s: the line MemAvailable is missing, so the available memory is "
+                          "unknown; give the budget in bytes",
+                          path);
     *bytes = strtoull(number, NULL, 10) * 1024;
     groups_apply(root, bytes);
     return MNEM_OK;

@@ -64,7 +64,8 @@ mnem_status mnem_process_usage_get(mnem_process_usage *usage) {
     if (status != MNEM_OK) return status;
     if (!status_kib(text, "VmRSS:", &usage->bytes_resident) ||
         !status_kib(text, "VmHWM:", &usage->bytes_peak))
-        return mnem__fail(MNEM_IO, "/proc/self/status: the line VmRSS or VmHWM is missing");
+        return mnem__fail(MNEM_IO, "/proc/self/status: the line VmRSS or VmHWM is missing, so the "
+                                   "memory of this process can't be measured");
     return MNEM_OK;
 }
 

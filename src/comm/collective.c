@@ -41,8 +41,10 @@ static mnem_status gather(mnem_comm *comm, uint8_t *all, const size_t *begin) {
     for (int32_t k = 0; k < peers; k++) {
         const int32_t p = peer_of(comm, k);
         if (r[k].bytes == begin[p + 1] - begin[p]) continue;
-        mnem__fail(MNEM_IO, "rank %d contributes %zu bytes to a gather, but rank %d expects %zu", p,
-                   r[k].bytes, me, begin[p + 1] - begin[p]);
+        mnem__fail(MNEM_IO,
+                   "rank %d contributes %zu bytes to a gather, but rank %d expects %zu (do all "
+                   "ranks run the same program?)",
+                   p, r[k].bytes, me, begin[p + 1] - begin[p]);
         snprintf(comm->theirs, sizeof comm->theirs, "%s", mnem_last_error());
         mnem_comm_abort(comm, comm->theirs);
         return MNEM_IO;
@@ -53,7 +55,10 @@ static mnem_status gather(mnem_comm *comm, uint8_t *all, const size_t *begin) {
 mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
     for (int32_t i = 0; i < comm->size; i++)
         if (begin[i] > begin[i + 1])
-            return mnem__fail(MNEM_INVALID, "comm: offsets to gather decrease at rank %d", i);
+            return mnem__fail(MNEM_INVALID,
+                              "comm: the offsets of a gather decrease after rank %d, expected each "
+                              "to be at least the one before",
+                              i);
     const mnem_status status = gather(comm, all, begin);
     const char *text = mnem_comm_failure(comm);
     if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* nothing comes to all now */
@@ -71,9 +76,10 @@ static mnem_status compare(mnem_comm *comm, const char *what) {
         MNEM__TRY(mnem_comm_wait(comm, r, 1));
         comm->theirs[sizeof comm->theirs - 1] = 0;
         if (!comm->verdict[0] && strcmp(comm->mine, comm->theirs) != 0)
-            snprintf(comm->verdict, sizeof comm->verdict,
-                     "%s differs between ranks: rank 0 has %s, rank %d has %s", what, comm->mine, p,
-                     comm->theirs);
+            snprintf(
+                comm->verdict, sizeof comm->verdict,
+                "%s differs between ranks: rank 0 has %s, rank %d has %s; all ranks need the same",
+                what, comm->mine, p, comm->theirs);
     }
     for (int32_t p = 1; p < comm->size; p++)
         MNEM__TRY(mnem__comm_send(comm, p, MNEM__COMM_TOGETHER, comm->verdict, sizeof comm->verdict,

@@ -113,10 +113,10 @@ mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void
     MNEM__TRY(check(comm, peer, channel, bytes));
     uint8_t *posted = &comm->peers[peer].posted[channel];
     if (*posted == MNEM_COMM_POSTED_MAX)
-        return mnem__fail(
-            MNEM_BUSY,
-            "comm: %d receives from rank %d on channel %d are already posted, as many as possible",
-            *posted, peer, channel);
+        return mnem__fail(MNEM_BUSY,
+                          "comm: %d receives from rank %d on channel %d are already posted, the "
+                          "most that are possible; wait for one of them first",
+                          *posted, peer, channel);
     *request = (mnem_comm_request){
         .data = data, .bytes = bytes, .peer = peer, .channel = (uint8_t)channel};
     MNEM__TRY(comm->ops->post(comm->self, request));

@@ -99,14 +99,15 @@ static mnem_status check_here(const self *s, const mnem_comm_request *r) {
         return mnem_comm_fail(s->comm, "comm: communication has failed");
     if (r->done || w->members[r->peer].comm) return MNEM_OK;
     forget(w, s->rank);
-    return mnem_comm_fail(s->comm, "comm: rank %d has ended, and rank %d %s it", r->peer, s->rank,
-                          r->sends ? "sends to" : "waits for");
+    return mnem_comm_fail(s->comm, "comm: rank %d has ended, but rank %d still %s it", r->peer,
+                          s->rank, r->sends ? "sends to" : "waits for");
 }
 
 static mnem_status deliver(world *w, mnem_comm_request *from, mnem_comm_request *to) {
     if (from->bytes > to->bytes) {
         mnem__fail(MNEM_IO,
-                   "comm: rank %d sends %zu bytes on channel %d, where rank %d expects %zu",
+                   "comm: rank %d sends %zu bytes on channel %d, where rank %d expects %zu (do all "
+                   "ranks run the same program?)",
                    to->peer, from->bytes, from->channel, from->peer, to->bytes);
         char text[MNEM_COMM_TEXT_MAX];
         strncpy(text, mnem_last_error(), sizeof text - 1);

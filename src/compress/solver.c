@@ -55,7 +55,7 @@ static mnem_status begin(void *context, const mnem_walk_layer *layer) {
     float *at = s->pool;
     if (layer->matrices > MNEM__SOLVER_MATRICES)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "solve: a layer has %d matrices, more than mnem supports",
+                          "solve: a layer has %d matrices, more than this version supports",
                           layer->matrices);
     memset(s->input, 0, sizeof s->input);
     for (int32_t i = 0; i < layer->matrices; i++) {

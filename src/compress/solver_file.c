@@ -9,15 +9,16 @@
 #include "compress/solver_private.h"
 
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
-    return mnem__fail(MNEM_IO, "%s: solved rows can't be %s (%s)", s->path, what,
-                      error ? strerrordesc_np(error) : "the file ends early");
+    return mnem__fail(MNEM_IO, "%s: the temporary file of solved rows can't be %s (%s)", s->path,
+                      what, error ? strerrordesc_np(error) : "the file ends early");
 }
 
 mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {
     if (snprintf(s->path, sizeof s->path, "%s.codes", path) >= (int)sizeof s->path)
-        return mnem__fail(MNEM_INVALID, "%s: the name is too long", path);
+        return mnem__fail(MNEM_INVALID,
+                          "%s: the path of the output is too long; choose a shorter one", path);
     s->fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (s->fd < 0) return failed(s, "kept there", errno);
+    if (s->fd < 0) return failed(s, "created", errno);
     unlink(s->path);
     return MNEM_OK;
 }

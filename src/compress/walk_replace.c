@@ -15,14 +15,19 @@ static bool is_plain(mnem_type type) {
 static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, int64_t rows) {
     int32_t at;
     if (!w->watcher->again)
-        return mnem__fail(MNEM_INVALID,
-                          "walk: weights were replaced, but the watcher does not run layers again");
+        return mnem__fail(MNEM_INVALID, "walk: weights can only be replaced by a watcher whose "
+                                        "`again` is true, for which layers run again");
     if (matrix < 0 || matrix >= mnem__walk_layer_matrices(w, w->layer, &at))
-        return mnem__fail(MNEM_INVALID, "walk: layer %d has no matrix %d", w->layer, matrix);
+        return mnem__fail(MNEM_INVALID,
+                          "walk: layer %d has no matrix %d that could be replaced; numbers count "
+                          "from 0 within the layer",
+                          w->layer, matrix);
     const int64_t all = w->info[matrix].shape[0];
     if (first < 0 || rows < 1 || first % MNEM_PACK_ROWS || first + rows > all ||
         (rows % MNEM_PACK_ROWS && first + rows < all))
-        return mnem__fail(MNEM_INVALID, "walk: %s: rows %lld to %lld aren't whole groups of 16",
+        return mnem__fail(MNEM_INVALID,
+                          "walk: %s: rows %lld to %lld can't be replaced alone: begin at a "
+                          "multiple of 16, and end at one or at the last row",
                           w->info[matrix].name, (long long)first, (long long)(first + rows));
     if (is_plain(w->info[matrix].type)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
@@ -58,7 +63,9 @@ static mnem_status pack(const mnem__walker *w, const mnem_tensor_info *info, mne
     if (info->layout != MNEM_LAYOUT_SPARSE)
         mnem_pack_group(info->type, rows, k, own, packed);
     else if (!mnem_sparse_group(info->type, rows, k, own, packed))
-        return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is 2:4, but its replacement is not",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "walk: %s is 2:4 sparse, but its replacement has more than two non-zero "
+                          "numbers among four",
                           info->name);
     return host ? MNEM_OK : mnem__location_write(to, packed, mnem__matrix_group_bytes(info));
 }

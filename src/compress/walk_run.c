@@ -36,7 +36,9 @@ static mnem_status check(const mnem__walker *w) {
                           "walk: an option is invalid: threads is %d, chunk %d, pass %d, expected "
                           "0 or more for each",
                           o->threads, o->chunk, o->pass);
-    if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: there is no sequence to run");
+    if (w->sequences < 1)
+        return mnem__fail(MNEM_INVALID,
+                          "walk: the number of sequences is below 1; give text for at least one");
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
         return mnem__fail(MNEM_INVALID,
@@ -183,7 +185,8 @@ static mnem_status not_finite(const mnem__walker *w) {
     const int never = 0;
     MNEM__TRY(mnem__model_check_finite(w->model, &never));
     return mnem__fail(MNEM_BAD_FILE,
-                      "walk: hidden states after layer %d are not finite, though the weights are",
+                      "walk: the hidden states after layer %d are not finite (NaN or infinite), "
+                      "although the weights are: the model overflows on this text",
                       w->layer);
 }
 
@@ -277,8 +280,8 @@ static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__taken_open(&w->taken, w->options->device));
     if (w->options->plan_only) return mnem__walk_choose(w, report);
     if (!w->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "walk: the device is for planning only: operators can't run on it");
+        return mnem__fail(MNEM_UNSUPPORTED, "walk: the device is for planning only: operators "
+                                            "can't run on it; use the device host");
     MNEM__TRY(take_parts(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);

@@ -16,14 +16,14 @@
 #include "compress/walk_private.h"
 
 static mnem_status failed(const mnem__walk_states *s, const char *what, int error) {
-    return mnem__fail(MNEM_IO, "%s: hidden states can't be %s (%s)", s->path, what,
-                      error ? strerrordesc_np(error) : "the file ends early");
+    return mnem__fail(MNEM_IO, "%s: the temporary file of hidden states can't be %s (%s)", s->path,
+                      what, error ? strerrordesc_np(error) : "the file ends early");
 }
 
 mnem_status mnem__walk_states_open(mnem__walk_states *s, const char *spill) {
     snprintf(s->path, sizeof s->path, "%s", spill);
     s->fd = open(spill, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (s->fd < 0) return failed(s, "kept there", errno);
+    if (s->fd < 0) return failed(s, "created", errno);
     unlink(spill);
     return MNEM_OK;
 }

@@ -57,7 +57,8 @@ static mnem_status hand_over(const mnem_buffer *b, mnem_stream *stream, const mn
                           (unsigned long long)offset, (unsigned long long)offset,
                           (unsigned long long)bytes, (unsigned long long)b->bytes);
     if (stream && stream->device != device)
-        return mnem__fail(MNEM_INVALID, "buffer: the stream belongs to another device");
+        return mnem__fail(MNEM_INVALID, "buffer: the stream belongs to another device than the "
+                                        "buffer; use a stream of the buffer's device");
     if (b->zero_copy) {
         atomic_fetch_add(&device->bytes_zero_copy, bytes);
         mnem__event_say(MNEM__EVENT_MARK, MNEM__OWNER_FIXED, MNEM__FIXED_HANDED, MNEM__SPAN_STREAM,

@@ -51,8 +51,9 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
     *out = NULL;
     const mnem__backend *backend = backend_find(name);
     if (!backend)
-        return mnem__fail(MNEM_NOT_FOUND,
-                          "device: \"%.40s\" is unknown; available are host and null", name);
+        return mnem__fail(
+            MNEM_NOT_FOUND,
+            "device: \"%.40s\" is not a device of this build; available are host and null", name);
     if (!backend->alloc)
         return mnem__fail(MNEM_UNSUPPORTED, "device: this build does not include %s",
                           backend->name);

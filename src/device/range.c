@@ -40,7 +40,8 @@ static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
     if (end > MNEM__GRANULES_MAX)
         return mnem__fail(MNEM_NO_MEMORY,
-                          "device %s: there would be %llu granules, more than are supported",
+                          "device %s: the request would make %llu granules in all, more than this "
+                          "version supports; free some first",
                           device->backend->name, (unsigned long long)end);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);
     if (!rows) return mnem__heap_status();
@@ -82,7 +83,9 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
     uint64_t bytes, first;
     uint8_t store = 0;
     if (!granule_bytes(device))
-        return mnem__fail(MNEM_UNSUPPORTED, "device %s: granules are not supported",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "device %s: granules (memory that can be mapped anew) are not supported; "
+                          "allocate blocks instead",
                           device->backend->name);
     if ((unsigned)space >= MNEM_SPACE_COUNT || !count)
         return mnem__fail(MNEM_INVALID,
@@ -136,7 +139,7 @@ static mnem_status refuse_granule(const mnem_device *device, uint64_t granule) {
             device->backend->name, (unsigned long long)granule);
     return mnem__fail(MNEM_BUSY,
                       "device %s: granule %llu (a unit of its memory) can't be freed: it is still "
-                      "mapped at %u places",
+                      "mapped %u times; unmap it first",
                       device->backend->name, (unsigned long long)granule,
                       device->granules[granule].uses - 1);
 }
@@ -177,11 +180,14 @@ mnem_status mnem_range_reserve(mnem_device *device, uint64_t bytes, mnem_range *
     const mnem__backend_ranges *ranges = &device->backend->ranges;
     mnem_range made = {.device = device};
     if (!ranges->granule_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED, "device %s: ranges are not supported",
-                          device->backend->name);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "device %s: ranges of addresses are not supported; allocate blocks instead",
+            device->backend->name);
     if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes requested, expected at least 1");
     if (!mnem__align_u64(bytes, ranges->granule_bytes, &made.bytes))
-        return mnem__fail(MNEM_NO_MEMORY, "range: %llu bytes are more than the address space has",
+        return mnem__fail(MNEM_NO_MEMORY,
+                          "range: a range of %llu bytes is larger than the address space",
                           (unsigned long long)bytes);
     MNEM__TRY(mnem__device_call(device, "range reserve"));
     made.slots = mnem__calloc("device", made.bytes / ranges->granule_bytes, sizeof *made.slots);

@@ -155,8 +155,8 @@ static mnem_status take_parts(mnem_engine *e) {
     e->device = e->taken.device;
     if (e->map->rows && e->taken.apart)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "engine: ranks that split rows need memory that the host reaches: use "
-                          "ranks of layers on this device");
+                          "engine: ranks that split rows need memory that the host can access, "
+                          "which this device lacks; split by layers instead");
     return mnem__parts_take(&e->taken);
 }
 

@@ -24,7 +24,8 @@ mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_
     *graph = NULL;
     if (tokens < 0 || tokens > plan->context)
         return mnem__fail(MNEM_INVALID,
-                          "engine: a graph of %d tokens doesn't fit the context of %d tokens",
+                          "engine: a graph of %d tokens doesn't fit the context of %d tokens; use "
+                          "fewer tokens or a larger context",
                           tokens, plan->context);
     MNEM__TRY(mnem__setup_init(&setup, model, options));
     const mnem__choice choice = choice_of(&setup, plan, tokens);

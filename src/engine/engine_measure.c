@@ -68,7 +68,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     const mnem__transformer_map *map = setup->map;
     if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
         status = mnem__fail(MNEM_INVALID,
-                            "engine: the context is %d tokens, but the model has positions for %d",
+                            "engine: the context is %d tokens, but the model has positions for %d "
+                            "only; use a smaller context",
                             context_most(options), map->shape.context);
         mnem__setup_fini(setup);
         return status;

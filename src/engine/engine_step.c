@@ -155,7 +155,8 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
                               part->ids[i], e->map->shape.vocab);
     if (part->n > e->choice.context - s->length)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "engine: %d more tokens after %d don't fit the context of %d tokens",
+                          "engine: %d more tokens after the %d of a sequence don't fit the context "
+                          "of %d tokens; use fewer tokens or a larger context",
                           part->n, s->length, e->choice.context);
     return MNEM_OK;
 }
@@ -164,9 +165,8 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
     mnem_status status = MNEM_OK;
     int32_t checked = 0;
     if (!e->taken.runs)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "engine: the plan's device is for planning only: the host can't access its memory");
+        return mnem__fail(MNEM_UNSUPPORTED, "engine: the plan's device is for planning only: "
+                                            "nothing can run on it; plan with another device");
     for (; checked < count && status == MNEM_OK; checked++) {
         status = check_part(e, &parts[checked]);
         if (status == MNEM_OK) parts[checked].sequence->in_step = true;
@@ -194,7 +194,8 @@ static mnem_status check_pages(const mnem__step *x) {
     const int32_t needed = full ? taken.full : taken.window;
     if (needed <= lacks->free_count) return MNEM_OK;
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "engine: the step needs %d pages of KV cache, but only %d of %d are free",
+                      "engine: the step needs %d pages of KV cache, but only %d of %d are free; "
+                      "close or shorten sequences, or plan with a larger context",
                       needed, lacks->free_count, lacks->count);
 }
 
@@ -240,7 +241,8 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
     mnem__step x = {
         .e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
     MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_GENERATE));
-    if (e->awaited) return mnem__fail(MNEM_BUSY, "engine: another step is running");
+    if (e->awaited)
+        return mnem__fail(MNEM_BUSY, "engine: another step is still running; end it first");
     return mnem__step_run(&x);
 }
 

@@ -8,7 +8,8 @@
 /* Before a pass of ranks together: all of them end it, or none does. */
 mnem_status mnem__ranks_check_stopped(mnem__step *x) {
     if (!__atomic_load_n(&x->e->cancel, __ATOMIC_RELAXED)) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "engine: cancelled before a pass");
+    return mnem__fail(MNEM_CANCELLED,
+                      "engine: stopped by the caller before a pass through the model");
 }
 
 /* What the others need to do the same. */
@@ -37,7 +38,9 @@ mnem_status mnem__ranks_receive_states(mnem__step *x) {
     mnem_engine *e = x->e;
     bool stopped = false;
     MNEM__TRY(mnem__relay_receive(&e->relay, e->hidden, x->rows, e->map->shape.embd, &stopped));
-    return stopped ? mnem__fail(MNEM_CANCELLED, "engine: rank 0 stopped the pass") : MNEM_OK;
+    return stopped ? mnem__fail(MNEM_CANCELLED, "engine: rank 0 stopped the pass through the "
+                                                "model, so this rank ended it, too")
+                   : MNEM_OK;
 }
 
 /* Also that there are none. */

@@ -63,8 +63,10 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     mnem_engine *e = of->engine;
     *sequence = NULL;
     if (n < 0 || n > of->length)
-        return mnem__fail(MNEM_INVALID, "engine: can't share %d tokens of a sequence of %d", n,
-                          of->length);
+        return mnem__fail(MNEM_INVALID,
+                          "engine: can't fork the first %d tokens of a sequence of %d tokens, "
+                          "expected 0 to its length",
+                          n, of->length);
     MNEM__TRY(check_windows(of, n));
     MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
@@ -97,8 +99,10 @@ int32_t mnem_sequence_length(const mnem_sequence *s) {
 
 mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     if (n < 0 || n > s->length)
-        return mnem__fail(MNEM_INVALID, "engine: can't keep %d tokens of a sequence of %d", n,
-                          s->length);
+        return mnem__fail(MNEM_INVALID,
+                          "engine: can't keep the first %d tokens of a sequence of %d tokens, "
+                          "expected 0 to its length",
+                          n, s->length);
     MNEM__TRY(check_windows(s, n));
     s->ready = mnem__engine_ready(s->engine, s->ready, n);
     s->length = n;

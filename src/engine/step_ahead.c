@@ -103,7 +103,9 @@ static void tell_rows(const mnem_engine *e, const mnem__awaited *a) {
 }
 
 mnem_status mnem_engine_step_end(mnem_engine *e) {
-    if (!e->awaited) return mnem__fail(MNEM_INVALID, "engine: no step is running");
+    if (!e->awaited)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: no step is running, so none can be ended; begin one first");
     mnem__awaited *a = oldest(e);
     MNEM__TRY(mnem__relay_logits_wait(&e->relay, &a->request, (size_t)a->wanted * row_bytes(e)));
     const int64_t numbers = (int64_t)a->wanted * e->map->shape.vocab;

@@ -109,7 +109,7 @@ static mnem_status check_strides(const mnem_op_desc *desc) {
                                                      : &desc->also[i - MNEM_OP_INPUTS - 1];
         for (int d = 0; d < t->dims && d < MNEM_TENSOR_DIMS; d++)
             if (t->stride[d] < 0)
-                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "a stride is negative");
+                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "strides must be 0 or more");
     }
     return MNEM_OK;
 }

@@ -122,14 +122,16 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
             c->layers, c->device_count);
     for (size_t i = 0; i < c->layers; i++) {
         if (c->bytes[i] >= number_most - *sum)
-            return mnem__fail(MNEM_INVALID, "split: the bytes of layers 0 to %zu overflow", i);
+            return mnem__fail(MNEM_INVALID,
+                              "split: the bytes of layers 0 to %zu together overflow 64 bits", i);
         *sum += c->bytes[i];
     }
     uint64_t fixed = 0;
     for (size_t i = 0; i < c->device_count; i++) {
         const mnem__split_device *d = &c->devices[i];
         if (d->capacity_bytes >= number_most || d->fixed_bytes >= number_most - *sum)
-            return mnem__fail(MNEM_INVALID, "split: the bytes of device %zu overflow", i);
+            return mnem__fail(MNEM_INVALID,
+                              "split: the bytes for layers on device %zu overflow 64 bits", i);
         if (d->capacity_bytes > *most) *most = d->capacity_bytes;
         if (d->fixed_bytes > fixed) fixed = d->fixed_bytes;
     }
@@ -148,8 +150,10 @@ mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
     const int64_t room = most_room(&c, -(int64_t)sum, (int64_t)most + 1);
     if (room < 0) {
         result->short_bytes = (uint64_t)-room;
-        return mnem__fail(MNEM_OVER_BUDGET, "split: every device has %llu bytes too few",
-                          (unsigned long long)result->short_bytes);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "split: the layers don't fit the devices: every device has %llu bytes too few",
+            (unsigned long long)result->short_bytes);
     }
     even_out(&c);
     close_gaps(&c);

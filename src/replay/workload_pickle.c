@@ -74,8 +74,9 @@ typedef enum opcode {
 /* ---- values ---- */
 
 static mnem_status bad(const mnem__pickle *p, const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: byte %llu: %s", p->in->name, (unsigned long long)p->op_at,
-                      what);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: byte %llu: %s: the file is damaged, or not a memory snapshot of PyTorch",
+                      p->in->name, (unsigned long long)p->op_at, what);
 }
 
 static mnem_status push(mnem__pickle *p, mnem__value v) {
@@ -217,7 +218,8 @@ static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *va
 /* Moves the top n values into the container below them. */
 static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
     if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key has no value");
-    if (p->stack.count < n + 1) return bad(p, "there is no list or dict to add to");
+    if (p->stack.count < n + 1)
+        return bad(p, "an element is added, but there is no list or dict to add it to");
     p->stack.count -= n;
     const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
     if (mnem__value_tag_of(to) != kind)
@@ -227,14 +229,15 @@ static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
 
 /* APPEND and SETITEM: n values above no mark of their own. */
 static mnem_status move_some(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    return above_mark(p) < n + 1 ? bad(p, "there is no list or dict to add to")
-                                 : move_into(p, n, kind);
+    return above_mark(p) < n + 1
+               ? bad(p, "an element is added, but there is no list or dict to add it to")
+               : move_into(p, n, kind);
 }
 
 /* Takes the last mark away; *n: values that were above it. */
 static mnem_status pop_mark(mnem__pickle *p, size_t *n) {
     *n = 0;
-    if (!p->marks.count) return bad(p, "the mark is missing");
+    if (!p->marks.count) return bad(p, "the mark that begins a list, tuple or dict is missing");
     *n = above_mark(p);
     p->marks.count--;
     return MNEM_OK;
@@ -244,8 +247,9 @@ static mnem_status move_marked(mnem__pickle *p, mnem__value_tag kind) {
     size_t n;
     MNEM__TRY(pop_mark(p, &n));
     /* The container must lie above the mark before. */
-    return above_mark(p) < n + 1 ? bad(p, "there is no list or dict to add to")
-                                 : move_into(p, n, kind);
+    return above_mark(p) < n + 1
+               ? bad(p, "an element is added, but there is no list or dict to add it to")
+               : move_into(p, n, kind);
 }
 
 /* Replaces the top n values by a container of them. */
@@ -278,8 +282,8 @@ static mnem_status set_mark(mnem__pickle *p) {
 /* ---- the memo ---- */
 
 static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
-    if (!above_mark(p)) return bad(p, "there is no value to remember");
-    if (at > p->opcodes) return bad(p, "a memo number that no pickler writes");
+    if (!above_mark(p)) return bad(p, "a memo is written, but the stack is empty");
+    if (at > p->opcodes) return bad(p, "a memo number is larger than any that a pickler writes");
     if (at >= p->memo.count) {
         const size_t more = at + 1 - p->memo.count;
         if (!mnem__array_reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
@@ -293,7 +297,7 @@ static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
 }
 
 static mnem_status memo_get(mnem__pickle *p, uint64_t at) {
-    if (at >= p->memo.count) return bad(p, "a memo number that was not set is used");
+    if (at >= p->memo.count) return bad(p, "a memo number is read that was never written");
     return push(p, ((const mnem__value *)p->memo.p)[at]);
 }
 
@@ -344,7 +348,7 @@ static mnem_status refuse_stack_global(const mnem__pickle *p) {
         if (used) both[used++] = '.';
         if (text) used += shown_line((const uint8_t *)text, (const uint8_t *)text + n, both + used);
     }
-    return refuse_code(p, used > 1 ? both : "a name on the stack");
+    return refuse_code(p, used > 1 ? both : "a class or function without a readable name");
 }
 
 static mnem_status unknown_opcode(const mnem__pickle *p, uint8_t op) {
@@ -454,7 +458,7 @@ static mnem_status read_protocol(mnem__pickle *p) {
     p->op_at = mnem__input_offset(p->in);
     MNEM__TRY(operand(p, 2, &head));
     const unsigned protocol = (unsigned)(head >> 8);
-    if ((head & 255) != OP_PROTO) return bad(p, "not a pickle");
+    if ((head & 255) != OP_PROTO) return bad(p, "the file is not a pickle");
     if (protocol < 2 || protocol > 5)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: the pickle has protocol %u; 2 to 5 are supported",
                           p->in->name, protocol);

@@ -55,15 +55,17 @@ typedef struct snapshot {
 static mnem_status bad(const snapshot *s, const char *what, uint64_t index) {
     (void)s;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s %llu doesn't have the form that a memory snapshot gives it", what,
-                      (unsigned long long)index);
+                      "%s %llu doesn't have the form that it has in a memory snapshot, so the file "
+                      "is damaged or not a snapshot",
+                      what, (unsigned long long)index);
 }
 
 /* Counts a step; a file whose lists contain each other would take forever. */
 static mnem_status visit(snapshot *s) {
     if (s->visits_left--) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE,
-                      "the snapshot's lists contain each other, as in no real snapshot");
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "the snapshot's lists contain each other, so the file is not a memory snapshot of PyTorch");
 }
 
 static uint64_t number_of(const snapshot *s, const mnem__fields *f, mnem__word word) {

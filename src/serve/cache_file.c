@@ -115,7 +115,7 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
         mnem__checksum_add(&sum, &r, sizeof r);
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
-            return bad("has an invalid row");
+            return bad("is damaged: it has an invalid row");
     }
     return mnem__checksum_get(&sum) == h->checksum ? MNEM_OK : bad("is damaged");
 }
@@ -128,7 +128,7 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
     if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum) return bad("is damaged");
     for (int32_t i = 0; i < saved->length; i++)
         if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab)
-            return bad("has token ids of another model");
+            return bad("has token ids that the model lacks: it was made with another model");
     return MNEM_OK;
 }
 
@@ -137,12 +137,12 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
     if (saved->from != r->from || saved->length != r->length || saved->length > s->context)
-        return bad("has a saved sequence of other tokens");
+        return bad("is damaged: it has a saved sequence of other tokens");
     MNEM__TRY(read_ids(s, saved, lane));
-    if (!parent && r->from > 0) return bad("lacks the start of a cached prefix");
+    if (!parent && r->from > 0) return bad("is damaged: it lacks the start of a cached prefix");
     if (parent && (mnem__lane_length(parent) < r->from ||
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
-        return bad("has a cached prefix that doesn't fit");
+        return bad("has a cached prefix that doesn't fit the context of this engine");
     MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
                      : mnem_sequence_create(s->engine, &lane->sequence));
     return mnem_sequence_load(lane->sequence, saved, r->length);

@@ -145,7 +145,8 @@ static mnem_status open_swap(mnem_scheduler *s) {
     MNEM__TRY(mnem__swap_ranks_open(&s->swap, o->swap, s->engine, o->swap_bytes));
     if (o->swap_bytes_per_s > 0) mnem__swap_fix_rate(&s->swap, o->swap_bytes_per_s);
     if (o->keep_cache && !s->swap.named)
-        return mnem__fail(MNEM_INVALID, "serve: keeping the prefix cache needs a named swap file");
+        return mnem__fail(MNEM_INVALID, "serve: options.keep_cache needs a swap file with a name: "
+                                        "set options.swap to a file, not a folder");
     if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
     return mnem__swap_begin(&s->swap);
 }

@@ -36,8 +36,8 @@ static mnem_status read_back(const mnem__swap_job *job) {
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.first_window != wrote->first_window)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "swap file: the contents of the file were changed by another program");
+        return mnem__fail(MNEM_BAD_FILE, "swap file: the contents of the file were changed by "
+                                         "another program; use a file that nothing else writes");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 
@@ -150,7 +150,8 @@ static mnem_status open_named(mnem__swap_file *f, const char *path) {
     f->named = true;
     MNEM__TRY(check_named(f->fd, path));
     if (flock(f->fd, LOCK_EX | LOCK_NB) != 0)
-        return mnem__fail(MNEM_BUSY, "swap file: another process is using %s", path);
+        return mnem__fail(MNEM_BUSY, "swap file: another process is using %s; choose another file",
+                          path);
     return fchmod(f->fd, 0600) == 0 ? MNEM_OK : fail_open(path);
 }
 

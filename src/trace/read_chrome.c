@@ -31,8 +31,9 @@ typedef struct line {
 } line;
 
 static mnem_status malformed(chrome *c, const char *what) {
-    return c->status = mnem__fail(MNEM_BAD_FILE, "%s: line %llu: %s", c->in.path,
-                                  (unsigned long long)c->line, what);
+    return c->status =
+               mnem__fail(MNEM_BAD_FILE, "%s: line %llu: %s: the trace is damaged; record it again",
+                          c->in.path, (unsigned long long)c->line, what);
 }
 
 /* ---- JSON ---- */
@@ -174,14 +175,15 @@ static mnem_status read_head(mnem_trace_reader *reader) {
         return mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", c->in.path);
     if (line_next(c, &s) != 1) return c->status;
     s.p += strlen("{\"displayTimeUnit\":\"ms\",\"otherData\":");
-    if (!scan_object(&s, &l, true)) return malformed(c, "malformed data about the run");
+    if (!scan_object(&s, &l, true)) return malformed(c, "the data about the run are malformed");
     reader->info = (mnem_trace_file_info){.pid = (uint32_t)number_of(&l, "pid"),
                                           .events = number_of(&l, "events"),
                                           .dropped = number_of(&l, "dropped"),
                                           .duration_ns = number_of(&l, "duration"),
                                           .budget_bytes = number_of(&l, "budget"),
                                           .ranks = (uint32_t)number_of(&l, "ranks")};
-    if (reader->info.ranks > MNEM_TRACE_PARTS_MAX) return malformed(c, "invalid number of ranks");
+    if (reader->info.ranks > MNEM_TRACE_PARTS_MAX)
+        return malformed(c, "the number of ranks is invalid");
     const int noted = line_next(c, &s);
     l.count = 0;
     if (noted < 0) return c->status;
@@ -232,7 +234,7 @@ static mnem_status read_live(mnem_trace_reader *reader, const line *l, mnem_trac
     mnem_trace_account a = {
         .tag = f->key, .owner = (uint32_t)number_of(l, "id"), .rank = out->rank};
     if (n < 7 || strcmp(name + n - 6, " bytes") != 0 || !kind_of(name, n - 6, &a.kind) || f->text)
-        return malformed(reader->state, "an account of an unknown kind");
+        return malformed(reader->state, "an account has an unknown kind");
     out->bytes = f->number;
     return account_find(reader, a, out);
 }
@@ -245,7 +247,7 @@ static mnem_status read_account(mnem_trace_reader *reader, const line *l, bool p
                             .pool = pool,
                             .rank = out->rank};
     if (!kind_of(kind, strlen(kind), &a.kind))
-        return malformed(reader->state, "an account of an unknown kind");
+        return malformed(reader->state, "an account has an unknown kind");
     return account_find(reader, a, out);
 }
 
@@ -275,7 +277,7 @@ static mnem_status read_block(mnem_trace_reader *reader, const line *l, mnem_tra
 
 static mnem_status read_refusal(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     if (!number_in(text_of(l, "class"), class_at, MNEM_REFUSED_CLASSES, &out->detail))
-        return malformed(reader->state, "a refusal of an unknown class");
+        return malformed(reader->state, "a refusal has an unknown class");
     MNEM__TRY(name_find(reader, text_of(l, "tag"), out));
     return read_account(reader, l, number_of(l, "pool") != 0, out);
 }
@@ -283,13 +285,13 @@ static mnem_status read_refusal(mnem_trace_reader *reader, const line *l, mnem_t
 static mnem_status read_request(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     out->id = number_of(l, "id");
     if (!number_in(text_of(l, "phase"), phase_at, MNEM_TRACE_PHASES, &out->detail))
-        return malformed(reader->state, "unknown phase of a request");
+        return malformed(reader->state, "a request has an unknown phase");
     return MNEM_OK;
 }
 
 static mnem_status read_span(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     if (!number_in(text_of(l, "cat"), span_at, MNEM_SPANS, &out->detail))
-        return malformed(reader->state, "an event of an unknown category");
+        return malformed(reader->state, "an event has an unknown category");
     return name_find(reader, text_of(l, "name"), out);
 }
 
@@ -320,9 +322,9 @@ static mnem_status read_fields(mnem_trace_reader *reader, const line *l, mnem_tr
     if (out->what == MNEM_TRACE_END && !out->bytes) out->bytes = number_of(l, "multiply_adds");
     if (!ts || out->ns < c->last) return malformed(c, "the time is before the previous event's");
     if (out->thread && out->thread >= reader->tables.threads.count)
-        return malformed(c, "an undeclared thread");
+        return malformed(c, "an event names a thread that was not declared");
     if (reader->info.ranks && out->rank >= reader->info.ranks)
-        return malformed(c, "an undeclared rank");
+        return malformed(c, "an event names a rank that was not declared");
     c->last = out->ns;
     switch (out->what) {
     case MNEM_TRACE_LIVE: return read_live(reader, l, out);
@@ -358,7 +360,7 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         if (s.end - s.p == 2 && !memcmp(s.p, "]}", 2)) return 0;
         l.count = 0;
         if (!scan_object(&s, &l, false) || s.p != s.end || !l.count) {
-            malformed(c, "not an event");
+            malformed(c, "the line is not an event");
             return -1;
         }
         const bool meta = *text_of(&l, "ph") == 'M';

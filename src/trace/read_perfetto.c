@@ -71,8 +71,10 @@ static size_t length(bytes b) {
 static mnem_status malformed(const perfetto *f, const char *what) {
     if (!f->ours)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", f->in.path);
-    return mnem__fail(MNEM_BAD_FILE, "%s: the packet that ends at byte %llu is damaged: %s",
-                      f->in.path, (unsigned long long)mnem__in_offset(&f->in), what);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: the packet that ends at byte %llu is damaged: %s; record the trace again", f->in.path,
+        (unsigned long long)mnem__in_offset(&f->in), what);
 }
 
 /* ---- tables ---- */
@@ -196,7 +198,7 @@ static mnem_status read_run(mnem_trace_reader *reader, bytes key, bytes text, ui
     if (!strcmp(name, "version")) p->ours = value == 1;
     if (!strcmp(name, "pid")) info->pid = (uint32_t)value;
     if (!strcmp(name, "ranks")) {
-        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "invalid number of ranks");
+        if (value > MNEM_TRACE_PARTS_MAX) return malformed(p, "the number of ranks is invalid");
         info->ranks = (uint32_t)value;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -302,12 +304,14 @@ static mnem_status check(const mnem_trace_reader *reader, const mnem_trace_event
     const mnem__trace_tables *t = &reader->tables;
     const perfetto *p = reader->state;
     const bool accounted = e->what <= MNEM_TRACE_FREE;
-    if (e->name && e->name >= t->names.count) return malformed(p, "an undeclared name");
+    if (e->name && e->name >= t->names.count)
+        return malformed(p, "an event has a name that was not declared");
     if (accounted && (e->account < 0 || (uint32_t)e->account >= t->accounts.count))
-        return malformed(p, "an undeclared account");
-    if (e->thread && e->thread >= t->threads.count) return malformed(p, "an undeclared thread");
+        return malformed(p, "an event has an account that was not declared");
+    if (e->thread && e->thread >= t->threads.count)
+        return malformed(p, "an event has a thread that was not declared");
     if (e->what == MNEM_TRACE_REFUSED && e->detail >= MNEM_REFUSED_CLASSES)
-        return malformed(p, "an unknown class of refusal");
+        return malformed(p, "a refusal has an unknown class");
     return e->ns < p->last ? malformed(p, "the time is before the previous event's") : MNEM_OK;
 }
 

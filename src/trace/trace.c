@@ -103,7 +103,7 @@ static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, c
         trace->places_most = options->bytes_most / mnem__trace_chunk_bytes(trace);
     trace->began_ns = mnem__nanoseconds();
     if (!mnem__event_start(&trace->sink))
-        return mnem__fail(MNEM_BUSY, "trace: another trace is already recording");
+        return mnem__fail(MNEM_BUSY, "trace: another trace is already recording; end it first");
     trace->recording = true;
     trace->ledger = options->ledger;
     if (trace->ledger) trace->budget = mnem__ledger_tell_begin(options->ledger);

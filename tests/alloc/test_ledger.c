@@ -49,8 +49,8 @@ static void over_budget_says_how_much_is_missing(void **state) {
     mnem_ledger *ledger = ledger_create(64 * MIB);
     must(mnem_ledger_charge(ledger, MNEM_KIND_WEIGHTS, "matrices", 59 * MIB));
     assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 8 * MIB), MNEM_OVER_BUDGET);
-    assert_string_equal(mnem_last_error(), "kv pages: needs 8388608 bytes, 5242880 of 67108864 "
-                                           "left (3145728 over)");
+    assert_string_equal(mnem_last_error(), "kv pages: needs 8388608 bytes, but only 5242880 "
+                                           "of 67108864 are left (3145728 over)");
     mnem_ledger_info info = info_get(ledger);
     assert_int_equal(info.bytes_live, 59 * MIB);
     assert_int_equal(info.refusals, 1);
@@ -119,8 +119,8 @@ static void destroying_with_live_bytes_names_them(void **state) {
     must(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 70));
     must(mnem_ledger_charge(ledger, MNEM_KIND_IO, "ring", 80));
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_BUSY);
-    assert_string_equal(mnem_last_error(),
-                        "ledger: bytes are still charged: kv pages 70, io ring 80");
+    assert_string_equal(mnem_last_error(), "ledger: can't be destroyed while bytes are charged: kv "
+                                           "pages 70, io ring 80; release them first");
     mnem_ledger_release(ledger, MNEM_KIND_KV, "pages", 70);
     mnem_ledger_release(ledger, MNEM_KIND_IO, "ring", 80);
     must(mnem_ledger_destroy(ledger));

@@ -182,7 +182,8 @@ static void what_is_larger_than_posted_fails_both(void **state) {
     assert_int_equal(mnem_comm_send(ranks[2], 1, 0, data, 5, &send), MNEM_IO);
     assert_int_equal(mnem_comm_wait(ranks[1], &post, 1), MNEM_IO);
     assert_string_equal(mnem_last_error(),
-                        "comm: rank 2 sends 5 bytes on channel 0, where rank 1 expects 4");
+                        "comm: rank 2 sends 5 bytes on channel 0, where rank 1 expects 4 "
+                        "(do all ranks run the same program?)");
     assert_string_equal(mnem_comm_failure(ranks[2]), mnem_last_error());
     for (int i = 0; i < 3; i++) mnem_comm_destroy(ranks[i]);
 }
@@ -271,7 +272,8 @@ static int differ_on_3(mnem_comm *comm, void *context) {
     wrong += status != (mnem_comm_size(comm) > 3 ? MNEM_INVALID : MNEM_OK);
     if (status != MNEM_OK)
         wrong += strcmp(mnem_last_error(),
-                        "build differs between ranks: rank 0 has 0.2.0, rank 3 has 0.1.9") != 0;
+                        "build differs between ranks: rank 0 has 0.2.0, rank 3 has 0.1.9; "
+                        "all ranks need the same") != 0;
     return wrong + (mnem_comm_barrier(comm) != MNEM_OK); /* they go on together */
 }
 

@@ -415,7 +415,8 @@ static void a_full_disk_is_told(void **state) {
     disk_left = 0;
     assert_int_equal(mnem_walk(c.model, &c.options, text, SEQUENCES, NULL, NULL), MNEM_IO);
     disk_left = SIZE_MAX;
-    assert_non_null(strstr(mnem_last_error(), "full: hidden states can't be written (No space"));
+    assert_non_null(strstr(mnem_last_error(),
+                           "full: the temporary file of hidden states can't be written (No space"));
     close_case(&c);
 }
 

@@ -311,7 +311,7 @@ static void what_has_no_gradient_is_named(void **state) {
         mnem_status status;
         const char *text;
     } expected[FAULTS] = {
-        [FAULT_NO_LOSS] = {MNEM_INVALID, "the graph has no LINEAR_LOSS"},
+        [FAULT_NO_LOSS] = {MNEM_INVALID, "the graph has no node LINEAR_LOSS"},
         [FAULT_IN_PLACE] = {MNEM_UNSUPPORTED,
                             "node 1 (gelu) overwrites a tensor written or read before: 3"},
         [FAULT_ADDED] = {MNEM_UNSUPPORTED, "node 1 (gelu) accumulates into tensor 4"},
@@ -326,7 +326,7 @@ static void what_has_no_gradient_is_named(void **state) {
         [FAULT_UNWRITTEN] = {MNEM_UNSUPPORTED,
                              "node 1 (gelu) reads a tensor that no node wrote: 4"},
         [FAULT_TWICE] = {MNEM_INVALID, "the graph was already differentiated or compiled"},
-        [FAULT_ROOM] = {MNEM_INVALID, "than mnem_graph_options allows"},
+        [FAULT_ROOM] = {MNEM_INVALID, "than options.tensors allows"},
     };
     assert_int_equal(faulty(FAULT_NONE), MNEM_OK);
     for (int f = FAULT_NONE + 1; f < FAULTS; f++) {

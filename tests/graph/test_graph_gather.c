@@ -141,7 +141,7 @@ static void what_makes_no_sense_is_refused(void **state) {
     assert_non_null(strstr(mnem_last_error(), "args.gather is NULL"));
     mnem_graph_destroy(g);
     assert_null(build(N - OWN + 1, false, false));
-    assert_non_null(strstr(mnem_last_error(), "columns do not lie within out"));
+    assert_non_null(strstr(mnem_last_error(), "must lie within those of out"));
     mnem_op op;
     mnem_op_desc d = {.kind = MNEM_OP_GATHER,
                       .in = {mnem_tensor_2d(MNEM_TYPE_A8, T, OWN)},

@@ -207,7 +207,7 @@ static void two_numbers_at_one_place_are_refused_when_rows_are_read(void **state
     l.places = 0;
     must(mnem_model_open(forged(&l), &model));
     assert_int_equal(mnem_model_tensor_read(model, 0, 18, 36, row), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "m.weight: row 0 gives two numbers the same place"));
+    assert_non_null(strstr(mnem_last_error(), "m.weight: row 0 stores two numbers for one column"));
     mnem_model_close(model);
 }
 

@@ -150,7 +150,7 @@ static void code_is_refused_by_name_and_byte(void **state) {
             MNEM_UNSUPPORTED, "p: byte 2: refused, because this pickle would run code (os.system)");
     REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93)R.", MNEM_UNSUPPORTED, "byte 14: ");
     REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93)R.", MNEM_UNSUPPORTED, "(os.system)");
-    REFUSED("\x80\x04\x93.", MNEM_UNSUPPORTED, "a name on the stack");
+    REFUSED("\x80\x04\x93.", MNEM_UNSUPPORTED, "a class or function without a readable name");
     REFUSED("\x80\x02]R.", MNEM_UNSUPPORTED, "opcode 0x52");
     REFUSED("\x80\x02(ios\nsystem\n.", MNEM_UNSUPPORTED, "opcode 0x69");
     REFUSED("\x80\x02\x82\x01.", MNEM_UNSUPPORTED, "opcode 0x82");
@@ -177,19 +177,20 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
     REFUSED("\x80\x02(].", MNEM_BAD_FILE, "byte 4: the pickle ends with unused values");
     REFUSED("\x80\x02"
             "a",
-            MNEM_BAD_FILE, "there is no list or dict to add to");
-    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "there is no list or dict to add to");
-    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "there is no list or dict to add to");
+            MNEM_BAD_FILE, "there is no list or dict to add it to");
+    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "there is no list or dict to add it to");
+    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "there is no list or dict to add it to");
     REFUSED("\x80\x02NNa", MNEM_BAD_FILE, "elements are added to a value that can't have any");
     REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "elements are added to a value that can't have any");
     REFUSED("\x80\x02}(Nu", MNEM_BAD_FILE, "a key has no value");
     REFUSED("\x80\x02(Nd", MNEM_BAD_FILE, "a key has no value");
-    REFUSED("\x80\x02u", MNEM_BAD_FILE, "the mark is missing");
-    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list or dict to add to");
+    REFUSED("\x80\x02u", MNEM_BAD_FILE, "the mark that begins");
+    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list or dict to add it to");
     REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "too few values");
-    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "there is no value to remember");
-    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE, "a memo number that no pickler writes");
-    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "a memo number that was not set is used");
+    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "a memo is written, but the stack is empty");
+    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE,
+            "a memo number is larger than any that a pickler writes");
+    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "a memo number is read that was never written");
     REFUSED("\x80\x02"
             "0",
             MNEM_BAD_FILE, "there is no value to drop");
@@ -205,7 +206,7 @@ static void pickles_of_other_things_are_refused(void **state) {
     REFUSED("\x80\x02}.", MNEM_BAD_FILE, "the list of segments is missing");
     REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "the trace has no allocation");
     REFUSED("\x80\x02]Na.", MNEM_BAD_FILE,
-            "p: segment 0 doesn't have the form that a memory snapshot gives it");
+            "p: segment 0 doesn't have the form that it has in a memory snapshot");
     REFUSED("\x80\x02]}X\x06\0\0\0deviceJ\xff\xff\xff\xffsa.", MNEM_BAD_FILE, "segment 0");
     REFUSED("\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]](Na.", MNEM_BAD_FILE, "");
 }

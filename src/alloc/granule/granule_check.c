@@ -137,7 +137,11 @@ mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {
             if (mnem__grun_at(f, i)->units) run_audit(&a, i);
         lists_audit(&a);
         sums_audit(&a);
-        if (a.wrong) status = mnem__fail(MNEM_INVALID, "granules: check failed: %s", a.wrong);
+        if (a.wrong)
+            status = mnem__fail(MNEM_INVALID,
+                                "granules: the allocator's check failed: %s (an error of mnem, or "
+                                "overwritten memory)",
+                                a.wrong);
     }
     mnem__free(a.bits);
     mnem__free(a.home);

@@ -27,7 +27,10 @@ static __attribute__((noinline, cold)) mnem_status runs_grow(mnem__granule_fit *
     uint64_t room = f->runs_room + f->runs_room / 2;
     if (room < f->runs_used + count) room = f->runs_used + count;
     if (room > UINT32_MAX)
-        return mnem__fail(MNEM_NO_MEMORY, "granules: there would be more than 2^32 runs of bytes");
+        return mnem__fail(
+            MNEM_NO_MEMORY,
+            "granules: the allocator would have more than 2^32 runs of bytes, a limit of this "
+            "version: free blocks first, or allocate fewer and larger ones");
     mnem__grun *runs = mnem__realloc("metadata", f->runs, room * sizeof *runs);
     if (!runs) return mnem__heap_status();
     f->runs = runs;

@@ -152,7 +152,7 @@ static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes
         const bool whole = limit == limit_of(ledger);
         tell_refused(ledger, a, bytes, whole ? MNEM__REFUSED_CAPACITY : MNEM__REFUSED_LIMIT);
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "%s %s: needs %llu bytes, %llu of %llu left (%llu over)",
+                          "%s %s: needs %llu bytes, but only %llu of %llu are left (%llu over)",
                           mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
                           (unsigned long long)left, (unsigned long long)limit,
                           (unsigned long long)(bytes - left));
@@ -346,8 +346,8 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     const uint64_t limit = limit_of(ledger);
     if (usage.bytes_peak > limit)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "ledger: the program and its libraries take %llu bytes, budget is %llu "
-                          "(%llu over)",
+                          "ledger: the program and its libraries take %llu bytes, but the budget "
+                          "is %llu (%llu over); use a larger budget",
                           (unsigned long long)usage.bytes_peak, (unsigned long long)limit,
                           (unsigned long long)(usage.bytes_peak - limit));
     mnem_heap_usage_get(&heap);
@@ -387,7 +387,10 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
     if (!ledger) return MNEM_OK;
     char list[TEXT_MAX];
     live_list(ledger, list, sizeof list);
-    if (*list) return mnem__fail(MNEM_BUSY, "ledger: bytes are still charged: %s", list);
+    if (*list)
+        return mnem__fail(
+            MNEM_BUSY, "ledger: can't be destroyed while bytes are charged: %s; release them first",
+            list);
     pthread_mutex_lock(&watching_lock);
     if (watching == ledger) unwatch_locked();
     pthread_mutex_unlock(&watching_lock);
@@ -400,7 +403,9 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
 /* The lock is held. */
 static mnem_status budget_set(mnem_ledger *ledger, uint64_t budget, uint32_t room) {
     if (ledger->live > budget && ledger->live - budget > room)
-        return mnem__fail(MNEM_OVER_BUDGET, "ledger: %llu bytes are live, budget %llu (%llu over)",
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "ledger: %llu bytes are live, but the new budget is %llu (%llu over); "
+                          "free bytes first, or set a larger budget",
                           (unsigned long long)ledger->live, (unsigned long long)budget,
                           (unsigned long long)(ledger->live - budget));
     ledger->budget = budget;
@@ -435,7 +440,9 @@ mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const cha
     mnem_status status = MNEM_OK;
     if (bytes && live > bytes)
         status =
-            mnem__fail(MNEM_OVER_BUDGET, "%s %s: %llu bytes are live, limit %llu (%llu over)",
+            mnem__fail(MNEM_OVER_BUDGET,
+                       "%s %s: %llu bytes are live, but the new limit is %llu (%llu over); free "
+                       "bytes first, or set a larger limit",
                        mnem_kind_text(kind), a ? a->info.tag : "in all", (unsigned long long)live,
                        (unsigned long long)bytes, (unsigned long long)(live - bytes));
     else

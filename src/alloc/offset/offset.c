@@ -40,7 +40,7 @@ mnem_status mnem_offset_policy_parse(const char *text, mnem_offset_policy *polic
             return MNEM_OK;
         }
 #define MNEM_OFFSET_POLICY_NAMED(name, text) " " text
-    return mnem__fail(MNEM_NOT_FOUND, "offset: policy \"%s\" is unknown; there are%s", text,
+    return mnem__fail(MNEM_NOT_FOUND, "offset: policy \"%s\" is unknown; the policies are%s", text,
                       MNEM_OFFSET_POLICY_LIST(MNEM_OFFSET_POLICY_NAMED));
 #undef MNEM_OFFSET_POLICY_NAMED
 }
@@ -188,7 +188,9 @@ typedef struct tally {
 
 static void tally_fail(tally *t, const char *what, uint64_t offset, uint64_t bytes) {
     if (t->status == MNEM_OK)
-        t->status = mnem__fail(MNEM_INVALID, "offset: check failed: %s at offset %llu (%llu bytes)",
+        t->status = mnem__fail(MNEM_INVALID,
+                               "offset: the allocator's check failed: %s at offset %llu (%llu "
+                               "bytes): an error of mnem, or overwritten memory",
                                what, (unsigned long long)offset, (unsigned long long)bytes);
 }
 
@@ -196,11 +198,12 @@ static void tally_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t
     tally *t = context;
     const bool is_free = handle == UINT32_MAX;
     if (offset != t->seen.bytes) tally_fail(t, "a hole or an overlap", offset, bytes);
-    if (!bytes || ((offset | bytes) & t->a->mask)) tally_fail(t, "a wrong size", offset, bytes);
+    if (!bytes || ((offset | bytes) & t->a->mask))
+        tally_fail(t, "a block of a wrong size", offset, bytes);
     if (is_free && t->last_free && !t->a->ops->partial)
         tally_fail(t, "free neighbours", offset, bytes);
     if (!is_free && t->a->ops->block_bytes(t->a, handle) != bytes)
-        tally_fail(t, "a handle of another size", offset, bytes);
+        tally_fail(t, "a handle whose size differs from its block's", offset, bytes);
     if (is_free) {
         t->seen.runs_free++;
         if (bytes > t->seen.bytes_largest_free) t->seen.bytes_largest_free = bytes;
@@ -222,13 +225,14 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
                                          : info.bytes_largest_free == t.seen.bytes_largest_free;
     if (info.bytes != t.seen.bytes || info.bytes_live != t.seen.bytes_live || !largest ||
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
-        return mnem__fail(
-            MNEM_INVALID,
-            "offset: check failed: counters say %llu bytes, %llu live in %u blocks, the largest "
-            "free run is %llu of %u; a walk finds %llu bytes, %llu live in %u, %llu of %u",
-            (unsigned long long)info.bytes, (unsigned long long)info.bytes_live, info.blocks_live,
-            (unsigned long long)info.bytes_largest_free, info.runs_free,
-            (unsigned long long)t.seen.bytes, (unsigned long long)t.seen.bytes_live,
-            t.seen.blocks_live, (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: the allocator's check failed: its counters say %llu bytes, %llu "
+                          "live in %u blocks, a largest free run of %llu among %u; its runs add up "
+                          "to %llu bytes, %llu live in %u, %llu among %u",
+                          (unsigned long long)info.bytes, (unsigned long long)info.bytes_live,
+                          info.blocks_live, (unsigned long long)info.bytes_largest_free,
+                          info.runs_free, (unsigned long long)t.seen.bytes,
+                          (unsigned long long)t.seen.bytes_live, t.seen.blocks_live,
+                          (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
     return a->ops->check(a);
 }

@@ -266,7 +266,9 @@ mnem_status mnem__pages_check(const mnem__default *d) {
     for (uint32_t page = 1; page < d->page_used; page++) {
         const mnem__page *p = mnem__page_at(d, page);
         if (!page_check(d, page))
-            return mnem__fail(MNEM_INVALID, "offset: check failed: page %u and its run disagree",
+            return mnem__fail(MNEM_INVALID,
+                              "offset: check failed: page %u and its run disagree (an error of "
+                              "mnem, or overwritten memory)",
                               page);
         live += p->slots && p->node;
         dissolved += p->slots && !p->node;
@@ -275,12 +277,12 @@ mnem_status mnem__pages_check(const mnem__default *d) {
     if (live != d->pages_live || dissolved != d->pages_dissolved)
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: %u pages are live, %u were counted; %u are "
-                          "dissolved, %u were counted",
+                          "dissolved, %u were counted (an error of mnem, or overwritten memory)",
                           live, d->pages_live, dissolved, d->pages_dissolved);
     if (!open_check(d, &open) || open != with_room)
-        return mnem__fail(
-            MNEM_INVALID,
-            "offset: check failed: %u pages have free slots, but %u are listed as open", with_room,
-            open);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: %u pages have free slots, but %u are listed as "
+                          "open (an error of mnem, or overwritten memory)",
+                          with_room, open);
     return MNEM_OK;
 }

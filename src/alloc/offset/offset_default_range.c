@@ -192,7 +192,9 @@ mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint
         i = run_holding(d, from, units);
     }
     if (!i)
-        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at offset %llu are at least partly in use",
+        return mnem__fail(MNEM_BUSY,
+                          "offset: the %llu bytes at offset %llu are at least partly in use; "
+                          "choose another offset, or free them first",
                           (unsigned long long)bytes, (unsigned long long)offset);
     if (!mnem__nodes_ready(d, 2)) return MNEM_NO_MEMORY;
     a->bytes_live += bytes;
@@ -300,17 +302,22 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
         const mnem__node *node = mnem__node_at(d, i);
         if (node->before != before || node->offset != end || ++count >= d->node_used)
             return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong", i);
+                              "offset: check failed: the neighbour of run %u is wrong (an error of "
+                              "mnem, or overwritten memory)",
+                              i);
         free_count += node->list >= MNEM__LIST_FREE;
         end += node->units;
         before = i;
     }
     if (mnem__node_at(d, 0)->before != before || end != d->units)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (an error of "
+                                        "mnem, or overwritten memory)");
     uint32_t spare = 0;
     for (uint32_t i = d->spare; i && spare < d->node_used; i = mnem__node_at(d, i)->after) spare++;
     if (d->node_used != 1 + count + spare)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: %u nodes, but %u runs and %u spare",
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: %u nodes, but %u runs and %u spare (an error of "
+                          "mnem, or overwritten memory)",
                           d->node_used, count, spare);
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,

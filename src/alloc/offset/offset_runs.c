@@ -96,7 +96,9 @@ mnem_status mnem__fit_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64
     mnem__runs *r = &f->runs;
     uint32_t i = run_holding(r, offset, bytes);
     if (i == MNEM__RUN_NONE)
-        return mnem__fail(MNEM_BUSY, "offset: %llu bytes at offset %llu are at least partly in use",
+        return mnem__fail(MNEM_BUSY,
+                          "offset: the %llu bytes at offset %llu are at least partly in use; "
+                          "choose another offset, or free them first",
                           (unsigned long long)bytes, (unsigned long long)offset);
     if (!mnem__runs_ready(r, 2)) return MNEM_NO_MEMORY;
     mnem__fit_remove(f, i, f->index);
@@ -167,17 +169,20 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
         const mnem__run *run = mnem__run_at(r, i);
         if (run->before != before || ++count >= r->used)
             return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong", i);
+                              "offset: check failed: the neighbour of run %u is wrong (an error of "
+                              "mnem, or overwritten memory)",
+                              i);
         free_count += run->is_free;
         before = i;
     }
     if (mnem__run_at(r, 0)->before != before || mnem__run_at(r, 0)->is_free)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (an error of "
+                                        "mnem, or overwritten memory)");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
-        return mnem__fail(
-            MNEM_INVALID,
-            "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u spare", r->used,
-            count, free_count, r->free_count, r->spare_count);
+        return mnem__fail(MNEM_INVALID,
+                          "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u "
+                          "spare (an error of mnem, or overwritten memory)",
+                          r->used, count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: the index doesn't contain the %u free runs of the "

@@ -458,7 +458,10 @@ mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mne
 
 static mnem_status use_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream) {
     if (!mnem__track_is(&pool->track, block->id, block->generation))
-        return mnem__fail(MNEM_INVALID, "pool %s: block %u isn't live", pool->tag, block->id);
+        return mnem__fail(
+            MNEM_INVALID,
+            "pool %s: block %u isn't live: it was freed before, or belongs to another pool",
+            pool->tag, block->id);
     mnem__pool_heap *h;
     const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
     if (status != MNEM_OK || h->immediate) return status; /* its work is done already */

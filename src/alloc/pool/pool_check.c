@@ -8,13 +8,17 @@
 
 #define REQUIRE(condition, text)                                                                   \
     do {                                                                                           \
-        if (!(condition)) return mnem__fail(MNEM_INVALID, "pool %s: check: " text, pool->tag);     \
+        if (!(condition))                                                                          \
+            return mnem__fail(MNEM_INVALID,                                                        \
+                              "pool %s: the pool's check failed (an error of mnem, or "            \
+                              "overwritten memory): " text,                                        \
+                              pool->tag);                                                          \
     } while (0)
 
 static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {
     mnem__granule_info info;
     mnem__granule_offset_info(h->offsets, &info);
-    REQUIRE(info.granules == h->units, "granules of a heap");
+    REQUIRE(info.granules == h->units, "the number of a heap's granules is wrong");
     return h->offsets->ops->check(h->offsets);
 }
 
@@ -27,13 +31,15 @@ static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
     MNEM__TRY(mnem_offset_check(h->offsets));
     for (uint32_t i = 0; i < h->end; i++) own += pool->unit_owner[i] == h->number;
     for (uint32_t i = h->end; i < pool->units; i++)
-        REQUIRE(pool->unit_owner[i] != h->number, "a unit beyond its heap's end");
+        REQUIRE(pool->unit_owner[i] != h->number, "a unit lies beyond its heap's end");
     for (uint32_t i = 0; i < h->hole_count; i++) holes += h->holes[i].count;
     for (uint32_t i = 0; i < h->hole_count; i++)
         for (uint32_t u = 0; u < h->holes[i].count; u++)
-            REQUIRE(pool->unit_owner[h->holes[i].first + u] != h->number, "a hole over own units");
-    REQUIRE(own == h->units && holes + own == h->end, "units of a heap");
-    REQUIRE((h->ready == h->offsets) == !h->owed, "holes owed");
+            REQUIRE(pool->unit_owner[h->holes[i].first + u] != h->number,
+                    "a hole of a heap covers units of that heap");
+    REQUIRE(own == h->units && holes + own == h->end, "the number of a heap's units is wrong");
+    REQUIRE((h->ready == h->offsets) == !h->owed,
+            "the holes that a heap still has to make are wrong");
     return MNEM_OK;
 }
 
@@ -44,13 +50,14 @@ static mnem_status check_slots(const mnem_pool *pool) {
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
         const mnem__record *r = mnem__record_at(&pool->track, id);
-        REQUIRE((r->generation & 1) == (s->state == MNEM__POOL_SLOT_LIVE), "slot and record");
+        REQUIRE((r->generation & 1) == (s->state == MNEM__POOL_SLOT_LIVE),
+                "a slot and its record disagree");
         if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
         if (s->state == MNEM__POOL_SLOT_LIVE) {
             live++;
             bytes += r->bytes;
         } else {
-            REQUIRE(s->waits, "a pending block that waits for nobody");
+            REQUIRE(s->waits, "a freed block is pending, but waits for no stream");
             pending += r->bytes;
         }
         if (s->alone) continue;
@@ -58,19 +65,21 @@ static mnem_status check_slots(const mnem_pool *pool) {
         const uint64_t have = mnem_offset_block_bytes(pool->heaps[s->owner]->offsets, s->handle);
         const uint64_t base = pool->unit_base[s->offset >> pool->unit_shift];
         const uint64_t address = mnem__pool_address(pool, s->offset, s->alignment_log2);
-        REQUIRE(address + r->bytes <= base + s->offset + have, "a block outside of its place");
+        REQUIRE(address + r->bytes <= base + s->offset + have,
+                "a block ends beyond the bytes given to it");
         for (uint64_t u = s->offset >> pool->unit_shift;
              u <= (s->offset + have - 1) >> pool->unit_shift; u++)
-            REQUIRE(pool->unit_owner[u] == s->owner, "a block on a unit that isn't its heap's");
+            REQUIRE(pool->unit_owner[u] == s->owner, "a block lies on a unit of another heap");
     }
     REQUIRE(live == pool->track.all.blocks_live && bytes == pool->track.all.bytes_live,
-            "live blocks");
-    REQUIRE(pending == pool->bytes_pending, "pending bytes");
+            "the counters of live blocks or bytes are wrong");
+    REQUIRE(pending == pool->bytes_pending, "the counter of pending bytes is wrong");
     for (uint32_t i = 0; i < pool->heap_count; i++) {
         const mnem__pool_heap *h = pool->heaps[i];
         mnem_offset_info info = {0};
         if (h->offsets) mnem_offset_info_get(h->offsets, &info);
-        REQUIRE(info.blocks_live == count[i] + h->hole_count - h->owed, "blocks of a heap");
+        REQUIRE(info.blocks_live == count[i] + h->hole_count - h->owed,
+                "the number of a heap's blocks is wrong");
     }
     return MNEM_OK;
 }
@@ -83,15 +92,18 @@ static mnem_status check_range(const mnem_pool *pool) {
         const bool taken = pool->granules[i].granule != MNEM__GRANULE_NONE;
         reserved += taken;
         nobody += taken && !pool->space->owner[i];
-        REQUIRE(taken || i >= pool->taken_below, "a granule before the first that isn't taken");
-        REQUIRE(!taken || pool->space->owner[i] || i >= pool->owned_below, "nobody's first");
-        REQUIRE(taken || !pool->space->owner[i], "an owner of no granule");
+        REQUIRE(taken || i >= pool->taken_below,
+                "a free granule lies before the first one recorded as free");
+        REQUIRE(!taken || pool->space->owner[i] || i >= pool->owned_below,
+                "a granule without an owner lies before the first one recorded");
+        REQUIRE(taken || !pool->space->owner[i], "a granule that isn't taken has an owner");
     }
     for (uint32_t i = 0; i < pool->heap_count; i++) own += pool->heaps[i]->units;
-    REQUIRE(reserved == pool->granules_taken, "taken granules");
-    REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved, "granules of nobody");
+    REQUIRE(reserved == pool->granules_taken, "the number of taken granules is wrong");
+    REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved,
+            "the number of granules without an owner is wrong");
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
-            "reserved granules");
+            "the number of reserved granules is wrong");
     return MNEM_OK;
 }
 

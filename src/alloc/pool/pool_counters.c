@@ -172,12 +172,14 @@ static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind 
                               uint64_t bytes, uint64_t live, uint64_t limit) {
     const uint64_t left = limit > live ? limit - live : 0;
     char most[24], room[24], asked[24];
-    return mnem__fail(
-        MNEM_OVER_BUDGET,
-        "pool %s: %s%s%s: limit %s, %s left: can't allocate %s (%llu bytes, %llu over)", pool->tag,
-        mnem_kind_text(kind), *tag ? " " : "", tag, mnem_size_format(limit, most, sizeof most),
-        mnem_size_format(left, room, sizeof room), mnem_size_format(bytes, asked, sizeof asked),
-        (unsigned long long)bytes, (unsigned long long)(bytes - left));
+    return mnem__fail(MNEM_OVER_BUDGET,
+                      "pool %s: %s%s%s: the limit is %s, of which %s are left: can't allocate %s "
+                      "(%llu bytes, %llu over); raise the limit, or free blocks",
+                      pool->tag, mnem_kind_text(kind), *tag ? " " : "", tag,
+                      mnem_size_format(limit, most, sizeof most),
+                      mnem_size_format(left, room, sizeof room),
+                      mnem_size_format(bytes, asked, sizeof asked), (unsigned long long)bytes,
+                      (unsigned long long)(bytes - left));
 }
 
 /* One limit: passed when live + bytes is at most hard; the caller is asked above the soft one. */

@@ -43,17 +43,17 @@ static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
 /* A granule allocator counts alignments in 32 bits. */
 static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *device) {
     if (o->unit_bytes != device->granule_bytes)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "pool: unit_bytes must be the device's granule size of %llu bytes in a range",
-            (unsigned long long)device->granule_bytes);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pool: with growth MNEM_POOL_RANGE, unit_bytes must be the device's "
+                          "granule size, %llu bytes",
+                          (unsigned long long)device->granule_bytes);
     const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
     if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "pool: a range of %llu bytes is too large for alignment %llu, expected at most %llu",
-            (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
-            (unsigned long long)most);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pool: with growth MNEM_POOL_RANGE, bytes_max of %llu is too large for "
+                          "an alignment of %llu, expected at most %llu bytes",
+                          (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
+                          (unsigned long long)most);
     if (o->bytes_max > most) o->bytes_max = most;
     return MNEM_OK;
 }
@@ -62,18 +62,20 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
     if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
     if (o->growth == MNEM_POOL_RANGE) {
         if (!device->granule_bytes)
-            return mnem__fail(MNEM_UNSUPPORTED, "pool: device %s does not support ranges",
-                              device->name);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "pool: device %s does not support ranges; use another growth than MNEM_POOL_RANGE",
+                device->name);
         if (o->unit_bytes < device->granule_bytes) o->unit_bytes = device->granule_bytes;
     }
     if (o->unit_bytes & (o->unit_bytes - 1) || o->unit_bytes < device->granularity ||
         o->unit_bytes < o->alignment || o->bytes_max < o->unit_bytes)
-        return mnem__fail(MNEM_INVALID,
-                          "pool: invalid unit of %llu bytes: must be a power of two, at least the "
-                          "granularity %llu and the alignment %llu, at most %llu bytes",
-                          (unsigned long long)o->unit_bytes,
-                          (unsigned long long)device->granularity, (unsigned long long)o->alignment,
-                          (unsigned long long)o->bytes_max);
+        return mnem__fail(
+            MNEM_INVALID,
+            "pool: unit_bytes is %llu, expected a power of two, at least the device's granularity "
+            "of %llu and the alignment of %llu, and at most bytes_max, %llu",
+            (unsigned long long)o->unit_bytes, (unsigned long long)device->granularity,
+            (unsigned long long)o->alignment, (unsigned long long)o->bytes_max);
     return o->growth == MNEM_POOL_RANGE ? range_complete(o, device) : MNEM_OK;
 }
 

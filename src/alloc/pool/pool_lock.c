@@ -50,5 +50,6 @@ bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
 }
 
 mnem_status mnem__pool_busy(void) {
-    return mnem__fail(MNEM_BUSY, "pool: called from one of its own callbacks");
+    return mnem__fail(MNEM_BUSY, "pool: a function of the pool was called from one of the pool's "
+                                 "own callbacks; call it after the callback has returned");
 }

@@ -21,8 +21,8 @@ static mnem_status io_failed(const mnem__new_file *file, const char *what) {
 static mnem_status check_replaced(const char *path) {
     struct stat about;
     if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: is %s: a file can't take its place", path,
-                      S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
+    return mnem__fail(MNEM_IO, "%s: is %s and can't be replaced by a file; choose another name",
+                      path, S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
 }
 
 static int create_exclusive(const char *path) {

@@ -11,7 +11,9 @@ enum { PROBES_MAX = 4096 };
 mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t numbers) {
     const uint64_t slots = numbers + numbers / 4 + 16;
     if (slots > INT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED, "tokenizer: a table of %llu entries is too large",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "tokenizer: the table of the vocabulary would have %llu entries, more "
+                          "than this version supports",
                           (unsigned long long)numbers);
     table->slots = mnem__calloc(MNEM__TOKENIZER_TAG, slots, sizeof *table->slots);
     if (!table->slots) return mnem__heap_status();
@@ -31,7 +33,10 @@ mnem_status mnem__id_table_put(mnem__id_table *table, uint64_t hash, uint32_t nu
         }
         at.slot = at.slot + 1 == table->count ? 0 : at.slot + 1;
     }
-    return mnem__fail(MNEM_BAD_FILE, "tokenizer: more than %d hashes collide", PROBES_MAX);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "tokenizer: more than %d entries of the vocabulary have colliding hashes, so "
+                      "the file is damaged; download it again",
+                      PROBES_MAX);
 }
 
 uint64_t mnem__hash_bytes(const char *bytes, size_t n) {

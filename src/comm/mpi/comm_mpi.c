@@ -114,7 +114,7 @@ static mnem_status use_credits(state *s, int to, int channel) {
         if (r->bytes > room)
             return mnem_comm_fail(s->comm,
                                   "comm: rank %d sends %zu bytes on channel %d, where rank %d "
-                                  "expects %u",
+                                  "expects %u (do all ranks run the same program?)",
                                   s->rank, r->bytes, channel, to, room);
         l->first = (l->first + 1) % MNEM_COMM_POSTED_MAX;
         l->count--;
@@ -139,7 +139,10 @@ static mnem_status take_control(state *s, int from) {
     if (c->kind != CREDIT) return MNEM_OK;
     if (c->channel < 0 || c->channel >= MNEM_COMM_CHANNELS_ALL ||
         p->lanes[c->channel].count == MNEM_COMM_POSTED_MAX)
-        return mnem_comm_fail(s->comm, "comm: rank %d sent an invalid credit", from);
+        return mnem_comm_fail(
+            s->comm,
+            "comm: rank %d sent an invalid message (do all ranks run the same version of mnem?)",
+            from);
     lane *l = &p->lanes[c->channel];
     l->credit[(l->first + l->count++) % MNEM_COMM_POSTED_MAX] = (uint32_t)c->bytes;
     return use_credits(s, from, c->channel);

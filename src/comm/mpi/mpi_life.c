@@ -224,16 +224,20 @@ static mnem_status start_beat(state *s) {
     pthread_attr_setstacksize(&attributes, STACK);
     s->beats = pthread_create(&s->beat, &attributes, beat, s) == 0;
     pthread_attr_destroy(&attributes);
-    return s->beats ? MNEM_OK : mnem_comm_fail(s->comm, "comm: can't start a thread");
+    return s->beats ? MNEM_OK
+                    : mnem_comm_fail(s->comm, "comm: the thread that sends signs of life can't be "
+                                              "started: too many threads, or too little memory");
 }
 
 static mnem_status check_threads(const mnem_comm_mpi_options *o, mnem_comm *comm) {
     int provided = MPI_THREAD_SINGLE, initialized = 0;
     MPI_Initialized(&initialized);
-    if (!initialized) return mnem_comm_fail(comm, "comm: MPI isn't initialized");
+    if (!initialized)
+        return mnem_comm_fail(comm, "comm: MPI isn't initialized; call MPI_Init_thread first");
     MPI_Query_thread(&provided);
     if (o->quiet || provided >= MPI_THREAD_SERIALIZED) return MNEM_OK;
-    return mnem_comm_fail(comm, "comm: this MPI does not provide MPI_THREAD_SERIALIZED");
+    return mnem_comm_fail(comm, "comm: MPI was initialized without MPI_THREAD_SERIALIZED; ask "
+                                "MPI_Init_thread for it, or set options.quiet");
 }
 
 mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *options,
@@ -259,7 +263,8 @@ mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *opti
     pthread_mutex_init(&s->lock, NULL);
     status = check_threads(&s->options, *comm);
     if (status == MNEM_OK && pipe(s->stop) != 0)
-        status = mnem_comm_fail(*comm, "comm: can't open a pipe");
+        status = mnem_comm_fail(
+            *comm, "comm: a pipe can't be opened: this process or machine has too many open files");
     if (status == MNEM_OK) status = start(s, mpi);
     if (status == MNEM_OK) status = start_beat(s);
     if (status == MNEM_OK) return MNEM_OK;

@@ -152,7 +152,9 @@ static mnem_status put_in_order(job *j, mnem_team *team) {
     for (int64_t i = 0; i < f->k; i++) {
         const float x = f->h[i * f->k + i];
         if (!(x >= 0) || isinf(x))
-            return mnem__fail(MNEM_NOT_FINITE, "solve: column %lld of the inputs is not finite",
+            return mnem__fail(MNEM_NOT_FINITE,
+                              "solve: column %lld of a matrix's inputs is not finite (NaN or "
+                              "infinite): the model overflows on the calibration text",
                               (long long)i);
         f->order[i] = (uint32_t)i;
         j->diagonal[i] = x;
@@ -255,6 +257,7 @@ mnem_status mnem__factor_make(mnem__factor *f, void *workspace, mnem_team *team)
         mnem_team_run(team, mirror_up, &j);
     }
     return mnem__fail(MNEM_NOT_FINITE,
-                      "solve: the Hessian of inputs with %lld columns can't be factored",
+                      "solve: the Hessian of a matrix with %lld columns can't be factored; use "
+                      "more or other calibration text",
                       (long long)f->k);
 }

@@ -118,7 +118,7 @@ static mnem_status agree(ranks *x) {
     snprintf(text, sizeof text, "%016llx", (unsigned long long)identity);
     MNEM__TRY(mnem_comm_agree(x->comm, "the model's file", text));
     const bool pairs = bf16 && mnem__cpu_level_get() == MNEM__CPU_AVX512_BF16;
-    MNEM__TRY(mnem_comm_agree(x->comm, "the way that the processor multiplies BF16",
+    MNEM__TRY(mnem_comm_agree(x->comm, "the processor's method of multiplying BF16",
                               pairs  ? "pairs"
                               : bf16 ? "f32"
                                      : "not at all"));

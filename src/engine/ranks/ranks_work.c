@@ -64,6 +64,8 @@ mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed
     const bool found = try_cut(work, t.layers, speed, ranks, high, cut);
     mnem__free(work);
     return found ? MNEM_OK
-                 : mnem__fail(MNEM_INVALID, "ranks: %d ranks are too many for %d layers", ranks,
-                              t.layers);
+                 : mnem__fail(MNEM_INVALID,
+                              "ranks: %d ranks are too many: the model has %d layers, and each "
+                              "rank needs at least one",
+                              ranks, t.layers);
 }

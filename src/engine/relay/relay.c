@@ -184,7 +184,7 @@ mnem_status mnem__relay_receive(mnem__relay *r, float *hidden, int32_t rows, int
     if (!*stopped && r->in.bytes != bytes)
         return mnem__fail(MNEM_IO,
                           "engine: the rank before sent %zu bytes of hidden states, expected %d "
-                          "rows of %d numbers",
+                          "rows of %d numbers (do all ranks run the same version of mnem?)",
                           r->in.bytes, rows, embd);
     memcpy(hidden, r->states, r->in.bytes);
     return post_states(r);
@@ -221,7 +221,9 @@ mnem_status mnem__relay_logits_post(mnem__relay *r, float *logits, size_t bytes,
 mnem_status mnem__relay_logits_wait(mnem__relay *r, mnem_comm_request *request, size_t bytes) {
     MNEM__TRY(mnem_comm_wait(r->comm, request, 1));
     if (request->bytes == bytes) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "engine: the last rank sent %zu bytes of logits, expected %zu",
+    return mnem__fail(MNEM_IO,
+                      "engine: the last rank sent %zu bytes of logits, expected %zu (do all ranks "
+                      "run the same version of mnem?)",
                       request->bytes, bytes);
 }
 

@@ -172,7 +172,9 @@ static mnem_status take_rows(mnem__gather *g, int32_t peer, const mnem_graph_gat
     MNEM__TRY(wait_for(g, g->at, peer));
     const size_t came = request_of(g, g->at, peer)->bytes;
     if (came != (size_t)n * bytes)
-        return mnem__fail(MNEM_IO, "engine: %zu bytes of columns came from rank %d, expected %zu",
+        return mnem__fail(MNEM_IO,
+                          "engine: %zu bytes of columns came from rank %d, expected %zu (do all "
+                          "ranks run the same version of mnem?)",
                           came, peer, (size_t)n * bytes);
     size_t own; /* a copy of keys is there, and under way to others */
     part_of(g, g->rank, x, &own);
@@ -236,7 +238,9 @@ static mnem_status take_routed(mnem__gather *g, int32_t peer, const mnem_graph_g
     MNEM__TRY(wait_for(g, g->at, peer));
     const size_t came = request_of(g, g->at, peer)->bytes;
     if (came != bytes)
-        return mnem__fail(MNEM_IO, "engine: %zu bytes of experts came from rank %d, expected %zu",
+        return mnem__fail(MNEM_IO,
+                          "engine: %zu bytes of experts came from rank %d, expected %zu (do all "
+                          "ranks run the same version of mnem?)",
                           came, peer, bytes);
     copy_routed(g, peer, x, row, n, slot_of(g, g->at, peer), true);
     return post(g, g->at, peer);

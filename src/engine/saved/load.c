@@ -19,7 +19,7 @@
 /* ---- what a file says ---- */
 
 static mnem_status damaged(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s is damaged", what);
+    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s of the file is damaged", what);
 }
 
 /* Numbers that layouts may be made of. */
@@ -47,7 +47,7 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
         h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
         return mnem__fail(
             MNEM_INVALID,
-            "saved sequence: the pages of the file have another layout than the engine's");
+            "saved sequence: the KV cache pages of the file have another layout than the engine's");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 
@@ -60,8 +60,9 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
     if (!e->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the engine's device is for planning only");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "saved sequence: can't be loaded: the engine's device is for planning only");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
@@ -161,9 +162,11 @@ static mnem_status check_pages(const mnem_sequence *s) {
         const mnem__kv_pages *pages = &s->engine->pages[k];
         const int32_t needed = s->load.end[k] - s->load.begin[k];
         if (needed > pages->free_count)
-            return mnem__fail(MNEM_OVER_BUDGET,
-                              "saved sequence: loading needs %d pages, but only %d of %d are free",
-                              needed, pages->free_count, pages->count);
+            return mnem__fail(
+                MNEM_OVER_BUDGET,
+                "saved sequence: loading needs %d pages of KV cache, but only %d of %d are free; "
+                "close other sequences first, or plan with a larger context",
+                needed, pages->free_count, pages->count);
     }
     return MNEM_OK;
 }

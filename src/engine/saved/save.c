@@ -28,8 +28,9 @@ uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
 static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
     if (!s->engine->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the engine's device is for planning only");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "saved sequence: can't be saved: the engine's device is for planning only");
     if (from < 0 || from >= s->length || from % tokens != 0)
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: can't begin at token %d of %d, expected a multiple of "

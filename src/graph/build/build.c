@@ -80,19 +80,23 @@ mnem_status mnem__graph_status(const mnem_graph *graph) {
 /* Building goes on after an error, so that a model's builder is a plain list of calls; the first
  * error is kept, and compile returns it. */
 static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
-    mnem__graph_wrong(graph, MNEM_INVALID, "%s (%lld)", what, (long long)number);
+    mnem__graph_wrong(graph, MNEM_INVALID, "%s %lld", what, (long long)number);
     return 0;
 }
 
 static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc) {
     if (graph->error != MNEM_OK) return NULL;
     if (graph->tensors == graph->options.tensors) {
-        wrong(graph, "there are more tensors than mnem_graph_options allows", graph->tensors);
+        wrong(graph, "there are more tensors than options.tensors allows; the number is",
+              graph->tensors);
         return NULL;
     }
     const uint64_t bytes = mnem_tensor_bytes(desc);
     if (bytes == 0 || desc->offset < 0) {
-        wrong(graph, "the descriptor of a tensor is invalid", graph->tensors + 1);
+        wrong(graph,
+              "a descriptor must have a known type, 1 to 4 dimensions above 0, an offset of 0 or "
+              "more, and bytes that fit 64 bits, unlike that of tensor",
+              graph->tensors + 1);
         return NULL;
     }
     mnem__graph_tensor *tensor = &graph->tensor[++graph->tensors];
@@ -110,7 +114,8 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
 static mnem__graph_tensor *add_root(mnem_graph *graph, const mnem_tensor *desc) {
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     if (!tensor || desc->offset == 0) return tensor;
-    wrong(graph, "the descriptor of a tensor must not have an offset", graph->tensors);
+    wrong(graph, "only views can have an offset other than 0 in their descriptor, unlike tensor",
+          graph->tensors);
     return NULL;
 }
 
@@ -122,7 +127,8 @@ int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc) {
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset) {
     if (graph->counting) return ++graph->tensors;
-    if (slot < 0) return wrong(graph, "a slot is negative", slot);
+    if (slot < 0)
+        return wrong(graph, "the slot of an external tensor must be 0 or more, but is", slot);
     mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
     tensor->slot = slot;
@@ -139,14 +145,14 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
     if (graph->counting) return ++graph->tensors;
     if (of < 1 || of > graph->tensors)
-        return wrong(graph, "a view of a tensor that does not exist", of);
+        return wrong(graph, "a view is of a tensor that does not exist, with the number", of);
     const int32_t root = graph->tensor[of].root;
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     uint64_t begin, end;
     if (!tensor) return 0;
     if (!mnem__add_u64((uint64_t)desc->offset, (uint64_t)graph->tensor[of].desc.offset, &begin) ||
         !mnem__add_u64(begin, tensor->bytes, &end) || end > graph->tensor[root].bytes)
-        return wrong(graph, "a view reaches beyond its tensor", root);
+        return wrong(graph, "a view reaches beyond the bytes of tensor", root);
     tensor->desc.offset = (int64_t)begin;
     tensor->root = root;
     return graph->tensors;
@@ -169,7 +175,7 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
     }
     if (tensor < 1 || tensor > graph->tensors ||
         graph->tensor[graph->tensor[tensor].root].slot < 0) {
-        wrong(graph, "a constant must be external", tensor);
+        wrong(graph, "a constant must be an external tensor, unlike tensor", tensor);
         return;
     }
     graph->tensor[graph->tensor[tensor].root].constant = true;
@@ -177,7 +183,7 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
 
 static int32_t known(mnem_graph *graph, int32_t id) {
     return id < 0 || id > graph->tensors
-               ? wrong(graph, "a node uses a tensor that does not exist", id)
+               ? wrong(graph, "a node uses a tensor that does not exist, with the number", id)
                : id;
 }
 
@@ -185,7 +191,7 @@ void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
     graph->steps += graph->counting;
     if (graph->counting || graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
-        wrong(graph, "there are more nodes than mnem_graph_options allows", graph->steps);
+        wrong(graph, "there are more nodes than options.nodes allows; the number is", graph->steps);
         return;
     }
     mnem__graph_step *step = &graph->step[graph->steps++];

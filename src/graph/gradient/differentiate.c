@@ -25,7 +25,7 @@ static bool same_shape(const mnem_tensor *a, const mnem_tensor *b, int first) {
 
 static bool is_tensor(mnem_graph *graph, int32_t id) {
     if (id >= 1 && id <= graph->tensors) return true;
-    mnem__graph_wrong(graph, MNEM_INVALID, "tensor %d doesn't exist", id);
+    mnem__graph_wrong(graph, MNEM_INVALID, "tensor %d doesn't exist in the graph", id);
     return false;
 }
 
@@ -166,7 +166,9 @@ static void begin(mnem__differentiation *d) {
         found = found || kind == MNEM_OP_LINEAR_LOSS;
     }
     if (!found)
-        mnem__graph_wrong(d->graph, MNEM_INVALID, "no gradient: the graph has no LINEAR_LOSS");
+        mnem__graph_wrong(
+            d->graph, MNEM_INVALID,
+            "no gradient: the graph has no node LINEAR_LOSS, from which gradients start");
 }
 
 /* ---- one node backwards ---- */
@@ -259,7 +261,9 @@ static void go_back(mnem__differentiation *d, int32_t node) {
 
 static mnem_status open(mnem__differentiation *d, mnem_graph *graph, bool recompute) {
     if (graph->differentiated || graph->compiled)
-        mnem__graph_wrong(graph, MNEM_INVALID, "the graph was already differentiated or compiled");
+        mnem__graph_wrong(graph, MNEM_INVALID,
+                          "the graph was already differentiated or compiled, so it can't be "
+                          "differentiated; build it anew");
     MNEM__TRY(mnem__graph_status(graph));
     *d = (mnem__differentiation){.graph = graph, .recompute = recompute, .forward = graph->steps};
     const size_t tensors = (size_t)graph->options.tensors + 1, nodes = (size_t)graph->steps;

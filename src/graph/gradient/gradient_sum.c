@@ -172,7 +172,9 @@ int32_t mnem__gradient_of_output(mnem__differentiation *d, int32_t tensor) {
     if (!root->sum || !mnem__columns_get(d, tensor, &c)) return 0;
     if (standing_of(root, (mnem__columns){0, root_elements(d, tensor)}) != STANDING_WRITTEN) {
         mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                          "only some columns of tensor %d have a gradient", t->root);
+                          "only some columns of tensor %d have a gradient, which isn't supported: "
+                          "use all of its columns",
+                          t->root);
         return 0;
     }
     return view_of(d, root->sum, &t->desc, c.lower);
@@ -198,7 +200,9 @@ static void open_columns(mnem__differentiation *d, int32_t tensor, mnem__columns
     mnem__gradient_state *root = &d->state[id];
     if (!root->sum) own(d, root, new_value(d, &d->graph->tensor[id].desc, id));
     if (!cover(root, c))
-        mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED, "tensor %d has too many separate views", id);
+        mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
+                          "tensor %d has more separate views than this version can differentiate",
+                          id);
 }
 
 /* A sum of its own, before some of its columns change. */

@@ -24,7 +24,10 @@ bool mnem__key_find(mnem__key_reader *r, const char *name, mnem_value *value) {
 }
 
 static mnem_status missing(const mnem__key_reader *r) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is missing", r->model->path, r->key);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: key %s: is missing: the file is damaged or incomplete; download or convert it again",
+        r->model->path, r->key);
 }
 
 static bool is_integer(mnem_value_type type) {
@@ -444,7 +447,10 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
     t->rope_factors = -1;
     mnem_value value;
     if (!mnem_model_key_find(model, "general.architecture", &value))
-        return mnem__fail(MNEM_BAD_FILE, "%s: key general.architecture: is missing", model->path);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key general.architecture: is missing: the file is damaged or "
+                          "incomplete; download or convert it again",
+                          model->path);
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: key general.architecture: is of type %s, expected a "

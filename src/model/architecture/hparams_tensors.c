@@ -79,7 +79,10 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
     if (index < 0) {
         char name[MNEM__ROLE_NAME];
         mnem__role_name(role, layer, name);
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is missing", c->model->path, name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: tensor %s: is missing: the file is damaged or incomplete; download "
+                          "or convert it again",
+                          c->model->path, name);
     }
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
     mnem_status status = check_shape(c, &info, role);
@@ -128,7 +131,10 @@ static mnem_status take_vocab(const checker *c) {
     mnem__role_name(MNEM__ROLE_EMBEDDING, -1, name);
     const int32_t index = mnem_model_tensor_find(c->model, name);
     if (index < 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is missing", c->model->path, name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: tensor %s: is missing: the file is damaged or incomplete; download "
+                          "or convert it again",
+                          c->model->path, name);
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
     const int64_t vocab = info.shape[0];
     if (info.dims == 2 && vocab > INT32_MAX)

@@ -117,7 +117,8 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
                 (long long)(first + i));
         if (s->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
-                              "merge: %s: row %lld has numbers that aren't finite in %s",
+                              "merge: %s: row %lld has numbers that aren't finite in %s; choose "
+                              "another type for the result",
                               j->tensor.name, (long long)(first + i), mnem_type_get(j->to)->name);
         if (s->status != MNEM_OK)
             return mnem__fail(s->status, "merge: %s: %s", j->tensor.name,
@@ -344,7 +345,8 @@ static mnem_status measure(job *j, room *r) {
         if (j->pair->a < 0) continue;
         if (!j->row_to)
             return mnem__fail(MNEM_INVALID,
-                              "merge: rows of %lld numbers of %s aren't whole blocks of %s",
+                              "merge: rows of %lld numbers of %s aren't whole blocks of %s; choose "
+                              "another type for the result",
                               (long long)j->k, j->tensor.name, mnem_type_get(j->to)->name);
         const uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
         r->in = mnem__max_u64(r->in, batch * j->row_from);

@@ -106,7 +106,8 @@ static mnem_status add_errors(const job *j, row_error *sum) {
         const row_error *e = &j->errors[i];
         if (e->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
-                              "%s: tensor %s: row %lld has numbers that aren't finite in %s",
+                              "%s: tensor %s: row %lld has numbers that aren't finite in %s; "
+                              "choose another type for it",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
                               (long long)(j->first + i), mnem_type_get(j->to)->name);
         if (e->status != MNEM_OK)

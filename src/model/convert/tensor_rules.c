@@ -100,9 +100,10 @@ mnem_status mnem__tensor_rules_find(mnem__tensor_rules *rules, const char *name,
                                       rules->match, NULL);
         if (match == PCRE2_ERROR_NOMEMORY) return mnem__heap_status();
         if (match < 0 && match != PCRE2_ERROR_NOMATCH)
-            return mnem__fail(MNEM_INVALID,
-                              "tensor type: pattern \"%.64s\" takes too many steps to match",
-                              rule->pattern);
+            return mnem__fail(
+                MNEM_INVALID,
+                "tensor type: pattern \"%.64s\" takes too many steps to match; write a simpler one",
+                rule->pattern);
         if (match < 0) continue;
         *found = rule->used = true;
         *type = rule->type;
@@ -115,7 +116,7 @@ mnem_status mnem__tensor_rules_check(const mnem__tensor_rules *rules) {
         if (!rules->rule[i].used)
             return mnem__fail(MNEM_INVALID,
                               "tensor type: pattern \"%.64s\" matches no matrix, or only those "
-                              "that an earlier pattern matches",
+                              "that an earlier pattern matches; correct or remove it",
                               rules->rule[i].pattern);
     return MNEM_OK;
 }

@@ -138,10 +138,10 @@ mnem_status mnem__choose(mnem__choice *choice, uint32_t count, uint64_t most_byt
         least += choice[i].bytes[choice[i].chosen];
     }
     if (least > most_bytes)
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "target: even the smallest types need %llu bytes, %llu more than the target",
-            (unsigned long long)least, (unsigned long long)(least - most_bytes));
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "target: even the smallest types need %llu bytes, %llu more than the "
+                          "target; use a larger target",
+                          (unsigned long long)least, (unsigned long long)(least - most_bytes));
     choose_unit(&t, most_bytes - least);
     const mnem_status status = fill_table(&t);
     if (status == MNEM_OK) use_rest(&t, most_bytes);

@@ -42,7 +42,7 @@ static mnem_status place_part(mnem__gguf_parse *p) {
             !mnem__add_u64(t->offset, t->bytes, &last) || last > part->file_bytes)
             return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
                                      "has %llu bytes from byte %llu on, but the file ends at byte "
-                                     "%llu: the file is cut off",
+                                     "%llu: the file is cut off; download it again",
                                      (unsigned long long)t->bytes, (unsigned long long)t->offset,
                                      (unsigned long long)part->file_bytes);
     }
@@ -65,8 +65,10 @@ static mnem_status sort_keys(mnem_model *model) {
         const char *a = model->key[model->by_key[i - 1]].name,
                    *b = model->key[model->by_key[i]].name;
         if (strcmp(a, b) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: appears twice", model->path,
-                              mnem__gguf_printable(a, strlen(a), name, sizeof name));
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: key %s: appears twice: the file is damaged; download or convert it again",
+                model->path, mnem__gguf_printable(a, strlen(a), name, sizeof name));
     }
     return MNEM_OK;
 }
@@ -77,13 +79,16 @@ static mnem_status check_split(const mnem__gguf_parse *p, const layout *all) {
     if (all->parts == 1) return MNEM_OK;
     if (p->split_no != p->part || p->split_count != all->parts)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: split.no and split.count are %llu and %llu, expected %u and %u",
+                          "%s: split.no and split.count are %llu and %llu, expected %u and %u: the "
+                          "parts are of different models; download all of them again",
                           p->c.path, (unsigned long long)p->split_no,
                           (unsigned long long)p->split_count, p->part, all->parts);
     if (p->split_tensors && all->split_tensors && p->split_tensors != all->split_tensors)
-        return mnem__fail(
-            MNEM_BAD_FILE, "%s: split.tensors.count is %llu, but another part says %llu", p->c.path,
-            (unsigned long long)p->split_tensors, (unsigned long long)all->split_tensors);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: split.tensors.count is %llu, but another part says %llu: the parts "
+                          "are of different models; download all of them again",
+                          p->c.path, (unsigned long long)p->split_tensors,
+                          (unsigned long long)all->split_tensors);
     return MNEM_OK;
 }
 
@@ -145,15 +150,19 @@ static mnem_status parse_parts(const char *path, layout *all, mnem_model *model)
         if (i == 0) all->keys = p.keys;
         tensors += p.tensors;
         if (tensors > INT32_MAX / 2)
-            return mnem__fail(MNEM_BAD_FILE, "%s: the file has more than %d tensors", path,
-                              INT32_MAX / 2);
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: the file has more than %d tensors, the limit of this version",
+                              path, INT32_MAX / 2);
     }
     if (all->split_tensors && tensors != all->split_tensors)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: split.tensors.count is %llu, but the parts have %llu tensors", path,
-                          (unsigned long long)all->split_tensors, (unsigned long long)tensors);
+                          "%s: split.tensors.count is %llu, but the parts have %llu tensors; "
+                          "download all parts again",
+                          path, (unsigned long long)all->split_tensors,
+                          (unsigned long long)tensors);
     if (model && tensors != model->tensors)
-        return mnem__fail(MNEM_BAD_FILE, "%s: the file changed while it was read", path);
+        return mnem__fail(MNEM_BAD_FILE, "%s: the file changed while it was read; start again",
+                          path);
     all->tensors = (uint32_t)tensors;
     all->pool_bytes = p.pool_used;
     return MNEM_OK;
@@ -228,8 +237,10 @@ static mnem_status sort_tensors(mnem_model *model) {
         const char *a = model->tensor[model->by_tensor[i - 1]].name;
         const char *b = model->tensor[model->by_tensor[i]].name;
         if (strcmp(a, b) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: appears twice", model->path,
-                              mnem__gguf_printable(a, strlen(a), name, sizeof name));
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: tensor %s: appears twice: the file is damaged; download or convert it again",
+                model->path, mnem__gguf_printable(a, strlen(a), name, sizeof name));
     }
     return MNEM_OK;
 }
@@ -250,7 +261,8 @@ static mnem_status check_overlap(mnem_model *model) {
         if (a->part != b->part || a->offset + a->bytes <= b->offset) continue;
         char first[72], second[72];
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: tensor %s: begins at byte %llu, but tensor %s ends at byte %llu",
+                          "%s: tensor %s: begins at byte %llu, but tensor %s ends at byte %llu: "
+                          "the file is damaged; download it again",
                           model->part[a->part].path,
                           mnem__gguf_printable(b->name, strlen(b->name), first, sizeof first),
                           (unsigned long long)b->offset,

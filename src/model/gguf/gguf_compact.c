@@ -77,7 +77,7 @@ static mnem_status take_compact(mnem_model *model, mnem__gguf_tensor *t, const s
         bytes > INT64_MAX)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: tensor %s: is not a valid 2:4 matrix of type %s: its rows or their "
-                          "bytes don't match",
+                          "bytes don't match; prune the model again",
                           model->part[t->part].path,
                           mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name),
                           mnem_type_get(form->type)->name);
@@ -95,8 +95,8 @@ mnem_status mnem__gguf_find_compact(mnem_model *model) {
     if (!mnem_model_key_find(model, MNEM__GGUF_COMPACT, &version)) return MNEM_OK;
     if (version.type != MNEM_VALUE_U32 || version.u != VERSION)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: " MNEM__GGUF_COMPACT " isn't %d: a form that this version doesn't "
-                          "know",
+                          "%s: " MNEM__GGUF_COMPACT
+                          " isn't %d, the only form that this version reads; use a newer mnem",
                           model->path, VERSION);
     for (uint32_t i = 0; i < model->tensors; i++) {
         const struct form *form = form_of(model->tensor[i].name, &length);
@@ -126,7 +126,9 @@ static mnem_status read_row(rows *r, int64_t number) {
     if (mnem__sparse_row((mnem_type)t->type, t->shape[1], r->packed, (int)(number % MNEM_PACK_ROWS),
                          r->row))
         return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: row %lld gives two numbers the same place",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: tensor %s: row %lld stores two numbers for one column: the file is "
+                      "damaged; prune the model again",
                       r->part->path, t->name, (long long)number);
 }
 

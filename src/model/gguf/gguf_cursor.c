@@ -88,7 +88,8 @@ static mnem_status read_at(const mnem__cursor *c, void *out, uint64_t n, uint64_
             return mnem__cursor_fail(c, MNEM_IO, "can't be read at byte %llu: %s",
                                      (unsigned long long)offset, strerror(errno));
         if (got == 0)
-            return mnem__cursor_fail(c, MNEM_BAD_FILE, "the file became shorter while it was read");
+            return mnem__cursor_fail(c, MNEM_BAD_FILE,
+                                     "the file became shorter while it was read; start again");
         to += got;
         offset += (uint64_t)got;
         n -= (uint64_t)got;
@@ -108,11 +109,12 @@ static mnem_status refill(mnem__cursor *c) {
 
 mnem_status mnem__cursor_read(mnem__cursor *c, void *out, uint64_t n) {
     if (n > mnem__cursor_left(c))
-        return mnem__cursor_fail(
-            c, MNEM_BAD_FILE,
-            "needs %llu bytes at byte %llu, but the file ends at byte %llu: the file is cut off",
-            (unsigned long long)n, (unsigned long long)mnem__cursor_position(c),
-            (unsigned long long)c->file_bytes);
+        return mnem__cursor_fail(c, MNEM_BAD_FILE,
+                                 "needs %llu bytes at byte %llu, but the file ends at byte %llu: "
+                                 "the file is cut off; download it again",
+                                 (unsigned long long)n,
+                                 (unsigned long long)mnem__cursor_position(c),
+                                 (unsigned long long)c->file_bytes);
     uint8_t *to = out;
     while (n > 0) {
         uint32_t ready = c->have - c->used;

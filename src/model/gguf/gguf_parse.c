@@ -27,7 +27,8 @@ static mnem_status carve(mnem__gguf_parse *p, uint64_t bytes, uint64_t alignment
     *out = NULL;
     if (p->model) {
         if (end > p->model->pool_bytes)
-            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "the file changed while it was read");
+            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                     "the file changed while it was read; start again");
         *out = p->model->pool + begin;
     }
     p->pool_used = end;
@@ -67,9 +68,13 @@ static mnem_status take_name(mnem__gguf_parse *p, const char *kind, const char *
     uint64_t bytes;
     MNEM__TRY(take_text(p, MNEM__GGUF_NAME_MAX, name, &bytes, peek, MNEM__GGUF_NAME_MAX + 1));
     mnem__cursor_where(&p->c, kind, peek, bytes);
-    if (bytes == 0) return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "the name is empty");
+    if (bytes == 0)
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "the name is empty: the file is damaged; download it again");
     if (memchr(peek, 0, bytes))
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "the name has a zero byte");
+        return mnem__cursor_fail(
+            &p->c, MNEM_BAD_FILE,
+            "the name has a zero byte: the file is damaged; download it again");
     *length = (uint32_t)bytes;
     return MNEM_OK;
 }
@@ -99,7 +104,9 @@ static mnem_status take_scalar(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint8_t bytes[8];
     MNEM__TRY(mnem__cursor_read(&p->c, bytes, mnem__gguf_value_bytes(key->type)));
     if (key->type == MNEM_VALUE_BOOL && bytes[0] > 1)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "a bool is %u, expected 0 or 1", bytes[0]);
+        return mnem__cursor_fail(
+            &p->c, MNEM_BAD_FILE,
+            "a bool is %u, expected 0 or 1: the file is damaged; download it again", bytes[0]);
     key->number = widen(key->type, bytes);
     return MNEM_OK;
 }
@@ -117,7 +124,7 @@ static mnem_status take_texts(mnem__gguf_parse *p, mnem__gguf_key *key) {
         if (length > left || length > MNEM__GGUF_TEXT_MAX || total + length > UINT32_MAX)
             return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
                                      "text %llu of %llu has %llu bytes, but the file has only %llu "
-                                     "left: the file is cut off or damaged",
+                                     "left: the file is cut off or damaged; download it again",
                                      (unsigned long long)i, (unsigned long long)key->count,
                                      (unsigned long long)length, (unsigned long long)left);
         status = carve(p, length, 1, &bytes);
@@ -141,12 +148,14 @@ static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
                                  "an array contains arrays, expected one level");
     if (element >= MNEM_VALUE_TYPES)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "array elements have the type %u, expected 0 to 12", element);
+                                 "array elements have the type %u, expected 0 to 12: the file is "
+                                 "damaged; download it again",
+                                 element);
     uint32_t bytes = element == MNEM_VALUE_STRING ? 8 : mnem__gguf_value_bytes(element);
     if (count > mnem__cursor_left(&p->c) / bytes)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
                                  "an array has %llu elements, but the file has only %llu bytes "
-                                 "left: the file is cut off or damaged",
+                                 "left: the file is cut off or damaged; download it again",
                                  (unsigned long long)count,
                                  (unsigned long long)mnem__cursor_left(&p->c));
     key->element = (uint8_t)element;
@@ -162,8 +171,10 @@ static mnem_status take_value(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint32_t type;
     MNEM__TRY(mnem__cursor_u32(&p->c, &type));
     if (type >= MNEM_VALUE_TYPES)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "the value has the type %u, expected 0 to 12", type);
+        return mnem__cursor_fail(
+            &p->c, MNEM_BAD_FILE,
+            "the value has the type %u, expected 0 to 12: the file is damaged; download it again",
+            type);
     key->type = (uint8_t)type;
     key->count = 1;
     if (type == MNEM_VALUE_ARRAY) return take_array(p, key);
@@ -229,7 +240,9 @@ static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     uint64_t fastest_first[4], elements = 1;
     MNEM__TRY(mnem__cursor_u32(&p->c, &dims));
     if (dims < 1 || dims > 4)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "has %u dimensions, expected 1 to 4", dims);
+        return mnem__cursor_fail(
+            &p->c, MNEM_BAD_FILE,
+            "has %u dimensions, expected 1 to 4: the file is damaged; download it again", dims);
     MNEM__TRY(mnem__cursor_read(&p->c, fastest_first, dims * 8));
     tensor->dims = (uint16_t)dims;
     for (uint32_t i = 0; i < dims; i++) {
@@ -250,7 +263,9 @@ static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     int64_t n = tensor->shape[tensor->dims - 1];
     uint64_t row = mnem__gguf_row_bytes(tensor->type, n, &block), rows = 1;
     if (block == 0)
-        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "tensor type %u is unknown",
+        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
+                                 "tensor type %u is unknown to this version; use a newer mnem, or "
+                                 "a file of another type",
                                  tensor->type);
     if (row == 0)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
@@ -258,10 +273,11 @@ static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
                                  block);
     for (int i = 0; i < tensor->dims - 1; i++) rows *= (uint64_t)tensor->shape[i];
     if (!mnem__mul_u64(rows, row, &tensor->bytes) || tensor->bytes > p->c.file_bytes)
-        return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE,
-            "has %llu rows of %llu bytes, but the file has only %llu bytes: the file is cut off",
-            (unsigned long long)rows, (unsigned long long)row, (unsigned long long)p->c.file_bytes);
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "has %llu rows of %llu bytes, but the file has only %llu bytes: "
+                                 "the file is cut off; download it again",
+                                 (unsigned long long)rows, (unsigned long long)row,
+                                 (unsigned long long)p->c.file_bytes);
     return MNEM_OK;
 }
 
@@ -274,7 +290,9 @@ static mnem_status take_tensor(mnem__gguf_parse *p, uint32_t index) {
     MNEM__TRY(take_type(p, &tensor));
     MNEM__TRY(mnem__cursor_u64(&p->c, &tensor.offset));
     if (tensor.offset % p->alignment != 0)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "offset %llu isn't a multiple of %llu",
+        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                 "offset %llu isn't a multiple of %llu, the file's alignment: the "
+                                 "file is damaged; download it again",
                                  (unsigned long long)tensor.offset,
                                  (unsigned long long)p->alignment);
     if (p->model) p->model->tensor[index] = tensor;
@@ -341,7 +359,8 @@ static mnem_status take_count(mnem__gguf_parse *p, const char *what, uint64_t by
     MNEM__TRY(mnem__cursor_u64(&p->c, &n));
     if (n > mnem__cursor_left(&p->c) / bytes_min || n > INT32_MAX / 2)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "the header says %llu %s, more than a file of %llu bytes can hold",
+                                 "the header says %llu %s, more than a file of %llu bytes can "
+                                 "hold: the file is damaged; download it again",
                                  (unsigned long long)n, what, (unsigned long long)p->c.file_bytes);
     *count = (uint32_t)n;
     return MNEM_OK;
@@ -352,7 +371,8 @@ static mnem_status same_as_measured(mnem__gguf_parse *p) {
     bool same =
         p->tensors <= model->tensors - p->first_tensor && (!p->keep_keys || p->keys == model->keys);
     return same ? MNEM_OK
-                : mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "the file changed while it was read");
+                : mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                                    "the file changed while it was read; start again");
 }
 
 mnem_status mnem__gguf_parse_part(mnem__gguf_parse *p) {

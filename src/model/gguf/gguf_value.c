@@ -129,7 +129,7 @@ mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, 
         if (got <= 0)
             return mnem__fail(MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path,
                               what, (unsigned long long)offset,
-                              got < 0 ? strerror(errno) : "the file became shorter");
+                              got < 0 ? strerror(errno) : "the file became shorter; start again");
         to += got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;

@@ -47,8 +47,10 @@ static mnem_status find_counts(const mnem_model *file, const char *name,
     snprintf(other, sizeof other, "%s" MNEM__IMATRIX_COUNTS, name);
     const int32_t found = mnem_model_tensor_find(file, other);
     if (found < 0)
-        return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: tensor %.200s is missing", sums->name,
-                          other);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "tensor %.200s: tensor %.200s, which belongs to it, is missing: the "
+                          "importance matrix is incomplete; make it again",
+                          sums->name, other);
     *index = (uint32_t)found;
     mnem_model_tensor_get(file, *index, counts);
     const mnem_tensor_info *both[] = {sums, counts};
@@ -57,10 +59,11 @@ static mnem_status find_counts(const mnem_model *file, const char *name,
             return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: is %s, expected F32", both[i]->name,
                               mnem_type_get(both[i]->type)->name);
     if (sums->bytes % counts->bytes != 0)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "tensor %.200s: has %llu sums, which is not a multiple of its %llu counts", sums->name,
-            (unsigned long long)sums->bytes / 4, (unsigned long long)counts->bytes / 4);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "tensor %.200s: has %llu sums, which is not a multiple of its %llu "
+                          "counts; make the importance matrix again",
+                          sums->name, (unsigned long long)sums->bytes / 4,
+                          (unsigned long long)counts->bytes / 4);
     return MNEM_OK;
 }
 
@@ -76,8 +79,10 @@ static mnem_status read_tensor(mnem_imatrix *m, const mnem_model *file, uint32_t
         snprintf(other, sizeof other, "%s" MNEM__IMATRIX_SUMS, name);
         return mnem_model_tensor_find(file, other) >= 0
                    ? MNEM_OK
-                   : mnem__fail(MNEM_BAD_FILE, "tensor %.200s: tensor %.200s is missing", sums.name,
-                                other);
+                   : mnem__fail(MNEM_BAD_FILE,
+                                "tensor %.200s: tensor %.200s, which belongs to it, is missing: "
+                                "the importance matrix is incomplete; make it again",
+                                sums.name, other);
     }
     MNEM__TRY(find_counts(file, name, &sums, &counts_index, &counts));
     mnem_status status = read_floats(file, index, &sums, &sum);
@@ -147,13 +152,16 @@ static mnem_status read_name(mnem__cursor *c, uint32_t length, char *name) {
 static mnem_status read_old_tensor(mnem_imatrix *m, mnem__cursor *c) {
     char name[MNEM__GGUF_NAME_MAX + 1];
     uint32_t length, chunks, n;
-    MNEM__TRY(read_i32(c, "a name's length", 1, MNEM__GGUF_NAME_MAX, &length));
+    MNEM__TRY(read_i32(c, "the length of a name", 1, MNEM__GGUF_NAME_MAX, &length));
     MNEM__TRY(read_name(c, length, name));
     mnem__cursor_where(c, "tensor", name, strlen(name));
-    MNEM__TRY(read_i32(c, "its chunks", 0, INT32_MAX, &chunks));
-    MNEM__TRY(read_i32(c, "its length", 1, INT32_MAX, &n));
+    MNEM__TRY(read_i32(c, "its number of chunks", 0, INT32_MAX, &chunks));
+    MNEM__TRY(read_i32(c, "its number of columns", 1, INT32_MAX, &n));
     if (n > mnem__cursor_left(c) / sizeof(float))
-        return mnem__cursor_fail(c, MNEM_BAD_FILE, "has %u numbers, but the file is cut off", n);
+        return mnem__cursor_fail(c, MNEM_BAD_FILE,
+                                 "has %u numbers, but the file ends before them: it is cut off; "
+                                 "make or download it again",
+                                 n);
     float *sums = mnem__alloc(TAG, n * sizeof *sums);
     if (!sums) return mnem__heap_status();
     const float count = chunks ? (float)chunks : 1;
@@ -175,7 +183,7 @@ static mnem_status read_old(mnem__cursor *c, mnem_imatrix *m) {
     mnem__cursor_where(c, "end", "", 0);
     MNEM__TRY(read_i32(c, "the number of chunks", 0, INT32_MAX, &chunks));
     if (mnem__cursor_left(c) > 0)
-        MNEM__TRY(read_i32(c, "a name's length", 0, MNEM__GGUF_NAME_MAX, &length));
+        MNEM__TRY(read_i32(c, "the length of a name", 0, MNEM__GGUF_NAME_MAX, &length));
     MNEM__TRY(read_name(c, length, text));
     return mnem_imatrix_note(m, *text ? text : NULL, chunks, 0);
 }

@@ -47,13 +47,19 @@ static mnem_status bad(const mnem__json *j, const char *name, const char *text) 
 static mnem_status take_list(mnem__json *j, const char *name, int most, int64_t *numbers, int *n) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_LIST) return bad(j, name, "shape and data_offsets should be lists");
+    if (event != MNEM__JSON_LIST)
+        return bad(j, name,
+                   "shape and data_offsets must be lists: the file is damaged; download it again");
     for (*n = 0;; ++*n) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
         if (event != MNEM__JSON_NUMBER || !j->is_integer || j->integer < 0)
-            return bad(j, name, "shape and data_offsets should be whole numbers from 0 on");
-        if (*n == most) return bad(j, name, "the shape has more than 4 dimensions");
+            return bad(j, name,
+                       "shape and data_offsets must be whole numbers from 0 on: the file is "
+                       "damaged; download it again");
+        if (*n == most)
+            return bad(j, name,
+                       "the shape has more than 4 dimensions, the most that this version supports");
         numbers[*n] = j->integer;
     }
 }
@@ -69,7 +75,9 @@ static mnem_status check_bytes(const mnem__json *j, mnem__st_tensor *t) {
         for (int d = 0; d < t->dims; d++)
             fits = fits && mnem__mul_u64(bytes, (uint64_t)t->shape[d], &bytes);
         if (!fits || bytes != t->bytes)
-            return bad(j, t->name, "data_offsets don't match shape and dtype");
+            return bad(
+                j, t->name,
+                "data_offsets don't match shape and dtype: the file is damaged; download it again");
     }
     return MNEM_OK;
 }
@@ -78,7 +86,8 @@ static mnem_status check_bytes(const mnem__json *j, mnem__st_tensor *t) {
 static mnem_status place(const mnem__json *j, mnem__st_tensor *t, const int64_t range[2],
                          uint64_t data, uint64_t file_bytes) {
     if (range[0] > range[1] || (uint64_t)range[1] > file_bytes - data)
-        return bad(j, t->name, "data_offsets are outside of the file: it is cut off");
+        return bad(j, t->name,
+                   "data_offsets are outside of the file: it is cut off; download it again");
     t->offset = data + (uint64_t)range[0];
     t->bytes = (uint64_t)(range[1] - range[0]);
     return check_bytes(j, t);
@@ -174,9 +183,11 @@ static mnem_status check_overlap(const char *path, const mnem__st_tensor *t, uin
         const mnem__st_tensor *a = &t[order[i - 1]], *b = &t[order[i]];
         char first[72], second[72];
         if (a->offset + a->bytes <= b->offset) continue;
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: overlaps tensor %s", path,
-                          mnem__gguf_printable(b->name, strlen(b->name), first, sizeof first),
-                          mnem__gguf_printable(a->name, strlen(a->name), second, sizeof second));
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: tensor %s: overlaps tensor %s: the file is damaged; download it again", path,
+            mnem__gguf_printable(b->name, strlen(b->name), first, sizeof first),
+            mnem__gguf_printable(a->name, strlen(a->name), second, sizeof second));
     }
     return MNEM_OK;
 }
@@ -216,7 +227,7 @@ static mnem_status open_part(mnem__safetensors *st, const char *folder, const ch
     if (header > HEADER_MAX || header > c.file_bytes - 8)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: the header says that it has %llu bytes, but the file has %llu: the "
-                          "file is cut off or damaged",
+                          "file is cut off or damaged; download it again",
                           path, (unsigned long long)header, (unsigned long long)c.file_bytes);
     const uint32_t first = st->tensors;
     mnem__json json;
@@ -318,8 +329,10 @@ static const mnem__st_tensor *find(const name_table *x, const char *name) {
 static mnem_status check_map(const name_table *x, const char *folder, const mnem__node *map) {
     for (const mnem__node *n = map ? map->first : NULL; n; n = n->next)
         if (!find(x, n->key))
-            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s is in the index, but not in %.64s",
-                              folder, n->key, mnem__node_text(n, "the folder"));
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: tensor %.96s is in the index, but not in %.64s; download both files again",
+                folder, n->key, mnem__node_text(n, "the folder"));
     return MNEM_OK;
 }
 
@@ -333,7 +346,10 @@ static mnem_status check_names(const mnem__safetensors *st, const char *folder,
     for (uint32_t i = 1; i < st->tensors && status == MNEM_OK; i++) {
         const char *name = st->tensor[x.order[i]].name;
         if (strcmp(st->tensor[x.order[i - 1]].name, name) == 0)
-            status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %.96s: appears twice", folder, name);
+            status = mnem__fail(MNEM_BAD_FILE,
+                                "%s: tensor %.96s: appears twice: the files are of different "
+                                "models or damaged; download them again",
+                                folder, name);
     }
     if (status == MNEM_OK) status = check_map(&x, folder, map);
     mnem__free(x.order);
@@ -350,7 +366,9 @@ static mnem_status find_parts(mnem__arena *arena, const char *folder, names *lis
     MNEM__TRY(mnem__tree_open(arena, path, &root));
     *map = mnem__node_get(root, "weight_map");
     if (root && (!*map || (*map)->kind != MNEM__JSON_OBJECT))
-        return mnem__fail(MNEM_BAD_FILE, "%s: weight_map is missing", path);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: weight_map is missing: the index is damaged; download it again",
+                          path);
     if (!root) MNEM__TRY(list_folder(arena, folder, list, &pickled));
     for (const mnem__node *n = *map ? (*map)->first : NULL; n; n = n->next)
         MNEM__TRY(add_name(arena, list, folder, mnem__node_text(n, "")));

@@ -33,7 +33,7 @@ static mnem_status take_varint(proto *p, uint64_t *number) {
         *number |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) return MNEM_OK;
     }
-    return bad(p, "a number has more than 64 bits");
+    return bad(p, "a number has more than 64 bits: the file is damaged; download it again");
 }
 
 /* A field's number and how it is written; of one with a length, that. */
@@ -47,7 +47,9 @@ static mnem_status take_tag(proto *p, uint64_t *field, int *wire, uint64_t *leng
     if (*wire == WIRE_LENGTH) MNEM__TRY(take_varint(p, length));
     if (*wire > WIRE_4 || *wire == 3 || *wire == 4)
         return bad(p, "not a model file of SentencePiece");
-    return *length <= mnem__cursor_left(&p->file) ? MNEM_OK : bad(p, "the file is cut off");
+    return *length <= mnem__cursor_left(&p->file)
+               ? MNEM_OK
+               : bad(p, "the file is cut off; download it again");
 }
 
 static mnem_status pass(proto *p, int wire, uint64_t length) {
@@ -92,7 +94,8 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
             MNEM__TRY(pass(p, wire, length));
         }
     }
-    if (mnem__cursor_position(&p->file) > end) return bad(p, "a piece does not end");
+    if (mnem__cursor_position(&p->file) > end)
+        return bad(p, "a piece does not end: the file is damaged; download it again");
     return put_piece(p, text, n, score, type);
 }
 

@@ -270,7 +270,7 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     j->wants_value = false;
     j->began = true;
-    if (c == NOTHING) return bad(j, "the file ends before its value does");
+    if (c == NOTHING) return bad(j, "the file ends in the middle of a value: it is cut off");
     if (c == '{' || c == '[') {
         j->file.used++;
         return open_value(j, c == '[', event);
@@ -295,7 +295,7 @@ mnem_status mnem__json_next(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     if (j->depth == 0) {
         *event = MNEM__JSON_END;
-        return c == NOTHING ? MNEM_OK : bad(j, "text follows the value");
+        return c == NOTHING ? MNEM_OK : bad(j, "the JSON value has ended, but more text follows");
     }
     const bool list = in_list(j);
     if (c == (list ? ']' : '}')) {

@@ -188,7 +188,9 @@ static mnem_status write_compact(job *j, int64_t first) {
     for (int64_t row = 0; row < j->batch; row += MNEM_PACK_ROWS, to += group)
         if (!mnem_sparse_group(j->cut.to, MNEM_PACK_ROWS, j->cut.k_to,
                                j->out + (uint64_t)row * j->row_to, to))
-            return mnem__fail(MNEM_BAD_FILE, "prune: %s: rows from %lld on aren't 2:4 in %s",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "prune: %s: rows from %lld on aren't 2:4 when they are stored as %s; "
+                              "choose another type for the result",
                               j->cut.name, (long long)(first + row),
                               mnem_type_get(j->cut.to)->name);
     return mnem__gguf_write_data(j->rewrite.writer, j->packed, (uint64_t)(to - j->packed));

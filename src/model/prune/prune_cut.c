@@ -108,11 +108,14 @@ mnem_status mnem__prune_squares(const mnem__prune_choice *c, const mnem_tensor_i
     *squares = NULL;
     if (!imatrix) return MNEM_OK;
     if (!mnem_imatrix_find(imatrix, t->name, &entry))
-        return mnem__fail(MNEM_INVALID, "prune: the importance matrix doesn't contain %s", t->name);
+        return mnem__fail(MNEM_INVALID,
+                          "prune: the importance matrix doesn't contain %s: it is incomplete, or "
+                          "was made for another model",
+                          t->name);
     if (entry.columns != k || entry.matrices != matrices)
         return mnem__fail(MNEM_INVALID,
                           "prune: %s: the importance matrix has %lld matrices of %lld columns, but "
-                          "the model %lld of %lld",
+                          "the model %lld of %lld: it was made for another model",
                           t->name, (long long)entry.matrices, (long long)entry.columns,
                           (long long)matrices, (long long)k);
     *squares = entry.sums;

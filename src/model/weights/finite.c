@@ -29,7 +29,9 @@ static mnem_status check_piece(const mnem_model *model, uint32_t index, mnem_typ
     if (status == MNEM_OK) status = mnem_dequantize_row(type, (int64_t)n, bytes, numbers);
     if (status != MNEM_OK || mnem__is_finite(numbers, (int64_t)n)) return status;
     mnem_model_tensor_get(model, index, &info);
-    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s has numbers that aren't finite",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: tensor %s has numbers that aren't finite (NaN or infinite): the file is "
+                      "damaged; download or convert it again",
                       mnem_model_file_path(model, info.file), info.name);
 }
 

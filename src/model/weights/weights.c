@@ -165,7 +165,8 @@ mnem_status mnem__weights_load(mnem__weights *w, const mnem_progress *progress) 
     pthread_mutex_lock(&w->lock);
     if (w->mode != MNEM__WEIGHTS_IDLE) {
         pthread_mutex_unlock(&w->lock);
-        return mnem__fail(MNEM_INVALID, "weights: already loaded");
+        return mnem__fail(MNEM_INVALID,
+                          "weights: loading was started already; weights can be loaded only once");
     }
     w->mode = MNEM__WEIGHTS_LOADING;
     w->bytes_loaded = 0;
@@ -204,9 +205,10 @@ mnem_status mnem__weights_schedule(mnem__weights *w, mnem__pass pass) {
     pthread_mutex_lock(&w->lock);
     mnem__weights_cursor_settle(w, &w->use_at, false);
     if (w->passes - w->use_at.pass >= MNEM__WEIGHTS_PASSES) {
-        status = mnem__fail(MNEM_BUSY,
-                            "weights: %d passes are already scheduled, the most that is possible",
-                            MNEM__WEIGHTS_PASSES);
+        status = mnem__fail(
+            MNEM_BUSY,
+            "weights: %d passes are already scheduled, the most that is possible; finish one first",
+            MNEM__WEIGHTS_PASSES);
     } else {
         if (pass != mnem__weights_guess(w)) drop_from(w, w->passes);
         w->pass_kind[w->passes++ % MNEM__WEIGHTS_PASSES] = (uint8_t)pass;
@@ -245,7 +247,9 @@ const char *mnem__weights_name(const mnem__weights *w, int32_t matrix) {
 
 static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
     if (w->mode != MNEM__WEIGHTS_STREAMING)
-        return mnem__fail(MNEM_NOT_READY, "weights: not loaded yet");
+        return mnem__fail(
+            MNEM_NOT_READY,
+            "weights: a matrix was requested, but the weights aren't loaded yet; load them first");
     if (!mnem__weights_cursor_settle(w, &w->use_at, false))
         return mnem__fail(MNEM_INVALID, "weights: %s isn't scheduled", w->matrices[matrix].name);
     int32_t next = mnem__weights_list(w, w->use_at.pass)->index[w->use_at.at];

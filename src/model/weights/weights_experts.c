@@ -347,7 +347,9 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
     mnem__expert_reads *e = &w->experts;
     int32_t index;
     if (w->mode != MNEM__WEIGHTS_STREAMING)
-        return mnem__fail(MNEM_NOT_READY, "weights: not loaded yet");
+        return mnem__fail(
+            MNEM_NOT_READY,
+            "weights: experts were requested, but the weights aren't loaded yet; load them first");
     if (e->want.at == e->want.count)
         return mnem__fail(MNEM_INVALID, "weights: no further experts were requested");
     MNEM__TRY(wait_ready(w, &index));

@@ -85,10 +85,10 @@ static mnem_status check_out(const mnem_op_desc *desc) {
     if (out->type == MNEM_TYPE_A8) {
         if (mnem__op_is_a8(out, queries->shape[0], queries->shape[1] * queries->shape[2]))
             return MNEM_OK;
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 [T, heads * head_dim]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 [T, heads * head_dim]");
     }
     if (!mnem__tensor_is_f32(out, 3) || !mnem__tensor_same_shape(queries, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
     return MNEM_OK;
 }
 
@@ -97,26 +97,27 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
     const char *wrong = mnem__kv_layout_wrong(&desc->kv);
     if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
     if (!mnem__tensor_is_f32(queries, 3) || queries->shape[2] != desc->kv.head_dim)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, heads, head_dim]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, heads, head_dim]");
     if (queries->shape[1] % desc->kv.kv_heads != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "heads aren't a multiple of kv_heads");
+        return mnem__op_fail(MNEM_INVALID, desc, "heads must be a multiple of kv_heads");
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale isn't a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a positive number");
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc, "soft_cap must be 0 (off) or positive");
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [heads]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [heads]");
     if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
         (desc->temperature > 0.0f && desc->temperature_every <= 0))
         return mnem__op_fail(
             MNEM_INVALID, desc,
             "temperature must be 0 (off), or positive with temperature_every above 0");
-    if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
+    if (desc->window < 0)
+        return mnem__op_fail(MNEM_INVALID, desc, "window must be 0 (off) or more");
     if (desc->both_ways && desc->window > 0)
         return mnem__op_fail(MNEM_INVALID, desc, "a window can't be combined with both_ways");
     if (desc->max_positions <= 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
+        return mnem__op_fail(MNEM_INVALID, desc, "max_positions must be 1 or more");
     return check_out(desc);
 }
 

@@ -85,22 +85,22 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
     const mnem_tensor *q = &desc->in[0], *k = &desc->in[1], *v = &desc->in[2];
     if (!mnem__real_is(desc, q, 3))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] isn't [T, heads, head_dim] of real numbers");
+                             "in[0] must be [T, heads, head_dim] of real numbers");
     if (!mnem__real_is(desc, k, 3) || k->shape[0] != q->shape[0] || k->shape[2] != q->shape[2])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't [T, kv_heads, head_dim]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be [T, kv_heads, head_dim]");
     if (!mnem__real_is(desc, v, 3) || !mnem__tensor_same_shape(k, v))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] isn't of the shape of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have the shape of in[1]");
     if (q->shape[0] < 1 || q->shape[1] < 1 || k->shape[1] < 1 || q->shape[2] < 1)
-        return mnem__op_fail(MNEM_INVALID, desc, "a size of in[0] or in[1] is 0");
+        return mnem__op_fail(MNEM_INVALID, desc, "no size of in[0] or in[1] may be 0");
     if (q->shape[2] > MNEM__CAUSAL_HEAD_DIM_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "head_dim must be at most 256");
     if (q->shape[1] % k->shape[1] != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "heads aren't a multiple of kv_heads");
+        return mnem__op_fail(MNEM_INVALID, desc, "heads must be a multiple of kv_heads");
     if (desc->sequence < 1 || q->shape[0] % desc->sequence != 0)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "tokens are not a multiple of the sequence length");
+                             "tokens must be a multiple of the sequence length");
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale isn't a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a positive number");
     return MNEM_OK;
 }
 
@@ -109,23 +109,25 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     if (desc->accumulate)
         return mnem__op_fail(MNEM_INVALID, desc, "desc.accumulate is not supported");
     if (!is_like(desc, &desc->out, 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[0] isn't [T, heads] of F32 (F64 if in[0] is)");
+                             "also[0] must be [T, heads] of F32 (F64 if in[0] is)");
     return MNEM_OK;
 }
 
 static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
     MNEM__TRY(check_inputs(desc));
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[3] or in[5] isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[3] and in[5] must have the shape of in[0]");
     if (!is_log(desc, &desc->in[4]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[4] isn't [T, heads] of F32 (F64 if in[0] is)");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[4] must be [T, heads] of F32 (F64 if in[0] is)");
     if (!is_absent_or_like(desc, &desc->out, 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (!is_absent_or_like(desc, &desc->also[0], 1) || !is_absent_or_like(desc, &desc->also[1], 1))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[0] or also[1] isn't of the shape of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "also[0] and also[1] must have the shape of in[1]");
     return MNEM_OK;
 }
 

@@ -9,14 +9,14 @@ static bool is_q8(const mnem_kv_layout *layout) {
 const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout) {
     if (layout->type != MNEM_TYPE_F16 && layout->type != MNEM_TYPE_F32 && !is_q8(layout))
         return "the pages' type is not F16, F32 or Q8_0";
-    if (layout->kv_heads <= 0) return "kv_heads is not positive";
+    if (layout->kv_heads <= 0) return "kv_heads must be 1 or more";
     if (layout->head_dim <= 0 || layout->head_dim > MNEM__KV_HEAD_DIM_MAX)
-        return "head_dim is not 8 to 1024";
-    if (layout->head_dim % 8 != 0) return "head_dim is not a multiple of 8";
+        return "head_dim must be 8 to 1024";
+    if (layout->head_dim % 8 != 0) return "head_dim must be a multiple of 8";
     if (is_q8(layout) && layout->head_dim % MNEM__KV_SCALE != 0)
-        return "head_dim is not a multiple of 32, as Q8_0 pages need";
+        return "head_dim must be a multiple of 32, as Q8_0 pages need";
     if (layout->page_tokens <= 0 || layout->page_tokens % MNEM__KV_BLOCK != 0)
-        return "page_tokens is not a multiple of 16";
+        return "page_tokens must be a multiple of 16";
     return NULL;
 }
 

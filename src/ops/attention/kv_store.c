@@ -11,9 +11,9 @@ static mnem_status check_kv_store(const mnem_op_desc *desc) {
     if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
     if (!mnem__tensor_is_f32(keys, 3) || keys->shape[1] != desc->kv.kv_heads ||
         keys->shape[2] != desc->kv.head_dim)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, kv_heads, head_dim]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, kv_heads, head_dim]");
     if (!mnem__tensor_is_f32(values, 3) || !mnem__tensor_same_shape(keys, values))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
     return MNEM_OK;
 }
 

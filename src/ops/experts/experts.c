@@ -30,7 +30,7 @@ static mnem_status check_apart(const mnem_op_desc *desc) {
     if (!desc->apart) return MNEM_OK;
     if (desc->axis < 0 || out->shape[1] % desc->route.used ||
         out->stride[0] != out->shape[1] * (int64_t)sizeof(float))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, used * n_out], without gaps");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, used * n_out], without gaps");
     return MNEM_OK;
 }
 
@@ -39,15 +39,15 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
     const mnem_tensor *bias = &desc->in[5];
     const int64_t ff = down->shape[1], n_out = width_out(desc);
     if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS || gate->shape[0] % ff)
-        return mnem__op_fail(MNEM_INVALID, desc, "an expert's rows aren't multiples of 16");
+        return mnem__op_fail(MNEM_INVALID, desc, "an expert's rows must be multiples of 16");
     const int64_t experts = gate->shape[0] / ff;
     if (!is_packed(gate, experts * ff, in->shape[1]) ||
         !is_packed(&desc->in[2], experts * ff, in->shape[1]) ||
         !is_packed(down, experts * n_out, ff))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1], in[2] and in[3] aren't packed experts");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1], in[2] and in[3] must be packed experts");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != experts * (2 * ff + n_out)))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[5] isn't F32 [N * (2 ff + n_out)]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[5] must be F32 [N * (2 ff + n_out)]");
     if (desc->route.used < 1 || (desc->route.used > experts && !desc->apart))
         return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
     return check_apart(desc);
@@ -57,21 +57,21 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *out = &desc->out, *routes = &desc->in[4];
     const bool f32 = mnem__tensor_is_f32(in, 2);
     if (!f32 && !mnem__op_is_a8(in, in->shape[0], in->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 or A8 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 or A8 [T, n]");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != in->shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, n_out]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, n_out]");
     MNEM__TRY(check_weights(desc));
     if (!f32 && (mnem_matmul_input(desc->in[1].type) != MNEM_TYPE_A8 ||
                  mnem_matmul_input(desc->in[2].type) != MNEM_TYPE_A8))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] must be f32 for float weights");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] != 2 * (int64_t)desc->route.used)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[4] isn't F32 [T, 2 used]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[4] must be F32 [T, 2 used]");
     if (in->shape[0] > INT32_MAX / desc->route.used)
         return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 rows of experts");
     if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
         desc->core != MNEM_OP_SWIGLU_MUL)
-        return mnem__op_fail(MNEM_INVALID, desc, "core isn't silu_mul, gelu_mul or swiglu_mul");
+        return mnem__op_fail(MNEM_INVALID, desc, "core must be silu_mul, gelu_mul or swiglu_mul");
     return MNEM_OK;
 }
 

@@ -10,10 +10,10 @@ static mnem_status check_experts_sum(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *routes = &desc->in[1], *out = &desc->out;
     if (!mnem__tensor_is_f32(in, 2) || !mnem__tensor_is_f32(out, 2) ||
         in->shape[0] != out->shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't F32 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out must be F32 [T, n]");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] % 2 || in->shape[1] != routes->shape[1] / 2 * out->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s width does not match in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must have the width of in[1]");
     return MNEM_OK;
 }
 

@@ -26,10 +26,10 @@ static mnem_status check_route(const mnem_op_desc *desc) {
     const mnem_tensor *scores = &desc->in[0], *bias = &desc->in[1], *out = &desc->out;
     const mnem_route *route = &desc->route;
     if (!mnem__tensor_is_f32(scores, 2) || scores->shape[1] > EXPERTS_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, N], N at most 4096");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, N], N at most 4096");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != scores->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [N]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [N]");
     if (route->used < 1 || route->used > scores->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
     if (!groups_fit(route, scores->shape[1]))
@@ -37,10 +37,10 @@ static mnem_status check_route(const mnem_op_desc *desc) {
                              "route.groups must divide N into groups of at least 2, and "
                              "groups_used of them must hold route.used experts");
     if (!isfinite(route->scale))
-        return mnem__op_fail(MNEM_INVALID, desc, "route.scale isn't finite");
+        return mnem__op_fail(MNEM_INVALID, desc, "route.scale must be finite");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
         out->shape[1] != 2 * (int64_t)route->used)
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, 2 used]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, 2 used]");
     return MNEM_OK;
 }
 

@@ -44,7 +44,7 @@ mnem_type mnem__linear_wide(const mnem_op_desc *desc) {
 mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__linear_is_matrix(desc, in, in->shape[0], in->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't rows of F32, BF16, F16 or F64");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows of F32, BF16, F16 or F64");
     if (in->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
     return MNEM_OK;
@@ -59,7 +59,7 @@ mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
         mnem__linear_wide(desc) == MNEM_TYPE_F32)
         return MNEM_OK;
     return mnem__op_fail(MNEM_INVALID, desc,
-                         "in[1] isn't rows of a weight's type (of F64 where in[0] is)");
+                         "in[1] must be rows of a weight's type (of F64 where in[0] is)");
 }
 
 mnem__op_key mnem__linear_key(const mnem_op_desc *desc) {
@@ -85,18 +85,18 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__linear_check_input(desc));
     MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0]'s width does not match in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must have the width of in[1]");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
         return mnem__op_fail(
             MNEM_INVALID, desc,
-            "out isn't rows of F32, BF16 or F16 (F64 if in[0] is) of the product's shape");
+            "out must be rows of F32, BF16 or F16 (F64 if in[0] is) of the product's shape");
     const mnem_type wide = mnem__linear_wide(desc);
     if (!gradient && !mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != weight->shape[0] || bias->offset % 4 != 0))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[2] isn't one F32 (F64 if in[0] is) per row of in[1]");
+                             "in[2] must be one F32 (F64 if in[0] is) per row of in[1]");
     return MNEM_OK;
 }
 
@@ -144,16 +144,16 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
             MNEM_INVALID, desc,
             "in[1] must have as many rows of F32, BF16 or F16 (F64 if in[0] is) as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))
-        return mnem__op_fail(MNEM_INVALID, desc, "neither out nor also[0] is given");
+        return mnem__op_fail(MNEM_INVALID, desc, "out or also[0] must be given");
     if (!mnem__tensor_absent(out) &&
         (out->type != wide || !mnem__linear_is_output(desc, out, dy->shape[1], x->shape[1])))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64 if in[0] is) [rows, k]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 (F64 if in[0] is) [rows, k]");
     if (!mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != dy->shape[1] || bias->offset % 4 != 0))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[0] isn't one F32 (F64 if in[0] is) per column of in[0]");
+                             "also[0] must be one F32 (F64 if in[0] is) per column of in[0]");
     return MNEM_OK;
 }
 

@@ -37,7 +37,7 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
 mnem_status mnem__teach_check(const mnem_op_desc *desc) {
     if (!mnem__teach_is(desc)) {
         if (mnem__tensor_absent(&desc->in[3])) return check_weight(desc);
-        return mnem__op_fail(MNEM_INVALID, desc, "in[3] is given without in[2]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[3] needs in[2] beside it");
     }
     const mnem_tensor *x = &desc->in[2], *weight = &desc->in[3];
     mnem_op_desc teacher = {.kind = desc->kind, .in = {*x, *weight}};

@@ -26,7 +26,7 @@ static mnem_status check_input(const mnem_op_desc *desc) {
     if (in->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
     if (in->shape[1] != weight->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] must have the same width");
     return MNEM_OK;
 }
 

@@ -44,9 +44,9 @@ static uint64_t alignment_of(const mnem_tensor *t) {
 }
 
 static mnem_status check_pointer(const mnem_op *op, const operand *o) {
-    if (!o->base) return fail(op, o->name, "has no pointer");
+    if (!o->base) return fail(op, o->name, "must not be NULL");
     if ((uintptr_t)o->base % alignment_of(o->tensor))
-        return fail(op, o->name, "has a pointer that isn't aligned to its elements");
+        return fail(op, o->name, "has a pointer that must be aligned to its elements");
     return MNEM_OK;
 }
 
@@ -69,7 +69,7 @@ static mnem_status check_overlap(const mnem_op *op, const mnem_op_args *args, in
             continue;
         if (i == MNEM__OP_OUT && in_place >> j & 1 && o.base == out.base) continue;
         char what[40];
-        snprintf(what, sizeof what, "lies over %s", o.name);
+        snprintf(what, sizeof what, "must not overlap %s", o.name);
         return fail(op, out.name, what);
     }
     return MNEM_OK;
@@ -92,12 +92,12 @@ static mnem_status check_operands(const mnem_op *op, const mnem_op_args *args) {
 
 static mnem_status check_numbers(const mnem_op *op, const char *name, const int32_t *numbers,
                                  int64_t n, int64_t least, int64_t below) {
-    if (!numbers && n > 0) return fail(op, name, "has no pointer");
+    if (!numbers && n > 0) return fail(op, name, "must not be NULL");
     for (int64_t i = 0; i < n; i++)
         if (numbers[i] < least || numbers[i] >= below) {
-            char what[60];
-            snprintf(what, sizeof what, "has %d at %lld, not below %lld", (int)numbers[i],
-                     (long long)i, (long long)below);
+            char what[96];
+            snprintf(what, sizeof what, "has %d at index %lld, expected %lld to less than %lld",
+                     (int)numbers[i], (long long)i, (long long)least, (long long)below);
             return fail(op, name, what);
         }
     return MNEM_OK;
@@ -121,7 +121,7 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
 static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     if (args->kv_count < 0 || (args->kv_count && !args->kv))
-        return fail(op, "kv", "has no pointer");
+        return fail(op, "kv", "must not be NULL");
     for (int32_t i = 0; i < args->kv_count; i++) {
         const mnem_kv_sequence *s = &args->kv[i];
         if (s->rows == 0) continue;
@@ -144,16 +144,16 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
         return check_numbers(op, "positions", args->positions, args->tokens, 0, INT32_MAX);
     case MNEM_OP_STATE_LOSS:
     case MNEM_OP_STATE_LOSS_GRAD:
-        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "isn't finite");
+        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "must be finite");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, INT32_MAX);
     case MNEM_OP_LINEAR_LOSS:
-        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "isn't finite");
+        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "must be finite");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, d->in[1].shape[0]);
     case MNEM_OP_MATMUL: return check_rows(op, args);
     case MNEM_OP_KV_STORE:
     case MNEM_OP_SHORT_CONV:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
-    case MNEM_OP_EXPERTS: return args->experts ? MNEM_OK : fail(op, "experts", "has no pointer");
+    case MNEM_OP_EXPERTS: return args->experts ? MNEM_OK : fail(op, "experts", "must not be NULL");
     default: return MNEM_OK;
     }
 }
@@ -165,7 +165,7 @@ mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t w
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
         return fail(op, "tokens", "must be 0 to as many as the operator was prepared for");
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
-        return fail(op, "workspace", "is missing, or not aligned to 64 bytes");
+        return fail(op, "workspace", "must be given, and aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));
     MNEM__TRY(check_others(op, args));
     if (op->workspace_bytes)

@@ -10,14 +10,14 @@ static mnem_status check_operand(const mnem_op_desc *desc, const mnem_tensor *te
     if (!mnem__real_is_apart(desc, tensor, 2) || !mnem__tensor_same_shape(tensor, &desc->in[0]))
         return mnem__real_fail(desc, name, "of the shape of in[0]");
     if (written && !mnem__tensor_apart(tensor))
-        return mnem__op_fail(MNEM_INVALID, desc, "elements of an output overlap");
+        return mnem__op_fail(MNEM_INVALID, desc, "elements of an output must not overlap");
     return MNEM_OK;
 }
 
 mnem_status mnem__elementwise_check(const mnem_op_desc *desc, int inputs) {
     static const char *const names[] = {"in[0]", "in[1]", "in[2]"};
     if (!mnem__real_is_apart(desc, &desc->in[0], 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32, BF16, F16 or F64 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32, BF16, F16 or F64 [T, n]");
     for (int i = 1; i < inputs; i++) MNEM__TRY(check_operand(desc, &desc->in[i], names[i], false));
     if (!mnem__tensor_absent(&desc->out)) MNEM__TRY(check_operand(desc, &desc->out, "out", true));
     if (mnem__tensor_absent(&desc->also[0])) return MNEM_OK;

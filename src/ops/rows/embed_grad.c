@@ -14,9 +14,10 @@ static mnem_status check_embed_grad(const mnem_op_desc *desc) {
     if (!mnem__real_is(desc, out, 2) || out->type != mnem__row_key(desc).type ||
         out->shape[1] != desc->in[0].shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "out isn't F32 (F64 if in[0] is) [vocab, n], n as in[0]");
+                             "out must be F32 (F64 if in[0] is) [vocab, n], n as in[0]");
     if (desc->by_token && out->shape[0] < desc->in[0].shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "out has fewer rows than there are tokens");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must have at least as many rows as there are tokens");
     return MNEM_OK;
 }
 

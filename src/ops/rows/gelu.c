@@ -16,16 +16,16 @@ static mnem_status check_gelu(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 1);
     if (!mnem__tensor_is_f32(in, 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (!mnem__op_is_a8(&desc->out, in->shape[0], in->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 of the shape of in[0]");
     return MNEM_OK;
 }
 
 static mnem_status check_gelu_erf(const mnem_op_desc *desc) {
     if (is_quantized(desc)) return check_gelu(desc);
     if (desc->in[0].type != MNEM_TYPE_F32 || desc->out.type != MNEM_TYPE_F32)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't F32 [T, n] of one shape");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out must be F32 [T, n] of one shape");
     return mnem__elementwise_check(desc, 1);
 }
 

@@ -79,7 +79,7 @@ bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims
 
 mnem_status mnem__real_fail(const mnem_op_desc *desc, const char *name, const char *shape) {
     char text[120];
-    snprintf(text, sizeof text, "%s isn't %s %s", name,
+    snprintf(text, sizeof text, "%s must be %s %s", name,
              mnem__real_is_f64(desc) ? "F64 (as in[0])" : "F32, BF16 or F16", shape);
     return mnem__op_fail(MNEM_INVALID, desc, text);
 }
@@ -89,8 +89,8 @@ mnem_status mnem__real_check_first(const mnem_op_desc *desc, int dims) {
     for (int d = 2; d <= dims; d++)
         if (mnem__real_is(desc, in, d)) return MNEM_OK;
     return mnem__op_fail(MNEM_INVALID, desc,
-                         dims == 2 ? "in[0] isn't F32, BF16, F16 or F64 [T, n]"
-                                   : "in[0] isn't F32, BF16, F16 or F64 [T, n] or [T, heads, n]");
+                         dims == 2 ? "in[0] must be F32, BF16, F16 or F64 [T, n]"
+                                   : "in[0] must be F32, BF16, F16 or F64 [T, n] or [T, heads, n]");
 }
 
 mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *tensor,
@@ -116,5 +116,5 @@ mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *t
 
 mnem_status mnem__real_check_epsilon(const mnem_op_desc *desc) {
     if (desc->epsilon >= 0.0f && desc->epsilon < 1.0f) return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "epsilon isn't between 0 and 1");
+    return mnem__op_fail(MNEM_INVALID, desc, "epsilon must be between 0 and 1");
 }

@@ -36,12 +36,12 @@ static mnem_status check_rope_table(const mnem_op_desc *desc) {
     MNEM__TRY(check_dims(desc));
     const mnem_type type = desc->out.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
     if (!is_table(&desc->out, type, desc->out.shape[0], rope->dims))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 or F64 [T, rope.dims]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 or F64 [T, rope.dims]");
     if (!mnem__tensor_absent(&desc->in[0]) &&
         (!mnem__tensor_is_f32(&desc->in[0], 1) || desc->in[0].shape[0] != rope->dims / 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [rope.dims / 2]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [rope.dims / 2]");
     if (!in_range(rope->base, 1e-3f, 1e30f))
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.base isn't a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "rope.base must be a positive number");
     if (!in_range(rope->scale, 0.0f, 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc, "rope.scale must be 0 (meaning 1) or positive");
     if (!in_range(rope->yarn_ext, 0.0f, 1e6f) || !in_range(rope->yarn_attn, 0.0f, 1e6f))
@@ -127,10 +127,10 @@ static mnem_status check_rope(const mnem_op_desc *desc) {
     MNEM__TRY(check_dims(desc));
     if (!mnem__real_is(desc, in, 3) || in->shape[2] < desc->rope.dims)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] isn't F32, BF16, F16 or F64 [T, heads, rope.dims or more]");
+                             "in[0] must be F32, BF16, F16 or F64 [T, heads, rope.dims or more]");
     if (!is_table(&desc->in[1], mnem__row_key(desc).type, in->shape[0], desc->rope.dims))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[1] isn't F32 (F64 if in[0] is) [T, rope.dims]");
+                             "in[1] must be F32 (F64 if in[0] is) [T, rope.dims]");
     return mnem__real_check_like(desc, &desc->out, "out");
 }
 

@@ -8,7 +8,7 @@
 static mnem_status check_scale(const mnem_op_desc *desc) {
     mnem_status status = mnem__elementwise_check(desc, 1);
     if (status == MNEM_OK && !isfinite(desc->scale))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale isn't finite");
+        return mnem__op_fail(MNEM_INVALID, desc, "scale must be finite");
     return status;
 }
 

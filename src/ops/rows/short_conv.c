@@ -26,16 +26,16 @@ uint64_t mnem_conv_page_bytes(int64_t width, int32_t length) {
 static mnem_status check(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1], *out = &desc->out;
     if (!mnem__tensor_is_f32(out, 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, n]");
     if (!mnem__tensor_is_f32(in, 2) || in->shape[0] != out->shape[0] ||
         in->shape[1] != 3 * out->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, 3 n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, 3 n]");
     if (!mnem__tensor_is_f32(weight, 2) || weight->shape[0] != out->shape[1] ||
         weight->shape[1] < 2 || weight->shape[1] > MNEM_CONV_LENGTH_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [n, 2 to 16]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n, 2 to 16]");
     if (desc->kv.page_tokens < weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "a page has fewer tokens than the convolution's width");
+                             "a page must have at least as many tokens as the convolution is wide");
     return MNEM_OK;
 }
 

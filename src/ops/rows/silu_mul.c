@@ -13,18 +13,18 @@ static mnem_status check_silu_mul(const mnem_op_desc *desc) {
     const mnem_tensor *gate = &desc->in[0];
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 2);
     if (!mnem__tensor_is_f32(gate, 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (!mnem__tensor_is_f32(&desc->in[1], 2) || !mnem__tensor_same_shape(gate, &desc->in[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
     if (!mnem__op_is_a8(&desc->out, gate->shape[0], gate->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 of the shape of in[0]");
     return MNEM_OK;
 }
 
 /* Inference has it only: F32. */
 static mnem_status check_swiglu_mul(const mnem_op_desc *desc) {
     if (desc->in[0].type != MNEM_TYPE_F32)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] isn't F32");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] must be F32");
     return check_silu_mul(desc);
 }
 

@@ -33,14 +33,14 @@ static mnem_status check_losses(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__real_is_f64(desc) ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
     if (out->type == wide && mnem__real_is(desc, out, 1) && out->shape[0] == desc->in[0].shape[0])
         return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "out isn't one F32 (F64 if in[0] is) per token");
+    return mnem__op_fail(MNEM_INVALID, desc, "out must be one F32 (F64 if in[0] is) per token");
 }
 
 static mnem_status check_state_loss(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__real_check_first(desc, 2));
     MNEM__TRY(mnem__real_check_like(desc, &desc->in[1], "in[1]"));
     MNEM__TRY(mnem__real_check_epsilon(desc));
-    if (!isfinite(desc->scale)) return mnem__op_fail(MNEM_INVALID, desc, "scale isn't finite");
+    if (!isfinite(desc->scale)) return mnem__op_fail(MNEM_INVALID, desc, "scale must be finite");
     return is_gradient(desc) ? mnem__real_check_like(desc, &desc->out, "out") : check_losses(desc);
 }
 

@@ -29,7 +29,7 @@ static mnem_status check_add(const mnem_op_desc *desc) {
     if (!mnem__view_spreads(&desc->in[1], &desc->out))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[1] does not have out's shape and can't be broadcast to it");
-    if (!isfinite(desc->alpha)) return mnem__op_fail(MNEM_INVALID, desc, "alpha isn't finite");
+    if (!isfinite(desc->alpha)) return mnem__op_fail(MNEM_INVALID, desc, "alpha must be finite");
     if (desc->accumulate && !is_rows(desc))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
                              "accumulate needs inputs of out's shape, as rows, and no alpha");

@@ -37,7 +37,7 @@ static mnem_status check_cast(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
                              "only I8 to I64, F32, F64, F16 and BF16 can be cast");
     if (!mnem__tensor_same_shape(in, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     return MNEM_OK;
 }
 

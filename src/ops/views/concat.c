@@ -26,14 +26,15 @@ static mnem_status check_concat(const mnem_op_desc *desc) {
     int64_t sum = 0;
     MNEM__TRY(mnem__view_check(desc, &desc->out, "out", true));
     if (axis < 0 || axis >= desc->out.dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axis isn't a dimension of out");
+        return mnem__op_fail(MNEM_INVALID, desc, "axis must be a dimension of out");
     for (int i = 0; i == 0 || (i < MNEM_OP_INPUTS && !mnem__tensor_absent(&desc->in[i])); i++) {
         MNEM__TRY(check_input(desc, i));
         sum += desc->in[i].shape[axis]; /* each below 2^61 */
         if (sum > desc->out.shape[axis]) break;
     }
     if (sum == desc->out.shape[axis]) return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "the inputs' axes don't add up to that of out");
+    return mnem__op_fail(MNEM_INVALID, desc,
+                         "the sizes of the inputs along the axis must add up to that of out");
 }
 
 static void run_concat(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {

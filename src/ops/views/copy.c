@@ -16,9 +16,9 @@ static mnem_status check_copy(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check(desc, out, "out", true));
     if (out->type != in->type)
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the type of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the type of in[0]");
     if (!mnem__tensor_same_shape(in, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     return MNEM_OK;
 }
 

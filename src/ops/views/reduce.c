@@ -24,7 +24,7 @@ static mnem_status check_reduce(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check_real(desc, out, "out", true));
     if (desc->axes == 0 || desc->axes >> in->dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axes aren't dimensions of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "axes must be dimensions of in[0]");
     bool same = out->dims == in->dims;
     for (int d = 0; same && d < in->dims; d++)
         same = out->shape[d] == (desc->axes >> d & 1 ? 1 : in->shape[d]);

@@ -15,9 +15,9 @@ static mnem_status check_softmax(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check_real(desc, &desc->out, "out", true));
     if (!mnem__tensor_same_shape(in, &desc->out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (desc->axis < 0 || desc->axis >= in->dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axis isn't a dimension of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "axis must be a dimension of in[0]");
     return MNEM_OK;
 }
 

@@ -45,10 +45,10 @@ mnem_status mnem__view_check_real(const mnem_op_desc *desc, const mnem_tensor *t
                                   const char *name, bool written) {
     MNEM__TRY(mnem__view_check(desc, tensor, name, written));
     const bool f64 = desc->in[0].type == MNEM_TYPE_F64;
-    if (f64 && tensor->type != MNEM_TYPE_F64) return fail(desc, name, "isn't F64 (as in[0])");
+    if (f64 && tensor->type != MNEM_TYPE_F64) return fail(desc, name, "must be F64 (as in[0])");
     if (!f64 && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_BF16 &&
         tensor->type != MNEM_TYPE_F16)
-        return fail(desc, name, "isn't F32, BF16 or F16");
+        return fail(desc, name, "must be F32, BF16 or F16");
     return MNEM_OK;
 }
 

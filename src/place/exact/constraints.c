@@ -372,7 +372,10 @@ static mnem_status search(constrained *w) {
     if (status != MNEM_OK) return status;
     mnem_place_result *r = w->result;
     if (r->peak_bytes == UINT64_MAX)
-        return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", w->n);
+        return mnem__fail(MNEM_INVALID,
+                          "place: the offsets of %zu buffers overflow 64 bits; use fewer or "
+                          "smaller buffers",
+                          w->n);
     for (size_t i = 0; i < w->n; i++) w->buffers[i].offset = (uint64_t)w->best[w->b.body_of[i]];
     if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLACE_OPTIMAL;
     if (w->capacity && r->lower_bound_bytes > w->capacity) r->verdict = MNEM_PLACE_INFEASIBLE;

@@ -90,17 +90,20 @@ mnem_status mnem__place_check(const mnem_place_buffer *buffers, size_t n,
         const mnem_place_buffer *b = &buffers[i];
         const uint64_t alignment = alignment_of(b);
         if (b->lower >= b->upper)
-            return mnem__fail(MNEM_INVALID,
-                              "place: buffer %zu lives from %lld to before %lld, expected a lower "
-                              "below the upper",
-                              i, (long long)b->lower, (long long)b->upper);
+            return mnem__fail(
+                MNEM_INVALID,
+                "place: buffer %zu lives from %lld to before %lld, expected a start before the end",
+                i, (long long)b->lower, (long long)b->upper);
         if (alignment & (alignment - 1))
             return mnem__fail(MNEM_INVALID,
                               "place: buffer %zu has alignment %llu, expected a power of two", i,
                               (unsigned long long)alignment);
         if (!mnem__add_u64(result->total_bytes, b->bytes, &result->total_bytes) ||
             result->total_bytes > INT64_MAX)
-            return mnem__fail(MNEM_INVALID, "place: the sizes of buffers 0 to %zu overflow", i);
+            return mnem__fail(MNEM_INVALID,
+                              "place: the sizes of buffers 0 to %zu together overflow 64 bits; use "
+                              "fewer or smaller buffers",
+                              i);
     }
     return MNEM_OK;
 }
@@ -139,7 +142,11 @@ mnem_status mnem_place_greedy(mnem_place_buffer *buffers, size_t n, mnem_place_r
         for (size_t i = 0; i < n; i++) buffers[i].offset = offsets[i];
     }
     mnem__free(offsets);
-    if (!fits) return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", n);
+    if (!fits)
+        return mnem__fail(MNEM_INVALID,
+                          "place: the offsets of %zu buffers overflow 64 bits; use fewer or "
+                          "smaller buffers",
+                          n);
     result->lower_bound_bytes = lower_bound(buffers, n);
     return MNEM_OK;
 }

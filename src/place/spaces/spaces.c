@@ -190,9 +190,8 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
         if (!mnem__mul_u64(uses[i].accesses, x->buffers[i].bytes, &use) ||
             !mnem__mul_u64(use, dearest, &cost) || !mnem__add_u64(sum, cost, &sum) ||
             sum > INT64_MAX)
-            return mnem__fail(
-                MNEM_INVALID,
-                "place: the costs of buffers 0 to %zu overflow (accesses x bytes x cost)", i);
+            return mnem__fail(MNEM_INVALID, "place: the costs of buffers 0 to %zu overflow 64 bits",
+                              i);
         m->use += use;
         if (m->allowed == 0)
             return mnem__fail(MNEM_INVALID,
@@ -411,7 +410,8 @@ static mnem_status finish(mnem__spaces *x, mnem_place_buffer *buffers, mnem_plac
     for (uint32_t s = 0; s < x->count; s++) {
         spaces[s].peak_bytes = (uint64_t)peak_of(x, s);
         if (spaces[s].peak_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", x->n);
+            return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow 64 bits",
+                              x->n);
     }
     for (size_t i = 0; i < x->n; i++) {
         buffers[i].offset = (uint64_t)x->b.bodies[x->b.body_of[i]].offset;

@@ -45,8 +45,10 @@ static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes
         if (got < 0)
             return mnem__fail(MNEM_IO, "%s: can't be read (%s)", c->path, strerrordesc_np(errno));
         if (got == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: the checkpoint is cut off at byte %llu", c->path,
-                              (unsigned long long)place);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: the checkpoint is cut off at byte %llu; continue from another checkpoint",
+                c->path, (unsigned long long)place);
         to += got;
         place += (uint64_t)got;
         bytes -= (uint64_t)got;
@@ -80,7 +82,9 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
 
 static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h) {
     if (c->file_bytes < sizeof *h)
-        return mnem__fail(MNEM_BAD_FILE, "%s: the file has %llu bytes, too few for a checkpoint",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the file has %llu bytes, too few for a checkpoint; continue from "
+                          "another checkpoint",
                           c->path, (unsigned long long)c->file_bytes);
     MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
@@ -89,9 +93,14 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: the checkpoint has version %u, expected %d",
                           c->path, h->version, MNEM__CHECKPOINT_VERSION);
     if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
-        return mnem__fail(MNEM_BAD_FILE, "%s: the header is damaged", c->path);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: the header of the checkpoint is damaged; continue from another checkpoint",
+            c->path);
     if (h->file_bytes != c->file_bytes)
-        return mnem__fail(MNEM_BAD_FILE, "%s: the file has %llu bytes, but its header says %llu",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the file has %llu bytes, but its header says %llu: the checkpoint "
+                          "is damaged; continue from another one",
                           c->path, (unsigned long long)c->file_bytes,
                           (unsigned long long)h->file_bytes);
     if (h->rows > MNEM__CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
@@ -132,7 +141,10 @@ static mnem_status read_rows(mnem__checkpoint *c, const mnem__checkpoint_header 
     const uint64_t place = sizeof *h;
     MNEM__TRY(sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum));
     if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
-        return mnem__fail(MNEM_BAD_FILE, "%s: the table of sections is damaged", c->path);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the table of sections of the checkpoint is damaged; continue from "
+                          "another checkpoint",
+                          c->path);
     c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
     if (!c->rows) return mnem__heap_status();
     return read_at(c, c->rows, c->n * sizeof *c->rows, place);
@@ -154,10 +166,12 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
         return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: the name is invalid", c->path, i);
     for (size_t j = 0; j < i; j++)
         if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "appears twice");
-    if (row->type >= MNEM__ENTRY_TYPES || row->zero) return bad(c, row, "the type is unknown");
+    if (row->type >= MNEM__ENTRY_TYPES || row->zero)
+        return bad(c, row, "the type is unknown: the checkpoint is damaged");
     if (mnem__checkpoint_is_number(row->type))
-        return row->bytes == 8 && row->checksum == 0 ? MNEM_OK
-                                                     : bad(c, row, "the number is damaged");
+        return row->bytes == 8 && row->checksum == 0
+                   ? MNEM_OK
+                   : bad(c, row, "the number is damaged; continue from another checkpoint");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: section %s has %llu bytes at byte %llu, expected at byte %llu and "
@@ -166,7 +180,8 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
                           (unsigned long long)row->place, (unsigned long long)*end,
                           (unsigned long long)c->file_bytes);
     *end = mnem__align_up(*end + row->bytes, MNEM__CHECKPOINT_ALIGN);
-    return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
+    return *end <= c->file_bytes ? MNEM_OK
+                                 : bad(c, row, "is cut off; continue from another checkpoint");
 }
 
 /* Sections fill the file from the rows to its end. */
@@ -177,8 +192,9 @@ static mnem_status check_rows(const mnem__checkpoint *c) {
     }
     if (end == c->file_bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: the sections end at byte %llu, but the file has %llu bytes", c->path,
-                      (unsigned long long)end, (unsigned long long)c->file_bytes);
+                      "%s: the sections end at byte %llu, but the file has %llu bytes: the "
+                      "checkpoint is damaged; continue from another one",
+                      c->path, (unsigned long long)end, (unsigned long long)c->file_bytes);
 }
 
 static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
@@ -189,7 +205,8 @@ static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
         MNEM__TRY(sum_file(c, buffer, row->place,
                            mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum));
         if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
-            return bad(c, row, "is damaged (checksum)");
+            return bad(c, row,
+                       "is damaged (its checksum differs); continue from another checkpoint");
     }
     return MNEM_OK;
 }
@@ -283,7 +300,10 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
     for (size_t i = 0; i < c->n; i++) {
         size_t j = 0;
         while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
-        if (j == n) return bad(c, &c->rows[i], "is not one that this run expects");
+        if (j == n)
+            return bad(
+                c, &c->rows[i],
+                "is not one that this run expects: the checkpoint is of a run with other options");
     }
     return MNEM_OK;
 }
@@ -301,7 +321,7 @@ static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoin
                        mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes);
     return mnem__checksum_get(&sum) == row->checksum
                ? MNEM_OK
-               : bad(c, row, "has changed since it was opened (checksum)");
+               : bad(c, row, "has changed since it was opened (its checksum differs); start again");
 }
 
 mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char *name,
@@ -316,7 +336,10 @@ mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char 
 
 mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *data, uint64_t bytes) {
     const mnem__checkpoint_row *row = s->row;
-    if (bytes > row->bytes - s->at) return bad(s->checkpoint, row, "is shorter than expected");
+    if (bytes > row->bytes - s->at)
+        return bad(
+            s->checkpoint, row,
+            "is shorter than this run expects: the checkpoint is of a run with other options");
     MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
     mnem__checksum_add(&s->sum, data, bytes);
     s->at += bytes;
@@ -330,7 +353,8 @@ mnem_status mnem__checkpoint_section_end(mnem__checkpoint_section *s) {
                        mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes);
     return s->at == row->bytes && mnem__checksum_get(&s->sum) == row->checksum
                ? MNEM_OK
-               : bad(s->checkpoint, row, "has changed since it was opened (checksum)");
+               : bad(s->checkpoint, row,
+                     "has changed since it was opened (its checksum differs); start again");
 }
 
 /* Rows hold the numbers, and checksums of the sections. */

@@ -68,13 +68,17 @@ static mnem_status check_head(const mnem_corpus *c) {
     const mnem__cache_head *h = &c->head;
     uint64_t data, all;
     if (memcmp(h->magic, MNEM__CORPUS_MAGIC, sizeof h->magic) != 0)
-        return damaged(c, "not a cache of tokens");
+        return damaged(c, "the file is not a cache of tokens");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
-        return damaged(c, "the cache of tokens has another version");
-    if (h->width != 2 && h->width != 4) return damaged(c, "the width of tokens is unknown");
+        return damaged(c, "the cache of tokens has the format of another version of mnem; it is "
+                          "made again when its text is given");
+    if (h->width != 2 && h->width != 4)
+        return damaged(c, "the width of tokens is unknown: the cache is damaged; it is made again "
+                          "when its text is given");
     if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
-        return damaged(c, "the size of the header is wrong");
+        return damaged(c, "the size of the header is wrong: the cache is damaged; it is made again "
+                          "when its text is given");
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
         (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
               : all != c->file_bytes))
@@ -83,7 +87,8 @@ static mnem_status check_head(const mnem_corpus *c) {
             "%s: the file has %llu bytes, but its header says %llu tokens of %u bytes", c->path,
             (unsigned long long)c->file_bytes, (unsigned long long)h->tokens, h->width);
     if (h->tokens == 0 || h->vocab == 0 || h->vocab > INT32_MAX)
-        return damaged(c, "the number of tokens or the size of the vocabulary is invalid");
+        return damaged(c, "the number of tokens or the size of the vocabulary is invalid: the "
+                          "cache is damaged; it is made again when its text is given");
     return MNEM_OK;
 }
 
@@ -125,11 +130,13 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
         mnem__cache_source source;
         mnem_text name;
         if (!next_source(&at, end, &source, &name))
-            return damaged(c, "a source in the header is cut off");
+            return damaged(c, "a source in the header is cut off: the cache is damaged; it is made "
+                              "again when its text is given");
         if (i < o->count) status = compare_source(c, &source, name, o->files[i]);
     }
     if (status == MNEM_OK && at != end)
-        status = damaged(c, "the header is longer than its sources");
+        status = damaged(c, "the header is longer than its sources: the cache is damaged; it is "
+                            "made again when its text is given");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
         status = mnem__fail(MNEM_NOT_READY,
                             "%s: the cache was made from %u file%s, but %zu are given now", c->path,
@@ -143,7 +150,8 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
     mnem_status status = mnem__corpus_read_at(c, 0, header, c->head.header_bytes);
     if (status == MNEM_OK &&
         mnem__cache_header_checksum(header, c->head.header_bytes) != c->head.header_checksum)
-        status = damaged(c, "the header is damaged");
+        status = damaged(
+            c, "the header of the cache is damaged; it is made again when its text is given");
     if (status == MNEM_OK) status = check_sources(c, o, header);
     mnem__free(header);
     if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != (o->rows.next != NULL) &&
@@ -251,7 +259,8 @@ static mnem_status verify(mnem_corpus *c, const mnem_corpus_options *o, uint8_t 
     if (c->head.version == MNEM__CORPUS_ROWS) MNEM__TRY(mnem__corpus_rows_check(c, &sum));
     return mnem__checksum_get(&sum) == c->head.data_checksum
                ? MNEM_OK
-               : damaged(c, "the tokens are damaged (their checksum differs)");
+               : damaged(c, "the tokens of the cache are damaged (their checksum differs); it is "
+                            "made again when its text is given");
 }
 
 static mnem_status check_tokens(mnem_corpus *c, const mnem_corpus_options *o) {
@@ -281,7 +290,8 @@ static mnem_status open_file(mnem_corpus *c) {
                           S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head)
-        return damaged(c, "the file is too short for a cache of tokens");
+        return damaged(
+            c, "the file is too short for a cache of tokens, so it is damaged or of another kind");
     return mnem__corpus_read_at(c, 0, &c->head, sizeof c->head);
 }
 

@@ -194,9 +194,13 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
 
 static mnem_status check_loaded(const mnem_trainer *t) {
     if (t->teacher && !t->teacher_sum)
-        return mnem__fail(MNEM_INVALID, "train: the teacher's weights aren't loaded");
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: the teacher's weights aren't loaded; load them before the first step");
     if ((!t->frozen || t->frozen_sum) && (!t->masks || t->masked.zeros)) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
+    return mnem__fail(
+        MNEM_INVALID,
+        "train: the model's weights aren't loaded; load or initialize them before the first step");
 }
 
 /* The next sequences, at least this many; their tokens come out. */

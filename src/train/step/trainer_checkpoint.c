@@ -174,17 +174,22 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
         a = take_word(&ours), b = take_word(&theirs);
     }
     if (is_same(name, teacher) || is_same(other, teacher))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is from a run with %s teacher",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: the checkpoint is from a run with %s teacher; set "
+                          "distill.teacher as in that run",
                           !is_same(other, teacher) ? "no"
                           : is_same(name, teacher) ? "another"
                                                    : "a");
     if (is_same(name, states) || is_same(other, states))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "train: the checkpoint is from a run that learns from other outputs of "
-                          "the teacher (logits, hidden states or both)");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "train: the checkpoint is from a run that learns from other outputs of the teacher "
+            "(logits, hidden states or both); set distill.on as in that run");
     if (is_same(name, masked) || is_same(other, masked))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is from a run that %s zeros",
-                          is_same(other, masked) ? "keeps" : "doesn't keep");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "train: the checkpoint is from a run that %s zeros; set masked as in that run",
+            is_same(other, masked) ? "keeps" : "doesn't keep");
     if (!is_same(name, other))
         return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is for another model: %s",
                           name.length ? "the checkpoint has no adapters"

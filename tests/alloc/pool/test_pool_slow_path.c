@@ -230,13 +230,12 @@ static void limits_of_kinds_and_tags_hold(void **state) {
     assert_int_equal(seen.calls, 1);
     assert_string_equal(seen.last.tag, "pages");
     assert_int_equal(seen.last.bytes_over, 350000);
-    assert_non_null(
-        strstr(mnem_last_error(),
-               "kv pages: limit 977 KiB, 195 KiB left: can't allocate 391 KiB (400000 bytes, "
-               "200000 over)"));
+    assert_non_null(strstr(mnem_last_error(), "kv pages: the limit is 977 KiB, of which 195 KiB "
+                                              "are left: can't allocate 391 KiB (400000 bytes, "
+                                              "200000 over)"));
     must(mnem_pool_alloc(pool, &other, &c));
     assert_int_equal(mnem_pool_alloc(pool, &other, &none), MNEM_OVER_BUDGET);
-    assert_non_null(strstr(mnem_last_error(), "kv: limit 1.43 MiB, "));
+    assert_non_null(strstr(mnem_last_error(), "kv: the limit is 1.43 MiB, "));
     seen.victim = a; /* the callback frees: the request is served */
     must(mnem_pool_alloc(pool, &pages, &a));
     must(seen.nested);

@@ -158,8 +158,10 @@ static void what_has_no_room_is_refused(void **state) {
     must(mnem_sequence_create(c.engine, &b));
     go_on(&c, b, 10, logits);
     assert_int_equal(try_load(&c, a, fd, LENGTH), MNEM_OVER_BUDGET);
-    assert_string_equal(mnem_last_error(),
-                        "saved sequence: loading needs 4 pages, but only 3 of 4 are free");
+    assert_string_equal(
+        mnem_last_error(),
+        "saved sequence: loading needs 4 pages of KV cache, but only 3 of 4 are free; "
+        "close other sequences first, or plan with a larger context");
     must(try_load(&c, a, fd, 190));
     must(mnem_saved_open(c.engine, fd, 0, &saved));
     assert_int_equal(mnem_sequence_load(a, &saved, 190), MNEM_INVALID); /* not behind 190 */

@@ -318,7 +318,7 @@ static void prepare_names_what_is_wrong(void **state) {
     (void)state;
     mnem_op_desc d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.head_dim = 60;
-    op_refused(&d, "head_dim is not a multiple of 8");
+    op_refused(&d, "head_dim must be a multiple of 8");
     d = attention_desc(MNEM_TYPE_Q8_0, 8);
     d.kv.head_dim = 72;
     op_refused(&d, "head_dim is not a multiple of 32");
@@ -329,14 +329,14 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "attention (in[0] F32 [8, 4, 64]");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.page_tokens = 24;
-    op_refused(&d, "page_tokens is not a multiple of 16");
+    op_refused(&d, "page_tokens must be a multiple of 16");
     assert_int_equal(mnem_kv_page_bytes(&d.kv), 0);
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.scale = NAN;
     op_refused(&d, "scale");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.window = -1;
-    op_refused(&d, "window is negative");
+    op_refused(&d, "window must be 0 (off) or more");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.temperature = 1;
     op_refused(&d, "temperature");
@@ -345,7 +345,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "soft_cap");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 8, 128);
-    op_refused(&d, "out isn't A8 [T, heads * head_dim]");
+    op_refused(&d, "out must be A8 [T, heads * head_dim]");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.in[0].stride[2] = 8;
     op_refused(&d, "in[0]");

@@ -358,9 +358,9 @@ static void prepare_names_what_is_wrong(void **state) {
     causal_setup s = causal_make(&shape, 1);
     mnem_op_desc d = causal_desc(&s);
     d.sequence = 7;
-    op_refused(&d, "tokens are not a multiple of the sequence length");
+    op_refused(&d, "tokens must be a multiple of the sequence length");
     d.sequence = 0;
-    op_refused(&d, "tokens are not a multiple of the sequence length");
+    op_refused(&d, "tokens must be a multiple of the sequence length");
     d = causal_desc(&s);
     d.in[1].shape[1] = d.in[2].shape[1] = 3;
     op_refused(&d, "causal_attention (in[0] F32 [16, 4, 16], in[1] F32 [16, 3, 16]");

@@ -177,9 +177,9 @@ static void prepare_names_what_is_wrong(void **state) {
     d.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, 8, 2, 32);
     op_refused(&d, "kv_store (in[0] F32 [8, 2, 64], in[1] F32 [8, 2, 32]");
     d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, 8, 4, 64);
-    op_refused(&d, "in[0] isn't F32 [T, kv_heads, head_dim]");
+    op_refused(&d, "in[0] must be F32 [T, kv_heads, head_dim]");
     d.kv.head_dim = 2048;
-    op_refused(&d, "head_dim is not 8 to 1024");
+    op_refused(&d, "head_dim must be 8 to 1024");
 }
 
 int main(void) {

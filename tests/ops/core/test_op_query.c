@@ -101,14 +101,14 @@ static void wrong_arguments_are_named(void **state) {
     wrong(&op, args, "tokens must be 0 to as many as the operator was prepared for");
     args = good;
     args.in[1] = NULL;
-    wrong(&op, args, "in[1] has no pointer");
+    wrong(&op, args, "in[1] must not be NULL");
     args.in[1] = (const char *)b + 2;
-    wrong(&op, args, "in[1] has a pointer that isn't aligned");
+    wrong(&op, args, "in[1] has a pointer that must be aligned");
     args = good;
     args.out = a;
     right(&op, args);
     args.out = a + 4;
-    wrong(&op, args, "out lies over in[0]");
+    wrong(&op, args, "out must not overlap in[0]");
     assert_int_equal(mnem_op_check(&op, &good, 3), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "the team must have 1 to desc.workers members"));
 }
@@ -123,14 +123,14 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
     wrong(&matmul, args, "must be multiples of 16 within the matrix");
     args.row_begin = 0;
     args.workspace = workspace + 4;
-    wrong(&matmul, args, "workspace is missing, or not aligned");
+    wrong(&matmul, args, "workspace must be given, and aligned");
     mnem_op_desc d = {.kind = MNEM_OP_EMBED};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 4, K);
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, K);
     const mnem_op embed = prepared(d);
     const int32_t ids[T] = {0, 1, 2, 3, 4, 0};
     wrong(&embed, (mnem_op_args){.tokens = T, .in = {a}, .out = y, .ids = ids},
-          "ids has 4 at 4, not below 4");
+          "ids has 4 at index 4, expected 0 to less than 4");
     right(&embed, (mnem_op_args){.tokens = 4, .in = {a}, .out = y, .ids = ids});
     d = (mnem_op_desc){.kind = MNEM_OP_ATTENTION, .scale = 1.0f, .max_positions = 32};
     d.kv = (mnem_kv_layout){MNEM_TYPE_F32, 1, 8, 16};

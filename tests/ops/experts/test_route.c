@@ -162,7 +162,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     op_refused(&d, "in[1]");
     d = route_of((mnem_route){.used = USED});
     d.out.shape[1]--;
-    op_refused(&d, "out isn't");
+    op_refused(&d, "out must be");
 }
 
 /* ---- what experts have beside it ---- */

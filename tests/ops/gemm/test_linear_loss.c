@@ -390,19 +390,19 @@ static void wrong_descriptors_are_refused(void **state) {
     problem p = make(4, 5, 6, F32, F32, 0);
     mnem_op_desc d = p.desc;
     d.in[0].shape[0] = 0;
-    op_refused(&d, "in[0] isn't rows");
+    op_refused(&d, "in[0] must be rows");
     d = p.desc, d.in[1].shape[1]++;
-    op_refused(&d, "differ in width");
+    op_refused(&d, "must have the same width");
     d = p.desc, d.in[1].type = MNEM_TYPE_I8;
-    op_refused(&d, "in[1] isn't");
+    op_refused(&d, "in[1] must be");
     d = p.desc, d.out.shape[0]++;
-    op_refused(&d, "out isn't");
+    op_refused(&d, "out must be");
     d = p.desc, d.out.type = BF16;
-    op_refused(&d, "out isn't");
+    op_refused(&d, "out must be");
     d = p.desc, d.also[0].shape[1]--;
-    op_refused(&d, "also[0] isn't");
+    op_refused(&d, "also[0] must be");
     d = p.desc, d.also[1].type = BF16;
-    op_refused(&d, "also[1] isn't");
+    op_refused(&d, "also[1] must be");
     drop(&p);
 }
 

@@ -268,7 +268,7 @@ static void wrong_teachers_are_refused(void **state) {
     problem p = make(4, 5, 6, F32, F32, 0);
     mnem_op_desc d = p.desc;
     d.in[2].dims = 0;
-    op_refused(&d, "in[3] is given without in[2]");
+    op_refused(&d, "in[3] needs in[2] beside it");
     d = p.desc, d.in[2].shape[0]++;
     op_refused(&d, "in[2] must have one row");
     d = p.desc, d.in[3].shape[0]--;

@@ -110,7 +110,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     op_refused(&d, "multiple of 16");
     d = desc_of(MNEM_TYPE_F32);
     d.out.shape[2]--;
-    op_refused(&d, "out isn't");
+    op_refused(&d, "out must be");
     d = desc_of(MNEM_TYPE_F32);
     d.in[0].shape[2]--;
     op_refused(&d, "in[0]");

@@ -351,14 +351,14 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "epsilon");
     d.epsilon = 1e-5f;
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 3, 32);
-    op_refused(&d, "out isn't A8");
+    op_refused(&d, "out must be A8");
     d.kind = MNEM_OP_LAYER_NORM;
-    op_refused(&d, "in[2] isn't F32");
+    op_refused(&d, "in[2] must be F32");
     d.kind = MNEM_OP_GELU;
-    op_refused(&d, "out isn't A8");
+    op_refused(&d, "out must be A8");
     d.kind = MNEM_OP_RMS_NORM;
     d.in[0].stride[1] = 8;
-    op_refused(&d, "in[0] isn't F32");
+    op_refused(&d, "in[0] must be F32");
     d = (mnem_op_desc){.kind = MNEM_OP_ADD, .workers = 1};
     op_refused(&d, "add");
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 3, 64);

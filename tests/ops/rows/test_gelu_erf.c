@@ -34,7 +34,7 @@ static void other_types_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_GELU_ERF, .workers = 1};
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_BF16, ROWS, N);
-    op_refused(&d, "in[0] and out aren't F32 [T, n] of one shape");
+    op_refused(&d, "in[0] and out must be F32 [T, n] of one shape");
 }
 
 int main(void) {

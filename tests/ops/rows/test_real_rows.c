@@ -385,9 +385,9 @@ static void prepare_names_what_is_wrong(void **state) {
     d.also[1].stride[0] = 2;
     op_refused(&d, "also[1] is a sum and must be F32");
     d.also[1] = mnem_tensor_1d(MNEM_TYPE_F32, 9);
-    op_refused(&d, "also[1] isn't F32, BF16 or F16 and as wide as in[0]");
+    op_refused(&d, "also[1] must be F32, BF16 or F16 and as wide as in[0]");
     d.in[2] = mnem_tensor_2d(MNEM_TYPE_F64, 4, 8);
-    op_refused(&d, "in[2] isn't F32, BF16 or F16 of the shape of in[0]");
+    op_refused(&d, "in[2] must be F32, BF16 or F16 of the shape of in[0]");
     d.kind = MNEM_OP_RMS_NORM_GRAD;
     d.in[2] = rows;
     d.also[1] = wide;
@@ -401,10 +401,10 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "dropout must be at least 0 and below 1");
     d = (mnem_op_desc){.kind = MNEM_OP_SCALE, .workers = 1, .scale = INFINITY};
     d.in[0] = d.out = rows;
-    op_refused(&d, "scale isn't finite");
+    op_refused(&d, "scale must be finite");
     d.kind = MNEM_OP_GELU;
     d.in[0].type = f64.type;
-    op_refused(&d, "in[0] isn't F32, BF16, F16 or F64 [T, n]");
+    op_refused(&d, "in[0] must be F32, BF16, F16 or F64 [T, n]");
     d = (mnem_op_desc){.kind = MNEM_OP_EMBED_GRAD, .workers = 1};
     d.in[0] = d.out = rows;
     op_refused(&d,

@@ -151,7 +151,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, 63);
     op_refused(&d, "rope.dims");
     d.rope.dims = 64;
-    op_refused(&d, "rope_table (out F32 [6, 63]): out isn't F32 or F64 [T, rope.dims]");
+    op_refused(&d, "rope_table (out F32 [6, 63]): out must be F32 or F64 [T, rope.dims]");
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, 64);
     d.rope.base = NAN;
     op_refused(&d, "rope.base");

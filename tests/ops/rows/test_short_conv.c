@@ -97,13 +97,13 @@ static void bits_do_not_depend_on_runs_or_team(void **state) {
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(4, 17);
-    op_refused(&d, "in[1] isn't F32 [n, 2 to 16]");
+    op_refused(&d, "in[1] must be F32 [n, 2 to 16]");
     d = desc_of(4, 3);
     d.kv.page_tokens = 2;
-    op_refused(&d, "a page has fewer tokens than the convolution's width");
+    op_refused(&d, "a page must have at least as many tokens as the convolution is wide");
     d = desc_of(4, 3);
     d.in[0].shape[1] = 2 * WIDTH;
-    op_refused(&d, "in[0] isn't F32 [T, 3 n]");
+    op_refused(&d, "in[0] must be F32 [T, 3 n]");
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 17), 0);
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 1), 0);
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 3), (2 * WIDTH * 4 + 63) / 64 * 64);

@@ -127,15 +127,15 @@ static void wrong_operands_are_named(void **state) {
     mnem_op_desc good = desc_of(MNEM_OP_STATE_LOSS, &x, &x), d = good;
     good.out = mnem_tensor_1d(MNEM_TYPE_F32, T);
     d = good, d.in[1] = narrow;
-    refused(d, "in[1] isn't F32, BF16 or F16 of the shape of in[0]");
+    refused(d, "in[1] must be F32, BF16 or F16 of the shape of in[0]");
     d = good, d.out = mnem_tensor_1d(MNEM_TYPE_F32, T + 1);
-    refused(d, "out isn't one F32 (F64 if in[0] is) per token");
+    refused(d, "out must be one F32 (F64 if in[0] is) per token");
     d = good, d.out = mnem_tensor_1d(MNEM_TYPE_BF16, T);
-    refused(d, "out isn't one F32 (F64 if in[0] is) per token");
+    refused(d, "out must be one F32 (F64 if in[0] is) per token");
     d = good, d.scale = INFINITY;
-    refused(d, "scale isn't finite");
+    refused(d, "scale must be finite");
     d = good, d.kind = MNEM_OP_STATE_LOSS_GRAD, d.out = narrow;
-    refused(d, "out isn't F32, BF16 or F16 of the shape of in[0]");
+    refused(d, "out must be F32, BF16 or F16 of the shape of in[0]");
 }
 
 int main(void) {

@@ -191,7 +191,7 @@ static bool run_case(const op_case *c, const uint8_t *bytes, mnem_team **teams) 
 
 static uint8_t *read_all(const char *path, size_t *bytes) {
     FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("%s isn't there", path);
+    if (!file) fail_msg("%s must be there", path);
     fseek(file, 0, SEEK_END);
     *bytes = (size_t)ftell(file);
     rewind(file);
