@@ -29,7 +29,7 @@ static size_t start_chat(void) {
 /* Types what ends with Enter, and waits for the answer to it. */
 static size_t say(const char *text, size_t from) {
     type(text);
-    return expect_from(expect_from(from, "(-n)"), "> ");
+    return expect_from(expect_from(from, "the limit that -n sets"), "> ");
 }
 
 static void leave(size_t from) {
@@ -216,9 +216,9 @@ static void what_is_typed_during_an_answer_begins_the_next_message(void **state)
     type("Hello\n");
     at = expect_from(expect_from(at, "Hello\r\n"), " ");
     type("typed ");
-    at = expect_from(expect_from(at, "(-n)"), "typed ");
+    at = expect_from(expect_from(at, "the limit that -n sets"), "typed ");
     type("early\n/clear\n");
-    at = expect_from(expect_from(at, "(-n)"), "> ");
+    at = expect_from(expect_from(at, "the limit that -n sets"), "> ");
     assert_said("again", say("again\n", at));
 }
 
