@@ -321,7 +321,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "head_dim must be a multiple of 8");
     d = attention_desc(MNEM_TYPE_Q8_0, 8);
     d.kv.head_dim = 72;
-    op_refused(&d, "head_dim is not a multiple of 32");
+    op_refused(&d, "head_dim must be a multiple of 32");
     d = attention_desc(MNEM_TYPE_Q4_0, 8);
     op_refused(&d, "not F16, F32 or Q8_0");
     d = attention_desc(MNEM_TYPE_F16, 8);

@@ -437,7 +437,7 @@ static void wrong_biases_are_refused(void **state) {
     p.desc.also[0] = mnem_tensor_1d(F32, 6);
     op_refused(&p.desc, "also[0]");
     p.desc.also[0].dims = p.desc.out.dims = 0;
-    op_refused(&p.desc, "neither");
+    op_refused(&p.desc, "out or also[0] must be given");
     drop(&p);
 }
 

@@ -408,7 +408,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d = (mnem_op_desc){.kind = MNEM_OP_EMBED_GRAD, .workers = 1};
     d.in[0] = d.out = rows;
     op_refused(&d,
-               "embed_grad (in[0] BF16 [4, 8], out BF16 [4, 8]): out isn't F32 (F64 if in[0] is)");
+               "embed_grad (in[0] BF16 [4, 8], out BF16 [4, 8]): out must be F32 (F64 if in[0] is)");
 }
 
 int main(void) {
