@@ -407,8 +407,8 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "in[0] must be F32, BF16, F16 or F64 [T, n]");
     d = (mnem_op_desc){.kind = MNEM_OP_EMBED_GRAD, .workers = 1};
     d.in[0] = d.out = rows;
-    op_refused(&d,
-               "embed_grad (in[0] BF16 [4, 8], out BF16 [4, 8]): out must be F32 (F64 if in[0] is)");
+    op_refused(
+        &d, "embed_grad (in[0] BF16 [4, 8], out BF16 [4, 8]): out must be F32 (F64 if in[0] is)");
 }
 
 int main(void) {

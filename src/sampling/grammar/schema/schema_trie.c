@@ -227,9 +227,10 @@ static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types
                         uint32_t *n) {
     const bool points = value->kind != MNEM__JSON_TEXT && may_have_points(s, types);
     size_t length = 0;
-    for (uint8_t of = MNEM__POINTS_NONE; of <= (points ? MNEM__POINTS_OWN : 0); of++) {
+    const int last = points ? MNEM__POINTS_OWN : MNEM__POINTS_NONE;
+    for (int of = MNEM__POINTS_NONE; of <= last; of++) {
         mnem_text written;
-        s->points = of;
+        s->points = (uint8_t)of;
         const bool fine = mnem__schema_written(s, value, &written);
         s->points = MNEM__POINTS_NONE;
         if (!fine) return false;
