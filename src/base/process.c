@@ -80,6 +80,7 @@ typedef struct mapping {
 typedef struct settle_walk {
     uint64_t program_inode; /* of the last ELF file */
     uint64_t program_end;   /* where its last mapping ended */
+    int memory;             /* of this process, to read from; below 0: none */
 } settle_walk;
 
 /* A line such as "55d0-55d8 r-xp 00002000 fe:00 1234   /usr/bin/x". */
@@ -169,11 +170,19 @@ static bool is_data_of_a_library(const mapping *m) {
     return !m->writable && !m->executable && m->end - m->begin > DATA_MAX;
 }
 
+/* Whether a program or a library begins at the mapping. It isn't read directly: another thread may
+ * have unmapped it since, or its file may have become shorter, and that would be a signal. */
+static bool is_program(const settle_walk *walk, const mapping *m) {
+    char mark[4];
+    return m->file && m->offset == 0 &&
+           pread(walk->memory, mark, sizeof mark, (off_t)m->begin) == sizeof mark &&
+           !memcmp(mark, "\177ELF", sizeof mark);
+}
+
 static void mapping_settle(settle_walk *walk, const mapping *m) {
     if (!m->readable) return;
     if (m->stack) stack_touch(m);
-    if (m->file && m->offset == 0 && !memcmp((const void *)m->begin, "\177ELF", 4))
-        walk->program_inode = m->inode;
+    if (is_program(walk, m)) walk->program_inode = m->inode;
     if (m->vdso || (m->file && m->inode == walk->program_inode)) {
         if (!is_data_of_a_library(m)) pages_read(m->begin, m->end);
         walk->program_end = m->end;
@@ -185,9 +194,9 @@ static void mapping_settle(settle_walk *walk, const mapping *m) {
     }
 }
 
-static void mappings_settle(int fd) {
+static void mappings_settle(int fd, int memory) {
     char text[2 * MAP_LINE_MAX];
-    settle_walk walk = {0};
+    settle_walk walk = {.memory = memory};
     size_t have = 0;
     for (;;) {
         ssize_t got = read(fd, text + have, sizeof text - 1 - have);
@@ -209,8 +218,9 @@ static void mappings_settle(int fd) {
 
 void mnem_process_settle(void) {
     mnem__heap_settle();
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    mappings_settle(fd);
-    close(fd);
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) mappings_settle(fd, memory);
+    if (memory >= 0) close(memory);
+    if (fd >= 0) close(fd);
 }

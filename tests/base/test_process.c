@@ -1,8 +1,10 @@
 /* test_process.c: what is available under control groups of both versions, in trees of files made
  * here; and that a settled process doesn't grow. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/heap.h"
@@ -130,6 +132,20 @@ static void pages_are_resident_when_they_are_touched(void **state) {
     mnem__pages_unmap(p, 32 * MIB);
 }
 
+/* Bytes behind its end are a signal for who reads them, as those of an unmapped file are. */
+static void a_mapped_file_may_become_shorter(void **state) {
+    (void)state;
+    const char *path = kit_path("shorter");
+    write_file(path, "\177ELF", 4);
+    const int fd = open(path, O_RDWR);
+    void *p = mmap(NULL, 4, PROT_READ, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    mnem_process_settle();
+    munmap(p, 4);
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_groups_it_is_what_the_machine_has),
@@ -140,6 +156,7 @@ int main(void) {
         cmocka_unit_test(the_kernel_says_what_is_used),
         cmocka_unit_test(a_settled_process_stays_as_large_as_it_is),
         cmocka_unit_test(pages_are_resident_when_they_are_touched),
+        cmocka_unit_test(a_mapped_file_may_become_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
