@@ -38,10 +38,12 @@ static const void *adapter_packed(void *engine, int32_t handle) {
 /* Points everything into the blocks. */
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
+    mnem__location pages = mnem__part_at(&e->taken, MNEM__PART_PAGES);
     mnem_tensor_info info;
-    e->pages[MNEM__KV_FULL].base = mnem__part_at(&e->taken, MNEM__PART_PAGES);
-    e->pages[MNEM__KV_WINDOW].base =
-        mnem__kv_page_at(&e->pages[MNEM__KV_FULL], e->tables.kind[MNEM__KV_FULL].count);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) { /* one kind's behind the other's */
+        e->pages[k].base = pages;
+        pages = mnem__kv_page_at(&e->pages[k], e->pages[k].count);
+    }
     if (embedding >= 0) {
         mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
         e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
@@ -208,15 +210,14 @@ void mnem_engine_destroy(mnem_engine *e) {
 }
 
 void mnem_engine_pages_get(const mnem_engine *e, mnem_engine_pages *pages) {
-    const mnem__kv_pages *full = &e->pages[MNEM__KV_FULL], *window = &e->pages[MNEM__KV_WINDOW];
-    const mnem__engine_tables *t = &e->tables;
-    *pages = (mnem_engine_pages){
-        .tokens = full->layout.page_tokens,
-        .full_bytes = full->page_bytes,
-        .window_bytes = window->page_bytes,
-        .all = {full->count, window->count},
-        .free = {full->free_count, window->free_count},
-        .most = {t->kind[MNEM__KV_FULL].need.pages, t->kind[MNEM__KV_WINDOW].need.pages}};
+    *pages = (mnem_engine_pages){.tokens = mnem__engine_page_tokens(e),
+                                 .full_bytes = e->pages[MNEM__KV_FULL].page_bytes,
+                                 .window_bytes = e->pages[MNEM__KV_WINDOW].page_bytes};
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        *mnem__page_count_at(&pages->all, k) = e->pages[k].count;
+        *mnem__page_count_at(&pages->free, k) = e->pages[k].free_count;
+        *mnem__page_count_at(&pages->most, k) = mnem__engine_need(e, k)->pages;
+    }
 }
 
 void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {

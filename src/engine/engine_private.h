@@ -5,6 +5,7 @@
 
 #include "engine/engine_parts.h"
 #include "engine/pages/kv_ahead.h"
+#include "engine/pages/page_count.h"
 #include "mnem/engine.h"
 
 struct mnem_sequence {
@@ -68,6 +69,8 @@ typedef struct mnem__engine_tables {
         int32_t count; /* of all sequences */
     } kind[MNEM__KV_KINDS];
     int32_t table_pages; /* of positions: a whole context's */
+    int32_t window;      /* the largest of all kinds: what a token sees where pages are forgotten */
+    int ids_kind;        /* the kind whose pages know their tokens; below 0: none */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
@@ -78,6 +81,8 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
 int32_t mnem__engine_ready(const mnem_engine *engine, int32_t ready, int32_t n);
 /* Whether pages of windows that begin at position held have what the token at ready sees. */
 bool mnem__engine_holds(const mnem_engine *engine, int32_t ready, int32_t held);
+/* The first position that all its pages have; 0 where no kind forgets. */
+int32_t mnem__sequence_held(const mnem_sequence *sequence);
 /* Whether it can be cut or forked at n: what a token there sees of windows is still there. */
 bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
 /* After a pass that was stopped: states behind the last whole page may be of tokens that aren't the
@@ -133,5 +138,20 @@ struct mnem_engine {
     mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };
+
+/* What the layers of one kind of pages add up to. */
+static inline const mnem__kv_need *mnem__engine_need(const mnem_engine *engine, int kind) {
+    return &engine->tables.kind[kind].need;
+}
+/* Whether a sequence has a page of the kind for each page of its positions: layers need the kind,
+ * and none forgets. */
+static inline bool mnem__engine_keeps(const mnem_engine *engine, int kind) {
+    const mnem__kv_need *need = mnem__engine_need(engine, kind);
+    return need->pages > 0 && need->window == 0;
+}
+/* Positions of a page, of any kind. */
+static inline int32_t mnem__engine_page_tokens(const mnem_engine *engine) {
+    return engine->pages[0].layout.page_tokens;
+}
 
 #endif

@@ -66,7 +66,7 @@ mnem__kv_room mnem__step_room(const mnem_sequence *s, int kind, int32_t ready, i
     const mnem_kv_layout *layout = &e->pages[kind].layout;
     const int32_t end = mnem__kv_pages_for(layout, mnem__max_i32(ready + n, s->length));
     if (e->pages[kind].count == 0) return (mnem__kv_room){0};
-    return (mnem__kv_room){.keep = end - e->tables.kind[kind].need.pages,
+    return (mnem__kv_room){.keep = end - mnem__engine_need(e, kind)->pages,
                            .write = ready / layout->page_tokens,
                            .end = end};
 }
@@ -106,7 +106,9 @@ static mnem_page_count count_step(const mnem__step *x) {
         for (int k = 0; k < MNEM__KV_KINDS; k++)
             mnem__kv_ahead_end(&e->pages[k], &s->table[k], &s->ahead.table[k]);
     }
-    return (mnem_page_count){count[MNEM__KV_FULL].most, count[MNEM__KV_WINDOW].most};
+    mnem_page_count most;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) *mnem__page_count_at(&most, k) = count[k].most;
+    return most;
 }
 
 /* ---- reading ahead ---- */
@@ -187,16 +189,18 @@ static void trim(const mnem__step *x) {
 
 /* Nothing runs that would stop for lack of a page. */
 static mnem_status check_pages(const mnem__step *x) {
-    const mnem__kv_pages *pages = x->e->pages;
     const mnem_page_count taken = count_step(x);
-    const bool full = taken.full > pages[MNEM__KV_FULL].free_count;
-    const mnem__kv_pages *lacks = &pages[full ? MNEM__KV_FULL : MNEM__KV_WINDOW];
-    const int32_t needed = full ? taken.full : taken.window;
-    if (needed <= lacks->free_count) return MNEM_OK;
-    return mnem__fail(MNEM_OVER_BUDGET,
-                      "engine: the step needs %d pages of KV cache, but only %d of %d are free; "
-                      "close or shorten sequences, or plan with a larger context",
-                      needed, lacks->free_count, lacks->count);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_pages *pages = &x->e->pages[k];
+        const int32_t needed = mnem__page_count_of(taken, k);
+        if (needed > pages->free_count)
+            return mnem__fail(
+                MNEM_OVER_BUDGET,
+                "engine: the step needs %d pages of KV cache, but only %d of %d are free; "
+                "close or shorten sequences, or plan with a larger context",
+                needed, pages->free_count, pages->count);
+    }
+    return MNEM_OK;
 }
 
 mnem_status mnem_engine_step_pages(mnem_engine *e, const mnem_step_part *parts, int32_t count,

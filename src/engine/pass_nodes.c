@@ -46,14 +46,14 @@ static void fill_ids(mnem__step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;
     const mnem_step_part *part = &x->parts[g->part];
     const mnem_sequence *s = part->sequence;
-    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
-    const mnem__kv_table *table = &s->table[MNEM__KV_FULL];
+    const int k = e->tables.ids_kind;
     for (int32_t i = 0; i < g->n; i++) {
         const int32_t at = g->at + i, position = s->ready + i;
-        const int32_t id = at < 0 ? *mnem__kv_id(pages, table, position) : part->ids[at];
+        int32_t *known = k >= 0 ? mnem__kv_id(&e->pages[k], &s->table[k], position) : NULL;
+        const int32_t id = at < 0 ? *known : part->ids[at];
         e->tables.ids[g->row + i] = id;
         e->tables.positions[g->row + i] = position;
-        if (pages->ids) *mnem__kv_id(pages, table, position) = id;
+        if (known) *known = id;
     }
 }
 
@@ -72,7 +72,7 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
     fill_ids(x, g);
     for (int32_t layer = first; layer < first + mnem__kept_layers(t); layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(layer - first) * x->segments + index];
-        const mnem__kept kept = mnem__kept_of(t, &e->pages[MNEM__KV_FULL].layout, layer);
+        const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, layer);
         const mnem__kv_kind k = kept.pages;
         *kv = mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
         kv->first_position = s->ready;

@@ -15,6 +15,7 @@
  * Invariant: a sequence has exactly the pages that its length needs, but while a step runs.
  * Cost: O(pages) for a fork, no bytes of keys and values are moved. */
 #include "base/error.h"
+#include "base/minmax.h"
 #include "engine/engine_private.h"
 
 static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
@@ -40,15 +41,18 @@ mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
     return tell(*sequence, MNEM__RELAY_CREATE, 0);
 }
 
-/* The first position that pages of windows still have. */
-static int32_t held_from(const mnem_sequence *s) {
-    const mnem__kv_table *table = &s->table[MNEM__KV_WINDOW];
-    return table->first * s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
+int32_t mnem__sequence_held(const mnem_sequence *s) {
+    int32_t first = 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (mnem__engine_need(s->engine, k)->window > 0)
+            first = mnem__max_i32(first, s->table[k].first);
+    return first * mnem__engine_page_tokens(s->engine);
 }
 
 /* What those see that run again before it counts, too. */
 bool mnem__sequence_holds(const mnem_sequence *s, int32_t n) {
-    return mnem__engine_holds(s->engine, mnem__engine_ready(s->engine, s->ready, n), held_from(s));
+    return mnem__engine_holds(s->engine, mnem__engine_ready(s->engine, s->ready, n),
+                              mnem__sequence_held(s));
 }
 
 static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
@@ -56,7 +60,7 @@ static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
     return mnem__fail(MNEM_UNSUPPORTED,
                       "engine: the first %d tokens of %d can't be kept: the sliding window of %d "
                       "tokens has dropped those before token %d; keep 0 and run them again",
-                      n, s->length, s->engine->map->shape.window, held_from(s));
+                      n, s->length, s->engine->tables.window, mnem__sequence_held(s));
 }
 
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {
@@ -80,13 +84,12 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
 }
 
 int32_t mnem__engine_ready(const mnem_engine *e, int32_t ready, int32_t n) {
-    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
     if (n >= ready) return ready;
-    return pages->ids ? n - n % pages->layout.page_tokens : n;
+    return e->tables.ids_kind >= 0 ? n - n % mnem__engine_page_tokens(e) : n;
 }
 
 bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {
-    return ready == 0 || held == 0 || (int64_t)ready - e->map->shape.window + 1 >= held;
+    return ready == 0 || held == 0 || (int64_t)ready - e->tables.window + 1 >= held;
 }
 
 void mnem__sequence_doubt(mnem_sequence *s) {
@@ -124,9 +127,9 @@ static void count_pages(const mnem__kv_pages *pages, const mnem__kv_table *table
 
 void mnem_sequence_pages_get(const mnem_sequence *s, mnem_page_count *own,
                              mnem_page_count *shared) {
-    const mnem__kv_pages *pages = s->engine->pages;
-    count_pages(&pages[MNEM__KV_FULL], &s->table[MNEM__KV_FULL], &own->full, &shared->full);
-    count_pages(&pages[MNEM__KV_WINDOW], &s->table[MNEM__KV_WINDOW], &own->window, &shared->window);
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        count_pages(&s->engine->pages[k], &s->table[k], mnem__page_count_at(own, k),
+                    mnem__page_count_at(shared, k));
 }
 
 void mnem_sequence_destroy(mnem_sequence *s) {

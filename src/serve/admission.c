@@ -17,21 +17,28 @@
 static mnem_page_count room(mnem_scheduler *s, const mnem__lane *base, int32_t n) {
     const mnem_page_count promised = mnem__pages_promised(s, false);
     const mnem_page_count cached = mnem__prefix_evictable(s, base, n);
-    mnem_page_count have = mnem__pages_free(s);
-    have.full += cached.full - promised.full;
-    have.window += cached.window - promised.window;
-    return have;
+    return mnem__page_count_minus(mnem__page_count_plus(mnem__pages_free(s), cached), promised);
 }
 
-/* Pages for so many tokens, of which base has the first n. What a busy base forgets of windows
- * stays with whom it was shared, so of those it may need as many again. */
+/* Of the first so many pages those that base shares with who begins like it. What a busy base
+ * forgets stays with whom it was shared, so of pages that are forgotten it may need as many again;
+ * those before a cached one's first are forgotten. */
+static mnem_page_count shared_by(const mnem__lane *base, int32_t whole) {
+    mnem_page_count shared = {0};
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem_sequence *of = base->sequence;
+        if (mnem__engine_keeps(of->engine, k) || base->state == MNEM__LANE_CACHED)
+            *mnem__page_count_at(&shared, k) = mnem__max_i32(whole - of->table[k].first, 0);
+    }
+    return shared;
+}
+
+/* Pages for so many tokens, of which base has the first n. */
 static bool has_room(mnem_scheduler *s, const mnem__lane *base, int32_t n, int32_t tokens) {
     const int32_t whole = base ? n / s->pages.tokens : 0;
     mnem_page_count need = mnem__pages_of(s, tokens);
-    need.full -= whole;
-    if (whole > 0 && base->state == MNEM__LANE_CACHED) /* those before are forgotten */
-        need.window -= mnem__max_i32(whole - base->sequence->table[MNEM__KV_WINDOW].first, 0);
-    return mnem__pages_fit(need, room(s, base, base ? n : 0));
+    if (whole > 0) need = mnem__page_count_minus(need, shared_by(base, whole));
+    return mnem__page_count_fits(need, room(s, base, base ? n : 0));
 }
 
 /* ---- those that were set aside ---- */

@@ -46,14 +46,20 @@ static int32_t sort_lanes(mnem_scheduler *s) {
     return count;
 }
 
-/* Tokens in whole pages that both sequences begin with, less than all of a. */
-static int32_t shared_tokens(const mnem_scheduler *s, const mnem__lane *a, const mnem__lane *b) {
-    const mnem__kv_table *x = &a->sequence->table[MNEM__KV_FULL];
-    const mnem__kv_table *y = &b->sequence->table[MNEM__KV_FULL];
-    const int32_t whole = (mnem__lane_length(a) - 1) / s->pages.tokens;
-    const int32_t other = mnem__lane_length(b) / s->pages.tokens;
+/* Of their first most pages those that both tables begin with. */
+static int32_t alike(const mnem__kv_table *a, const mnem__kv_table *b, int32_t most) {
     int32_t n = 0;
-    while (n < mnem__min_i32(whole, other) && x->page[n] == y->page[n]) n++;
+    while (n < most && a->page[n] == b->page[n]) n++;
+    return n;
+}
+
+/* Tokens in whole pages that both sequences begin with, less than all of a. Where a save may join
+ * the pages of others, and only there: no kind forgets. */
+static int32_t shared_tokens(const mnem_scheduler *s, const mnem__lane *a, const mnem__lane *b) {
+    const int32_t whole = (mnem__lane_length(a) - 1) / s->pages.tokens;
+    int32_t n = mnem__min_i32(whole, mnem__lane_length(b) / s->pages.tokens);
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (s->engine->pages[k].count) n = alike(&a->sequence->table[k], &b->sequence->table[k], n);
     return n * s->pages.tokens;
 }
 

@@ -12,12 +12,12 @@ int32_t mnem__pages_for(const mnem_scheduler *s, int32_t tokens) {
 
 mnem_page_count mnem__pages_of(const mnem_scheduler *s, int32_t tokens) {
     const int32_t pages = mnem__pages_for(s, tokens);
-    return (mnem_page_count){mnem__min_i32(pages, s->pages.most.full),
-                             mnem__min_i32(pages, s->pages.most.window)};
-}
-
-bool mnem__pages_fit(mnem_page_count need, mnem_page_count have) {
-    return need.full <= have.full && need.window <= have.window;
+    mnem_page_count most = s->pages.most;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        int32_t *of = mnem__page_count_at(&most, k);
+        *of = mnem__min_i32(pages, *of);
+    }
+    return most;
 }
 
 mnem_page_count mnem__pages_free(const mnem_scheduler *s) {
@@ -47,24 +47,26 @@ void mnem__lane_free(mnem__lane *lane) {
 mnem_page_count mnem__lane_loading(const mnem__lane *lane) {
     mnem_page_count count = {0};
     if (!lane->sequence || !lane->sequence->load.on) return count;
-    const int32_t *begin = lane->sequence->load.begin, *end = lane->sequence->load.end;
-    count.full = end[MNEM__KV_FULL] - begin[MNEM__KV_FULL];
-    count.window = end[MNEM__KV_WINDOW] - begin[MNEM__KV_WINDOW];
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        *mnem__page_count_at(&count, k) =
+            lane->sequence->load.end[k] - lane->sequence->load.begin[k];
     return count;
 }
 
 /* What the lane may still take of what it was admitted with, the copy of a page that it shares
- * with others too. */
+ * with others too. Shared pages that are forgotten later are replaced by its own. */
 static mnem_page_count promised_to(const mnem_scheduler *s, const mnem__lane *lane) {
     mnem_page_count own, shared;
-    mnem_page_count p = mnem__pages_of(s, lane->reserved);
     mnem_sequence_pages_get(lane->sequence, &own, &shared);
-    const int32_t length = mnem__lane_length(lane);
-    const int32_t whole = mnem__min_i32(shared.full, length / s->pages.tokens);
-    const mnem_page_count loading = mnem__lane_loading(lane);
-    p.full = mnem__max_i32(p.full - own.full - loading.full - whole, 0);
-    p.window = mnem__max_i32(p.window - own.window - loading.window, 0);
-    return p;
+    const int32_t whole = mnem__lane_length(lane) / s->pages.tokens;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        int32_t *of = mnem__page_count_at(&shared, k);
+        *of = mnem__engine_keeps(s->engine, k) ? mnem__min_i32(*of, whole) : 0;
+    }
+    const mnem_page_count has =
+        mnem__page_count_plus(own, mnem__page_count_plus(mnem__lane_loading(lane), shared));
+    const mnem_page_count all = mnem__pages_of(s, lane->reserved);
+    return mnem__page_count_max(mnem__page_count_minus(all, has), (mnem_page_count){0});
 }
 
 mnem_page_count mnem__pages_promised(const mnem_scheduler *s, bool whole) {
@@ -73,9 +75,7 @@ mnem_page_count mnem__pages_promised(const mnem_scheduler *s, bool whole) {
         const mnem__lane *lane = &s->lane[i];
         if (lane->state != MNEM__LANE_BUSY || !lane->sequence) continue;
         if (whole && !lane->request->whole) continue;
-        const mnem_page_count one = promised_to(s, lane);
-        sum.full += one.full;
-        sum.window += one.window;
+        sum = mnem__page_count_plus(sum, promised_to(s, lane));
     }
     return sum;
 }

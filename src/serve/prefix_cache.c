@@ -155,10 +155,6 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
 
 /* ---- what could go ---- */
 
-static int32_t *count_of(mnem_page_count *count, int kind) {
-    return kind == MNEM__KV_FULL ? &count->full : &count->window;
-}
-
 /* For each page how many cached lanes have it, but for base's first ones. */
 static void mark(mnem_scheduler *s, const mnem__lane *base, int32_t pages, int k) {
     for (int32_t i = 0; i < s->lanes; i++) {
@@ -191,7 +187,7 @@ mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         if (s->engine->pages[k].count == 0) continue;
         mark(s, base, n / s->pages.tokens, k);
-        *count_of(&count, k) = unmark(s, k);
+        *mnem__page_count_at(&count, k) = unmark(s, k);
     }
     return count;
 }
@@ -209,11 +205,20 @@ static void cut(mnem_scheduler *s, mnem__lane *lane, int32_t pages) {
     lane->kept = mnem__min_i32(lane->kept, length);
 }
 
+/* Of a count, the pages that lanes can be cut by: of the kinds that never forget. */
+static int32_t from_ends(const mnem_scheduler *s, mnem_page_count count) {
+    int32_t pages = 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (mnem__engine_keeps(s->engine, k)) pages += mnem__page_count_of(count, k);
+    return pages;
+}
+
 /* Pages at the lane's end, behind what is kept of it, that nobody else has. */
 static int32_t loose_pages(const mnem_scheduler *s, const mnem__lane *lane, int32_t kept) {
     mnem_page_count own, shared;
     mnem_sequence_pages_get(lane->sequence, &own, &shared);
-    return mnem__min_i32(own.full, mnem__pages_for(s, lane->count) - mnem__pages_for(s, kept));
+    return mnem__min_i32(from_ends(s, own),
+                         mnem__pages_for(s, lane->count) - mnem__pages_for(s, kept));
 }
 
 /* Of what was needed once only: up to so many pages of the lane that was needed the longest ago. */
@@ -247,9 +252,9 @@ static bool evict_kept(mnem_scheduler *s, int32_t wanted) {
 bool mnem__prefix_evict(mnem_scheduler *s, mnem_page_count wanted) {
     for (;;) {
         const mnem_page_count free = mnem__pages_free(s);
-        const int32_t lacks = wanted.full - free.full;
-        if (mnem__pages_fit(wanted, free)) return true;
-        /* Pages of windows come with whole lanes. */
+        const int32_t lacks = from_ends(s, mnem__page_count_minus(wanted, free));
+        if (mnem__page_count_fits(wanted, free)) return true;
+        /* Pages that are forgotten come with whole lanes. */
         if (lacks > 0 ? !evict_loose(s, lacks) && !evict_kept(s, lacks) : !evict_kept(s, INT32_MAX))
             return false;
     }

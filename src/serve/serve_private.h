@@ -187,7 +187,6 @@ void mnem__histogram_add(mnem_histogram *h, double seconds);
 int32_t mnem__pages_for(const mnem_scheduler *s, int32_t tokens);
 /* Pages that so many tokens of a sequence need, by kind. */
 mnem_page_count mnem__pages_of(const mnem_scheduler *s, int32_t tokens);
-bool mnem__pages_fit(mnem_page_count need, mnem_page_count have);
 mnem_page_count mnem__pages_free(const mnem_scheduler *s);
 /* Ids of the lane that are still to run. */
 int32_t mnem__lane_left(const mnem__lane *lane);

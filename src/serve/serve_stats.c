@@ -24,11 +24,11 @@ static void count_pages(mnem_scheduler *s, mnem_scheduler_stats *t) {
         if (s->lane[i].state != MNEM__LANE_BUSY || !s->lane[i].sequence) continue;
         mnem_sequence_pages_get(s->lane[i].sequence, &own, &shared);
         const mnem_page_count loading = mnem__lane_loading(&s->lane[i]);
-        own_pages += (uint64_t)(own.full + own.window + loading.full + loading.window);
+        own_pages += (uint64_t)mnem__page_count_total(mnem__page_count_plus(own, loading));
     }
-    t->pages = (uint64_t)(s->pages.all.full + s->pages.all.window);
-    t->pages_free = (uint64_t)(free.full + free.window);
-    t->pages_cached = (uint64_t)(cached.full + cached.window);
+    t->pages = (uint64_t)mnem__page_count_total(s->pages.all);
+    t->pages_free = (uint64_t)mnem__page_count_total(free);
+    t->pages_cached = (uint64_t)mnem__page_count_total(cached);
     t->pages_private = own_pages;
     t->pages_shared = t->pages - t->pages_free - t->pages_cached - own_pages;
 }
@@ -38,8 +38,8 @@ static mnem_scheduler_slot slot_of(const mnem__lane *lane) {
     if (lane->sequence) {
         mnem_page_count own, shared;
         mnem_sequence_pages_get(lane->sequence, &own, &shared);
-        slot.pages_private = own.full + own.window;
-        slot.pages = slot.pages_private + shared.full + shared.window;
+        slot.pages_private = mnem__page_count_total(own);
+        slot.pages = slot.pages_private + mnem__page_count_total(shared);
     }
     if (lane->state == MNEM__LANE_CACHED) slot.state = MNEM_SLOT_CACHED;
     if (lane->state != MNEM__LANE_BUSY) return slot;

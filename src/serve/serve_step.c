@@ -222,25 +222,19 @@ static int32_t make_parts(mnem_scheduler *s) {
     return count;
 }
 
-static mnem_page_count plus(mnem_page_count a, mnem_page_count b) {
-    return (mnem_page_count){a.full + b.full, a.window + b.window};
-}
-
 /* What must be free for a step of these parts: what they take, and beside what others take all that
  * is reserved for the requests that can't be set aside any more. */
 static mnem_page_count pages_wanted(mnem_scheduler *s, int32_t count) {
     const mnem__flight *f = next_flight(s);
     mnem_page_count need = {0}, one, rest;
     mnem_engine_step_pages(s->engine, f->parts, count, &need);
-    rest = plus(need, mnem__pages_promised(s, true));
+    rest = mnem__page_count_plus(need, mnem__pages_promised(s, true));
     for (int32_t i = 0; i < count; i++) {
         if (!f->part_lane[i]->request->whole) continue;
         mnem_engine_step_pages(s->engine, &f->parts[i], 1, &one);
-        rest.full -= one.full;
-        rest.window -= one.window;
+        rest = mnem__page_count_minus(rest, one);
     }
-    return (mnem_page_count){mnem__max_i32(need.full, rest.full),
-                             mnem__max_i32(need.window, rest.window)};
+    return mnem__page_count_max(need, rest);
 }
 
 /* Takes the most junior out that needs a page. False: nobody does. */
@@ -251,7 +245,7 @@ static bool leave_one_out(mnem_scheduler *s, int32_t count) {
         mnem_page_count need;
         mnem__lane *lane = f->part_lane[i];
         mnem_engine_step_pages(s->engine, &f->parts[i], 1, &need);
-        if (need.full + need.window == 0 || lane->request->whole) continue;
+        if (mnem__page_count_total(need) == 0 || lane->request->whole) continue;
         if (!found || mnem__request_before(found->request, lane->request)) found = lane;
     }
     if (found) found->n = 0;
@@ -267,9 +261,10 @@ static int32_t find_pages(mnem_scheduler *s) {
         mnem_page_count wanted = pages_wanted(s, count);
         if (mnem__prefix_evict(s, wanted)) return count;
         wanted = pages_wanted(s, count); /* a page that was shared needs no copy any more */
-        if (mnem__pages_fit(wanted, mnem__pages_free(s))) return count;
-        const mnem_page_count soon = plus(mnem__pages_free(s), mnem__set_aside_coming(s));
-        if (!mnem__pages_fit(wanted, soon) && mnem__set_aside_one(s, senior)) continue;
+        if (mnem__page_count_fits(wanted, mnem__pages_free(s))) return count;
+        const mnem_page_count soon =
+            mnem__page_count_plus(mnem__pages_free(s), mnem__set_aside_coming(s));
+        if (!mnem__page_count_fits(wanted, soon) && mnem__set_aside_one(s, senior)) continue;
         if (!leave_one_out(s, count)) return count;
     }
 }

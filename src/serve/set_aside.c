@@ -26,7 +26,7 @@ static void tell(const mnem__lane *lane, mnem_request_event event) {
 static int32_t own_pages(const mnem__lane *lane) {
     mnem_page_count own, shared;
     mnem_sequence_pages_get(lane->sequence, &own, &shared);
-    return own.full + own.window;
+    return mnem__page_count_total(own);
 }
 
 static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
@@ -93,8 +93,7 @@ mnem_page_count mnem__set_aside_coming(const mnem_scheduler *s) {
         mnem_page_count own, shared;
         if (s->lane[i].swap.state != MNEM__SWAP_WRITING) continue;
         mnem_sequence_pages_get(s->lane[i].sequence, &own, &shared);
-        coming.full += own.full;
-        coming.window += own.window;
+        coming = mnem__page_count_plus(coming, own);
     }
     return coming;
 }
@@ -161,7 +160,8 @@ mnem__lane *mnem__set_aside_base(mnem_scheduler *s, const mnem__lane *lane, int3
 static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *from, int32_t n) {
     MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
     mnem_page_count need = mnem__pages_of(s, lane->swap.length);
-    need.full -= n / s->pages.tokens;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) /* n is 0 where a kind forgets */
+        if (mnem__engine_keeps(s->engine, k)) *mnem__page_count_at(&need, k) -= n / s->pages.tokens;
     if (!mnem__prefix_evict(s, need)) {
         drop_pages(lane);
         return MNEM_NOT_READY;

@@ -187,7 +187,7 @@ static uint64_t save_most(const mnem__swap_file *f) {
     mnem__saved_header h = mnem__saved_header_of(f->engine, 0, f->engine->choice.context, 0);
     mnem__saved_pages pages[MNEM__KV_KINDS];
     memcpy(h.page_bytes, f->page_bytes, sizeof h.page_bytes);
-    mnem__saved_lay_out(&h, pages, &h.bytes);
+    mnem__saved_lay_out(f->engine, &h, pages, &h.bytes);
     return h.bytes;
 }
 

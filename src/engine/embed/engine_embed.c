@@ -98,7 +98,7 @@ static bool have_pages(mnem_engine *e, const mnem_step_part *parts, int32_t coun
     mnem_page_count wanted;
     mnem_engine_pages_get(e, &pages);
     return mnem_engine_step_pages(e, parts, count, &wanted) == MNEM_OK &&
-           wanted.full <= pages.free.full && wanted.window <= pages.free.window;
+           mnem__page_count_fits(wanted, pages.free);
 }
 
 /* One step of up to TOGETHER texts; *count: how many it took. */

@@ -8,8 +8,9 @@
  *
  * Who follows it: the plan and the ledger (bytes of a page, how many of each kind), cuts of a model
  * by layers (engine_split.c), a pass (where a layer begins in a page), forks and cuts of sequences
- * (mnem__engine_ready: from where a sequence goes on). Saves, swapping and shared prefixes work on
- * whole pages, by the two kinds.
+ * (mnem__engine_ready: from where a sequence goes on). Saves, swapping, shared prefixes and the
+ * parts of ranks walk the kinds of pages and ask of each what its rows add up to (mnem__kv_need):
+ * whether it forgets, whether its pages know their tokens. None of them names a kind.
  *
  * POSITION: a sequence goes on from any position. PAGE: only from a page's begin, or where it ends;
  * such pages know their tokens, to run the rest of a page again. A state that is too large for each
@@ -48,8 +49,9 @@ int32_t mnem__kept_layers(const mnem_transformer *transformer);
 
 /* What the layers of one kind of pages need of each sequence. */
 typedef struct mnem__kv_need {
-    bool ids;      /* a layer, here or elsewhere, keeps by page: pages know their tokens */
-    int32_t pages; /* that one sequence has at the most, the same on every rank; 0: no layer */
+    bool ids;       /* a layer, here or elsewhere, keeps by page: pages know their tokens */
+    int32_t window; /* positions that are held at the least; pages before are forgotten. 0: all */
+    int32_t pages;  /* that one sequence has at the most, the same on every rank; 0: no layer */
     uint64_t page_bytes; /* of all that are here */
 } mnem__kv_need;
 /* Of passes of up to chunk tokens: a window's layers hold that window before each of them. */

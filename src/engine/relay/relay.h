@@ -16,6 +16,7 @@
 #ifndef MNEM_SRC_ENGINE_RELAY_RELAY_H
 #define MNEM_SRC_ENGINE_RELAY_RELAY_H
 
+#include "engine/pages/kept.h"
 #include "engine/relay/relay_gather.h"
 
 /* An order is op, a, b, c; a pass has segments and ids behind them. What is done to pages that are
@@ -47,7 +48,7 @@ typedef struct mnem__relay_answer {
     int32_t status;
     char text[220]; /* of a failure */
     double seconds;
-    uint64_t bytes[2];
+    uint64_t bytes[MNEM__KV_KINDS]; /* of a page, by kind */
 } mnem__relay_answer;
 _Static_assert(sizeof(mnem__relay_answer) == 248, "no holes");
 

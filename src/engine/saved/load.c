@@ -10,6 +10,8 @@
  * own sizes, windows by the rule of cutting (sequence.c), ids by the vocabulary. What the pages
  * hold are numbers of any kind, and only make a text worse.
  * Cost: the bytes once through the system and once through the checksum; nothing is taken. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/file/checksum.h"
 #include "base/minmax.h"
@@ -24,11 +26,12 @@ static mnem_status damaged(const char *what) {
 
 /* Numbers that layouts may be made of. */
 static bool is_sound(const mnem__saved_header *h) {
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (h->page_bytes[k] >= (uint64_t)1 << 32) return false;
     return h->page_tokens > 0 && h->length > 0 && h->from >= 0 && h->from < h->length &&
            h->from % h->page_tokens == 0 && h->ready >= 0 && h->ready <= h->length &&
            h->first_window >= 0 && h->first_window <= h->length &&
-           h->first_window % h->page_tokens == 0 && h->page_bytes[0] < (uint64_t)1 << 32 &&
-           h->page_bytes[1] < (uint64_t)1 << 32;
+           h->first_window % h->page_tokens == 0;
 }
 
 static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *h) {
@@ -43,8 +46,8 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
             MNEM_INVALID,
             "saved sequence: the KV cache of the file has another type than the engine's, %s",
             mnem_type_get(e->choice.kv_type)->name);
-    if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
-        h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
+    if (h->page_tokens != own.page_tokens || h->states != own.states ||
+        memcmp(h->page_bytes, own.page_bytes, sizeof own.page_bytes))
         return mnem__fail(
             MNEM_INVALID,
             "saved sequence: the KV cache pages of the file have another layout than the engine's");
@@ -114,27 +117,34 @@ static void plan_kind(mnem_sequence *s, const mnem_saved *saved, int kind, int32
     const mnem_engine *e = s->engine;
     const mnem_kv_layout *layout = &e->pages[kind].layout;
     const int32_t first = s->length / layout->page_tokens, end = mnem__kv_pages_for(layout, n);
-    const int32_t held = kind == MNEM__KV_WINDOW ? saved->first_window / layout->page_tokens : 0;
-    const int32_t most = e->tables.kind[kind].need.pages;
-    const int32_t keep = mnem__max_i32(held > first ? held : 0, end - most);
+    const mnem__kv_need *need = mnem__engine_need(e, kind);
+    const int32_t held = need->window > 0 ? saved->first_window / layout->page_tokens : 0;
+    const int32_t keep = mnem__max_i32(held > first ? held : 0, end - need->pages);
     const bool none = e->pages[kind].count == 0;
     s->load.keep[kind] = none ? 0 : keep;
     s->load.begin[kind] = none ? 0 : mnem__max_i32(first, keep);
     s->load.end[kind] = none ? 0 : end;
 }
 
-/* Pages that windows will hold from: what is put behind the table's own, or all that there is. */
+/* The page that a kind will be held from: what is put behind the table's own, or all there is. */
+static int32_t first_after(const mnem_sequence *s, int kind) {
+    const mnem__kv_table *table = &s->table[kind];
+    const int32_t begin = s->load.begin[kind];
+    return begin > table->used ? begin : mnem__max_i32(table->first, s->load.keep[kind]);
+}
+
+/* mnem__sequence_held of it, later. */
 static int32_t held_after(const mnem_sequence *s) {
-    const mnem__kv_table *table = &s->table[MNEM__KV_WINDOW];
-    const int32_t tokens = s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
-    const int32_t begin = s->load.begin[MNEM__KV_WINDOW];
-    if (begin > table->used) return begin * tokens;
-    return mnem__max_i32(table->first, s->load.keep[MNEM__KV_WINDOW]) * tokens;
+    int32_t first = 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (mnem__engine_need(s->engine, k)->window > 0)
+            first = mnem__max_i32(first, first_after(s, k));
+    return first * mnem__engine_page_tokens(s->engine);
 }
 
 /* Whether the save has what comes behind the sequence: from its begin on, or from a later page. */
 static bool goes_on(const mnem_sequence *s, const mnem_saved *saved) {
-    const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
+    const int32_t tokens = mnem__engine_page_tokens(s->engine);
     if (s->length == saved->from) return true;
     return s->length > saved->from && s->length % tokens == 0 && mnem__saved_joins(s->engine);
 }
@@ -179,7 +189,7 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the sliding "
                           "window of %d tokens has dropped them",
-                          n, saved->length, e->map->shape.window);
+                          n, saved->length, e->tables.window);
     MNEM__TRY(check_pages(s));
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
@@ -222,7 +232,7 @@ mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
         mnem__saved_header_of(s->engine, saved->from, saved->length, saved->first_window);
     mnem__saved_pages pages[MNEM__KV_KINDS];
     uint64_t bytes;
-    mnem__saved_lay_out(&h, pages, &bytes);
+    mnem__saved_lay_out(s->engine, &h, pages, &bytes);
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__saved_pages *p = &pages[k];
         if (h.page_bytes[k] == 0) continue; /* the kind's layers are other ranks' */

@@ -13,10 +13,8 @@
 #include "mnem/supports.h"
 
 static mnem__saved_header header_of(const mnem_sequence *s, int32_t from) {
-    const mnem_engine *e = s->engine;
-    const int32_t tokens = e->pages[MNEM__KV_FULL].layout.page_tokens;
-    const int32_t held = s->table[MNEM__KV_WINDOW].first * tokens;
-    mnem__saved_header h = mnem__saved_header_of(e, from, s->length, held);
+    mnem__saved_header h =
+        mnem__saved_header_of(s->engine, from, s->length, mnem__sequence_held(s));
     h.ready = s->ready;
     return h;
 }
@@ -26,7 +24,7 @@ uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
 }
 
 static mnem_status check(const mnem_sequence *s, int32_t from) {
-    const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
+    const int32_t tokens = mnem__engine_page_tokens(s->engine);
     if (!s->engine->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -61,7 +59,7 @@ mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
     mnem__saved_header h = header_of(s, 0);
     mnem__saved_pages pages[MNEM__KV_KINDS];
     if (page_bytes) memcpy(h.page_bytes, page_bytes, sizeof h.page_bytes);
-    mnem__saved_lay_out(&h, pages, &h.bytes);
+    mnem__saved_lay_out(s->engine, &h, pages, &h.bytes);
     return (mnem_saved){.fd = -1,
                         .bytes = h.bytes,
                         .length = h.length,
@@ -79,7 +77,7 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
     MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
     h.ids_checksum = ids_checksum;
     h.checksum = mnem__saved_header_checksum(&h);
-    mnem__saved_lay_out(&h, pages, &bytes);
+    mnem__saved_lay_out(s->engine, &h, pages, &bytes);
     if (ids) MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__saved_pages *p = &pages[k];

@@ -1,6 +1,7 @@
 /* saved_format.c: the header and the layout of a saved sequence, and its bytes on disk.
  *
- * Invariant: writing and reading lay out by the same code, from the header alone. */
+ * Invariant: writing and reading lay out by the same code, from the header and from what the
+ * engine's layers keep; of a file that is read, both say the same (load.c). */
 #include "engine/saved/saved_private.h"
 
 #include <errno.h>
@@ -14,30 +15,30 @@
 
 mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int32_t length,
                                          int32_t first_window) {
-    const mnem__kv_pages *full = &e->pages[MNEM__KV_FULL], *window = &e->pages[MNEM__KV_WINDOW];
     mnem__saved_header h = {.magic = MNEM__SAVED_MAGIC,
-                            .page_bytes = {full->page_bytes, window->page_bytes},
                             .from = from,
                             .length = length,
                             .first_window = first_window,
-                            .page_tokens = full->layout.page_tokens,
-                            .kv_type = (int32_t)full->layout.type,
-                            .states = full->ids != NULL};
+                            .page_tokens = mnem__engine_page_tokens(e),
+                            .kv_type = (int32_t)e->choice.kv_type,
+                            .states = e->tables.ids_kind >= 0};
     mnem__saved_pages pages[MNEM__KV_KINDS];
-    mnem__saved_lay_out(&h, pages, &h.bytes);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) h.page_bytes[k] = e->pages[k].page_bytes;
+    mnem__saved_lay_out(e, &h, pages, &h.bytes);
     return h;
 }
 
-void mnem__saved_lay_out(const mnem__saved_header *h, mnem__saved_pages pages[MNEM__KV_KINDS],
-                         uint64_t *bytes) {
+void mnem__saved_lay_out(const mnem_engine *e, const mnem__saved_header *h,
+                         mnem__saved_pages pages[MNEM__KV_KINDS], uint64_t *bytes) {
     const uint64_t tokens = (uint64_t)h->page_tokens;
     const int32_t begin = h->from / h->page_tokens;
     const int32_t end = (int32_t)mnem__div_up((uint64_t)h->length, tokens);
     uint64_t at = sizeof *h + mnem__align_up((uint64_t)h->length * sizeof(int32_t), 8);
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         mnem__saved_pages *p = &pages[k];
-        const int32_t held = k == MNEM__KV_WINDOW ? h->first_window / h->page_tokens : 0;
-        const uint64_t ids = k == MNEM__KV_FULL && h->states ? tokens * sizeof(int32_t) : 0;
+        const mnem__kv_need *need = mnem__engine_need(e, k);
+        const int32_t held = need->window > 0 ? h->first_window / h->page_tokens : 0;
+        const uint64_t ids = need->ids ? tokens * sizeof(int32_t) : 0;
         *p = (mnem__saved_pages){.begin = mnem__min_i32(mnem__max_i32(begin, held), end),
                                  .end = end,
                                  .at = at,

@@ -6,6 +6,8 @@
  *
  *   a page       its bytes as in memory | its ids i32 [page_tokens], where layers have states | sum
  *
+ * Which kinds there are, which forget and which have ids is what the layers add up to (kept.h).
+ *
  * A page's checksum goes on from that of the ids and the page's number, so that no page of another
  * text, place or save passes for it. The header's is over all before it. Numbers are as this
  * machine has them; another byte order has another magic. */
@@ -25,7 +27,7 @@ typedef struct mnem__saved_header {
     uint64_t page_bytes[MNEM__KV_KINDS];
     int32_t from, length, ready; /* ready: engine_private.h */
     int32_t first_window;
-    int32_t page_tokens, kv_type, states; /* states: pages have ids */
+    int32_t page_tokens, kv_type, states; /* states: pages of one kind have ids */
     int32_t unused;
     uint64_t ids_checksum;
     uint64_t checksum;
@@ -41,9 +43,9 @@ typedef struct mnem__saved_pages {
 /* What the engine would write at the head of a save of tokens [from, length). */
 mnem__saved_header mnem__saved_header_of(const mnem_engine *engine, int32_t from, int32_t length,
                                          int32_t first_window);
-/* Of a header whose numbers are sound; *bytes: of the whole save. */
-void mnem__saved_lay_out(const mnem__saved_header *header, mnem__saved_pages pages[MNEM__KV_KINDS],
-                         uint64_t *bytes);
+/* By an engine's kinds of pages, and a header with sound numbers; *bytes: of the whole save. */
+void mnem__saved_lay_out(const mnem_engine *engine, const mnem__saved_header *header,
+                         mnem__saved_pages pages[MNEM__KV_KINDS], uint64_t *bytes);
 uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
 /* What a page's bytes and ids are added to; number: of the page, by kind and position. */
 mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_checksum);
@@ -57,9 +59,9 @@ mnem_status mnem__saved_open(const mnem_engine *engine, int fd, uint64_t offset,
  * had so many; NULL: as many as they have. */
 mnem_saved mnem__saved_of(const mnem_sequence *sequence, const uint64_t *page_bytes);
 
-/* Whether a save may be loaded behind pages of others: only the full kind, without states. */
+/* Whether a save may be loaded behind pages of others: where none forgets, nor has states. */
 static inline bool mnem__saved_joins(const mnem_engine *engine) {
-    return engine->pages[MNEM__KV_WINDOW].count == 0 && !engine->pages[MNEM__KV_FULL].ids;
+    return engine->tables.window == 0 && engine->tables.ids_kind < 0;
 }
 
 /* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of

@@ -1,0 +1,112 @@
+/* test_kept.c: the table of what each layer keeps, and who follows it: pages, the plan and saved
+ * files have the bytes of its rows, of every kind of layer. */
+#include <unistd.h>
+
+#include "engine/engine_private.h"
+#include "engine/pages/saved_case.h"
+
+static const struct {
+    const char *path;
+    bool ids, keeps; /* by page; a layer sees all */
+    int32_t window;  /* of the layers that see less */
+} models[] = {{LLAMA, false, true, 0},
+              {STATES, true, true, 0},                    /* convolutions, attention */
+              {FAMILY("gemma3"), false, true, 24},        /* windows in 5 of 6 layers */
+              {FAMILY("phi3_window"), false, false, 24}}; /* in all */
+enum { MODELS = sizeof models / sizeof *models };
+
+/* Bytes of one page of the kind, row by row; 0: no layer is of the kind. */
+static uint64_t rows_bytes(const mnem_engine *e, int kind) {
+    uint64_t bytes = 0;
+    for (int32_t layer = 0; layer < e->map->shape.layers; layer++) {
+        const mnem__kept kept = mnem__kept_of(&e->map->shape, &e->pages[0].layout, layer);
+        if (kept.pages == (mnem__kv_kind)kind && kept.layer == layer) bytes += kept.page_bytes;
+    }
+    return bytes;
+}
+
+static void a_kind_of_pages_is_what_its_rows_add_up_to(void **state) {
+    (void)state;
+    for (int m = 0; m < MODELS; m++) {
+        engine_case c;
+        uint64_t bytes = 0;
+        int32_t window = 0;
+        bool ids = false, keeps = false;
+        open_case(&c, models[m].path, MNEM_KV_F16, 16);
+        for (int k = 0; k < MNEM__KV_KINDS; k++) {
+            const mnem__kv_need *need = mnem__engine_need(c.engine, k);
+            assert_true(c.engine->pages[k].page_bytes == rows_bytes(c.engine, k));
+            assert_int_equal(c.engine->pages[k].count > 0, rows_bytes(c.engine, k) > 0);
+            assert_int_equal(c.engine->pages[k].ids != NULL, need->ids);
+            bytes += need->page_bytes;
+            window += need->window;
+            ids = ids || need->ids;
+            keeps = keeps || mnem__engine_keeps(c.engine, k);
+        }
+        assert_true(bytes == c.plan.page_bytes);
+        assert_int_equal(window, models[m].window);
+        assert_int_equal(ids, models[m].ids);
+        assert_int_equal(keeps, models[m].keeps);
+        engine_case_close(&c);
+    }
+}
+
+/* Head, ids of the text, and of each kind the pages that the sequence holds, with a sum each. */
+static uint64_t save_bytes(const mnem_engine *e, const mnem_sequence *s) {
+    uint64_t bytes = 88 + mnem_sequence_length(s) * sizeof(int32_t);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const uint64_t ids = mnem__engine_need(e, k)->ids ? PAGE * sizeof(int32_t) : 0;
+        const uint64_t pages = (uint64_t)(s->table[k].used - s->table[k].first);
+        if (rows_bytes(e, k) > 0) bytes += pages * (rows_bytes(e, k) + ids + sizeof(uint64_t));
+    }
+    return bytes;
+}
+
+static void a_save_has_what_the_rows_say(void **state) {
+    (void)state;
+    for (int m = 0; m < MODELS; m++) {
+        engine_case c;
+        mnem_sequence *s;
+        mnem_saved saved;
+        float logits[VOCAB];
+        const int fd = new_file();
+        open_case(&c, models[m].path, MNEM_KV_F16, 16);
+        must(mnem_sequence_create(c.engine, &s));
+        go_on(&c, s, LENGTH, logits);
+        assert_int_equal(mnem__sequence_held(s) > 0, models[m].window > 0);
+        must(mnem_sequence_save(s, text, 0, fd, 0));
+        assert_true(mnem_sequence_save_bytes(s, 0) == save_bytes(c.engine, s));
+        assert_int_equal(lseek(fd, 0, SEEK_END), save_bytes(c.engine, s));
+        must(mnem_saved_open(c.engine, fd, 0, &saved));
+        assert_int_equal(saved.first_window, mnem__sequence_held(s));
+        close(fd);
+        mnem_sequence_destroy(s);
+        engine_case_close(&c);
+    }
+}
+
+/* A table's number stands where users find it. */
+static void counts_are_of_their_kinds(void **state) {
+    (void)state;
+    mnem_page_count a = {3, 5};
+    const mnem_page_count b = {4, 1};
+    assert_int_equal(mnem__page_count_of(a, MNEM__KV_FULL), a.full);
+    assert_int_equal(mnem__page_count_of(a, MNEM__KV_WINDOW), a.window);
+    assert_int_equal(mnem__page_count_total(a), 8);
+    assert_int_equal(mnem__page_count_plus(a, b).full, 7);
+    assert_int_equal(mnem__page_count_minus(a, b).window, 4);
+    assert_int_equal(mnem__page_count_max(a, b).full, 4);
+    assert_int_equal(mnem__page_count_max(a, b).window, 5);
+    assert_false(mnem__page_count_fits(a, b));
+    assert_false(mnem__page_count_fits(b, a));
+    assert_true(mnem__page_count_fits(a, a));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kind_of_pages_is_what_its_rows_add_up_to),
+        cmocka_unit_test(a_save_has_what_the_rows_say),
+        cmocka_unit_test(counts_are_of_their_kinds),
+    };
+    return cmocka_run_group_tests(tests, fill_text, NULL);
+}
