@@ -114,13 +114,27 @@ static bool is_kept(const mnem__lane *lane) {
     return lane->kept > 0;
 }
 
-/* Not all pages may be kept, or nothing new could ever be. */
+/* Of a count, the pages that lanes can be cut by: of the kinds that never forget. */
+static int32_t from_ends(const mnem_scheduler *s, mnem_page_count count) {
+    int32_t pages = 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        if (mnem__engine_keeps(s->engine, k)) pages += mnem__page_count_of(count, k);
+    return pages;
+}
+
+/* Not all pages may be kept, or nothing new could ever be. Where every layer has a window, all
+ * pages are of kinds that forget. */
 static void bound_kept(mnem_scheduler *s) {
+    const bool cuts = from_ends(s, s->pages.all) > 0;
+    const int32_t all = cuts ? from_ends(s, s->pages.all) : mnem__page_count_total(s->pages.all);
     for (;;) {
         int32_t pages = 0;
-        for (int32_t i = 0; i < s->lanes; i++)
-            if (s->lane[i].state == MNEM__LANE_CACHED) pages += mnem__pages_for(s, s->lane[i].kept);
-        if (pages <= s->pages.all.full / 8 * KEPT_8THS) return;
+        for (int32_t i = 0; i < s->lanes; i++) {
+            if (s->lane[i].state != MNEM__LANE_CACHED) continue;
+            const mnem_page_count kept = mnem__pages_of(s, s->lane[i].kept);
+            pages += cuts ? from_ends(s, kept) : mnem__page_count_total(kept);
+        }
+        if (pages <= all / 8 * KEPT_8THS) return;
         oldest(s, is_kept)->kept = 0;
     }
 }
@@ -203,14 +217,6 @@ static void cut(mnem_scheduler *s, mnem__lane *lane, int32_t pages) {
     }
     lane->count = length;
     lane->kept = mnem__min_i32(lane->kept, length);
-}
-
-/* Of a count, the pages that lanes can be cut by: of the kinds that never forget. */
-static int32_t from_ends(const mnem_scheduler *s, mnem_page_count count) {
-    int32_t pages = 0;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
-        if (mnem__engine_keeps(s->engine, k)) pages += mnem__page_count_of(count, k);
-    return pages;
 }
 
 /* Pages at the lane's end, behind what is kept of it, that nobody else has. */

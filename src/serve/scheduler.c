@@ -118,6 +118,18 @@ static void on_swapped(void *context) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Of a sequence that has all pages to itself. Where it forgets, pages of one window do for any
+ * context. */
+static int32_t pool_tokens(const mnem_scheduler *s) {
+    int32_t tokens = s->context;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const int32_t free = mnem__page_count_of(s->pages.free, k);
+        if (free < mnem__page_count_of(s->pages.most, k))
+            tokens = mnem__min_i32(tokens, free * s->pages.tokens);
+    }
+    return tokens;
+}
+
 static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const books *b) {
     const mnem_engine *e = o->engine;
     s->engine = o->engine;
@@ -132,7 +144,7 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
     for (int i = 0; i < MNEM__SERVE_FLIGHTS; i++) s->flight[i].scheduler = s;
     s->request_slots = (int32_t)b->requests;
     mnem_engine_pages_get(e, &s->pages);
-    s->pool_tokens = mnem__min_i32(s->context, s->pages.free.full * s->pages.tokens);
+    s->pool_tokens = pool_tokens(s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->swap.on_done = on_swapped;

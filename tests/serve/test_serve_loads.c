@@ -24,9 +24,10 @@ static struct {
 } models[] = {
     {"--arch llama --heads 4 --kv-heads 2 --type Q8_0 --context 512", ""},
     {"--arch lfm2 --heads 4 --kv-heads 2 --type Q8_0 --context 512", ""},
-    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},      /* windows in some layers, */
+    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf"}, /* in all */
 };
-enum { MODELS = sizeof models / sizeof models[0] };
+enum { MODELS = sizeof models / sizeof models[0], STORED = 2 }; /* from STORED on: kv f32 */
 
 static int loads = 60, first_load;
 static uint64_t state_;
@@ -100,7 +101,7 @@ static void open_load(load *l) {
     l->model = pick(0, 5) < 4 ? 0 : pick(1, MODELS - 1);
     const int32_t sequences = pick(1, 8);
     const mnem_engine_options engine = {.context = SERVE_CONTEXT,
-                                        .kv = l->model == 2 ? MNEM_KV_F32 : MNEM_KV_F16,
+                                        .kv = l->model >= STORED ? MNEM_KV_F32 : MNEM_KV_F16,
                                         .sequences = sequences,
                                         .pages_tokens = pick(0, 3) ? SERVE_CONTEXT * pick(1, 2) : 0,
                                         .threads = 1,
@@ -194,7 +195,7 @@ static int set_up(void **state) {
         }
         engine_case_open(&alone[i], models[i].path, 0,
                          &(mnem_engine_options){.context = SERVE_CONTEXT,
-                                                .kv = i == 2 ? MNEM_KV_F32 : MNEM_KV_F16,
+                                                .kv = i >= STORED ? MNEM_KV_F32 : MNEM_KV_F16,
                                                 .threads = 1,
                                                 .chunk = 64});
     }

@@ -54,6 +54,27 @@ static void eight_answers_to_one_prompt_compute_it_once(void **state) {
     serve_close(b);
 }
 
+/* Each layer forgets, so no page is of the kind that a sequence has for each of its positions. */
+static void a_model_of_windows_alone_is_served(void **state) {
+    serve_bench *b = *state;
+    mnem_engine_pages pages;
+    const char *made = serve_model;
+    serve_model = MNEM_TEST_DATA "/architectures/phi3_window.gguf";
+    serve_open(b, 2, 0, (mnem_scheduler_options){0});
+    serve_model = made;
+    mnem_engine_pages_get(b->c.engine, &pages);
+    assert_int_equal(pages.all.full, 0);
+    for (int i = 0; i < 3; i++) {
+        serve_ask *a = serve_request(b, i, 1, i < 2 ? 200 : SERVE_CONTEXT, 20);
+        for (int k = 0; k < SERVE_CONTEXT; k++) a->prompt[k] %= b->c.vocab;
+        assert_int_equal(serve_submit(b, a), i < 2 ? MNEM_OK : MNEM_OVER_BUDGET);
+        serve_run(b->scheduler, 100);
+        assert_int_equal(a->result.tokens, i < 2 ? 20 : 0);
+    }
+    assert_memory_equal(b->ask[0].got, b->ask[1].got, 20 * sizeof(int32_t));
+    serve_close(b);
+}
+
 static void trees_and_those_that_want_it_share_nothing(void **state) {
     serve_bench *b = *state;
     serve_open(b, 4, 0, (mnem_scheduler_options){0});
@@ -344,6 +365,7 @@ int main(void) {
         cmocka_unit_test(a_prompt_that_comes_again_is_taken_from_the_cache),
         cmocka_unit_test(an_answer_is_a_beginning_of_the_next_turn),
         cmocka_unit_test(eight_answers_to_one_prompt_compute_it_once),
+        cmocka_unit_test(a_model_of_windows_alone_is_served),
         cmocka_unit_test(trees_and_those_that_want_it_share_nothing),
         cmocka_unit_test(a_sweep_of_prompts_leaves_what_was_needed_again),
         cmocka_unit_test(what_is_set_aside_says_the_same),

@@ -29,6 +29,7 @@ static const struct {
     {"llama", "--arch llama --heads 4 --kv-heads 2 --type Q8_0 --context 512", MNEM_KV_F16, false},
     {"lfm2", "--arch lfm2 --heads 4 --kv-heads 2 --type Q8_0 --context 512", MNEM_KV_F16, true},
     {MNEM_TEST_DATA "/architectures/gemma3.gguf", NULL, MNEM_KV_F32, true},
+    {MNEM_TEST_DATA "/architectures/phi3_window.gguf", NULL, MNEM_KV_F32, true},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
