@@ -22,9 +22,10 @@ enum { FILE_BYTES = 1 << 22, TENSOR_BYTES = 1 << 19, TENSORS = 256, KEYS = 96, A
     } while (0)
 
 static const char *const families[] = {
-    "olmoe",    "mixtral",   "qwen2moe", "qwen3moe",   "gpt_oss", "deepseek2", "deepseek3",
-    "lfm2",     "lfm2_ends", "bert",     "nomic_bert", "llama",   "phi3_long", "gemma3",
-    "mistral3", "glm4",      "gemma2",   "starcoder2", "granite", "olmo3"};
+    "olmoe",     "mixtral", "qwen2moe",  "qwen3moe", "gpt_oss",    "deepseek2",
+    "deepseek3", "lfm2",    "lfm2_ends", "bert",     "nomic_bert", "llama",
+    "phi3_long", "gemma3",  "mistral3",  "glm4",     "gemma2",     "starcoder2",
+    "granite",   "olmo3",   "qwen2vl",   "qwen3vl",  "qwen3vlmoe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -45,6 +46,7 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "rope.scaling.original_context_length",
                                         "rope.scaling.yarn_log_multiplier",
                                         "shortconv.l_cache",
+                                        "rope.dimension_sections",
                                         "pooling_type"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 

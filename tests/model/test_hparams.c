@@ -156,6 +156,32 @@ static void equal_layers_may_come_as_an_array(void **state) {
     assert_non_null(strstr(mnem_last_error(), "is different for each layer (4 and 2)"));
 }
 
+/* Sections of RoPE, or a status that is not MNEM_OK, whose error has the text. */
+static void check_sections(const char *architecture, int32_t first, int32_t last,
+                           mnem_status status, const char *text) {
+    const int32_t sections[] = {first, 2, 2, last};
+    mnem_transformer t;
+    const mnem_value v = {
+        .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 4, .elements = sections};
+    const recipe r = {.architecture = architecture,
+                      .key = ".rope.dimension_sections",
+                      .value = v,
+                      .qk_norm = strcmp(architecture, "qwen3vl") == 0};
+    assert_int_equal(describe(&r, &t), status);
+    if (text && !strstr(mnem_last_error(), text)) fail_msg("%s", mnem_last_error());
+}
+
+static void sections_are_read_where_texts_do_not_need_them(void **state) {
+    (void)state;
+    check_sections("qwen3vl", 4, 0, MNEM_OK, NULL);
+    check_sections("qwen3vl", 4, 2, MNEM_UNSUPPORTED, "dimension_sections: RoPE in four sections");
+    check_sections("llama", 4, 0, MNEM_UNSUPPORTED, "isn't supported in this architecture");
+    mnem_transformer t;
+    assert_int_equal(
+        describe(&(recipe){.key = ".rope.dimension_sections", .value = recipe_u32(4)}, &t),
+        MNEM_BAD_FILE);
+}
+
 /* ---- refused ---- */
 
 typedef struct refusal {
@@ -336,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_window_does_not_limit_the_context),
         cmocka_unit_test(windows_of_layers_follow_a_period_or_a_list),
         cmocka_unit_test(equal_layers_may_come_as_an_array),
+        cmocka_unit_test(sections_are_read_where_texts_do_not_need_them),
         cmocka_unit_test(numbers_out_of_range_are_named),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(what_is_not_supported_is_named),

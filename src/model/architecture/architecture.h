@@ -77,7 +77,7 @@ typedef enum mnem__turn {
     MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
 } mnem__turn;
 
-enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 4, MNEM__NAMES_MAX = 4 };
+enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
 
 typedef struct mnem__layer_part {
     mnem__layers layers;
@@ -120,6 +120,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCORE_SCALE = 32, /* of scores alone: attention.scale */
     MNEM__TAKES_LATENT = 128,     /* attention's */
     MNEM__TAKES_EXPERTS = 64,     /* how many, how wide, how they are chosen */
+    MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
 
 typedef struct mnem__architecture {

@@ -12,6 +12,8 @@
     X(smollm3)                                                                                     \
     X(qwen2)                                                                                       \
     X(qwen3)                                                                                       \
+    X(qwen2vl)                                                                                     \
+    X(qwen3vl)                                                                                     \
     X(gemma2)                                                                                      \
     X(gemma3)                                                                                      \
     X(phi3)                                                                                        \
@@ -22,6 +24,7 @@
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
     X(qwen3moe)                                                                                    \
+    X(qwen3vlmoe)                                                                                  \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

@@ -163,11 +163,32 @@ static bool has_long_factors(const mnem__key_reader *r) {
     return mnem__role_tensor(r->model, MNEM__ROLE_ROPE_LONG, -1) >= 0;
 }
 
-static mnem_status take_rope(mnem__key_reader *r, mnem_transformer *t) {
+/* Models that see turn pairs of a head by time, height and width. A text's tokens have the same
+ * number in all three, so that pairs are turned as if there were no sections. */
+static mnem_status check_sections(mnem__key_reader *r, const mnem__architecture *a) {
+    mnem_value value;
+    if (!mnem__key_find(r, "rope.dimension_sections", &value)) return MNEM_OK;
+    const bool is_list = value.type == MNEM_VALUE_ARRAY && is_integer(value.element);
+    if (!is_list || value.count < 3 || value.count > 4)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a list of 4 numbers", r->model->path,
+                          r->key);
+    const bool fourth = value.count == 4 && mnem_value_i64(&value, 3) != 0;
+    bool any = fourth;
+    for (uint64_t i = 0; i < 3; i++) any |= mnem_value_i64(&value, i) != 0;
+    if (fourth || (any && !(a->takes & MNEM__TAKES_SECTIONS)))
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: RoPE in %ssections isn't supported%s",
+                          r->model->path, r->key, fourth ? "four " : "",
+                          fourth ? "" : " in this architecture");
+    return MNEM_OK;
+}
+
+static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
+                             mnem_transformer *t) {
     mnem_rope *rope = &t->rope;
     scaling kind;
-    mnem_status status =
-        mnem__take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, t->head_dim, &rope->dims);
+    mnem_status status = check_sections(r, a);
+    if (status == MNEM_OK)
+        status = mnem__take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, t->head_dim, &rope->dims);
     if (status == MNEM_OK && rope->dims % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, rope->dims);
@@ -415,7 +436,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK)
         status = mnem__take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
     if (status == MNEM_OK) status = take_heads(&r, architecture, t);
-    if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
+    if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
@@ -427,7 +448,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
 }
 
 static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
-    char text[40], names[256];
+    char text[40], names[400];
     mnem__architecture_names(names, sizeof names);
     return mnem__fail(
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",

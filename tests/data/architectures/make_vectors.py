@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -43,7 +44,16 @@ LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_di
               n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
               first_k_dense_replace=1, num_key_value_heads=4, routed_scaling_factor=1.5)
 
-# name: (config's class, what differs from SHAPE)
+SIGHT = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, patch_size=4,
+             out_hidden_size=32, num_position_embeddings=4, deepstack_visual_indexes=[0])
+SIGHT_2 = dict(depth=1, embed_dim=16, hidden_size=32, num_heads=2, patch_size=4)
+SIGHT_25 = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, patch_size=4,
+                out_hidden_size=32, fullatt_block_indexes=[0])
+SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[1, 1, 2])
+SECTIONS_3 = dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2],
+                  mrope_interleaved=True)
+
+# name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
     "llama_tied": ("LlamaConfig", dict(tie_word_embeddings=True, head_dim=16,
@@ -54,6 +64,23 @@ MODELS = {
     "llama_llama3": ("LlamaConfig", dict(rope_parameters=LLAMA3)),
     "llama_yarn": ("LlamaConfig", dict(rope_parameters=YARN)),
     "mistral": ("MistralConfig", dict(head_dim=16, sliding_window=None)),
+    "qwen2vl": ("Qwen2VLConfig", dict(vision_config=SIGHT_2, rope_parameters=SECTIONS,
+                                      tie_word_embeddings=True)),
+    "qwen2vl_25": ("Qwen2_5_VLConfig", dict(vision_config=SIGHT_25, rope_parameters=SECTIONS,
+                                            num_key_value_heads=1)),
+    "qwen3vl": ("Qwen3VLConfig", dict(vision_config=SIGHT, rope_parameters=SECTIONS_3,
+                                      head_dim=16)),
+    "qwen3vl_tied": ("Qwen3VLConfig", dict(vision_config=SIGHT, rope_parameters=SECTIONS_3,
+                                           head_dim=16, num_key_value_heads=4,
+                                           tie_word_embeddings=True)),
+    "qwen3vlmoe": ("Qwen3VLMoeConfig", dict(MIXTURE, vision_config=SIGHT, head_dim=16,
+                                            moe_intermediate_size=48,
+                                            rope_parameters=SECTIONS_3)),
+    "qwen3vlmoe_one": ("Qwen3VLMoeConfig", dict(MIXTURE, vision_config=SIGHT, head_dim=16,
+                                                moe_intermediate_size=48,
+                                                num_experts=4, num_experts_per_tok=1,
+                                                num_key_value_heads=1, tie_word_embeddings=True,
+                                                rope_parameters=SECTIONS_3)),
     "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
                                       attention_multiplier=0.25, logits_scaling=3.0)),
     "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4, tie_word_embeddings=True)),
@@ -145,6 +172,16 @@ def describe_encoder(folder, cls):
              pooling_mode_lasttoken=False)))
 
 
+def transpose_experts(folder):
+    """As the published folders have them, which the converter expects."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    for name, t in tensors.items():
+        if ".experts." in name:
+            tensors[name] = t.transpose(1, 2).contiguous()
+    safetensors.torch.save_file(tensors, path, metadata=dict(format="pt"))
+
+
 def convert(converter, folder, out):
     found = converter.get_model_class
 
@@ -171,12 +208,22 @@ def write_rows(path, rows):
         f.write(rows.astype("<f4").tobytes())
 
 
+def describe(kind, changes):
+    members = {**SHAPE, **changes}
+    if "vision_config" not in members:
+        return getattr(transformers, kind)(**members)
+    outside = dict(vision_config=members.pop("vision_config"),
+                   tie_word_embeddings=members.pop("tie_word_embeddings", False))
+    return getattr(transformers, kind)(text_config=members, attn_implementation="eager", **outside)
+
+
 def make(converter, name):
     kind, changes = MODELS[name]
     torch.manual_seed(sum(name.encode()))
-    config = getattr(transformers, kind)(**{**SHAPE, **changes})
-    encoder = "bert" in name
-    auto = transformers.AutoModel if encoder else transformers.AutoModelForCausalLM
+    config = describe(kind, changes)
+    encoder, sees = "bert" in name, "vision_config" in changes
+    auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
+        if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
     randomize(model, name.startswith("gemma"))
     model.tie_weights()
@@ -194,6 +241,8 @@ def make(converter, name):
         vocab = {str(i): i for i in range(VOCAB)}
         (Path(folder) / "tokenizer.json").write_text(
             json.dumps(dict(model=dict(type="WordPiece", vocab=vocab), added_tokens=[])))
+        if kind == "Qwen3VLMoeConfig":
+            transpose_experts(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

@@ -75,6 +75,38 @@
                .core = MNEM_OP_SILU_MUL,                                                           \
                .out = MNEM__ROLE_DOWN}}
 
+/* Biases of q, k and v, heads turned by halves. */
+#define MNEM__LIKE_QWEN2                                                                           \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .turn = MNEM__TURN_HALVES,                                                                 \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV,                    \
+                    MNEM__LIST_QKV_BIAS,  MNEM__HAS(O),         MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),  \
+                    MNEM__HAS(FFN_NORM),  MNEM__LIST_GATED,     MNEM__LIST_END},                   \
+        .fixed_heads = true
+
+/* Norms of heads before they are turned. */
+#define MNEM__LIKE_QWEN3                                                                           \
+    MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES,                                                   \
+                      .tensors = {MNEM__HAS(EMBEDDING),                                            \
+                                  MNEM__HAS(ATTN_NORM),                                            \
+                                  MNEM__LIST_QKV,                                                  \
+                                  MNEM__LIST_QKV_MAY_HAVE_BIAS,                                    \
+                                  MNEM__LIST_HEAD_NORMS,                                           \
+                                  MNEM__HAS(O),                                                    \
+                                  MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),                                \
+                                  MNEM__HAS(FFN_NORM),                                             \
+                                  MNEM__LIST_GATED,                                                \
+                                  MNEM__LIST_END},                                                 \
+                      MNEM__HEADS_NORMED
+
+/* The same with experts, whose weights add up to 1. */
+#define MNEM__LIKE_QWEN3MOE                                                                        \
+    MNEM__LIKE_QWEN3,                                                                              \
+        .tensors = {MNEM__HAS(EMBEDDING),  MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV,                   \
+                    MNEM__LIST_HEAD_NORMS, MNEM__HAS(O),         MNEM__HAS(FFN_NORM),              \
+                    MNEM__LIST_EXPERTS,    MNEM__LIST_END},                                        \
+        .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
+
 /* Norms with a mean and a feed-forward of one product and GELU. */
 #define MNEM__LIKE_GPT                                                                             \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
