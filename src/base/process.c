@@ -5,7 +5,9 @@
  * charged; what is taken later is ours. Writable data counts the same before and after it is
  * written; zero data (bss) counts when it is written, so it is written. Small files that aren't
  * programs (a locale's table of characters) are read too: the kernel brings their pages in groups
- * that depend on where they lie. Large ones (a model) are left alone.
+ * that depend on where they lie. Large ones (a model) are left alone. The C heap keeps pages of
+ * what was freed, a few more or less (of a file of settings that was there or not, of blocks in the
+ * C library's own caches), so pages of it are written until whole steps are resident.
  * Invariant: nothing here takes heap memory; the stack stays below 32 KiB but for the part that is
  * touched on purpose. The same program takes the same bytes in every run, wherever it is loaded. */
 #include "base/process.h"
@@ -25,6 +27,8 @@
 enum {
     STACK_TOUCHED = 256 * 1024,
     STACK_STEP = 64 * 1024,
+    HEAP_STEP = 64 * 1024,       /* the command writes 28 KiB before it measures itself */
+    HEAP_MAX = 16 * 1024 * 1024, /* in a larger one a step is less than what its owner varies */
     BSS_MAX = 4 << 20,      /* zero data behind a program's own; a larger one is something else */
     TABLE_MAX = 512 * 1024, /* a file that is read whole; C.UTF-8's characters take 348 KiB */
     DATA_MAX = 8 << 20,     /* of a library, only read; larger ones aren't all read by anybody */
@@ -73,7 +77,7 @@ mnem_status mnem_process_usage_get(mnem_process_usage *usage) {
 
 typedef struct mapping {
     uint64_t begin, end, offset, inode;
-    bool readable, writable, executable, file, vdso, stack;
+    bool readable, writable, executable, file, vdso, stack, heap;
 } mapping;
 
 /* What the walk remembers of the mappings before this one. */
@@ -101,6 +105,7 @@ static bool mapping_parse(const char *line, mapping *m) {
     m->file = *p == '/' && m->inode;
     m->vdso = !strcmp(p, "[vdso]");
     m->stack = !strcmp(p, "[stack]");
+    m->heap = !strcmp(p, "[heap]");
     return true;
 }
 
@@ -165,6 +170,21 @@ static void stack_touch(const mapping *stack) {
     if (own) pages_rewrite(low, stack->end);
 }
 
+/* Writes pages that aren't resident, from its beginning, until whole steps are. */
+static void heap_touch(const mapping *heap) {
+    unsigned char is[HEAP_MAX / 4096];
+    const uint64_t page = mnem__page_size(), count = (heap->end - heap->begin) / page;
+    uint64_t have = 0;
+    if (count > sizeof is || mincore((void *)heap->begin, heap->end - heap->begin, is)) return;
+    for (uint64_t i = 0; i < count; i++) have += is[i] & 1;
+    uint64_t more = mnem__align_up(have, HEAP_STEP / page) - have;
+    for (uint64_t i = 0; i < count && more > 0; i++) {
+        if (is[i] & 1) continue;
+        pages_rewrite(heap->begin + i * page, heap->begin + (i + 1) * page);
+        more--;
+    }
+}
+
 /* Nobody reads all of such a table: that of ICU, 30 MiB, comes with MPI and reads XML for it. */
 static bool is_data_of_a_library(const mapping *m) {
     return !m->writable && !m->executable && m->end - m->begin > DATA_MAX;
@@ -182,6 +202,7 @@ static bool is_program(const settle_walk *walk, const mapping *m) {
 static void mapping_settle(settle_walk *walk, const mapping *m) {
     if (!m->readable) return;
     if (m->stack) stack_touch(m);
+    if (m->heap) heap_touch(m);
     if (is_program(walk, m)) walk->program_inode = m->inode;
     if (m->vdso || (m->file && m->inode == walk->program_inode)) {
         if (!is_data_of_a_library(m)) pages_read(m->begin, m->end);

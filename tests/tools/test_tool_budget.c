@@ -107,6 +107,24 @@ static void what_is_needed_is_the_same_in_every_run_and_enough(void **state) {
     unsetenv("MNEM_TEST_WORDS");
 }
 
+/* What was measured of the machine may be read before the process is measured. */
+static void what_is_needed_is_the_same_with_a_stored_profile(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    enum { KEPT = 24 };
+    static char profile[KEPT * 100];
+    const command bench = {{"bench", tool_model, "-t", "2"}};
+    const tool_result without = run_within(&bench, 1 << 20, false);
+    strcpy(profile, "{\"reached\": [null");
+    for (int i = 0; i < KEPT; i++)
+        strcat(profile, ", {\"threads\": 3, \"token_bytes\": 5e6, \"macs_per_s\": 4e9}");
+    strcat(profile, "]}");
+    assert_int_equal(mkdir(folder("mnem"), 0755), 0);
+    tool_file("mnem/profile.json", profile);
+    refused_with(&bench, 1 << 20, tool_least(&without));
+    remove(at("mnem/profile.json"));
+}
+
 /* ---- every verb that has a budget ---- */
 
 static void run_names_the_least(void **state) {
@@ -210,6 +228,8 @@ static void calibrating_names_the_least(void **state) {
                       "--method", "gptq", "--no-table", "-t", "2", "-q"}});
     check(&(command){{"quantize", tiny, "--calibrate", path, "-c", "32", "--imatrix-out",
                       at("out.imatrix"), "-t", "2", "-q"}});
+    check(&(command){{"quantize", tool_model, at("out.gguf"), "Q4_0", "--calibrate", path, "--test",
+                      path, "-c", "32", "-t", "2", "-q"}});
     check(&(command){{"prune", tiny, "-o", at("out.gguf"), "--layers", "50%", "--calibrate", path,
                       "-c", "32", "--no-table", "-t", "2", "-q"}});
 }
@@ -311,6 +331,7 @@ static void a_failure_is_an_object_with_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_needed_is_the_same_in_every_run_and_enough),
+        cmocka_unit_test(what_is_needed_is_the_same_with_a_stored_profile),
         cmocka_unit_test(run_names_the_least),
         cmocka_unit_test(run_with_a_long_prompt_names_the_least),
         cmocka_unit_test(plan_names_the_least),
