@@ -69,8 +69,7 @@ typedef struct mnem__engine_tables {
         int32_t count; /* of all sequences */
     } kind[MNEM__KV_KINDS];
     int32_t table_pages; /* of positions: a whole context's */
-    int32_t window;      /* the largest of all kinds: what a token sees where pages are forgotten */
-    int ids_kind;        /* the kind whose pages know their tokens; below 0: none */
+    int32_t window;      /* that a token sees where a kind forgets; 0: none does */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
@@ -147,7 +146,13 @@ static inline const mnem__kv_need *mnem__engine_need(const mnem_engine *engine, 
  * and none forgets. */
 static inline bool mnem__engine_keeps(const mnem_engine *engine, int kind) {
     const mnem__kv_need *need = mnem__engine_need(engine, kind);
-    return need->pages > 0 && need->window == 0;
+    return need->pages > 0 && !need->forgets;
+}
+/* The kind whose pages know their tokens; below 0: none. */
+static inline int mnem__engine_ids_kind(const mnem_engine *engine) {
+    int kind = MNEM__KV_KINDS - 1;
+    while (kind >= 0 && !mnem__engine_need(engine, kind)->ids) kind--;
+    return kind;
 }
 /* Positions of a page, of any kind. */
 static inline int32_t mnem__engine_page_tokens(const mnem_engine *engine) {

@@ -38,7 +38,7 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const uint64_t layers = (uint64_t)mnem__kept_layers(&setup->map->shape);
     const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
-    mnem__engine_tables t = {.table_pages = (int32_t)each, .ids_kind = -1};
+    mnem__engine_tables t = {.table_pages = (int32_t)each};
     t.resident = carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
     t.ids = carve(base, &at, chunk, sizeof(int32_t));
     t.positions = carve(base, &at, chunk, sizeof(int32_t));
@@ -55,8 +55,7 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     for (uint64_t i = 0; base && i < ahead; i++) t.awaited[i].segment = rows + i * sequences;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         lay_out_kind(setup, choice, k, base, &at, &t);
-        t.window = mnem__max_i32(t.window, t.kind[k].need.window);
-        if (t.kind[k].need.ids) t.ids_kind = k;
+        if (t.kind[k].need.forgets) t.window = setup->map->shape.window;
     }
     if (tables) *tables = t;
     return at;

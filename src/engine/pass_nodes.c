@@ -46,7 +46,7 @@ static void fill_ids(mnem__step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;
     const mnem_step_part *part = &x->parts[g->part];
     const mnem_sequence *s = part->sequence;
-    const int k = e->tables.ids_kind;
+    const int k = mnem__engine_ids_kind(e);
     for (int32_t i = 0; i < g->n; i++) {
         const int32_t at = g->at + i, position = s->ready + i;
         int32_t *known = k >= 0 ? mnem__kv_id(&e->pages[k], &s->table[k], position) : NULL;

@@ -44,7 +44,7 @@ mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
 int32_t mnem__sequence_held(const mnem_sequence *s) {
     int32_t first = 0;
     for (int k = 0; k < MNEM__KV_KINDS; k++)
-        if (mnem__engine_need(s->engine, k)->window > 0)
+        if (mnem__engine_need(s->engine, k)->forgets)
             first = mnem__max_i32(first, s->table[k].first);
     return first * mnem__engine_page_tokens(s->engine);
 }
@@ -85,7 +85,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
 
 int32_t mnem__engine_ready(const mnem_engine *e, int32_t ready, int32_t n) {
     if (n >= ready) return ready;
-    return e->tables.ids_kind >= 0 ? n - n % mnem__engine_page_tokens(e) : n;
+    return mnem__engine_ids_kind(e) >= 0 ? n - n % mnem__engine_page_tokens(e) : n;
 }
 
 bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {

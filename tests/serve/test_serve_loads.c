@@ -24,8 +24,8 @@ static struct {
 } models[] = {
     {"--arch llama --heads 4 --kv-heads 2 --type Q8_0 --context 512", ""},
     {"--arch lfm2 --heads 4 --kv-heads 2 --type Q8_0 --context 512", ""},
-    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},      /* windows in some layers, */
-    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf"}, /* in all */
+    {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf"}, /* windows in all layers, */
+    {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},      /* in some */
 };
 enum { MODELS = sizeof models / sizeof models[0], STORED = 2 }; /* from STORED on: kv f32 */
 

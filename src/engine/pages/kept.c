@@ -47,7 +47,7 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *
         const mnem__kept kept = mnem__kept_of(t, layout, layer);
         if (kept.pages != kind || kept.layer != layer) continue;
         need.ids |= kept.unit == MNEM__KEPT_PAGE;
-        need.window = mnem__max_i32(need.window, kept.window);
+        need.forgets |= kept.window > 0;
         need.pages = mnem__max_i32(need.pages, pages_of(&kept, layout, context, chunk));
         if (kept.here) need.page_bytes += kept.page_bytes;
     }

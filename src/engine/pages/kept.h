@@ -49,9 +49,9 @@ int32_t mnem__kept_layers(const mnem_transformer *transformer);
 
 /* What the layers of one kind of pages need of each sequence. */
 typedef struct mnem__kv_need {
-    bool ids;       /* a layer, here or elsewhere, keeps by page: pages know their tokens */
-    int32_t window; /* positions that are held at the least; pages before are forgotten. 0: all */
-    int32_t pages;  /* that one sequence has at the most, the same on every rank; 0: no layer */
+    bool ids;      /* a layer, here or elsewhere, keeps by page: pages know their tokens */
+    bool forgets;  /* its layers have windows: pages before those are given back */
+    int32_t pages; /* that one sequence has at the most, the same on every rank; 0: no layer */
     uint64_t page_bytes; /* of all that are here */
 } mnem__kv_need;
 /* Of passes of up to chunk tokens: a window's layers hold that window before each of them. */

@@ -118,7 +118,7 @@ static void plan_kind(mnem_sequence *s, const mnem_saved *saved, int kind, int32
     const mnem_kv_layout *layout = &e->pages[kind].layout;
     const int32_t first = s->length / layout->page_tokens, end = mnem__kv_pages_for(layout, n);
     const mnem__kv_need *need = mnem__engine_need(e, kind);
-    const int32_t held = need->window > 0 ? saved->first_window / layout->page_tokens : 0;
+    const int32_t held = need->forgets ? saved->first_window / layout->page_tokens : 0;
     const int32_t keep = mnem__max_i32(held > first ? held : 0, end - need->pages);
     const bool none = e->pages[kind].count == 0;
     s->load.keep[kind] = none ? 0 : keep;
@@ -137,7 +137,7 @@ static int32_t first_after(const mnem_sequence *s, int kind) {
 static int32_t held_after(const mnem_sequence *s) {
     int32_t first = 0;
     for (int k = 0; k < MNEM__KV_KINDS; k++)
-        if (mnem__engine_need(s->engine, k)->window > 0)
+        if (mnem__engine_need(s->engine, k)->forgets)
             first = mnem__max_i32(first, first_after(s, k));
     return first * mnem__engine_page_tokens(s->engine);
 }

@@ -21,7 +21,7 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int
                             .first_window = first_window,
                             .page_tokens = mnem__engine_page_tokens(e),
                             .kv_type = (int32_t)e->choice.kv_type,
-                            .states = e->tables.ids_kind >= 0};
+                            .states = mnem__engine_ids_kind(e) >= 0};
     mnem__saved_pages pages[MNEM__KV_KINDS];
     for (int k = 0; k < MNEM__KV_KINDS; k++) h.page_bytes[k] = e->pages[k].page_bytes;
     mnem__saved_lay_out(e, &h, pages, &h.bytes);
@@ -37,7 +37,7 @@ void mnem__saved_lay_out(const mnem_engine *e, const mnem__saved_header *h,
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         mnem__saved_pages *p = &pages[k];
         const mnem__kv_need *need = mnem__engine_need(e, k);
-        const int32_t held = need->window > 0 ? h->first_window / h->page_tokens : 0;
+        const int32_t held = need->forgets ? h->first_window / h->page_tokens : 0;
         const uint64_t ids = need->ids ? tokens * sizeof(int32_t) : 0;
         *p = (mnem__saved_pages){.begin = mnem__min_i32(mnem__max_i32(begin, held), end),
                                  .end = end,

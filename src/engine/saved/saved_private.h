@@ -61,7 +61,7 @@ mnem_saved mnem__saved_of(const mnem_sequence *sequence, const uint64_t *page_by
 
 /* Whether a save may be loaded behind pages of others: where none forgets, nor has states. */
 static inline bool mnem__saved_joins(const mnem_engine *engine) {
-    return engine->tables.window == 0 && engine->tables.ids_kind < 0;
+    return engine->tables.window == 0 && mnem__engine_ids_kind(engine) < 0;
 }
 
 /* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of

@@ -30,8 +30,7 @@ static void a_kind_of_pages_is_what_its_rows_add_up_to(void **state) {
     for (int m = 0; m < MODELS; m++) {
         engine_case c;
         uint64_t bytes = 0;
-        int32_t window = 0;
-        bool ids = false, keeps = false;
+        bool ids = false, keeps = false, forgets = false;
         open_case(&c, models[m].path, MNEM_KV_F16, 16);
         for (int k = 0; k < MNEM__KV_KINDS; k++) {
             const mnem__kv_need *need = mnem__engine_need(c.engine, k);
@@ -39,12 +38,13 @@ static void a_kind_of_pages_is_what_its_rows_add_up_to(void **state) {
             assert_int_equal(c.engine->pages[k].count > 0, rows_bytes(c.engine, k) > 0);
             assert_int_equal(c.engine->pages[k].ids != NULL, need->ids);
             bytes += need->page_bytes;
-            window += need->window;
+            forgets = forgets || need->forgets;
             ids = ids || need->ids;
             keeps = keeps || mnem__engine_keeps(c.engine, k);
         }
         assert_true(bytes == c.plan.page_bytes);
-        assert_int_equal(window, models[m].window);
+        assert_int_equal(forgets, models[m].window > 0);
+        assert_int_equal(c.engine->tables.window, models[m].window);
         assert_int_equal(ids, models[m].ids);
         assert_int_equal(keeps, models[m].keeps);
         engine_case_close(&c);
