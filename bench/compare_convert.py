@@ -88,6 +88,11 @@ MODELS = {
     "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
                                       attention_multiplier=0.25, logits_scaling=3.0),
                 "refact", "bfloat16", 1),
+    "granitemoe": ("GraniteMoeConfig", dict(num_local_experts=6, num_experts_per_tok=2,
+                                            residual_multiplier=0.4), "refact", "bfloat16", 1),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(
+        num_local_experts=6, num_experts_per_tok=2, residual_multiplier=0.4,
+        shared_intermediate_size=96), "refact", "bfloat16", 2),
     "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4), "llama-bpe", "bfloat16", 1),
     "qwen2": ("Qwen2Config", dict(tie_word_embeddings=True), "qwen2", "bfloat16", 1),
     "qwen3": ("Qwen3Config", dict(head_dim=32, vocab_size=VOCAB + 24), "qwen2", "bfloat16", 2),

@@ -25,6 +25,8 @@
     X(qwen2moe)                                                                                    \
     X(qwen3moe)                                                                                    \
     X(qwen3vlmoe)                                                                                  \
+    X(granitemoe)                                                                                  \
+    X(granitemoe_shared)                                                                           \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

@@ -83,6 +83,12 @@ MODELS = {
                                                 rope_parameters=SECTIONS_3)),
     "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
                                       attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitemoe": ("GraniteMoeConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2,
+                                            embedding_multiplier=6.0, residual_multiplier=0.4,
+                                            attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(
+        intermediate_size=48, num_local_experts=8, num_experts_per_tok=3, tie_word_embeddings=True,
+        shared_intermediate_size=24, residual_multiplier=0.7, num_key_value_heads=4)),
     "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4, tie_word_embeddings=True)),
     "mistral3": ("Ministral3Config", dict(head_dim=16, rope_parameters=MINISTRAL)),
     "qwen2": ("Qwen2Config", dict(tie_word_embeddings=True)),

@@ -66,6 +66,11 @@ CLASSES = {
     "GPT2LMHeadModel": ("gpt2", "GPT2Config", "gpt2",
                         dict(n_embd=EMBD, n_layer=LAYERS, n_head=HEADS, n_positions=256)),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig", "mixtral", dict(num_local_experts=4)),
+    "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig", "granitemoe",
+                              dict(num_local_experts=4)),
+    "GraniteMoeSharedForCausalLM": ("granitemoeshared", "GraniteMoeSharedConfig",
+                                    "granitemoe shared",
+                                    dict(num_local_experts=4, shared_intermediate_size=32)),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig", "olmoe",
                          dict(num_experts=4, num_experts_per_tok=2)),
     "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig", "qwen2moe",
@@ -132,7 +137,7 @@ CASES = {
         num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, n_embd=EMBD, n_layer=LAYERS,
         n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
         n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
-        shared_expert_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
+        shared_expert_intermediate_size=32, shared_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
         qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, conv_L_cache=3).items()},
     "max_position_embeddings": [("read", 128), ("size", -1)],
     "n_positions": [("size", 128)],
@@ -360,6 +365,13 @@ def layer(kind, i, p):
         return both + attention(p) + linear(p + "block_sparse_moe.gate", 4, EMBD) + [
             t for e in range(4) for w, r, c in (("w1", FF, EMBD), ("w2", EMBD, FF), ("w3", FF, EMBD))
             for t in linear(f"{p}block_sparse_moe.experts.{e}.{w}", r, c)]
+    if words[0] == "granitemoe":
+        b = p + "block_sparse_moe."
+        return both + attention(p) + linear(b + "router.layer", 4, EMBD) + [
+            (b + "input_linear.weight", [4, 2 * FF, EMBD]),
+            (b + "output_linear.weight", [4, EMBD, FF])] + (
+                linear(p + "shared_mlp.input_linear", 64, EMBD) +
+                linear(p + "shared_mlp.output_linear", EMBD, 32) if "shared" in words else [])
     if kind == "olmoe":
         return both + attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + \
             linear(p + "mlp.gate", 4, EMBD) + experts(p, FF)

@@ -107,6 +107,13 @@
                     MNEM__LIST_EXPERTS,    MNEM__LIST_END},                                        \
         .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
 
+/* Experts, whose weights add up to 1. */
+#define MNEM__LIKE_MIXTRAL                                                                         \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__HAS(O),      \
+                    MNEM__HAS(FFN_NORM),  MNEM__LIST_EXPERTS,   MNEM__LIST_END},                   \
+        .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
+
 /* Norms with a mean and a feed-forward of one product and GELU. */
 #define MNEM__LIKE_GPT                                                                             \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \

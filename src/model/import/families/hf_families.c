@@ -85,6 +85,17 @@ static const mnem__hf_name qwen3vlmoe[] = {
     {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
     {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},
     {0}};
+static const mnem__hf_name granitemoe[] = {
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+    {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", MNEM__HF_HALF_1},
+    {"block_sparse_moe.input_linear", "ffn_up_exps", MNEM__HF_HALF_2},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", MNEM__HF_AS_IS},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", MNEM__HF_HALF_1},
+    {"shared_mlp.input_linear", "ffn_up_shexp", MNEM__HF_HALF_2},
+    {"shared_mlp.output_linear", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {0}};
 static const mnem__hf_name mixtral[] = {
     {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
     {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
@@ -269,6 +280,12 @@ static const mnem__hf_family families[] = {
      .keys = LLAMA_KEYS | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_SAYS_PREFIX,
      .pre = "tekken"},
+    {.classes = "GraniteMoeForCausalLM GraniteMoeSharedForCausalLM",
+     .architecture = "granitemoe",
+     .names = granitemoe,
+     .keys = LLAMA_KEYS | MNEM__HF_SCALES | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
+     .pre = "refact dbrx"},
     {.classes = "OlmoeForCausalLM",
      .architecture = "olmoe",
      .names = experts,

@@ -28,8 +28,8 @@ typedef enum mnem__hf_how {
     MNEM__HF_BLOCKS_ALL,
     MNEM__HF_BLOCKS_EVEN,
     MNEM__HF_BLOCKS_ODD,
-    /* The first or second half of the rows, and all of them; where there are experts, of each, which
-     * may be stored columns first. */
+    /* The first half of the rows, the second, all of them; of each expert where there are such,
+     * which may be stored columns first. */
     MNEM__HF_HALF_1,
     MNEM__HF_HALF_2,
     MNEM__HF_HALVES,

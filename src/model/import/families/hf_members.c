@@ -218,6 +218,10 @@ static const mnem__hf_default granite_defaults[] = {{"rms_norm_eps", 1e-6},
                                                     {"residual_multiplier", 1},
                                                     {"logits_scaling", 1},
                                                     {0}};
+static const mnem__hf_default granitemoe_defaults[] = {
+    {"rms_norm_eps", 1e-6},      {"rope_theta", 1e4},        {"attention_multiplier", 1},
+    {"embedding_multiplier", 1}, {"residual_multiplier", 1}, {"logits_scaling", 1},
+    {"num_local_experts", 8},    {"num_experts_per_tok", 2}, {0}};
 static const mnem__hf_default glm4_defaults[] = {
     {"rms_norm_eps", 1.5625e-7},    {"head_dim", 128},
     {"num_key_value_heads", 2},     {"rope_theta", 1e4},
@@ -338,6 +342,17 @@ static const mnem__hf_members rows[] = {
      .defaults = mixtral_defaults,
      .fixed = silu,
      .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "GraniteMoeForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts embedding_multiplier logits_scaling "
+                            "residual_multiplier attention_multiplier attention_bias ",
+     .defaults = granitemoe_defaults,
+     .fixed = silu},
+    {.classes = "GraniteMoeSharedForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts embedding_multiplier logits_scaling "
+                            "residual_multiplier attention_multiplier attention_bias "
+                            "shared_intermediate_size ",
+     .defaults = granitemoe_defaults,
+     .fixed = silu},
     {.classes = "OlmoeForCausalLM",
      .names = USUAL EXPERTS "num_experts num_local_experts norm_topk_prob attention_bias ",
      .defaults = olmoe_defaults,
