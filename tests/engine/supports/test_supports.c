@@ -29,6 +29,8 @@ static const char *const families[] = {
     "deepseek3",      "qwen2vl",      "qwen2vl_25",
     "qwen3vl",        "qwen3vl_tied", "qwen3vlmoe",
     "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
+    "lfm2moe",        "lfm2moe_ends", "glm4moe",
+    "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
     "bert",           "bert_cls",     "nomic_bert",
     "gpt2",
 };

@@ -28,10 +28,11 @@ static const char *const files[] = {
     "mixtral",    "qwen2moe",
     "qwen3moe",   "qwen3vlmoe",
     "granitemoe", "granitemoe_shared",
-    "gpt_oss",    "deepseek2",
-    "deepseek3",  "starcoder2",
-    "gpt2",       "bert",
-    "nomic_bert",
+    "lfm2moe",    "glm4moe",
+    "minimax_m2", "gpt_oss",
+    "deepseek2",  "deepseek3",
+    "starcoder2", "gpt2",
+    "bert",       "nomic_bert",
 };
 enum { FILES = sizeof files / sizeof *files };
 
