@@ -66,6 +66,11 @@ LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_d
               first_k_dense_replace=1, num_key_value_heads=4, routed_scaling_factor=1.5,
               moe_intermediate_size=32)
 
+SIGHT = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, patch_size=4,
+             out_hidden_size=64, num_position_embeddings=4, deepstack_visual_indexes=[0])
+SIGHT_2 = dict(depth=1, embed_dim=16, hidden_size=64, num_heads=2, patch_size=4)
+SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 4])
+
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
     "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
@@ -83,9 +88,21 @@ MODELS = {
     "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
                                       attention_multiplier=0.25, logits_scaling=3.0),
                 "refact", "bfloat16", 1),
+    "granitemoe": ("GraniteMoeConfig", dict(num_local_experts=6, num_experts_per_tok=2,
+                                            residual_multiplier=0.4), "refact", "bfloat16", 1),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(
+        num_local_experts=6, num_experts_per_tok=2, residual_multiplier=0.4,
+        shared_intermediate_size=96), "refact", "bfloat16", 2),
     "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4), "llama-bpe", "bfloat16", 1),
     "qwen2": ("Qwen2Config", dict(tie_word_embeddings=True), "qwen2", "bfloat16", 1),
     "qwen3": ("Qwen3Config", dict(head_dim=32, vocab_size=VOCAB + 24), "qwen2", "bfloat16", 2),
+    "qwen2vl": ("Qwen2VLConfig", dict(vision_config=SIGHT_2, rope_parameters=SECTIONS), "qwen2",
+                "bfloat16", 1),
+    "qwen3vl": ("Qwen3VLConfig", dict(vision_config=SIGHT, head_dim=32, rope_parameters=dict(
+        SECTIONS, mrope_section=[8, 4, 4], mrope_interleaved=True)), "qwen2", "bfloat16", 2),
+    "qwen3vlmoe": ("Qwen3VLMoeConfig", dict(vision_config=SIGHT, head_dim=32, num_experts=12,
+                                            num_experts_per_tok=3, moe_intermediate_size=48,
+                                            rope_parameters=SECTIONS), "qwen2", "bfloat16", 1),
     "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
     "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
     "starcoder2": ("Starcoder2Config", dict(use_bias=True), "starcoder", "bfloat16", 1),
@@ -287,6 +304,24 @@ def json_of_pieces(folder):
 
 # ---- models ----
 
+def describe_sight(kind, members):
+    """A model of texts and images: its text's members stand apart."""
+    import transformers
+    outside = dict(vision_config=members.pop("vision_config"),
+                   tie_word_embeddings=members.pop("tie_word_embeddings", False))
+    return getattr(transformers, kind)(text_config=members, **outside)
+
+
+def transpose_experts(folder):
+    """As Qwen3-VL's folders are published, which llama.cpp's converter expects."""
+    from safetensors.torch import load_file, save_file
+    for path in sorted(Path(folder).glob("*.safetensors")):
+        tensors = load_file(path)
+        for name in [n for n in tensors if ".experts." in n]:
+            tensors[name] = tensors[name].transpose(1, 2).contiguous()
+        save_file(tensors, path, metadata=dict(format="pt"))
+
+
 def make(name, folder):
     import torch
     import transformers
@@ -298,8 +333,10 @@ def make(name, folder):
     else:
         shape = SHAPE if kind != "BertConfig" else {
             k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}
-        config = getattr(transformers, kind)(**{**shape, **changes})
-    auto = transformers.AutoModelForMaskedLM if name == "bert_mlm" else (
+        config = describe_sight(kind, {**shape, **changes}) if "vision_config" in changes else \
+            getattr(transformers, kind)(**{**shape, **changes})
+    auto = transformers.AutoModelForImageTextToText if "vision_config" in changes else \
+        transformers.AutoModelForMaskedLM if name == "bert_mlm" else (
         transformers.AutoModel if tokenizer == "words" else transformers.AutoModelForCausalLM)
     model = auto.from_config(config)
     for p in model.parameters():
@@ -309,6 +346,8 @@ def make(name, folder):
         model.generation_config = transformers.GenerationConfig(
             temperature=0.6, top_k=20, top_p=0.95, do_sample=True)
     model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else SHARD)
+    if kind == "Qwen3VLMoeConfig":
+        transpose_experts(folder)
     path = Path(folder) / "config.json"
     config = json.loads(path.read_text())
     if kind == "GPT2Config":

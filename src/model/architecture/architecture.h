@@ -29,7 +29,8 @@ typedef enum mnem__option {
     MNEM__OPTION_OUTPUT, /* without it the embedding is the output matrix too */
     MNEM__OPTION_ROPE_FACTORS,
     MNEM__OPTION_ROPE_LONG,
-    MNEM__OPTION_CHOICE_BIAS
+    MNEM__OPTION_CHOICE_BIAS,
+    MNEM__OPTION_HEAD_NORMS
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
@@ -148,6 +149,7 @@ typedef struct mnem__architecture {
     const char *other;            /* the table of files that have other_key, not 0 */
     const char *other_key;
     bool normalized_weights; /* of the experts used, where a file doesn't say */
+    bool sigmoid_weights;    /* so too */
     bool trained;            /* from random weights too; adapters are for all */
     bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
     bool fixed_heads;        /* other readers want embd = heads * head_dim */

@@ -25,6 +25,11 @@
     X(qwen2moe)                                                                                    \
     X(qwen3moe)                                                                                    \
     X(qwen3vlmoe)                                                                                  \
+    X(granitemoe)                                                                                  \
+    X(granitemoe_shared)                                                                           \
+    X(lfm2moe)                                                                                     \
+    X(glm4moe)                                                                                     \
+    X(minimax_m2)                                                                                  \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

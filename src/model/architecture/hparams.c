@@ -426,8 +426,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
         t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
     mnem_status status = check_neutral(&r, architecture);
-    if (status == MNEM_OK)
-        status = mnem__take_int(&r, MNEM__KEY_LAYERS, 1, LAYERS_MAX, REQUIRED, &t->layers);
+    if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
     if (status == MNEM_OK) status = mnem__take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);

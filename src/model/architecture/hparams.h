@@ -10,6 +10,7 @@
 #define MNEM__KEY_CONTEXT      "context_length"
 #define MNEM__KEY_EMBD         "embedding_length"
 #define MNEM__KEY_LAYERS       "block_count"
+#define MNEM__KEY_AHEAD        "nextn_predict_layers"
 #define MNEM__KEY_FF           "feed_forward_length"
 #define MNEM__KEY_HEADS        "attention.head_count"
 #define MNEM__KEY_KV_HEADS     "attention.head_count_kv"
@@ -35,6 +36,11 @@ mnem_status mnem__take_int(mnem__key_reader *reader, const char *name, int64_t m
                            int64_t standard, int32_t *out);
 mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double min, double max,
                              double standard, float *out);
+/* The layers, without those that predict further tokens, and the leading ones (hparams_trunk.c). */
+mnem_status mnem__hparams_trunk(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                mnem_transformer *transformer);
+/* How many layers behind the trunk are for that; prefix: of the file's keys. */
+int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);

@@ -13,13 +13,14 @@ static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32
 
 /* 1: softmax, 2: sigmoid, 3: softmax over the scores of those chosen, which is the first with
  * weights that are normalized. */
-static mnem_status take_function(mnem__key_reader *r, mnem_route *route) {
+static mnem_status take_function(mnem__key_reader *r, const mnem__architecture *a,
+                                 mnem_route *route) {
     int32_t function = 0;
     MNEM__TRY(mnem__take_int(r, "expert_gating_func", 0, INT32_MAX, 0, &function));
     if (function > 3)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %d isn't supported",
                           r->model->path, r->key, function);
-    route->sigmoid = function == 2;
+    route->sigmoid = function == 2 || (function == 0 && a->sigmoid_weights);
     route->normalized |= function == 3;
     return MNEM_OK;
 }
@@ -32,7 +33,7 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     t->route.normalized = a->normalized_weights;
     if (status == MNEM_OK && mnem__key_find(r, "expert_weights_norm", &value))
         t->route.normalized = value.u != 0;
-    if (status == MNEM_OK) status = take_function(r, &t->route);
+    if (status == MNEM_OK) status = take_function(r, a, &t->route);
     if (status == MNEM_OK)
         status = mnem__take_float(r, "expert_weights_scale", 0, 1e4, 1, &t->route.scale);
     return status;

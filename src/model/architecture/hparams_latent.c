@@ -1,5 +1,4 @@
-/* hparams_latent.c: the keys of attention through a latent (DeepSeek-V2, 2024), and of the dense
- * layers that such models begin with.
+/* hparams_latent.c: the keys of attention through a latent (DeepSeek-V2, 2024).
  *
  * What YaRN multiplies angles' sizes with is divided by the same of a multiplier in the file, and
  * both are equal in these models; scores are multiplied by its square instead. */
@@ -66,8 +65,5 @@ mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *
         status =
             mnem__take_int(r, "attention.value_length_mla", 1, DIM_MAX, required, &t->value_dim);
     if (status == MNEM_OK) status = check_dims(r, t);
-    if (status == MNEM_OK)
-        status = mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
-    t->leading.kind = MNEM_LAYERS_FIRST;
     return status == MNEM_OK ? take_scale(r, t) : status;
 }

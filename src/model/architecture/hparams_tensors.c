@@ -12,6 +12,7 @@ typedef struct checker {
     const mnem__architecture *architecture;
     const char *prefix; /* of keys */
     mnem_transformer *t;
+    int32_t ahead;    /* layers behind the last, which are not read */
     uint32_t options; /* those of mnem__option that the model has */
 } checker;
 
@@ -28,9 +29,16 @@ static bool is_never_read(const checker *c, const char *rest) {
     return rest && c->architecture->turn && strcmp(rest, never_read) == 0;
 }
 
+static bool is_ahead(const checker *c, const char *name) {
+    int32_t layer = 0;
+    return mnem__layer_name(name, &layer) && layer >= c->t->layers &&
+           layer < c->t->layers + c->ahead;
+}
+
 static mnem_status check_name(const checker *c, const char *name) {
     int32_t layer;
     const mnem__role role = mnem__role_find(name, &layer);
+    if (is_ahead(c, name)) return MNEM_OK;
     const bool of_experts =
         strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp.");
     if (of_experts && (!role || !mnem__architecture_has(c->architecture, role)))
@@ -167,11 +175,28 @@ static mnem_status check_tensors(const checker *c) {
     return status;
 }
 
+/* Some files have the layers that predict further tokens alone. */
+static mnem_status check_trunk(const checker *c) {
+    int32_t layer;
+    mnem_tensor_info info;
+    for (uint32_t i = 0; mnem_model_tensor_get(c->model, i, &info); i++)
+        if (mnem__layer_name(info.name, &layer) && layer < c->t->layers) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: has only the layers that predict further tokens (key %s.%s), not those "
+                      "of the model: use the file of the whole model",
+                      c->model->path, c->prefix, MNEM__KEY_AHEAD);
+}
+
 mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architecture *architecture,
                                   const char *prefix, mnem_transformer *t) {
-    checker c = {.model = model, .architecture = architecture, .prefix = prefix, .t = t};
+    checker c = {.model = model,
+                 .architecture = architecture,
+                 .prefix = prefix,
+                 .t = t,
+                 .ahead = mnem__hparams_ahead(model, prefix)};
     mnem_tensor_info info;
     mnem_status status = MNEM_OK;
+    if (c.ahead > 0) status = check_trunk(&c);
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_tensor_get(model, i, &info); i++)
         status = check_name(&c, info.name);
     if (status == MNEM_OK) status = take_vocab(&c);

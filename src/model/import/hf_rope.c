@@ -122,6 +122,7 @@ static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
     if (!c->rope && scaled)
         return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
     if (is_plain(type)) return MNEM_OK;
+    if (c->family->keys & MNEM__HF_SECTIONS && strcmp(type, "mrope") == 0) return MNEM_OK;
     if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);
     MNEM__TRY(check_plain(c));
     if (strcmp(type, "llama3") == 0 && c->family->traits & MNEM__HF_LLAMA3_FACTORS)
@@ -183,10 +184,32 @@ static mnem_status put_original(mnem__folder *folder, const mnem__hf_config *c) 
     return MNEM_OK;
 }
 
+/* Pairs by time, height and width, and how many layers get something of an image. */
+static mnem_status put_sections(mnem__folder *folder, const mnem__hf_config *c) {
+    const mnem__node *list = mnem__node_get(c->rope, "mrope_section"),
+                     *deep = mnem__node_get(mnem__node_get(c->root, "vision_config"),
+                                            "deepstack_visual_indexes");
+    int32_t *sections = mnem__folder_alloc(folder, 4 * sizeof *sections);
+    if (!sections) return folder->status;
+    if (deep && deep->kind == MNEM__JSON_LIST)
+        mnem__put_u32(folder, ".n_deepstack_layers", (uint32_t)deep->count);
+    if (!list) return MNEM_OK;
+    for (uint32_t i = 0; i < 4; i++) {
+        const double number = mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0);
+        if (!(number >= 0 && number <= MOST && number == floor(number)))
+            return mnem__fail(MNEM_BAD_FILE, "%s: mrope_section: expected a list of 3 numbers",
+                              c->path);
+        sections[i] = (int32_t)number;
+    }
+    mnem__put_array(folder, ".rope.dimension_sections", MNEM_VALUE_I32, sections, 4);
+    return folder->status;
+}
+
 mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *c) {
     const unsigned keys = c->family->keys;
     if (keys & MNEM__HF_SCALING) MNEM__TRY(put_scaling(folder, c));
     if (keys & MNEM__HF_BASE) MNEM__TRY(put_bases(folder, c));
     if (keys & MNEM__HF_ORIGINAL) MNEM__TRY(put_original(folder, c));
+    if (keys & MNEM__HF_SECTIONS) MNEM__TRY(put_sections(folder, c));
     return keys & MNEM__HF_ROPE_DIMS ? put_rope_dims(folder, c) : MNEM_OK;
 }

@@ -80,6 +80,28 @@ static mnem_status transpose_each(const maker *m, int64_t down, int odd) {
     return MNEM_OK;
 }
 
+/* Of [rows, columns], or of each expert, the rows of one part of two, or of all (parts 1). Experts
+ * may be stored columns first, as those of published files: the embedding's width tells. */
+static mnem_status take_part(const maker *m, int64_t parts, int64_t part) {
+    const int64_t *s = m->t->shape, dims = m->t->dims;
+    const bool experts = dims == 3;
+    int64_t embd;
+    MNEM__TRY(mnem__hf_size(m->c, "hidden_size", 1 << 20, &embd));
+    const int64_t rows = experts ? s[1] : s[0], columns = experts ? s[2] : s[1];
+    const bool turned = experts && (parts == 2 ? columns != embd : rows != embd);
+    const int64_t all = turned ? columns : rows, width = turned ? rows : columns;
+    if (dims < 2 || dims > 3 || all % parts || (parts == 2 ? width : all) != embd)
+        return bad(m, "expected a matrix, or one of each expert, as wide as hidden_size");
+    m->made->shape[experts] = all / parts;
+    m->made->shape[experts + 1] = width;
+    m->made->view.stride = all * width;
+    m->made->view.each = all / parts * width;
+    m->made->view.skip = part * (all / parts) * (turned ? 1 : width);
+    m->made->view.down = turned;
+    m->made->view.across = turned ? all : 0;
+    return MNEM_OK;
+}
+
 /* The scales stand beside the codes, under a name that says so. */
 static mnem_status find_scales(const maker *m, uint32_t *index) {
     char name[MNEM__GGUF_NAME_MAX + 8];
@@ -168,6 +190,9 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_BLOCKS_ALL: return take_blocks(m, scales, 1, 0);
     case MNEM__HF_BLOCKS_EVEN: return take_blocks(m, scales, 2, 0);
     case MNEM__HF_BLOCKS_ODD: return take_blocks(m, scales, 2, 1);
+    case MNEM__HF_HALF_1: return take_part(m, 2, 0);
+    case MNEM__HF_HALF_2: return take_part(m, 2, 1);
+    case MNEM__HF_HALVES: return take_part(m, 1, 0);
     case MNEM__HF_HEAD_KEYS: return take_head_part(m, true);
     case MNEM__HF_HEAD_VALUES: return take_head_part(m, false);
     case MNEM__HF_AS_IS:
@@ -183,6 +208,8 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
     const maker m = {folder, c, t, made};
     uint32_t *source = mnem__folder_alloc(folder, 2 * sizeof *source);
     if (!source) return folder->status;
+    if (t->dims > 4)
+        return bad(&m, "the shape has more than 4 dimensions, the most that this version supports");
     *source = index;
     *made =
         (mnem__hf_made){.type = t->type,

@@ -59,7 +59,7 @@ static mnem_status take_list(mnem__json *j, const char *name, int most, int64_t 
                        "damaged; download it again");
         if (*n == most)
             return bad(j, name,
-                       "the shape has more than 4 dimensions, the most that this version supports");
+                       "the shape has more than 8 dimensions, the most that this version supports");
         numbers[*n] = j->integer;
     }
 }
@@ -108,7 +108,7 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
             dtype = event == MNEM__JSON_TEXT && j->text_bytes < sizeof t->dtype;
             if (dtype) strcpy(t->dtype, j->text);
         } else if (mnem__json_is(j, "shape")) {
-            MNEM__TRY(take_list(j, t->name, 4, t->shape, &t->dims));
+            MNEM__TRY(take_list(j, t->name, MNEM__ST_DIMS, t->shape, &t->dims));
             shape = true;
         } else if (mnem__json_is(j, "data_offsets")) {
             MNEM__TRY(take_list(j, t->name, 2, range, &ends));

@@ -13,6 +13,8 @@
 
 /* A type that no weight has here; dtype says which. */
 enum { MNEM__ST_OTHER = MNEM_TYPE_A8 };
+/* Of a tensor; convolutions over images and time, which are not read, have 5. */
+enum { MNEM__ST_DIMS = 8 };
 
 typedef struct mnem__st_tensor {
     const char *name;
@@ -20,8 +22,8 @@ typedef struct mnem__st_tensor {
     int dims;       /* 0: one number */
     mnem_type type; /* F32, F16, BF16 or ST_OTHER */
     char dtype[12];
-    int64_t shape[4]; /* slowest first */
-    uint64_t offset;  /* in the file */
+    int64_t shape[MNEM__ST_DIMS]; /* slowest first */
+    uint64_t offset;              /* in the file */
     uint64_t bytes;
 } mnem__st_tensor;
 

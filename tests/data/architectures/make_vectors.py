@@ -53,6 +53,11 @@ SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[1, 1, 2]
 SECTIONS_3 = dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2],
                   mrope_interleaved=True)
 
+DENSE_FIRST = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
+                   num_hidden_layers=4)
+GLM_MOE = dict(head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
+               rope_parameters=GLM, num_hidden_layers=3, num_mtp_layers=0)
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -83,6 +88,12 @@ MODELS = {
                                                 rope_parameters=SECTIONS_3)),
     "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
                                       attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitemoe": ("GraniteMoeConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2,
+                                            embedding_multiplier=6.0, residual_multiplier=0.4,
+                                            attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(
+        intermediate_size=48, num_local_experts=8, num_experts_per_tok=3, tie_word_embeddings=True,
+        shared_intermediate_size=24, residual_multiplier=0.7, num_key_value_heads=4)),
     "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4, tie_word_embeddings=True)),
     "mistral3": ("Ministral3Config", dict(head_dim=16, rope_parameters=MINISTRAL)),
     "qwen2": ("Qwen2Config", dict(tie_word_embeddings=True)),
@@ -121,6 +132,21 @@ MODELS = {
     "bert_cls": ("BertConfig", dict(hidden_size=24, num_attention_heads=3,
                                       num_key_value_heads=3)),
     "nomic_bert": ("NomicBertConfig", dict(num_key_value_heads=4)),
+    "lfm2moe": ("Lfm2MoeConfig", dict(DENSE_FIRST, num_dense_layers=1, layer_types=[
+        "conv", "full_attention", "conv", "full_attention"])),
+    "lfm2moe_ends": ("Lfm2MoeConfig", dict(DENSE_FIRST, num_dense_layers=2, conv_L_cache=4,
+                                           num_key_value_heads=1, use_expert_bias=False,
+                                           layer_types=[
+        "full_attention", "conv", "conv", "full_attention"])),
+    "glm4moe": ("Glm4MoeConfig", dict(GLM_MOE, attention_bias=True, routed_scaling_factor=1.5)),
+    "glm4moe_norms": ("Glm4MoeConfig", dict(GLM_MOE, use_qk_norm=True, n_shared_experts=2,
+                                            first_k_dense_replace=2, num_key_value_heads=1,
+                                            num_mtp_layers=1)),
+    "minimax_m2": ("MiniMaxM2Config", dict(MIXED, head_dim=16, rotary_dim=8, num_local_experts=8,
+                                           num_experts_per_tok=3)),
+    "minimax_m2_one": ("MiniMaxM2Config", dict(MIXED, head_dim=8, rotary_dim=8,
+                                               num_local_experts=6, num_experts_per_tok=1,
+                                               num_key_value_heads=1)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -139,7 +165,7 @@ def randomize(model, gemma):
             p.data = torch.randn_like(p) * 0.2 + (0.0 if gemma else 1.0)
         p.data = p.data.bfloat16().float()
     for name, b in model.named_buffers():
-        if "correction_bias" in name:
+        if "correction_bias" in name or "expert_bias" in name:
             b.data = (torch.randn_like(b) * 0.2).bfloat16().float()
 
 

@@ -48,6 +48,10 @@ CLASSES = {
                               dict(rope_parameters=MINISTRAL)),
     "Qwen2ForCausalLM": ("qwen2", "Qwen2Config", "llama qkv_bias", {}),
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config", "llama qk_norm", {}),
+    "Qwen2VLForConditionalGeneration": ("qwen2_vl", "Qwen2VLTextConfig", "llama qkv_bias", {}),
+    "Qwen2_5_VLForConditionalGeneration": ("qwen2_5_vl", "Qwen2_5_VLTextConfig", "llama qkv_bias",
+                                           {}),
+    "Qwen3VLForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig", "llama qk_norm", {}),
     "Gemma2ForCausalLM": ("gemma2", "Gemma2Config", "gemma", {}),
     "Gemma3ForCausalLM": ("gemma3", "Gemma3TextConfig", "gemma qk_norm",
                           dict(rope_parameters=NESTED)),
@@ -62,6 +66,11 @@ CLASSES = {
     "GPT2LMHeadModel": ("gpt2", "GPT2Config", "gpt2",
                         dict(n_embd=EMBD, n_layer=LAYERS, n_head=HEADS, n_positions=256)),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig", "mixtral", dict(num_local_experts=4)),
+    "GraniteMoeForCausalLM": ("granitemoe", "GraniteMoeConfig", "granitemoe",
+                              dict(num_local_experts=4)),
+    "GraniteMoeSharedForCausalLM": ("granitemoeshared", "GraniteMoeSharedConfig",
+                                    "granitemoe shared",
+                                    dict(num_local_experts=4, shared_intermediate_size=32)),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig", "olmoe",
                          dict(num_experts=4, num_experts_per_tok=2)),
     "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig", "qwen2moe",
@@ -69,6 +78,9 @@ CLASSES = {
                                  shared_expert_intermediate_size=32)),
     "Qwen3MoeForCausalLM": ("qwen3_moe", "Qwen3MoeConfig", "qwen3moe",
                             dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
+    "Qwen3VLMoeForConditionalGeneration": (
+        "qwen3_vl_moe", "Qwen3VLMoeTextConfig", "qwen3vlmoe",
+        dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig", "gpt_oss",
                           dict(num_local_experts=4, num_experts_per_tok=2, rope_parameters=OSS)),
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config", "deepseek", LATENT),
@@ -125,7 +137,7 @@ CASES = {
         num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, n_embd=EMBD, n_layer=LAYERS,
         n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
         n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
-        shared_expert_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
+        shared_expert_intermediate_size=32, shared_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
         qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, conv_L_cache=3).items()},
     "max_position_embeddings": [("read", 128), ("size", -1)],
     "n_positions": [("size", 128)],
@@ -175,6 +187,10 @@ OWN = {  # where a class differs
                              layer_types=[("inert", SLIDING)]),
     "Qwen3ForCausalLM": dict(sliding_window=[("inert", 8)], use_sliding_window=[("inert", True)],
                              layer_types=[("inert", SLIDING)]),
+    **{name: dict(sliding_window=[("inert", 8)], use_sliding_window=[("inert", True)],
+                  layer_types=[("inert", SLIDING)], rope_parameters=ROPE + [("read", dict(
+                      PLAIN, rope_theta=5e3, rope_type="mrope", mrope_section=[2, 1, 1]))])
+       for name in ("Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration")},
     "Qwen2MoeForCausalLM": dict(sliding_window=[("inert", 8)], use_sliding_window=[("fixed", True)],
                                 layer_types=[("inert", FULL)]),
     "Qwen3MoeForCausalLM": dict(sliding_window=[("inert", 8)]),
@@ -349,6 +365,13 @@ def layer(kind, i, p):
         return both + attention(p) + linear(p + "block_sparse_moe.gate", 4, EMBD) + [
             t for e in range(4) for w, r, c in (("w1", FF, EMBD), ("w2", EMBD, FF), ("w3", FF, EMBD))
             for t in linear(f"{p}block_sparse_moe.experts.{e}.{w}", r, c)]
+    if words[0] == "granitemoe":
+        b = p + "block_sparse_moe."
+        return both + attention(p) + linear(b + "router.layer", 4, EMBD) + [
+            (b + "input_linear.weight", [4, 2 * FF, EMBD]),
+            (b + "output_linear.weight", [4, EMBD, FF])] + (
+                linear(p + "shared_mlp.input_linear", 64, EMBD) +
+                linear(p + "shared_mlp.output_linear", EMBD, 32) if "shared" in words else [])
     if kind == "olmoe":
         return both + attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + \
             linear(p + "mlp.gate", 4, EMBD) + experts(p, FF)
@@ -357,6 +380,10 @@ def layer(kind, i, p):
             mlp(p + "mlp.shared_expert.", 32) + linear(p + "mlp.shared_expert_gate", 1, EMBD)
     if kind == "qwen3moe":
         return both + attention(p) + heads_norms(p) + linear(p + "mlp.gate", 4, EMBD) + experts(p, 16)
+    if kind == "qwen3vlmoe":
+        return both + attention(p) + heads_norms(p) + linear(p + "mlp.gate", 4, EMBD) + [
+            (p + "mlp.experts.gate_up_proj", [4, 32, EMBD]),
+            (p + "mlp.experts.down_proj", [4, EMBD, 16])]
     if kind == "gpt_oss":
         e = p + "mlp.experts."
         return both + attention(p, qkv=True, out=True) + [(p + "self_attn.sinks", [HEADS])] + \
@@ -445,7 +472,7 @@ def write_class(out, root, name):
     base.update(other)
     if kind == "nomic":
         base["num_key_value_heads"] = None
-    tied = fields["tie_word_embeddings"]
+    tied = fields.get("tie_word_embeddings", False)
     out.append(f"class\t{name}\t{model_type(root, module, config)}")
     out.extend(tensor_lines(tensors(kind, tied)))
     for key in fields:

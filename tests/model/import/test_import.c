@@ -144,7 +144,7 @@ static void headers_that_lie_are_refused(void **state) {
         {"{" TENSOR("a", "F32", "[2]", "[8, 0]") "}", "cut off"},
         {"{" TENSOR("a", "F32", "[3]", "[0, 8]") "}", "don't match"},
         {"{" TENSOR("a", "F32", "[4611686018427387904, 4]", "[0, 8]") "}", "don't match"},
-        {"{" TENSOR("a", "F32", "[2, 1, 1, 1, 1]", "[0, 8]") "}", "4 dimensions"},
+        {"{" TENSOR("a", "F32", "[2, 1, 1, 1, 1, 1, 1, 1, 1]", "[0, 8]") "}", "8 dimensions"},
         {"{" TENSOR("a", "F32", "[-2]", "[0, 8]") "}", "whole numbers"},
         {"{\"a\": {\"dtype\": \"F32\"}}", "missing"},
         {"{" TENSOR("a", "F32", "[2]", "[0, 8]") "," TENSOR("b", "F32", "[2]", "[4, 12]") "}",
@@ -176,6 +176,9 @@ static void tensors_that_nothing_takes_are_named(void **state) {
     put_weights(f, "{" ROWS ", " TENSOR("model.norm.weight", "F8_E4M3", "[2]", "[640, 642]") "}",
                 700);
     refuses(f, MNEM_UNSUPPORTED, "model.norm.weight", "dtype", NULL);
+    put_weights(
+        f, "{" ROWS ", " TENSOR("model.norm.weight", "F16", "[1,1,1,1,2]", "[640, 644]") "}", 700);
+    refuses(f, MNEM_BAD_FILE, "model.norm.weight", "4 dimensions", NULL);
 }
 
 static void pickled_weights_are_refused_with_the_way_out(void **state) {

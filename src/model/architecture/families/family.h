@@ -38,7 +38,15 @@
 #define MNEM__LIST_EXPERTS                                                                         \
     MNEM__HAS(ROUTER), MNEM__HAS(GATE_EXPERTS), MNEM__HAS(UP_EXPERTS), MNEM__HAS(DOWN_EXPERTS)
 #define MNEM__LIST_SHARED MNEM__HAS(GATE_SHARED), MNEM__HAS(UP_SHARED), MNEM__HAS(DOWN_SHARED)
-#define MNEM__LIST_END    MNEM__HAS(OUTPUT_NORM), MNEM__MAY_HAVE(OUTPUT, OUTPUT)
+/* Dense layers first, then experts. */
+#define MNEM__LIST_LEADING MNEM__IN(LEADING, GATE), MNEM__IN(LEADING, UP), MNEM__IN(LEADING, DOWN)
+#define MNEM__LIST_LATER                                                                           \
+    MNEM__IN(LATER, ROUTER),                                                                       \
+        {MNEM__ROLE_CHOICE_BIAS, MNEM__OPTION_CHOICE_BIAS, MNEM__LAYERS_LATER},                    \
+        MNEM__IN(LATER, GATE_EXPERTS), MNEM__IN(LATER, UP_EXPERTS), MNEM__IN(LATER, DOWN_EXPERTS)
+#define MNEM__LIST_LATER_SHARED                                                                    \
+    MNEM__IN(LATER, GATE_SHARED), MNEM__IN(LATER, UP_SHARED), MNEM__IN(LATER, DOWN_SHARED)
+#define MNEM__LIST_END MNEM__HAS(OUTPUT_NORM), MNEM__MAY_HAVE(OUTPUT, OUTPUT)
 
 /* ---- differences of several families ---- */
 
@@ -107,6 +115,13 @@
                     MNEM__LIST_EXPERTS,    MNEM__LIST_END},                                        \
         .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
 
+/* Experts, whose weights add up to 1. */
+#define MNEM__LIKE_MIXTRAL                                                                         \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__HAS(O),      \
+                    MNEM__HAS(FFN_NORM),  MNEM__LIST_EXPERTS,   MNEM__LIST_END},                   \
+        .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
+
 /* Norms with a mean and a feed-forward of one product and GELU. */
 #define MNEM__LIKE_GPT                                                                             \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
@@ -116,6 +131,36 @@
 #define MNEM__LIKE_GEMMA                                                                           \
     MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES, MNEM__PARTS_NORMED_BEHIND,                        \
                       .parts[1].core = MNEM_OP_GELU_MUL, .root_scale = true
+
+/* Short convolutions in most layers, attention in others. */
+#define MNEM__LIST_LFM2                                                                            \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__IN(CONV, CONV_IN), MNEM__IN(CONV, CONV),     \
+        MNEM__IN(CONV, CONV_OUT), MNEM__IN(ATTENTION, Q), MNEM__IN(ATTENTION, K),                  \
+        MNEM__IN(ATTENTION, V), MNEM__IN(ATTENTION, Q_NORM), MNEM__IN(ATTENTION, K_NORM),          \
+        MNEM__IN(ATTENTION, O), MNEM__HAS(FFN_NORM)
+#define MNEM__LIKE_LFM2                                                                            \
+    MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES,                                                   \
+                      .tensors = {MNEM__LIST_LFM2, MNEM__LIST_GATED, MNEM__HAS(EMBED_NORM),        \
+                                  MNEM__MAY_HAVE(OUTPUT, OUTPUT)},                                 \
+                      .parts = {{.layers = MNEM__LAYERS_CONV,                                      \
+                                 .norm = MNEM__ROLE_ATTN_NORM,                                     \
+                                 .in = {MNEM__ROLE_CONV_IN},                                       \
+                                 .core = MNEM_OP_SHORT_CONV,                                       \
+                                 .weight = MNEM__ROLE_CONV,                                        \
+                                 .out = MNEM__ROLE_CONV_OUT},                                      \
+                                {.layers = MNEM__LAYERS_ATTENTION,                                 \
+                                 .norm = MNEM__ROLE_ATTN_NORM,                                     \
+                                 .in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},                 \
+                                 .core = MNEM_OP_ATTENTION,                                        \
+                                 .q_norm = MNEM__ROLE_Q_NORM,                                      \
+                                 .k_norm = MNEM__ROLE_K_NORM,                                      \
+                                 .out = MNEM__ROLE_O},                                             \
+                                {.norm = MNEM__ROLE_FFN_NORM,                                      \
+                                 .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},                           \
+                                 .core = MNEM_OP_SILU_MUL,                                         \
+                                 .out = MNEM__ROLE_DOWN}},                                         \
+                      .last_norm = MNEM__ROLE_EMBED_NORM, .takes = MNEM__TAKES_CONV,               \
+                      .fixed_heads = true
 
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
@@ -132,12 +177,8 @@
 
 /* Attention through a latent, dense layers first, then experts and some that every token uses. */
 #define MNEM__LIST_DEEPSEEK2_LATER                                                                 \
-    MNEM__HAS(K_B), MNEM__HAS(V_B), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__IN(LEADING, GATE),    \
-        MNEM__IN(LEADING, UP), MNEM__IN(LEADING, DOWN), MNEM__IN(LATER, ROUTER),                   \
-        {MNEM__ROLE_CHOICE_BIAS, MNEM__OPTION_CHOICE_BIAS, MNEM__LAYERS_LATER},                    \
-        MNEM__IN(LATER, GATE_EXPERTS), MNEM__IN(LATER, UP_EXPERTS), MNEM__IN(LATER, DOWN_EXPERTS), \
-        MNEM__IN(LATER, GATE_SHARED), MNEM__IN(LATER, UP_SHARED), MNEM__IN(LATER, DOWN_SHARED),    \
-        MNEM__LIST_END
+    MNEM__HAS(K_B), MNEM__HAS(V_B), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__LIST_LEADING,         \
+        MNEM__LIST_LATER, MNEM__LIST_LATER_SHARED, MNEM__LIST_END
 #define MNEM__LIKE_DEEPSEEK2                                                                       \
     MNEM__LIKE_LLAMA,                                                                              \
         .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__HAS(Q),                 \

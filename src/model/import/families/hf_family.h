@@ -28,6 +28,11 @@ typedef enum mnem__hf_how {
     MNEM__HF_BLOCKS_ALL,
     MNEM__HF_BLOCKS_EVEN,
     MNEM__HF_BLOCKS_ODD,
+    /* The first half of the rows, the second, all of them; of each expert where there are such,
+     * which may be stored columns first. */
+    MNEM__HF_HALF_1,
+    MNEM__HF_HALF_2,
+    MNEM__HF_HALVES,
     MNEM__HF_HEAD_KEYS, /* of each head: what makes keys, transposed */
     MNEM__HF_HEAD_VALUES,
     MNEM__HF_DROP /* belongs to no model that runs */
@@ -70,6 +75,7 @@ typedef enum mnem__hf_keys {
     MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
     MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
     MNEM__HF_SCORE_SCALE = 1 << 26, /* scores times query_pre_attn_scalar^-1/2 */
+    MNEM__HF_SECTIONS = 1 << 27,    /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
 } mnem__hf_keys;
 

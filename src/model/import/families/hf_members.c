@@ -160,6 +160,21 @@ static const mnem__hf_default qwen3moe_defaults[] = {
     {"num_key_value_heads", 4},     {"sliding_window", 4096},
     {"moe_intermediate_size", 768}, {"num_experts", 128},
     {"num_experts_per_tok", 8},     {0}};
+static const mnem__hf_default qwen2vl_defaults[] = {
+    {"rms_norm_eps", 1e-5},   {"rope_theta", 1e6},       {"num_key_value_heads", 8},
+    {"sliding_window", 4096}, {"max_window_layers", 80}, {0}};
+static const mnem__hf_default qwen3vl_defaults[] = {{"head_dim", 128},
+                                                    {"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 5e5},
+                                                    {"num_key_value_heads", 32},
+                                                    {0}};
+static const mnem__hf_default qwen3vlmoe_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                       {"rope_theta", 5e5},
+                                                       {"num_key_value_heads", 16},
+                                                       {"moe_intermediate_size", 1408},
+                                                       {"num_experts", 60},
+                                                       {"num_experts_per_tok", 4},
+                                                       {0}};
 static const mnem__hf_default gemma2_defaults[] = {{"head_dim", 256},
                                                    {"rms_norm_eps", 1e-6},
                                                    {"rope_theta", 1e4},
@@ -203,6 +218,10 @@ static const mnem__hf_default granite_defaults[] = {{"rms_norm_eps", 1e-6},
                                                     {"residual_multiplier", 1},
                                                     {"logits_scaling", 1},
                                                     {0}};
+static const mnem__hf_default granitemoe_defaults[] = {
+    {"rms_norm_eps", 1e-6},      {"rope_theta", 1e4},        {"attention_multiplier", 1},
+    {"embedding_multiplier", 1}, {"residual_multiplier", 1}, {"logits_scaling", 1},
+    {"num_local_experts", 8},    {"num_experts_per_tok", 2}, {0}};
 static const mnem__hf_default glm4_defaults[] = {
     {"rms_norm_eps", 1.5625e-7},    {"head_dim", 128},
     {"num_key_value_heads", 2},     {"rope_theta", 1e4},
@@ -257,6 +276,15 @@ static const mnem__hf_members rows[] = {
      .defaults = qwen3_defaults,
      .fixed = silu,
      .windows = MNEM__HF_WINDOWS_BEHIND},
+    {.classes = "Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration",
+     .names = USUAL "use_sliding_window sliding_window max_window_layers layer_types ",
+     .defaults = qwen2vl_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_BEHIND},
+    {.classes = "Qwen3VLForConditionalGeneration",
+     .names = USUAL "attention_bias ",
+     .defaults = qwen3vl_defaults,
+     .fixed = silu},
     {.classes = "Gemma2ForCausalLM",
      .names = USUAL GEMMA "attn_logit_softcapping attention_bias ",
      .defaults = gemma2_defaults,
@@ -314,6 +342,17 @@ static const mnem__hf_members rows[] = {
      .defaults = mixtral_defaults,
      .fixed = silu,
      .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "GraniteMoeForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts embedding_multiplier logits_scaling "
+                            "residual_multiplier attention_multiplier attention_bias ",
+     .defaults = granitemoe_defaults,
+     .fixed = silu},
+    {.classes = "GraniteMoeSharedForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts embedding_multiplier logits_scaling "
+                            "residual_multiplier attention_multiplier attention_bias "
+                            "shared_intermediate_size ",
+     .defaults = granitemoe_defaults,
+     .fixed = silu},
     {.classes = "OlmoeForCausalLM",
      .names = USUAL EXPERTS "num_experts num_local_experts norm_topk_prob attention_bias ",
      .defaults = olmoe_defaults,
@@ -329,6 +368,10 @@ static const mnem__hf_members rows[] = {
      .defaults = qwen3moe_defaults,
      .fixed = qwen3moe_fixed,
      .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "Qwen3VLMoeForConditionalGeneration",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_intermediate_size attention_bias ",
+     .defaults = qwen3vlmoe_defaults,
+     .fixed = qwen3moe_fixed},
     {.classes = "GptOssForCausalLM",
      .names =
          USUAL EXPERTS "num_local_experts num_experts sliding_window layer_types attention_bias ",
