@@ -272,7 +272,7 @@ static uint64_t stat_of(const json_t *o, const char *name) {
     return (uint64_t)json_integer_value(n);
 }
 
-/* Within 1 MiB or 1 %, and never below: a plan has 1 MiB for what the C library and the kernel
+/* Within 1 MiB or 1 %, and never below: a plan has a reserve for what the C library and the kernel
  * take, whose pages differ between systems; all else that it counts is touched. */
 static void predicts(const command *c) {
     const tool_result r = run_within(c, UINT64_C(200) << 20, true);
@@ -295,6 +295,17 @@ static void a_run_takes_what_its_plan_says(void **state) {
     predicts(&(command){{"run", tool_model, "-p", prompt, "-n", "30", "-q", "-t", "2"}});
     predicts(&(command){{"run", tool_model, "-p", "And God", "-n", "8", "-q", "-t", "2", "--trace",
                          at("run.pftrace")}});
+}
+
+/* What a grammar may need of a long answer is touched when it is made. */
+static void a_run_with_a_schema_takes_what_its_plan_says(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    const char *schema =
+        tool_file("schema.json",
+                  "{\"type\": \"object\", \"properties\": {\"a\": {\"enum\": [\"x\", \"yy\"]}}}");
+    predicts(&(command){
+        {"run", tool_model, "-p", "And God", "-n", "8", "-q", "-t", "2", "--json-schema", schema}});
 }
 
 static void a_run_with_an_adapter_takes_what_its_plan_says(void **state) {
@@ -346,6 +357,7 @@ int main(void) {
         cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_run_takes_what_its_plan_says),
+        cmocka_unit_test(a_run_with_a_schema_takes_what_its_plan_says),
         cmocka_unit_test(a_run_with_an_adapter_takes_what_its_plan_says),
         cmocka_unit_test(a_failure_is_an_object_with_json),
     };

@@ -109,7 +109,7 @@ static mnem_status take_masks(mnem_grammar *g) {
     if (!g->mask) return mnem__heap_status();
     g->slot_bytes = (sizeof(mnem__cached_mask) + 7) / 8 * 8 + g->mask_words * sizeof *g->mask;
     g->slots = g->options.cache_bytes / g->slot_bytes;
-    if (g->slots) g->cache = mnem__calloc(MNEM__GRAMMAR_TAG, g->slots, g->slot_bytes);
+    if (g->slots) g->cache = mnem__grammar_zeros(g->slots, g->slot_bytes);
     return g->cache || !g->slots ? MNEM_OK : mnem__heap_status();
 }
 

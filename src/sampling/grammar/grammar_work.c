@@ -27,6 +27,12 @@ uint64_t mnem__grammar_work_bytes(uint64_t state_bytes, uint32_t rules) {
            rules * (uint64_t)sizeof *w->of_rule;
 }
 
+void *mnem__grammar_zeros(size_t count, size_t size) {
+    void *p = mnem__calloc(MNEM__GRAMMAR_TAG, count, size);
+    if (p) memset(p, 0, count * size);
+    return p;
+}
+
 mnem_status mnem__grammar_work_init(mnem__grammar_work *w, const mnem__program *program,
                                     uint64_t state_bytes, uint64_t steps_max) {
     const uint32_t room = room_for(state_bytes);
@@ -34,14 +40,12 @@ mnem_status mnem__grammar_work_init(mnem__grammar_work *w, const mnem__program *
     w->room = room;
     w->seen_mask = 2 * room - 1;
     w->steps_max = steps_max;
-    w->place = mnem__calloc(MNEM__GRAMMAR_TAG, room, sizeof *w->place);
-    w->call = w->place ? mnem__calloc(MNEM__GRAMMAR_TAG, room, sizeof *w->call) : NULL;
-    w->edge = w->call ? mnem__calloc(MNEM__GRAMMAR_TAG, room, sizeof *w->edge) : NULL;
-    w->renamed = w->edge ? mnem__calloc(MNEM__GRAMMAR_TAG, room, sizeof *w->renamed) : NULL;
-    w->seen =
-        w->renamed ? mnem__calloc(MNEM__GRAMMAR_TAG, 2 * (size_t)room, sizeof *w->seen) : NULL;
-    w->of_rule =
-        w->seen ? mnem__calloc(MNEM__GRAMMAR_TAG, program->rules, sizeof *w->of_rule) : NULL;
+    w->place = mnem__grammar_zeros(room, sizeof *w->place);
+    w->call = w->place ? mnem__grammar_zeros(room, sizeof *w->call) : NULL;
+    w->edge = w->call ? mnem__grammar_zeros(room, sizeof *w->edge) : NULL;
+    w->renamed = w->edge ? mnem__grammar_zeros(room, sizeof *w->renamed) : NULL;
+    w->seen = w->renamed ? mnem__grammar_zeros(2 * (size_t)room, sizeof *w->seen) : NULL;
+    w->of_rule = w->seen ? mnem__grammar_zeros(program->rules, sizeof *w->of_rule) : NULL;
     return w->of_rule ? MNEM_OK : mnem__heap_status();
 }
 

@@ -66,6 +66,9 @@ typedef struct mnem__grammar_work {
     mnem__frame frame[MNEM__GRAMMAR_TOKEN_BYTES + 1];
 } mnem__grammar_work;
 
+/* Bytes of the heap, written, since plans count what a grammar may use, and it may use all. NULL:
+ * mnem__heap_status. */
+void *mnem__grammar_zeros(size_t count, size_t size);
 /* state_bytes: of the states that are loaded and saved. */
 mnem_status mnem__grammar_work_init(mnem__grammar_work *work, const mnem__program *program,
                                     uint64_t state_bytes, uint64_t steps_max);

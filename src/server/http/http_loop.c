@@ -22,7 +22,8 @@ enum {
     WRITE_LEAST = 8 << 10, /* bytes that a client takes in write_seconds, or it is too slow */
     BODY_LEAST = 32 << 10, /* bytes a second of a large body while another waits for its buffer */
     BODY_GRACE_MS = 1000,
-    THROWN_MOST = 1 << 20 /* bytes that are read only to be thrown away */
+    THROWN_MOST = 64 << 20, /* bytes that are read only to be thrown away */
+    THROWN_TURN = 1 << 20   /* of them at a time, while others wait */
 };
 
 static int64_t clock_ms(const http_server *s) {
@@ -184,12 +185,16 @@ static void accept_clients(http_server *s) {
 
 /* ---- bytes ---- */
 
-/* Thrown away: they only have to be gone for the last answer to arrive. */
+/* Thrown away: they only have to be gone for the last answer to arrive. Many clients send all of a
+ * body before they read, and closing on unread bytes takes the answer from them. */
 static void discard(http_exchange *e) {
-    char bytes[4096];
-    ssize_t n;
-    while ((n = recv(e->fd, bytes, sizeof bytes, 0)) > 0) e->thrown += (uint64_t)n;
-    if (n == 0 || (errno != EAGAIN && errno != EINTR) || e->thrown > THROWN_MOST)
+    char bytes[16 << 10];
+    ssize_t n = 0;
+    const uint64_t turn = e->thrown + THROWN_TURN;
+    while (e->thrown < turn && (n = recv(e->fd, bytes, sizeof bytes, 0)) > 0)
+        e->thrown += (uint64_t)n;
+    if (e->thrown >= THROWN_MOST ||
+        (e->thrown < turn && (n == 0 || (errno != EAGAIN && errno != EINTR))))
         http__exchange_leave(e);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tools/serve/http_host.h"
@@ -166,6 +167,24 @@ static void a_body_in_chunks_has_an_end(void **state) {
     assert_int_equal(ask(line).status, 400);
 }
 
+/* As most clients do, it sends all of the body before it reads. */
+static void a_body_that_is_much_too_large_is_answered(void **state) {
+    (void)state;
+    static char bytes[1 << 20];
+    const int fd = client_open();
+    client_send(fd, POST "Content-Length: 16777216\r\n\r\n");
+    for (int i = 0; i < 16; i++) {
+        for (size_t n = 0; n < sizeof bytes;) {
+            const ssize_t sent = send(fd, bytes + n, sizeof bytes - n, MSG_NOSIGNAL);
+            assert_true(sent > 0);
+            n += (size_t)sent;
+        }
+        assert_int_equal(ask(GET("")).status, 200); /* it has read them */
+    }
+    assert_int_equal(client_read(fd).status, 413);
+    close(fd);
+}
+
 static void a_refused_body_is_not_the_next_request(void **state) {
     (void)state;
     const int fd = client_open();
@@ -243,6 +262,7 @@ int main(void) {
         cmocka_unit_test(lengths_that_can_be_read_in_two_ways_are_refused),
         cmocka_unit_test(headers_have_an_end),
         cmocka_unit_test(a_body_in_chunks_has_an_end),
+        cmocka_unit_test(a_body_that_is_much_too_large_is_answered),
         cmocka_unit_test(a_refused_body_is_not_the_next_request),
         cmocka_unit_test(a_refusal_without_a_body_keeps_the_connection),
         cmocka_unit_test(slow_headers_and_slow_bodies_end_in_time),
