@@ -66,7 +66,7 @@ static void make_right(const mnem_engine *e, uint8_t *data, size_t n) {
     h.states = own.states;
     if (h.length > 0 && h.length <= CONTEXT && h.from >= 0 && h.from < h.length &&
         h.first_window >= 0 && h.first_window <= h.length) {
-        mnem__saved_lay_out(&h, pages, &h.bytes);
+        mnem__saved_lay_out(e, &h, pages, &h.bytes);
         const size_t ids = sizeof h + (size_t)h.length * sizeof(int32_t);
         if (ids <= n) h.ids_checksum = mnem__checksum_of(data + sizeof h, ids - sizeof h);
         for (int k = 0; k < MNEM__KV_KINDS; k++)
