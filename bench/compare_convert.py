@@ -43,6 +43,8 @@ MAY_DIFFER = {
     "gemma2.rope.freq_base": "rope_theta, which llama.cpp doesn't write there",
     "llama.attention.sliding_window": "Mistral's, which llama.cpp doesn't read",
     "starcoder2.attention.sliding_window": "the same",
+    "glm4moe.nextn_predict_layers": "layers that predict further tokens, which mnem leaves out",
+    "lfm2moe.expert_weights_scale": "routed_scaling_factor, which llama.cpp doesn't read",
     "nomic-bert.attention.head_count_kv": "no member of its class",
 }
 
@@ -116,8 +118,16 @@ MODELS = {
              "bfloat16", 1),
     "gpt2": ("GPT2Config", dict(), "gpt-2", "float32", 1),
     "lfm2": ("Lfm2Config", dict(num_hidden_layers=4, layer_types=[
-        "conv", "full_attention", "conv", "full_attention"]), "llama-bpe", "bfloat16", 1),
+        "conv", "full_attention", "conv", "full_attention"]), "lfm2", "bfloat16", 1),
     "olmoe": ("OlmoeConfig", dict(num_experts=12, num_experts_per_tok=3), "gpt-2", "bfloat16", 1),
+    "lfm2moe": ("Lfm2MoeConfig", dict(num_hidden_layers=4, num_experts=12, num_experts_per_tok=3,
+                                      moe_intermediate_size=32, num_dense_layers=1, layer_types=[
+        "conv", "full_attention", "conv", "full_attention"]), "lfm2", "bfloat16", 2),
+    "glm4moe": ("Glm4MoeConfig", dict(head_dim=32, n_routed_experts=12, num_experts_per_tok=3,
+                                      moe_intermediate_size=32, rope_parameters=GLM,
+                                      num_mtp_layers=0), "glm4", "bfloat16", 2),
+    "minimax_m2": ("MiniMaxM2Config", dict(head_dim=32, rotary_dim=16, num_local_experts=12,
+                                           num_experts_per_tok=3), "minimax-m2", "bfloat16", 1),
     "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
     "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
                                         shared_expert_intermediate_size=64), "qwen2",
@@ -157,7 +167,9 @@ LETTERS = ("[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-�
            "𑢠-𑣟𞤀-𞥃]+")
 DEEPSEEK_LLM = [r"[\r\n]", r"\s?" + LETTERS, r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", "[一-龥ࠀ-一가-퟿]+", "digits"]
 DEFINITIONS = {
-    "llama-bpe": ([CL100K % r"\p{N}{1,3}"], True), "glm4": ([CL100K % r"\p{N}{1,3}"], True),
+    "llama-bpe": ([CL100K % r"\p{N}{1,3}"], True), "lfm2": ([CL100K % r"\p{N}{1,3}"], True),
+    "minimax-m2": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
+    "glm4": ([CL100K % r"\p{N}{1,3}"], True),
     "dbrx": ([CL100K % r"\p{N}{1,3}"], False), "qwen2": ([CL100K % r"\p{N}"], False),
     "gpt-4o": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "deepseek-v3": (DEEPSEEK3, False), "deepseek-coder": (DEEPSEEK_CODER, False),
@@ -195,13 +207,13 @@ def write_bpe(folder, name):
         t.normalizer = normalizers.Sequence([])  # as published
     from tokenizers.pre_tokenizers import ByteLevel
     end = "<|endoftext|>" if name == "qwen2" else "<|end|>"  # transformers adds it otherwise
-    special = ["<|begin|>", end] + (["<|user|>", "<|endoftext|>"] if name == "glm4" else [])
+    special = ["<|begin|>", end] + (["<|user|>", "<|endoftext|>", "[gMASK]", "<|observation|>"] if name == "glm4" else [])
     trainer = trainers.BpeTrainer(vocab_size=VOCAB - 3, initial_alphabet=ByteLevel.alphabet(),
                                   special_tokens=special)
     t.train([str(TEXT)], trainer)
     t.add_tokens([AddedToken("<tool>", special=False), AddedToken("\u2581x", special=False)])
     t.add_special_tokens([AddedToken("<|im_end|>")])
-    if name in ("llama-bpe", "tekken"):
+    if name in ("llama-bpe", "lfm2", "tekken"):
         t.post_processor = processors.Sequence([
             processors.ByteLevel(trim_offsets=False),
             processors.TemplateProcessing(single="<|begin|> $A", pair="<|begin|> $A <|begin|> $B",

@@ -43,6 +43,9 @@ static struct {
     {"--arch gpt-oss --heads 4 --kv-heads 2 --type Q8_0 --ff-expert 64", ""},
     {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32", ""},
     {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf"},
+    /* experts behind dense layers, with convolutions or heads that are turned in part */
+    {NULL, MNEM_TEST_DATA "/architectures/lfm2moe.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/glm4moe_norms.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

@@ -11,6 +11,7 @@
 
 #define LFM2     MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
 #define DEEPSEEK MNEM_TEST_DATA "/architectures/deepseek2.gguf"
+#define GLM      MNEM_TEST_DATA "/architectures/glm4moe_norms.gguf" /* 3 layers */
 #define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
@@ -149,8 +150,63 @@ static void quantizing_follows_the_layers(void **state) {
     mnem_model_close(model);
 }
 
+/* ---- layers that predict further tokens ---- */
+
+/* A copy of GLM with as many layers, of which the last `ahead` are such, and tensors of its third
+ * layer in layer `third`; the status of its description. */
+static mnem_status describe_ahead(uint32_t layers, uint32_t ahead, char third,
+                                  mnem_transformer *t) {
+    size_t n;
+    char *bytes = read_file(GLM, &n);
+    mnem_model *model;
+    memcpy(value_of(bytes, n, "glm4moe.block_count", NUMBER), &layers, sizeof layers);
+    memcpy(value_of(bytes, n, "glm4moe.nextn_predict_layers", NUMBER), &ahead, sizeof ahead);
+    for (char *at = bytes; (at = memmem(at, n - (size_t)(at - bytes), "blk.2.", 6)); at++)
+        at[4] = third;
+    write_file(kit_path("ahead.gguf"), bytes, n);
+    free(bytes);
+    must(mnem_model_open(kit_path("ahead.gguf"), &model));
+    const mnem_status status = mnem_model_transformer(model, t);
+    mnem_model_close(model);
+    return status;
+}
+
+static void layers_that_predict_further_tokens_are_left_out(void **state) {
+    (void)state;
+    mnem_transformer t;
+    assert_int_equal(describe_ahead(4, 1, '2', &t), MNEM_OK);
+    assert_int_equal(t.layers, 3);
+    assert_int_equal(describe_ahead(3, 1, '2', &t), MNEM_OK);
+    assert_int_equal(t.layers, 2);
+    assert_int_equal(describe_ahead(7, 5, '6', &t), MNEM_OK);
+    assert_int_equal(t.layers, 2);
+    refused(describe_ahead(4, 2, '7', &t), MNEM_BAD_FILE, "a layer that does not exist");
+    refused(describe_ahead(4, 0, '2', &t), MNEM_BAD_FILE, "blk.3.attn_norm.weight: is missing");
+    refused(describe_ahead(4, 4, '2', &t), MNEM_BAD_FILE, "nextn_predict_layers: is 4");
+}
+
+static void a_file_of_such_layers_alone_is_refused(void **state) {
+    (void)state;
+    size_t n;
+    char *bytes = read_file(GLM, &n);
+    mnem_model *model;
+    mnem_transformer t;
+    const uint32_t layers = 6, ahead = 3;
+    memcpy(value_of(bytes, n, "glm4moe.block_count", NUMBER), &layers, sizeof layers);
+    memcpy(value_of(bytes, n, "glm4moe.nextn_predict_layers", NUMBER), &ahead, sizeof ahead);
+    for (char *at = bytes; (at = memmem(at, n - (size_t)(at - bytes), "blk.", 4)); at++) at[4] += 3;
+    write_file(kit_path("only.gguf"), bytes, n);
+    free(bytes);
+    must(mnem_model_open(kit_path("only.gguf"), &model));
+    refused(mnem_model_transformer(model, &t), MNEM_UNSUPPORTED,
+            "has only the layers that predict further tokens (key glm4moe.nextn_predict_layers)");
+    mnem_model_close(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_that_predict_further_tokens_are_left_out),
+        cmocka_unit_test(a_file_of_such_layers_alone_is_refused),
         cmocka_unit_test(layers_without_kv_heads_convolve),
         cmocka_unit_test(layers_that_lie_are_named),
         cmocka_unit_test(lengths_of_a_convolution_are_checked),

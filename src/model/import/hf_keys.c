@@ -164,6 +164,13 @@ static void put_weights_norm(const writer *w) {
         mnem__put_bool(w->folder, ".expert_weights_norm", sums);
 }
 
+/* One of the two names is the class's. */
+static mnem_status put_leading(const writer *w) {
+    MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
+    MNEM__TRY(put_count(w, ".leading_dense_block_count", "num_dense_layers"));
+    return put_count(w, ".expert_shared_count", "n_shared_experts");
+}
+
 /* The pages hold one KV head: the latent, and behind it what is turned. */
 static mnem_status put_latent(const writer *w) {
     int64_t latent, turned, rest, value;
@@ -184,8 +191,6 @@ static mnem_status put_latent(const writer *w) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         mnem__put_u32(w->folder, rows[i].key, (uint32_t)rows[i].number);
     MNEM__TRY(put_count(w, ".attention.q_lora_rank", "q_lora_rank"));
-    MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
-    MNEM__TRY(put_count(w, ".expert_shared_count", "n_shared_experts"));
     put_real(w, ".rope.scaling.yarn_log_multiplier",
              0.1 * mnem__node_number(mnem__node_get(w->c->rope, "mscale_all_dim"), NAN));
     return MNEM_OK;
@@ -207,12 +212,13 @@ static bool convolves(const mnem__hf_config *c, uint32_t layer) {
 static mnem_status put_short_conv(const writer *w) {
     int64_t layers, ff;
     const mnem__node *adjust = mnem__hf_find(w->c, "block_auto_adjust_ff_dim");
+    const bool adjusts = mnem__hf_has_word(w->c->members->names, "block_auto_adjust_ff_dim");
     const double part = mnem__hf_number(w->c, "block_ffn_dim_multiplier"),
                  unit = mnem__hf_number(w->c, "block_multiple_of");
     MNEM__TRY(put_size(w, ".shortconv.l_cache", "conv_L_cache"));
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
     MNEM__TRY(mnem__hf_size(w->c, "block_ff_dim intermediate_size", MOST / 4, &ff));
-    if (!adjust || mnem__node_true(adjust)) {
+    if (adjusts && (!adjust || mnem__node_true(adjust))) {
         ff = (int64_t)((double)(2 * ff / 3) * (part > 0 && part < 16 ? part : 1));
         if (unit >= 1 && unit <= MOST)
             ff = (ff + (int64_t)unit - 1) / (int64_t)unit * (int64_t)unit;
@@ -256,6 +262,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (has(&w, MNEM__HF_EXPERTS)) MNEM__TRY(put_experts(&w));
     if (has(&w, MNEM__HF_GATING)) MNEM__TRY(put_gating(&w));
     if (has(&w, MNEM__HF_EXPERTS)) put_weights_norm(&w);
+    if (has(&w, MNEM__HF_LEADING)) MNEM__TRY(put_leading(&w));
     if (has(&w, MNEM__HF_LATENT)) MNEM__TRY(put_latent(&w));
     if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
     MNEM__TRY(put_factors(&w));

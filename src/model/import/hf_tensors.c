@@ -385,6 +385,22 @@ static mnem_status check_bias(const tensor_writer *w, const char *member, const 
                       mnem__node_true(said) ? "no such" : "such", bias);
 }
 
+/* So too whether the layers that have one tensor have another. */
+static mnem_status check_beside(const tensor_writer *w, const char *member, const char *beside,
+                                const char *tensor) {
+    char first[NAME], second[NAME];
+    const mnem__node *said = mnem__hf_find(w->c, member);
+    for (int64_t i = 0; mnem__node_is_flag(said) && i < w->layers; i++) {
+        snprintf(first, sizeof first, "blk.%d.%s", (int)i, beside);
+        snprintf(second, sizeof second, "blk.%d.%s", (int)i, tensor);
+        if (is_there(w->folder, first) && is_there(w->folder, second) != mnem__node_true(said))
+            return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, but the weights have %s %s", w->c->path,
+                              member, mnem__node_true(said) ? "true" : "false",
+                              mnem__node_true(said) ? "no" : "a", second);
+    }
+    return MNEM_OK;
+}
+
 static mnem_status check_members(const tensor_writer *w) {
     static const char *const rows[][2] = {{"attention_bias", "blk.0.attn_q"},
                                           {"qkv_bias", "blk.0.attn_q"},
@@ -394,6 +410,8 @@ static mnem_status check_members(const tensor_writer *w) {
     if (!tied) tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         MNEM__TRY(check_bias(w, rows[i][0], rows[i][1]));
+    MNEM__TRY(check_beside(w, "use_qk_norm", "attn_q.weight", "attn_q_norm.weight"));
+    MNEM__TRY(check_beside(w, "use_expert_bias", "ffn_gate_inp.weight", "exp_probs_b.bias"));
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
     if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,

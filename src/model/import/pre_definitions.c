@@ -60,7 +60,7 @@ static const struct {
     {"gpt2\n", "gpt-2", ANY},
     {"digits1\ngpt2\n", "starcoder smollm refact command-r", ANY},
     {"punctuation\ngpt2\ndigits\n/[0-9][0-9][0-9]/\n", "falcon", ANY},
-    {CL100K("\\p{N}{1,3}"), "llama-bpe glm4", WHOLE},
+    {CL100K("\\p{N}{1,3}"), "llama-bpe glm4 lfm2", WHOLE},
     {CL100K("\\p{N}{1,3}"), "dbrx chatglm-bpe smaug-bpe", JOINED},
     {CL100K("\\p{N}"), "qwen2", ANY},
     {"/" SUFFIX
@@ -68,7 +68,7 @@ static const struct {
      "/\n",
      "qwen35", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
-    {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o", ANY},
+    {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o minimax-m2", ANY},
     {DEEPSEEK3, "deepseek-v3", ANY},
     {DEEPSEEK_CODER, "deepseek-coder", ANY},
     {DEEPSEEK_LLM, "deepseek-llm", ANY},

@@ -154,14 +154,19 @@ static void take_ids(special *s, const mnem__hf_config *c) {
 }
 
 /* GLM's files say nothing of the tokens that end a turn. */
-static void take_glm(special *s) {
+static void take_glm(special *s, unsigned trait) {
     static const struct {
+        unsigned traits;
         int kind;
         const char *text;
-    } rows[] = {
-        {EOS, "<|endoftext|>"}, {EOT, "<|user|>"}, {UNK, "<|endoftext|>"}, {BOS, "<|endoftext|>"}};
+    } rows[] = {{MNEM__HF_GLM_ENDS, EOS, "<|endoftext|>"},
+                {MNEM__HF_GLM_ENDS | MNEM__HF_GLM_MASK_ENDS, EOT, "<|user|>"},
+                {MNEM__HF_GLM_ENDS | MNEM__HF_GLM_MASK_ENDS, UNK, "<|endoftext|>"},
+                {MNEM__HF_GLM_ENDS, BOS, "<|endoftext|>"},
+                {MNEM__HF_GLM_MASK_ENDS, BOS, "[gMASK]"},
+                {MNEM__HF_GLM_MASK_ENDS, EOM, "<|observation|>"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (s->id[rows[i].kind] < 0)
+        if (rows[i].traits & trait && s->id[rows[i].kind] < 0)
             s->id[rows[i].kind] = mnem__hf_vocab_added(s->vocab, rows[i].text);
 }
 
@@ -226,7 +231,7 @@ mnem_status mnem__hf_put_special(mnem__folder *f, const char *path, const mnem__
     for (const mnem__node *n = list ? list->first : NULL; n; n = n->next) take_processor(&s, n);
     take_config_flags(&s);
     take_ids(&s, c);
-    if (c->family->traits & MNEM__HF_GLM_ENDS) take_glm(&s);
+    take_glm(&s, c->family->traits & (MNEM__HF_GLM_ENDS | MNEM__HF_GLM_MASK_ENDS));
     for (int k = 0; k < KINDS; k++) {
         if (s.id[k] >= 0 && kinds[k].id_key) mnem__put_u32(f, kinds[k].id_key, (uint32_t)s.id[k]);
         if (s.add[k] != UNSAID && kinds[k].add_key)

@@ -83,6 +83,13 @@ CLASSES = {
         dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
     "GptOssForCausalLM": ("gpt_oss", "GptOssConfig", "gpt_oss",
                           dict(num_local_experts=4, num_experts_per_tok=2, rope_parameters=OSS)),
+    "Lfm2MoeForCausalLM": ("lfm2_moe", "Lfm2MoeConfig", "lfm2moe", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, num_dense_layers=1,
+        layer_types=["conv", "full_attention"] * 3)),
+    "Glm4MoeForCausalLM": ("glm4_moe", "Glm4MoeConfig", "glm4moe", dict(
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, head_dim=DIM)),
+    "MiniMaxM2ForCausalLM": ("minimax_m2", "MiniMaxM2Config", "minimax",
+                             dict(num_local_experts=4, num_experts_per_tok=2)),
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config", "deepseek", LATENT),
     "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config", "deepseek bias",
                               dict(LATENT, n_group=2, topk_group=1)),
@@ -138,7 +145,7 @@ CASES = {
         n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
         n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
         shared_expert_intermediate_size=32, shared_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
-        qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, conv_L_cache=3).items()},
+        qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, num_dense_layers=1, conv_L_cache=3).items()},
     "max_position_embeddings": [("read", 128), ("size", -1)],
     "n_positions": [("size", 128)],
     "hidden_act": [("fixed", "relu")], "activation_function": [("fixed", "relu")],
@@ -233,6 +240,17 @@ OWN = {  # where a class differs
     "DeepseekV3ForCausalLM": dict(
         rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)], head_dim=[("inert", 16)],
         num_key_value_heads=[("inert", 2)], q_lora_rank=[("size", 16)]),
+    "Lfm2MoeForCausalLM": dict(
+        layer_types=[("size", ["full_attention", "conv"] * 3)], rope_parameters=ROPE[:2],
+        norm_topk_prob=[("read", False)], use_expert_bias=[("fixed", False)]),
+    "Glm4MoeForCausalLM": dict(rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))], norm_topk_prob=[("read", False)],
+        use_qk_norm=[("fixed", True)], n_shared_experts=[("size", 2), ("size", -1)],
+        n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)]),
+    "MiniMaxM2ForCausalLM": dict(rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=0.5)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))], head_dim=[("size", 16)]),
     "Lfm2ForCausalLM": dict(
         layer_types=[("size", ["full_attention", "conv"] * 3)], rope_parameters=ROPE[:2]),
 }
@@ -253,6 +271,7 @@ PAIRS = [
     ("Lfm2ForCausalLM", dict(block_auto_adjust_ff_dim=True, intermediate_size=72,
                              block_multiple_of=16), "inert"),
     ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
+    ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=1), "read"),
 ]
@@ -411,7 +430,17 @@ def layer(kind, i, p):
             norm(p + "norm1", bias=True) + norm(p + "norm2", bias=True) + \
             linear(p + "mlp.fc11", FF, EMBD) + linear(p + "mlp.fc12", FF, EMBD) + \
             linear(p + "mlp.fc2", EMBD, FF)
-    if kind == "lfm2":
+    if kind == "glm4moe":
+        return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
+            linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
+            [(p + "mlp.gate.e_score_correction_bias", [4])]))
+    if kind == "minimax":
+        b = p + "block_sparse_moe."
+        return both + attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + \
+            linear(b + "gate", 4, EMBD) + [(b + "e_score_correction_bias", [4])] + [
+            t for e in range(4) for w, r, c in (("w1", FF, EMBD), ("w2", EMBD, FF), ("w3", FF, EMBD))
+            for t in linear(f"{b}experts.{e}.{w}", r, c)]
+    if kind in ("lfm2", "lfm2moe"):
         mixer = linear(p + "conv.in_proj", 3 * EMBD, EMBD) + linear(p + "conv.out_proj", EMBD, EMBD) + \
             [(p + "conv.conv.weight", [EMBD, 1, 3])]
         if i % 2 == 1:
@@ -420,6 +449,12 @@ def layer(kind, i, p):
                 linear(p + "self_attn.v_proj", KV * DIM, EMBD) + \
                 linear(p + "self_attn.out_proj", EMBD, EMBD) + \
                 norm(p + "self_attn.q_layernorm", DIM) + norm(p + "self_attn.k_layernorm", DIM)
+        if kind == "lfm2moe" and i > 0:
+            f = p + "feed_forward."
+            return norm(p + "operator_norm") + norm(p + "ffn_norm") + mixer + \
+                linear(f + "gate", 4, EMBD) + [(f + "expert_bias", [4])] + [
+                t for e in range(4) for w, r, c in (("w1", 16, EMBD), ("w2", EMBD, 16), ("w3", 16, EMBD))
+                for t in linear(f"{f}experts.{e}.{w}", r, c)]
         return norm(p + "operator_norm") + norm(p + "ffn_norm") + mixer + \
             linear(p + "feed_forward.w1", FF, EMBD) + linear(p + "feed_forward.w2", EMBD, FF) + \
             linear(p + "feed_forward.w3", FF, EMBD)
@@ -439,7 +474,7 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind == "lfm2" else "model.norm", bias=kind == "starcoder2")
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind == "starcoder2")
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]

@@ -118,6 +118,44 @@ static const mnem__hf_name lfm2[] = {{OUT "embedding_norm", "token_embd_norm", M
                                      {"feed_forward.w3", "ffn_up", MNEM__HF_AS_IS},
                                      {0}};
 
+static const mnem__hf_name lfm2moe[] = {
+    {OUT "embedding_norm", "token_embd_norm", MNEM__HF_AS_IS},
+    {"operator_norm", "attn_norm", MNEM__HF_AS_IS},
+    {"ffn_norm", "ffn_norm", MNEM__HF_AS_IS},
+    {"self_attn.q_layernorm", "attn_q_norm", MNEM__HF_AS_IS},
+    {"self_attn.k_layernorm", "attn_k_norm", MNEM__HF_AS_IS},
+    {"self_attn.out_proj", "attn_output", MNEM__HF_AS_IS},
+    {"conv.conv", "shortconv.conv", MNEM__HF_SQUEEZE},
+    {"conv.in_proj", "shortconv.in_proj", MNEM__HF_AS_IS},
+    {"conv.out_proj", "shortconv.out_proj", MNEM__HF_AS_IS},
+    {"feed_forward.w1", "ffn_gate", MNEM__HF_AS_IS},
+    {"feed_forward.w2", "ffn_down", MNEM__HF_AS_IS},
+    {"feed_forward.w3", "ffn_up", MNEM__HF_AS_IS},
+    {"feed_forward.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"feed_forward.expert_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"feed_forward.experts.*.w1", "ffn_gate_exps", MNEM__HF_STACK},
+    {"feed_forward.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
+    {"feed_forward.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+static const mnem__hf_name glm4moe[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name minimax_m2[] = {
+    {"block_sparse_moe.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+
 static const mnem__hf_name gpt_oss[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
     {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
@@ -181,7 +219,7 @@ static const mnem__hf_name nomic_bert[] = {
 enum {
     LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
     DEEPSEEK_KEYS = (MNEM__HF_USUAL & ~(MNEM__HF_KV_HEADS | MNEM__HF_HEAD_DIM)) | MNEM__HF_VOCAB |
-                    MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LATENT,
+                    MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LATENT | MNEM__HF_LEADING,
     ENCODER_KEYS = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
                    MNEM__HF_EPSILON | MNEM__HF_ENCODER
 };
@@ -338,6 +376,25 @@ static const mnem__hf_family families[] = {
      .names = lfm2,
      .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_SHORT_CONV,
      .pre = "lfm2"},
+    {.classes = "Lfm2MoeForCausalLM",
+     .architecture = "lfm2moe",
+     .names = lfm2moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_SHORT_CONV | MNEM__HF_EXPERTS |
+             MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_NORMALIZED,
+     .pre = "lfm2"},
+    {.classes = "Glm4MoeForCausalLM",
+     .architecture = "glm4moe",
+     .names = glm4moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS | MNEM__HF_GATING |
+             MNEM__HF_LEADING,
+     .traits = MNEM__HF_GLM_MASK_ENDS | MNEM__HF_LAYERS_BEHIND | MNEM__HF_SIGMOID,
+     .pre = "glm4"},
+    {.classes = "MiniMaxM2ForCausalLM",
+     .architecture = "minimax-m2",
+     .names = minimax_m2,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
+     .pre = "minimax-m2"},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };

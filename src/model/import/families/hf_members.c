@@ -85,6 +85,10 @@ static const mnem__hf_fixed nomic_fixed[] = {{"activation_function", "swiglu"},
 static const mnem__hf_fixed lfm2_fixed[] = {
     {"conv_bias", "false"}, {"block_use_swiglu", "true"}, {0}};
 
+static const mnem__hf_fixed lfm2moe_fixed[] = {{"conv_bias", "false"}, {0}};
+static const mnem__hf_fixed minimax_fixed[] = {
+    {"hidden_act", "silu swish"}, {"scoring_func", "sigmoid"}, {0}};
+
 /* ---- defaults ---- */
 
 static const mnem__hf_default gpt_oss_defaults[] = {
@@ -123,6 +127,38 @@ static const mnem__hf_default lfm2_defaults[] = {{"norm_eps", 1e-5},
                                                  {"block_multiple_of", 256},
                                                  {"block_ffn_dim_multiplier", 1},
                                                  {0}};
+static const mnem__hf_default lfm2moe_defaults[] = {{"norm_eps", 1e-5},
+                                                    {"rope_theta", 1e6},
+                                                    {"num_key_value_heads", 8},
+                                                    {"conv_L_cache", 3},
+                                                    {"moe_intermediate_size", 1792},
+                                                    {"num_dense_layers", 2},
+                                                    {"num_experts", 32},
+                                                    {"num_experts_per_tok", 4},
+                                                    {"norm_topk_prob", 1},
+                                                    {"routed_scaling_factor", 1},
+                                                    {0}};
+static const mnem__hf_default glm4moe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                    {"rope_theta", 1e4},
+                                                    {"num_key_value_heads", 8},
+                                                    {"partial_rotary_factor", 0.5},
+                                                    {"moe_intermediate_size", 1408},
+                                                    {"first_k_dense_replace", 1},
+                                                    {"n_routed_experts", 128},
+                                                    {"num_experts_per_tok", 8},
+                                                    {"n_shared_experts", 1},
+                                                    {"n_group", 1},
+                                                    {"topk_group", 1},
+                                                    {"norm_topk_prob", 1},
+                                                    {"routed_scaling_factor", 1},
+                                                    {0}};
+static const mnem__hf_default minimax_defaults[] = {{"head_dim", 128},
+                                                    {"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 5e6},
+                                                    {"num_key_value_heads", 8},
+                                                    {"num_local_experts", 256},
+                                                    {"num_experts_per_tok", 8},
+                                                    {0}};
 static const mnem__hf_default mixtral_defaults[] = {
     {"rms_norm_eps", 1e-5},   {"rope_theta", 1e6},        {"num_key_value_heads", 8},
     {"num_local_experts", 8}, {"num_experts_per_tok", 2}, {0}};
@@ -403,6 +439,24 @@ static const mnem__hf_members rows[] = {
               "layer_types ",
      .defaults = lfm2_defaults,
      .fixed = lfm2_fixed},
+    {.classes = "Lfm2MoeForCausalLM",
+     .names = DECODER ROPE EXPERTS
+     "tie_embedding norm_eps conv_L_cache layer_types num_experts "
+     "moe_intermediate_size num_dense_layers norm_topk_prob routed_scaling_factor "
+     "use_expert_bias ",
+     .defaults = lfm2moe_defaults,
+     .fixed = lfm2moe_fixed},
+    {.classes = "Glm4MoeForCausalLM",
+     .names = USUAL EXPERTS
+     "partial_rotary_factor attention_bias n_routed_experts "
+     "num_local_experts moe_intermediate_size first_k_dense_replace n_shared_experts "
+     "n_group topk_group norm_topk_prob routed_scaling_factor use_qk_norm ",
+     .defaults = glm4moe_defaults,
+     .fixed = silu},
+    {.classes = "MiniMaxM2ForCausalLM",
+     .names = USUAL EXPERTS "partial_rotary_factor num_local_experts num_experts rotary_dim ",
+     .defaults = minimax_defaults,
+     .fixed = minimax_fixed},
 };
 
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
