@@ -6,6 +6,8 @@
  * Idea: the largest of each over all layers, taken once before the walk chooses its way, so that
  * the walk keeps to what is left of the budget. Which matrices share an input follows from the
  * architecture's parts. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
@@ -184,6 +186,7 @@ mnem_status mnem__solver_take(mnem__solver *s) {
     measure(s, &most);
     s->block = mnem__alloc(TAG, s->block_bytes);
     if (!s->block) return mnem__heap_status();
+    memset(s->block, 0, s->block_bytes); /* touched: what is planned is what is taken */
     lay_out(s, &most, (uint8_t *)mnem__align_up((uintptr_t)s->block, 64));
     MNEM__TRY(mnem_team_create(s->threads, &s->team));
     mnem__team_adapt(s->team);

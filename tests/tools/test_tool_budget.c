@@ -321,6 +321,23 @@ static void a_run_with_an_adapter_takes_what_its_plan_says(void **state) {
                          at("adapted/adapter.gguf")}});
 }
 
+/* It touches all of the least that it can measure in. */
+static void a_probe_takes_the_least_that_it_names(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    const command probe = {{"probe", "--seconds", "0.2", "-t", "1", "-q"}};
+    tool_result r = run_within(&probe, 1 << 20, false);
+    const uint64_t least = tool_least(&r);
+    r = run_within(&probe, least, true);
+    if (r.code != 0) fail_msg("within %llu: %s", (unsigned long long)least, r.err);
+    json_t *o = tool_last_object(r);
+    const uint64_t peak = (uint64_t)json_integer_value(json_object_get(o, "vmhwm"));
+    json_decref(o);
+    if (peak > least || least - peak > MIB)
+        fail_msg("the least was %llu, the peak %llu", (unsigned long long)least,
+                 (unsigned long long)peak);
+}
+
 /* ---- other failures ---- */
 
 static void a_failure_is_an_object_with_json(void **state) {
@@ -359,6 +376,7 @@ int main(void) {
         cmocka_unit_test(a_run_takes_what_its_plan_says),
         cmocka_unit_test(a_run_with_a_schema_takes_what_its_plan_says),
         cmocka_unit_test(a_run_with_an_adapter_takes_what_its_plan_says),
+        cmocka_unit_test(a_probe_takes_the_least_that_it_names),
         cmocka_unit_test(a_failure_is_an_object_with_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

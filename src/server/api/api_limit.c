@@ -9,7 +9,8 @@
  *     until the answer ends  [ grammar ]
  *
  * One that doesn't fit is compiled once more as with larger parts, in memory that nobody has taken,
- * which says what it needs. */
+ * which says what it needs. A text is tried of one that fits: where many cases of it begin alike it
+ * gets larger states, as far as there is room, or it is refused before a prompt is computed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,10 @@
 enum {
     COMPILE_MOST = 8 << 20, /* of one */
     STATE_BYTES = 12 << 10, /* some 200 values inside one another */
+    STATE_MORE = 4,         /* times as many, where a text that is tried needs them */
+    STATE_MOST = 192 << 10,
+    STATE_TIMES = 13, /* a state, and what matching takes: 12 times as much */
+    TRIED = 16,       /* tokens */
     CACHE_BYTES = 32 << 10,
     BESIDE = 256 << 10, /* what state, masks and their cache take */
     LEAST = 384 << 10,  /* to begin with */
@@ -53,9 +58,10 @@ static uint64_t compile_bytes(loan lent) {
     return bytes < COMPILE_MOST ? bytes : COMPILE_MOST;
 }
 
-static mnem_status compile(api *a, const rules *from, loan lent, mnem_grammar **grammar) {
+static mnem_status compile(api *a, const rules *from, loan lent, uint64_t state_bytes,
+                           mnem_grammar **grammar) {
     const mnem_grammar_options options = {.bytes = compile_bytes(lent),
-                                          .state_bytes = STATE_BYTES,
+                                          .state_bytes = state_bytes,
                                           .cache_bytes = CACHE_BYTES,
                                           .steps = STEPS,
                                           .marks = a->model.mark,
@@ -66,10 +72,10 @@ static mnem_status compile(api *a, const rules *from, loan lent, mnem_grammar **
                                                    from->part_count, &options, grammar);
 }
 
-static uint64_t kept_bytes(const mnem_grammar *grammar) {
+static uint64_t kept_bytes(const mnem_grammar *grammar, uint64_t state_bytes) {
     mnem_grammar_info info;
     mnem_grammar_info_get(grammar, &info);
-    return info.bytes + STATE_BYTES;
+    return info.bytes + state_bytes;
 }
 
 /* *lent: what a grammar may take while it is made; false: error says why not. */
@@ -92,24 +98,98 @@ static void give_back(api *a, loan lent, const api_limit *limit) {
     api_reserve_settle(&a->templates, lent.renderings, 0);
 }
 
-/* Into limit, of what is lent. */
-static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limit, char why[TEXT]) {
-    mnem_status status = compile(a, from, lent, &limit->grammar);
-    const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar) : 0;
-    const bool large = kept > lent.grammars;
-    if (large) status = MNEM_OVER_BUDGET;
-    if (status == MNEM_OK) status = mnem_match_create(limit->grammar, &limit->match);
-    if (status == MNEM_OK) {
-        limit->bytes = kept;
-    } else {
-        mnem_grammar_destroy(limit->grammar);
-        limit->grammar = NULL;
+/* ---- a text that is tried ---- */
+
+/* The first token that may come, from a word of the mask on; below 0: none may. */
+static int32_t token_from(const uint64_t *bits, uint32_t words, uint32_t from) {
+    for (uint32_t i = 0; i < words; i++) {
+        const uint32_t word = (from + i) % words;
+        if (bits[word]) return (int32_t)(word * 64) + __builtin_ctzll(bits[word]);
     }
-    snprintf(why, TEXT, "%s",
-             status == MNEM_OK ? ""
-             : large           ? "grammar: it needs too much memory while the answer is generated"
-                               : mnem_last_error());
+    return -1;
+}
+
+static bool is_blank(const api *a, int32_t id) {
+    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, false);
+    size_t n = 0;
+    while (n < piece.length && strchr(" \t\n\r", piece.bytes[n])) n++;
+    return n == piece.length;
+}
+
+/* Some token that may come, drawn; one of blanks, which lead nowhere, where no other is found. */
+static int32_t draw_token(const api *a, const uint64_t *bits, uint32_t *draw) {
+    enum { DRAWS = 8 };
+    const uint32_t words = ((uint32_t)a->model.info.vocab + 63) / 64;
+    int32_t id = -1;
+    for (int i = 0; i < DRAWS && (id < 0 || is_blank(a, id)); i++) {
+        *draw = *draw * 1664525 + 1013904223;
+        id = token_from(bits, words, (*draw >> 8) % words);
+    }
+    return id;
+}
+
+/* Some text, the same each time. A token that ends it changes nothing. */
+static mnem_status try_text(const api *a, mnem_match *match) {
+    mnem_status status = MNEM_OK;
+    uint32_t draw = 1;
+    for (int i = 0; i < TRIED && status == MNEM_OK && !mnem_match_is_done(match); i++) {
+        const uint64_t *bits;
+        status = mnem_match_mask(match, &bits);
+        const int32_t id = status == MNEM_OK ? draw_token(a, bits, &draw) : -1;
+        if (id < 0) break;
+        status = mnem_match_accept(match, id);
+    }
+    mnem_match_reset(match);
     return status;
+}
+
+/* What a grammar needs that was refused. */
+typedef struct wanted {
+    uint64_t part;  /* of a server that takes it; 0: not known, or none does */
+    bool now, none; /* this server, once others' grammars are gone; no server */
+} wanted;
+
+/* How a grammar was refused. */
+typedef struct refused {
+    bool crowded;  /* by a text that was tried: that needs larger states */
+    uint64_t part; /* of a server that has the largest of them; 0: it isn't enough */
+    char why[TEXT];
+} refused;
+
+static mnem_status make_once(api *a, const rules *from, loan lent, uint64_t state_bytes,
+                             api_limit *limit, refused *r) {
+    mnem_status status = compile(a, from, lent, state_bytes, &limit->grammar);
+    const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar, state_bytes) : 0;
+    *r = (refused){.part = kept + STATE_TIMES * (STATE_MOST - state_bytes)};
+    if (kept > lent.grammars) {
+        snprintf(r->why, TEXT, "grammar: it needs too much memory while the answer is generated");
+        status = MNEM_OVER_BUDGET;
+    } else if (status == MNEM_OK) {
+        limit->bytes = kept;
+        status = mnem_match_create(limit->grammar, &limit->match);
+        if (status == MNEM_OK) status = try_text(a, limit->match);
+        r->crowded = status == MNEM_OVER_BUDGET;
+    }
+    if (r->crowded)
+        snprintf(r->why, TEXT,
+                 "grammar: too many of its alternatives begin alike, or it is nested too deeply");
+    else if (status != MNEM_OK && !*r->why)
+        snprintf(r->why, TEXT, "%s", mnem_last_error());
+    return status;
+}
+
+/* Into limit, of what is lent. */
+static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limit, refused *r) {
+    for (uint64_t state_bytes = STATE_BYTES;; state_bytes *= STATE_MORE) {
+        const mnem_status status = make_once(a, from, lent, state_bytes, limit, r);
+        if (status == MNEM_OK) return status;
+        const uint64_t next = limit->bytes + STATE_TIMES * (STATE_MORE - 1) * state_bytes;
+        mnem_match_destroy(limit->match);
+        mnem_grammar_destroy(limit->grammar);
+        *limit = (api_limit){0};
+        if (state_bytes == STATE_MOST) r->part = 0;
+        if (!r->crowded || state_bytes == STATE_MOST || next > lent.grammars) return status;
+    }
 }
 
 /* ---- the budget that would do ---- */
@@ -118,9 +198,10 @@ static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limi
 static uint64_t least_part(api *a, const rules *from, uint64_t most) {
     mnem_grammar_info info;
     mnem_grammar *grammar;
-    if (compile(a, from, (loan){most, most}, &grammar) != MNEM_OK) return 0;
+    if (compile(a, from, (loan){most, most}, STATE_BYTES, &grammar) != MNEM_OK) return 0;
     mnem_grammar_info_get(grammar, &info);
-    const uint64_t kept = kept_bytes(grammar), compiled = (info.bytes_needed + 2) / 3 * 4 + BESIDE;
+    const uint64_t kept = kept_bytes(grammar, STATE_BYTES),
+                   compiled = (info.bytes_needed + 2) / 3 * 4 + BESIDE;
     mnem_grammar_destroy(grammar);
     const uint64_t part = (compiled + 1) / 2 > kept ? (compiled + 1) / 2 : kept;
     return part <= most ? part : 0;
@@ -138,13 +219,11 @@ static uint64_t largest_part(const api *a, loan lent) {
     return part < API_PART_MOST ? part : API_PART_MOST;
 }
 
-/* What a grammar needs that was refused. */
-typedef struct wanted {
-    uint64_t part;  /* of a server that takes it; 0: not known, or none does */
-    bool now, none; /* this server, once others' grammars are gone; no server */
-} wanted;
-
-static wanted find_part(api *a, const rules *from, loan lent) {
+static wanted find_part(api *a, const rules *from, loan lent, const refused *r) {
+    if (r->crowded)
+        return (wanted){.part = r->part <= API_PART_MOST ? r->part : 0,
+                        .now = r->part && r->part <= a->grammars.bytes,
+                        .none = !r->part || r->part > API_PART_MOST};
     const uint64_t own = a->grammars.bytes, largest = largest_part(a, lent);
     const bool shared = lent.grammars < own || lent.renderings < a->options.template_bytes;
     const uint64_t most = largest > own ? largest : own;
@@ -182,13 +261,13 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
     }
 }
 
-static bool refuse_rules(api *a, mnem_status status, const rules *from, loan lent, const char *why,
+static bool refuse_rules(api *a, mnem_status status, const rules *from, loan lent, const refused *r,
                          const char *param, api_error *error) {
     if (status == MNEM_NO_MEMORY) return refuse_busy(error);
-    if (status != MNEM_OVER_BUDGET) return api_refuse(error, 400, param, "%s", why);
-    const wanted w = find_part(a, from, lent);
+    if (status != MNEM_OVER_BUDGET) return api_refuse(error, 400, param, "%s", r->why);
+    const wanted w = find_part(a, from, lent, r);
     if (w.now) return refuse_busy(error);
-    say_wanted(a, w, why, param, error);
+    say_wanted(a, w, r->why, param, error);
     return false;
 }
 
@@ -196,9 +275,9 @@ static bool make_with(api *a, const rules *from, const char *param, api_limit *l
                       api_error *error) {
     loan lent;
     if (!borrow(a, &lent, error)) return false;
-    char why[TEXT];
-    const mnem_status status = make_of(a, from, lent, limit, why);
-    const bool fine = status == MNEM_OK || refuse_rules(a, status, from, lent, why, param, error);
+    refused r;
+    const mnem_status status = make_of(a, from, lent, limit, &r);
+    const bool fine = status == MNEM_OK || refuse_rules(a, status, from, lent, &r, param, error);
     give_back(a, lent, limit);
     return fine;
 }
@@ -247,6 +326,7 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
     if (!g) return refuse_busy(error);
     g->memory = &a->memory;
     if (want->unsupported) want->unsupported->length = 0;
+    refused r = {0};
     const bool made = call_grammar_make(want->ask, a->model.calls, a->model.thinks,
                                         want->in_thought, strictness, &keeper, g);
     const rules from = {g->text.bytes, g->text.length, false, true, g->part, g->parts};
@@ -255,7 +335,8 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
     else if (strictness == CALL_WHOLE && g->full)
         *status = too_many(want);
     else
-        *status = make_of(a, &from, want->lent, limit, want->why);
+        *status = make_of(a, &from, want->lent, limit, &r);
+    if (made && *r.why) memcpy(want->why, r.why, sizeof want->why);
     if (made) name_refused(want, g);
     call_grammar_fini(g);
     api_free(&a->memory, g);

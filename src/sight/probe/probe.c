@@ -129,7 +129,7 @@ uint64_t mnem_probe_bytes(int32_t threads) {
     return mnem_team_bytes(threads_of(threads)) + 4 * mib;
 }
 
-/* A ninth of the room is for small pages. */
+/* A ninth of the room is for small pages, and what is left behind whole huge ones. */
 static mnem_status take_probe_memory(mnem__probe_run *run) {
     const uint64_t team = mnem_team_bytes(run->probe->threads);
     const uint64_t least = mnem_probe_bytes(run->probe->threads);
@@ -142,11 +142,11 @@ static mnem_status take_probe_memory(mnem__probe_run *run) {
             (unsigned long long)least, run->probe->threads, run->probe->threads == 1 ? "" : "s",
             (unsigned long long)room);
     const uint64_t blocks = mnem__min_u64(room, bytes_wanted(run)) - team;
-    const uint64_t small = blocks / 9 & ~(mib / 4 - 1), huge = (blocks - small) & ~(mib / 4 - 1);
+    const uint64_t rest = blocks - (blocks / 9 & ~(mib / 4 - 1)), step = mib / 4;
+    const uint64_t huge = rest & ~((rest >= HUGE_PAGE ? HUGE_PAGE : step) - 1);
+    const uint64_t small = (blocks - huge) & ~(step - 1);
     mnem_status status = mnem_team_create(run->probe->threads, &run->team);
-    if (status == MNEM_OK)
-        status =
-            block_take(run, &run->huge, huge >= HUGE_PAGE ? huge & ~(2 * mib - 1) : huge, true);
+    if (status == MNEM_OK) status = block_take(run, &run->huge, huge, true);
     if (status == MNEM_OK) status = block_take(run, &run->small, small, false);
     run->probe->bytes = team + run->huge.size + run->small.size + sizeof *run;
     return status;

@@ -350,10 +350,38 @@ def names_members(s, defs):
     return "properties" in s or any(names_members(one, defs) for one in beside)
 
 
+def bounds_beside(s, defs, words):
+    """Bounds of a schema, and of those that apply to the same value."""
+    if not isinstance(s, dict):
+        return []
+    beside = [one for word in IN_PLACE for one in s.get(word, [])]
+    if "$ref" in s:
+        beside.append(defs[s["$ref"].rsplit("/", 1)[1]])
+    return [s[word] for word in words if word in s] + [b for one in beside for b in bounds_beside(one, defs, words)]
+
+
+def integers_of_64_bits(s, defs):
+    """What integers are held to on a side that has no bound, unless the other side asks for more."""
+    low, high = bounds_beside(s, defs, BOUNDS[:2]), bounds_beside(s, defs, BOUNDS[2:])
+    out = {}
+    if not high and all(b < 2 ** 63 for b in low):
+        out["maximum"] = 2 ** 63 - 1
+    if not low and all(b >= -2 ** 63 for b in high):
+        out["minimum"] = -2 ** 63
+    return out
+
+
+# What is written where anything is admitted: of numbers without a point or an exponent 19 digits.
+ANY = {"maximum": 10 ** 19 - 1, "minimum": 1 - 10 ** 19, "items": {"$ref": "#/$defs/any"},
+       "additionalProperties": {"$ref": "#/$defs/any"}}
+
+
 def narrow(s, defs, place=True):
     """A schema that admits no other members where properties, but no additionalProperties are given, and
-    counts those that it admits once towards minProperties.
+    counts those that it admits once towards minProperties; and integers of 64 bits.
     place: of a value, not beside another schema of the same value."""
+    if s is True or s == {}:
+        return {"$ref": "#/$defs/any"}
     if not isinstance(s, dict):
         return s
     out = dict(s)
@@ -376,6 +404,8 @@ def narrow(s, defs, place=True):
         out["allOf"] = out.get("allOf", []) + [{"anyOf": [{"required": [n]} for n in named]}]
     if place and names_members(s, defs):
         out["unevaluatedProperties"] = False
+    if s.get("type") == "integer" or "integer" in s.get("type", []):
+        out["allOf"] = out.get("allOf", []) + [integers_of_64_bits(s, defs)]
     return out
 
 
@@ -425,7 +455,10 @@ def check(program, seed, tally):
         tally.reasons[said.split(": ", 2)[-1][:70]] += 1
         if not never:
             return
-    whole, written = validator(s), validator(narrow(s, defs))
+    narrowed = narrow(s, defs)
+    if isinstance(narrowed, dict):
+        narrowed["$defs"] = {**{name: narrow(one, defs) for name, one in defs.items()}, "any": ANY}
+    whole, written = validator(s), validator(narrowed)
     for _ in range(8):
         value = sample(r, s, defs)
         if r.random() < 0.4:

@@ -160,6 +160,46 @@ static void grammar_bombs_do_no_harm(void **state) {
     free(deep);
 }
 
+/* Nothing of their prompts is computed: a text of them is tried before. */
+static void what_explodes_in_the_answer_is_refused_before_the_prompt(void **state) {
+    (void)state;
+    char body[1000], *at = body;
+    at = stpcpy(at, "{\"prompt\":\"a\",\"grammar\":\"root ::= a30\\n");
+    for (int i = 1; i <= 30; i++)
+        at += sprintf(at, "a%d ::= a%d a%d | a%d\\n", i, i - 1, i - 1, i - 1);
+    stpcpy(at, "a0 ::= [a-z ]?\"}");
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 8 << 20, .template_bytes = 8 << 20}, &fake);
+    fake.say = "aaaa";
+    assert_true(is_refused("/v1/completions", body, 400, "grammar"));
+    assert_int_equal(fake.submitted, 0);
+    assert_true(has("too many of its alternatives begin alike"));
+    assert_null(strstr(fake.answer.body, "state_bytes"));
+}
+
+/* Each case that may still come has a place in the state of the text. */
+static void many_cases_that_begin_alike_are_written(void **state) {
+    (void)state;
+    enum { CASES = 300 };
+    static char body[CASES * 120 + 200], *at = body;
+    at = stpcpy(at, "{\"prompt\":\"a\",\"max_tokens\":100,\"json_schema\":{\"anyOf\":[");
+    for (int i = 0; i < CASES; i++)
+        at += sprintf(at,
+                      "%s{\"properties\":{\"a\":{\"type\":\"string\"},\"b%d\":{\"const\":1}},"
+                      "\"required\":[\"a\",\"b%d\"]}",
+                      i ? "," : "", i, i);
+    stpcpy(at, "]}}");
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 8 << 20, .template_bytes = 8 << 20}, &fake);
+    fake.say = "{\"a\":\"x\",\"b7\":1}";
+    assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+    assert_true(has("{\\\"a\\\":\\\"x\\\",\\\"b7\\\":1}"));
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 1 << 20, .template_bytes = 1 << 20}, &fake);
+    assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
+    assert_true(has("start the server with --memory"));
+}
+
 /* Nobody else is in the way: to try again wouldn't help. */
 static void more_grammars_than_there_is_room_for_are_400(void **state) {
     (void)state;
@@ -278,6 +318,8 @@ int main(void) {
         TEST(what_takes_too_much_is_refused_and_given_back),
         TEST(logprobs_beyond_the_memory_are_413_at_once),
         TEST(grammar_bombs_do_no_harm),
+        TEST(what_explodes_in_the_answer_is_refused_before_the_prompt),
+        TEST(many_cases_that_begin_alike_are_written),
         TEST(more_grammars_than_there_is_room_for_are_400),
         TEST(a_refused_schema_is_taken_with_the_budget_that_is_named),
         TEST(a_thousand_values_are_taken_with_2_mib),
