@@ -5,16 +5,12 @@ import itertools
 import os
 import shutil
 
-from builds_setup import GREEDY, SEEDED
+from builds_setup import GREEDY, SEEDED, tokens_of
 from two_builds import SLACK, Case, compare_lines, same_file, same_way, size
 
 ROOM = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 WIDE = "100M"  # what holds everything on each rank
-
-
-def tokens_of(result):
-    return [(x["token"], x["text"]) for x in result.objects if "token" in x]
 
 
 def run_job(group, case, alone):

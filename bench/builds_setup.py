@@ -65,6 +65,10 @@ def session(s, verb, model, options, more, level="native"):
                           *(["--chunk", chunk] if chunk else []), "--threads", threads], level)
 
 
+def tokens_of(result):
+    return [(x["token"], x["text"]) for x in result.objects if "token" in x]
+
+
 def plan_of(case):
     """The plan of a session's options."""
     args = [a for a in case.args[1:] if not a.endswith(".txt")]

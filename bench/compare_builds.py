@@ -54,6 +54,7 @@ import argparse
 import concurrent.futures
 import ctypes
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -89,8 +90,13 @@ def arguments():
     return parser.parse_args()
 
 
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, interrupted)  # SIGINT is ignored behind a shell's &
     only = args.only.split(",") if args.only else list(GROUPS)
     if not set(only) <= set(GROUPS):
         sys.exit(f"compare_builds: groups are {' '.join(GROUPS)}")
@@ -117,7 +123,9 @@ def main():
                 for job in jobs:
                     job.result()
             except BaseException:
-                pool.shutdown(cancel_futures=True)
+                pool.shutdown(wait=False, cancel_futures=True)
+                print(f"{name} was not finished; of what was compared:")
+                pair.groups[name].report()
                 raise
             pair.groups[name].report()
     for name in ("refusals", "memory"):
