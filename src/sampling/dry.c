@@ -69,7 +69,10 @@ mnem_status mnem__dry_check(const mnem_dry_breakers *breakers) {
     for (int32_t at = 0; fine && at < n; at += breakers->words[at])
         fine = is_whole(breakers->words + at, n - at);
     return fine ? MNEM_OK
-                : mnem__fail(MNEM_INVALID, "sampler: the DRY breakers of %d words are damaged", n);
+                : mnem__fail(MNEM_INVALID,
+                             "sampler: the DRY breakers (%d words) are not as "
+                             "mnem_dry_breakers_init writes them",
+                             n);
 }
 
 static mnem_status put_tail(mnem_tokenizer *tokenizer, const char *rest, int32_t *words,
@@ -81,8 +84,8 @@ static mnem_status put_tail(mnem_tokenizer *tokenizer, const char *rest, int32_t
     if (n > TAIL_TOKENS) n = TAIL_TOKENS;
     if (capacity - *at < 1 + (int32_t)n)
         return mnem__fail(MNEM_INVALID,
-                          "sampler: the DRY breakers need more than the %d words of capacity "
-                          "(mnem_dry_breakers_size)",
+                          "sampler: the DRY breakers don't fit in %d words; mnem_dry_breakers_size "
+                          "gives the number of words",
                           capacity);
     words[(*at)++] = (int32_t)n;
     if (n) memcpy(words + *at, ids, n * sizeof *ids);
@@ -101,8 +104,8 @@ static mnem_status put_breaker(mnem_tokenizer *tokenizer, const char *text, int3
     const int32_t head = HEAD_WORDS + text_words((int32_t)bytes);
     if (capacity - from < head)
         return mnem__fail(MNEM_INVALID,
-                          "sampler: the DRY breakers need more than the %d words of capacity "
-                          "(mnem_dry_breakers_size)",
+                          "sampler: the DRY breakers don't fit in %d words; mnem_dry_breakers_size "
+                          "gives the number of words",
                           capacity);
     memset(words + from, 0, (size_t)head * sizeof *words);
     words[from + 1] = (int32_t)bytes;

@@ -63,15 +63,18 @@ mnem_sampler_options mnem_sampler_usual(void) {
 /* ---- life ---- */
 
 static mnem_status check_biases(const mnem_sampler_options *o, int32_t vocab) {
-    if (o->bias_count < 0 || (o->bias_count > 0 && !o->bias))
-        return mnem__fail(MNEM_INVALID,
-                          "sampler: bias_count is %d, expected 0, or more with a list of biases",
+    if (o->bias_count < 0)
+        return mnem__fail(MNEM_INVALID, "sampler: bias_count is %d, expected at least 0",
+                          o->bias_count);
+    if (o->bias_count > 0 && !o->bias)
+        return mnem__fail(MNEM_INVALID, "sampler: bias_count is %d, but bias is NULL",
                           o->bias_count);
     for (int32_t i = 0; i < o->bias_count; i++) {
         const mnem_logit_bias *b = &o->bias[i];
         if (b->id < 0 || b->id >= vocab)
             return mnem__fail(MNEM_INVALID,
-                              "sampler: a bias is for token %d, but the vocabulary has %d tokens",
+                              "sampler: a bias is for token %d, but the vocabulary has %d tokens, "
+                              "numbered from 0",
                               b->id, vocab);
         if (!(b->bias >= -FLT_MAX && b->bias <= FLT_MAX))
             return mnem__fail(MNEM_INVALID,
@@ -92,13 +95,15 @@ mnem_status mnem__sampler_check(const mnem_sampler_options *o, int32_t vocab) {
         {"top-p", o->top_p, 0, 1},
         {"min-p", o->min_p, 0, 1},
         {"repeat penalty", o->repeat_penalty, 0, FLT_MAX},
-        {"tokens looked back at", o->repeat_last, 0, LAST_MAX},
+        {"repeat last (the number of tokens that the repeat penalty reads)", o->repeat_last, 0,
+         LAST_MAX},
         {"presence penalty", o->presence_penalty, -FLT_MAX, FLT_MAX},
         {"frequency penalty", o->frequency_penalty, -FLT_MAX, FLT_MAX},
         {"DRY multiplier", o->dry_multiplier, 0, FLT_MAX},
         {"DRY base", o->dry_base == 0 ? DRY_BASE : o->dry_base, 1, FLT_MAX},
-        {"length that DRY allows", o->dry_allowed_length, 0, INT32_MAX},
-        {"tokens that DRY looks back at", o->dry_penalty_last, 0, LAST_MAX},
+        {"DRY allowed length", o->dry_allowed_length, 0, INT32_MAX},
+        {"DRY penalty last (the number of tokens that DRY reads)", o->dry_penalty_last, 0,
+         LAST_MAX},
         {"XTC probability", o->xtc_probability, 0, 1},
         {"XTC threshold", o->xtc_threshold, 0, 1},
     };

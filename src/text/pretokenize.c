@@ -101,7 +101,9 @@ static mnem_status next_match(const cutter *c, int pattern, size_t from, size_t 
     *begin = *stop = end;
     if (found == PCRE2_ERROR_NOMATCH) return MNEM_OK;
     if (found == PCRE2_ERROR_NOMEMORY) return mnem__heap_status();
-    if (found < 0) return mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer: PCRE2 error %d", found);
+    if (found < 0)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pre-tokenizer: matching the text failed (PCRE2 error %d)", found);
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(c->p->match);
     *begin = from + range[0];
     *stop = from + range[1];

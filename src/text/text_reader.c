@@ -104,7 +104,7 @@ static mnem_status io_failed(const char *path, const char *what) {
 
 static mnem_status stamp_of(const char *path, const struct stat *st, mnem__text_stamp *stamp) {
     if (!S_ISREG(st->st_mode))
-        return mnem__fail(MNEM_INVALID, "%s is %s, not a file of text", path,
+        return mnem__fail(MNEM_INVALID, "%s is %s, expected a file of text", path,
                           S_ISDIR(st->st_mode) ? "a directory" : "not a regular file");
     *stamp = (mnem__text_stamp){(uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
                                 (uint64_t)st->st_mtim.tv_nsec};
@@ -157,7 +157,8 @@ static mnem_status check_unchanged(const mnem__text_reader *r, bool end) {
     MNEM__TRY(stamp_of(r->path, &st, &now));
     if (seen == r->stamp.bytes && memcmp(&now, &r->stamp, sizeof now) == 0) return MNEM_OK;
     return mnem__fail(
-        MNEM_IO, "%s changed while it was read (it had %llu bytes at first, and %llu were read)",
+        MNEM_IO,
+        "%s changed while it was read: it had %llu bytes at first, and %llu were read; start again",
         r->path, (unsigned long long)r->stamp.bytes, (unsigned long long)seen);
 }
 

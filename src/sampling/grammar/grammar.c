@@ -42,8 +42,9 @@ static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *
     static const char *const name = "root";
     mnem__gbnf_given given[MNEM_GRAMMAR_PARTS_MAX + 1] = {{0}};
     if (from->part_count > MNEM_GRAMMAR_PARTS_MAX)
-        return mnem__fail(MNEM_OVER_BUDGET, "grammar: the grammar has more than %d schemas",
-                          MNEM_GRAMMAR_PARTS_MAX);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "grammar: the grammar has %u schemas, expected at most %d",
+                          from->part_count, MNEM_GRAMMAR_PARTS_MAX);
     for (uint32_t i = 0; i < from->part_count; i++) {
         const mnem_grammar_part *part = &from->parts[i];
         const uint32_t found = draft->way ? draft->way->found : 0;
@@ -73,10 +74,10 @@ static mnem_status explain(const mnem_grammar *g, const source *from, mnem__draf
     mnem__draft_fini(&draft);
     if (status != MNEM_OK) return status;
     if (!way->found)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "grammar: no finite text matches the grammar: every rule calls another one");
-    mnem__fail(MNEM_BAD_FILE, "schema: %s: no value fits, so no document fits the schema",
+        return mnem__fail(MNEM_BAD_FILE, "grammar: no finite text fits: the rules call each other "
+                                         "without end; add an alternative without a call");
+    mnem__fail(MNEM_BAD_FILE,
+               "schema: %s: no value fits these rules, so no document fits the schema; relax them",
                way->place);
     return way->part ? mnem__fail_in(MNEM_BAD_FILE, "%s", way->part) : MNEM_BAD_FILE;
 }

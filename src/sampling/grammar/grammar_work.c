@@ -65,8 +65,8 @@ static bool has_room(mnem__grammar_work *w, uint32_t count, const char *what) {
     if (w->status != MNEM_OK) return false;
     if (count < w->room) return true;
     w->status = mnem__fail(MNEM_OVER_BUDGET,
-                           "grammar: the text so far fits the grammar in too many ways (more than "
-                           "%u %s); a larger state_bytes allows more",
+                           "grammar: the text so far needs more than %u %s to follow the grammar; "
+                           "a larger state_bytes allows more",
                            w->room, what);
     return false;
 }
@@ -74,9 +74,10 @@ static bool has_room(mnem__grammar_work *w, uint32_t count, const char *what) {
 static bool take_steps(mnem__grammar_work *w, uint64_t n) {
     if ((w->steps += n) <= w->steps_max) return w->status == MNEM_OK;
     if (w->status == MNEM_OK)
-        w->status = mnem__fail(MNEM_OVER_BUDGET,
-                               "grammar: the grammar needs more than %llu steps for one token",
-                               (unsigned long long)w->steps_max);
+        w->status = mnem__fail(
+            MNEM_OVER_BUDGET,
+            "grammar: one token takes more than %llu steps, the limit; simplify the grammar",
+            (unsigned long long)w->steps_max);
     return false;
 }
 
@@ -100,7 +101,7 @@ static void add_edge(mnem__grammar_work *w, uint32_t call, mnem__place to) {
     int32_t e = c->edge;
     for (; e >= 0; e = w->edge[e].before, edges++)
         if (w->edge[e].to.node == to.node && w->edge[e].to.call == to.call) break;
-    if (!take_steps(w, edges) || e >= 0 || !has_room(w, w->edges, "ways back")) return;
+    if (!take_steps(w, edges) || e >= 0 || !has_room(w, w->edges, "returns")) return;
     w->edge[w->edges] = (mnem__call_edge){to, c->edge};
     c->edge = (int32_t)w->edges++;
     if (c->returned) add_place(w, to.node, to.call);
@@ -253,10 +254,9 @@ static uint32_t rename_call(mnem__grammar_work *w, uint32_t call, uint32_t *queu
 }
 
 static uint32_t out_of_room(mnem__grammar_work *w) {
-    w->status = mnem__fail(MNEM_OVER_BUDGET,
-                           "grammar: the text so far is nested too deeply for the %s; a larger "
-                           "state_bytes allows more",
-                           "bytes of its state");
+    w->status = mnem__fail(
+        MNEM_OVER_BUDGET, "grammar: the text so far is nested too deeply for state_bytes; a larger "
+                          "one allows more");
     return 0;
 }
 

@@ -95,8 +95,9 @@ static mnem_status walk_token(mnem_match *m, int32_t id, bool *fits) {
     const mnem_token_set *tokens = m->grammar->tokens;
     *fits = false;
     if (!tokens || id < 0 || id >= tokens->vocab)
-        return mnem__fail(MNEM_INVALID, "grammar: token %d is not in the vocabulary of the grammar",
-                          id);
+        return mnem__fail(MNEM_INVALID,
+                          "grammar: token %d is outside of the grammar's vocabulary of %d tokens",
+                          id, tokens ? tokens->vocab : 0);
     const mnem_text bytes = bytes_of(m, id);
     if (bytes.length == 0 || bytes.length > MNEM__GRAMMAR_TOKEN_BYTES) return MNEM_OK;
     *fits = walk(m, bytes);
@@ -116,10 +117,14 @@ mnem_status mnem_match_accept(mnem_match *m, int32_t id) {
     bool fits;
     if (tokens && mnem__token_ends(tokens, id)) {
         if (mnem_match_may_end(m)) return MNEM_OK;
-        return mnem__fail(MNEM_INVALID, "grammar: the text may not end here");
+        return mnem__fail(
+            MNEM_INVALID,
+            "grammar: the end token is not allowed here: the text does not fit the grammar yet");
     }
     MNEM__TRY(walk_token(m, id, &fits));
-    if (!fits) return mnem__fail(MNEM_INVALID, "grammar: token %d isn't allowed here", id);
+    if (!fits)
+        return mnem__fail(MNEM_INVALID, "grammar: the text with token %d would not fit the grammar",
+                          id);
     return keep(m, (uint32_t)bytes_of(m, id).length, spare_of(m));
 }
 
@@ -185,7 +190,10 @@ static mnem__cached_mask *slot_of(const mnem_match *m) {
 
 mnem_status mnem_match_mask(mnem_match *m, const uint64_t **bits) {
     mnem_grammar *g = m->grammar;
-    if (!g->tokens) return mnem__fail(MNEM_INVALID, "grammar: the grammar was made without tokens");
+    if (!g->tokens)
+        return mnem__fail(
+            MNEM_INVALID,
+            "grammar: this needs a vocabulary, but the grammar was created without one");
     mnem__cached_mask *slot = slot_of(m);
     uint64_t *mask =
         slot ? (uint64_t *)(void *)((uint8_t *)slot + g->slot_bytes) - g->mask_words : g->mask;
@@ -222,7 +230,7 @@ static mnem_status choose_among(mnem_match *m, mnem_sampler *sampler, const floa
     if (lowest < 0 && !mnem_match_may_end(m))
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "grammar: no token of the vocabulary continues the text as the grammar requires");
+            "grammar: the vocabulary has no token with which the text would still fit the grammar");
     if (lowest < 0) return MNEM_OK;
     *id = mnem__sampler_choose_among(sampler, logits, mask);
     /* Where all that are allowed have -inf, one of them. */
@@ -236,8 +244,10 @@ mnem_status mnem_match_choose(mnem_match *m, mnem_sampler *sampler, const float 
     bool allowed;
     *id = -1;
     if (!tokens || mnem__sampler_vocab(sampler) != tokens->vocab)
-        return mnem__fail(MNEM_INVALID,
-                          "grammar: the sampler has another vocabulary than the grammar");
+        return mnem__fail(
+            MNEM_INVALID,
+            "grammar: the sampler's vocabulary has %d tokens, but the grammar's has %d",
+            mnem__sampler_vocab(sampler), tokens ? tokens->vocab : 0);
     if (mnem_match_is_done(m)) return MNEM_OK;
     const int32_t first = mnem_sampler_choose(sampler, logits);
     MNEM__TRY(mnem_match_allows(m, first, &allowed));

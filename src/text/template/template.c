@@ -50,7 +50,9 @@ static void copy_text(mnem_template *t, const char *text, size_t length) {
 static void parse(mnem_template *t, const void *context) {
     const mnem_text *text = context;
     const size_t valid = mnem__utf8_invalid(text->bytes, text->length);
-    if (valid < text->length) mnem__template_fail(t, MNEM_BAD_FILE, "byte %zu is not UTF-8", valid);
+    if (valid < text->length)
+        mnem__template_fail(t, MNEM_BAD_FILE,
+                            "the text is not valid UTF-8 at byte %zu; save it as UTF-8", valid);
     /* Names that a rendering sets: it finds them here, whose arena stays. */
     static const char *const own[] = {"loop", "caller", "kwargs", "varargs"};
     t->arena = &t->parsed;
@@ -121,7 +123,8 @@ static void set_messages(mnem_template *t, const char *json) {
     const mnem__any messages =
         mnem__template_mark(t, mnem__template_json_read(t, json, "messages"));
     if (!mnem__any_is(messages, MNEM__ANY_LIST))
-        mnem__template_refuse(t, "messages: not a JSON list");
+        mnem__template_refuse(t, "messages: expected a JSON list, found a value of type %s",
+                              mnem__any_type(messages));
     for (uint32_t i = 0; i < messages.list->count; i++)
         messages.list->items[i] = alias_reasoning(t, messages.list->items[i]);
     set(t, "messages", messages);
@@ -131,7 +134,8 @@ static void set_arguments(mnem_template *t, const char *json) {
     if (!json) return;
     const mnem__any arguments = mnem__template_json_read(t, json, "arguments");
     if (!mnem__any_is(arguments, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "arguments: not a JSON object");
+        mnem__template_refuse(t, "arguments: expected a JSON object, found a value of type %s",
+                              mnem__any_type(arguments));
     for (uint32_t i = 0; i < arguments.dict->count; i++)
         mnem__any_dict_set(t, t->variables, arguments.dict->entries[i].key,
                            arguments.dict->entries[i].value);
@@ -146,7 +150,7 @@ static void set_token(mnem_template *t, const char *name, const char *text, int3
     }
     if (!text) return;
     const size_t n = strlen(text), valid = mnem__utf8_invalid(text, n);
-    if (valid < n) mnem__template_refuse(t, "%s: byte %zu is not UTF-8", name, valid);
+    if (valid < n) mnem__template_refuse(t, "%s is not valid UTF-8 at byte %zu", name, valid);
     set(t, name, mnem__any_text(text, n));
 }
 

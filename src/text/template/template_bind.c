@@ -28,13 +28,21 @@ static void bind_named(mnem_template *t, const mnem__function *f, const mnem__an
         const mnem__any name = named->entries[i].key;
         const int number = find_parameter(f->parameters, name);
         if (number < 0)
-            mnem__template_refuse(t, "%s() takes no argument '%.*s'", f->name,
-                                  (int)(name.length < 64 ? name.length : 64), name.text);
+            mnem__template_refuse(t, "%s() has no argument named '%.*s'; it has: %s", f->name,
+                                  (int)(name.length < 64 ? name.length : 64), name.text,
+                                  *f->parameters ? f->parameters : "none");
         if (mnem__is_given(a[number]))
-            mnem__template_refuse(t, "%s(): the argument '%.*s' is repeated", f->name,
-                                  (int)name.length, name.text);
+            mnem__template_refuse(t, "%s(): the argument '%.*s' is given twice; remove one",
+                                  f->name, (int)name.length, name.text);
         a[number] = named->entries[i].value;
     }
+}
+
+static _Noreturn void refuse_missing(mnem_template *t, const mnem__function *f, int number) {
+    const char *word = f->parameters;
+    for (int i = 0; i < number; i++) word += strcspn(word, " ") + 1;
+    mnem__template_refuse(t, "%s() lacks its argument '%.*s'", f->name, (int)strcspn(word, " "),
+                          word);
 }
 
 mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__any in,
@@ -42,22 +50,27 @@ mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__
     mnem__any a[MNEM__PARAMETERS_MAX] = {{0}};
     const uint32_t given = arguments->list ? arguments->list->count : 0;
     if (mnem__any_is(in, MNEM__ANY_TEXT)) mnem__template_step(t, in.length / 64);
-    if (!f->parameters) mnem__template_fail(t, MNEM_UNSUPPORTED, "%s() is not supported", f->name);
+    if (!f->parameters)
+        mnem__template_fail(t, MNEM_UNSUPPORTED,
+                            "the function %s() is not supported; remove it from the template",
+                            f->name);
     if (strcmp(f->parameters, "*") == 0) return f->run(t, in, a, arguments);
     const int most = count_words(f->parameters);
     if (given > (uint32_t)most)
-        mnem__template_refuse(t, "%s() takes %d arguments, but %u are given", f->name, most, given);
+        mnem__template_refuse(t, "%s() takes at most %d arguments, but %u are given", f->name, most,
+                              given);
     for (uint32_t i = 0; i < given; i++) a[i] = arguments->list->items[i];
     if (arguments->named) bind_named(t, f, arguments->named, a);
     for (int i = 0; i < f->least; i++)
-        if (!mnem__is_given(a[i])) mnem__template_refuse(t, "%s() needs more arguments", f->name);
+        if (!mnem__is_given(a[i])) refuse_missing(t, f, i);
     return f->run(t, in, a, arguments);
 }
 
 int64_t mnem__argument_int(mnem_template *t, mnem__any a, int64_t otherwise, const char *what) {
     if (!mnem__is_given(a)) return otherwise;
     if (!mnem__any_whole(a))
-        mnem__template_refuse(t, "%s: a %s is not an integer", what, mnem__any_type(a));
+        mnem__template_refuse(t, "%s: expected an integer, found a value of type %s", what,
+                              mnem__any_type(a));
     return a.i;
 }
 
@@ -65,14 +78,15 @@ mnem__any mnem__argument_text(mnem_template *t, mnem__any a, const char *otherwi
                               const char *what) {
     if (!mnem__is_given(a)) return mnem__any_word(otherwise);
     if (!mnem__any_is(a, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "%s: a %s is not text", what, mnem__any_type(a));
+        mnem__template_refuse(t, "%s: expected text, found a value of type %s", what,
+                              mnem__any_type(a));
     return a;
 }
 
 void mnem__template_undefined(mnem_template *t, mnem__any a) {
     static const char *const ends[] = {"is undefined", "is not an attribute of the value",
-                                       "is hidden by the sandbox", ""};
-    const int n = a.length < 80 ? (int)a.length : 80;
+                                       "is an attribute that templates may not use", ""};
+    const int n = a.length < 120 ? (int)a.length : 120;
     if (a.flag == MNEM__UNDEFINED_OTHER) mnem__template_refuse(t, "%.*s", n, a.text);
     mnem__template_refuse(t, "'%.*s' %s", n, a.text, ends[a.flag]);
 }

@@ -43,7 +43,8 @@ mnem__any mnem__template_clock(mnem_template *t, mnem__any format) {
         }
         if (at + n >= format.length || (unsigned char)format.text[at + n] >= 0x80 ||
             !format.text[at + n])
-            mnem__template_refuse(t, "strftime_now: '%%' before an unknown field");
+            mnem__template_refuse(t, "strftime_now(): '%%' is not followed by a letter, as in %%Y; "
+                                     "write %%%% for a percent sign");
         field[n] = format.text[at + n];
         put_field(t, field, &tm);
         at += n;

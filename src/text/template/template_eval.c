@@ -51,9 +51,11 @@ void mnem__scope_set(mnem_template *t, mnem__scope *scope, const char *name, mne
 static void assign_field(mnem_template *t, const mnem__node *target, mnem__any value) {
     const mnem__any space = look_up(t, target->value), name = target->b->value;
     if (!mnem__any_is(space, MNEM__ANY_NAMESPACE))
-        mnem__template_refuse(t, "only attributes of a namespace can be set, not of a %s",
+        mnem__template_refuse(t, "can't set an attribute of a value of type %s; use a namespace()",
                               mnem__any_type(space));
-    if (name.text[0] == '_') mnem__template_refuse(t, "names in a namespace can't begin with _");
+    if (name.text[0] == '_')
+        mnem__template_refuse(t, "namespace: the name '%.*s' begins with '_'; choose another name",
+                              (int)(name.length < 40 ? name.length : 40), name.text);
     mnem__any_dict_set(t, space.dict, name, value);
 }
 
@@ -70,7 +72,9 @@ void mnem__template_assign(mnem_template *t, const mnem__node *target, mnem__any
     uint32_t count = 0;
     for (const mnem__node *n = target->a; n; n = n->next) count++;
     if (items->count != count)
-        mnem__template_refuse(t, "can't unpack %u values into %u names", items->count, count);
+        mnem__template_refuse(
+            t, "the value has %u items, but %u names are to be set; use as many names as items",
+            items->count, count);
     const mnem__any *item = items->items;
     for (const mnem__node *n = target->a; n; n = n->next) mnem__template_assign(t, n, *item++);
 }
@@ -152,8 +156,12 @@ static mnem__any eval_item(mnem_template *t, const mnem__node *node) {
 static void add_named(mnem_template *t, mnem__arguments *arguments, mnem__any name,
                       mnem__any value) {
     if (!arguments->named) arguments->named = mnem__any_dict_make(t, MNEM__ANY_DICT).dict;
-    if (!mnem__any_is(name, MNEM__ANY_TEXT) || mnem__any_dict_find(t, arguments->named, name))
-        mnem__template_refuse(t, "a keyword argument is repeated, or its name is not text");
+    if (!mnem__any_is(name, MNEM__ANY_TEXT))
+        mnem__template_refuse(t, "the name of an argument must be text, found a value of type %s",
+                              mnem__any_type(name));
+    if (mnem__any_dict_find(t, arguments->named, name))
+        mnem__template_refuse(t, "the argument '%.*s' is given twice; remove one",
+                              (int)(name.length < 64 ? name.length : 64), name.text);
     mnem__any_dict_set(t, arguments->named, name, value);
 }
 
@@ -165,7 +173,7 @@ static void spread(mnem_template *t, mnem__arguments *arguments, mnem__any value
         return;
     }
     if (!mnem__any_is(value, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "** can't be used with a %s, expected a dict",
+        mnem__template_refuse(t, "'**' needs a dict, found a value of type %s",
                               mnem__any_type(value));
     for (uint32_t i = 0; i < value.dict->count; i++)
         add_named(t, arguments, value.dict->entries[i].key, value.dict->entries[i].value);
@@ -200,7 +208,10 @@ mnem__any mnem__template_call(mnem_template *t, mnem__any f, const mnem__argumen
     case MNEM__ANY_LOOP: return mnem__template_call_loop(t, f.loop, arguments);
     case MNEM__ANY_JOINER: return call_joiner(t, f.list);
     case MNEM__ANY_UNDEFINED: mnem__template_undefined(t, f);
-    default: mnem__template_refuse(t, "a %s can't be called", mnem__any_type(f));
+    default:
+        mnem__template_refuse(t,
+                              "a value of type %s can't be called; only functions and macros can",
+                              mnem__any_type(f));
     }
 }
 
@@ -218,9 +229,11 @@ static mnem__any apply(mnem_template *t, const mnem__node *node, mnem__any in) {
     const int n = node->value.length < 64 ? (int)node->value.length : 64;
     t->line = node->line;
     if (!node->what)
-        mnem__template_refuse(t, "%s '%.*s' does not exist", kind, n, node->value.text);
+        mnem__template_refuse(t, "%s '%.*s' does not exist; correct its name", kind, n,
+                              node->value.text);
     if (!node->what->parameters)
-        mnem__template_fail(t, MNEM_UNSUPPORTED, "%s '%.*s' is not supported", kind, n,
+        mnem__template_fail(t, MNEM_UNSUPPORTED,
+                            "%s '%.*s' is not supported; remove it from the template", kind, n,
                             node->value.text);
     return mnem__template_apply(t, node->what, in, &arguments);
 }
@@ -266,7 +279,9 @@ static mnem__any eval_sign(mnem_template *t, const mnem__node *node) {
     const mnem__any a = mnem__template_eval(t, node->a);
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
     if (!mnem__any_number(a))
-        mnem__template_refuse(t, "a sign can't be used with a %s", mnem__any_type(a));
+        mnem__template_refuse(t,
+                              "the sign + or - needs a number behind it, found a value of type %s",
+                              mnem__any_type(a));
     if (node->kind == MNEM__NODE_PLUS) return mnem__any_whole(a) ? mnem__any_int(a.i) : a;
     if (mnem__any_is(a, MNEM__ANY_FLOAT)) return mnem__any_float(-a.f);
     return mnem__template_binary(t, '-', mnem__any_int(0), a);
@@ -280,8 +295,9 @@ static mnem__any eval_binary(mnem_template *t, const mnem__node *node) {
 
 static mnem__any eval_choice(mnem_template *t, const mnem__node *node) {
     if (mnem__any_truth(mnem__template_eval(t, node->a))) return mnem__template_eval(t, node->b);
-    return node->c ? mnem__template_eval(t, node->c)
-                   : mnem__any_no("the inline if has no else, and its condition is false");
+    return node->c
+               ? mnem__template_eval(t, node->c)
+               : mnem__any_no("an inline if has no else, and its condition is false; add an else");
 }
 
 static mnem__any eval_logic(mnem_template *t, const mnem__node *node) {

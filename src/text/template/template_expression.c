@@ -17,14 +17,15 @@ void mnem__parse_fail(mnem__parser *p, const char *why) {
     static const char *const names[] = {
         "the end of the template", "text", "'{{'", "'}}'", "'{%'", "'%}'"};
     const mnem__lexeme *token = &p->token;
+    const char *link = strncmp(why, "expected", 8) == 0 ? ", found" : ", at";
     p->t->line = token->line;
     if (token->kind == MNEM__LEX_NAME)
-        mnem__template_fail(p->t, MNEM_BAD_FILE, "%s at '%.*s'", why,
+        mnem__template_fail(p->t, MNEM_BAD_FILE, "%s%s '%.*s'", why, link,
                             (int)(token->value.length < 40 ? token->value.length : 40),
                             token->value.text);
     if (token->kind == MNEM__LEX_SIGN && token->sign < 128)
-        mnem__template_fail(p->t, MNEM_BAD_FILE, "%s at '%c'", why, token->sign);
-    mnem__template_fail(p->t, MNEM_BAD_FILE, "%s at %s", why,
+        mnem__template_fail(p->t, MNEM_BAD_FILE, "%s%s '%c'", why, link, token->sign);
+    mnem__template_fail(p->t, MNEM_BAD_FILE, "%s%s %s", why, link,
                         token->kind <= MNEM__LEX_BLOCK_END ? names[token->kind] : "a value");
 }
 
@@ -205,7 +206,8 @@ static void check_target(mnem__parser *p, const mnem__node *node) {
         for (const mnem__node *item = node->a; item; item = item->next) check_target(p, item);
         mnem__template_leave(p->t);
     } else if (node->kind != MNEM__NODE_NAME && node->kind != MNEM__NODE_FIELD) {
-        mnem__parse_fail(p, "can't assign to the expression before what is found");
+        mnem__parse_fail(p,
+                         "a name must stand before this, to set it, but another expression does");
     }
 }
 
@@ -230,7 +232,7 @@ static mnem__node *parse_argument(mnem__parser *p, bool *named) {
         node->sign = MNEM__SIGN_POWER;
     }
     if (*named && !node->sign)
-        mnem__parse_fail(p, "a positional argument follows keyword arguments");
+        mnem__parse_fail(p, "an argument without a name follows one with a name; put it first");
     *named |= node->sign != 0;
     node->a = mnem__parse_expression(p, true);
     return node;
@@ -291,7 +293,8 @@ static mnem__node *parse_postfix(mnem__parser *p, mnem__node *node) {
         } else if (mnem__parse_skip_sign(p, '[')) {
             node = join(p, MNEM__NODE_ITEM, 0, node, NULL);
             node->b = parse_subscript(p);
-            if (mnem__parse_at_sign(p, ',')) mnem__parse_fail(p, "only one subscript is supported");
+            if (mnem__parse_at_sign(p, ','))
+                mnem__parse_fail(p, "only one index is supported within [ ]");
             mnem__parse_expect_sign(p, ']');
         } else if (mnem__parse_at_sign(p, '(')) {
             node = parse_call(p, node);
@@ -351,7 +354,8 @@ static mnem__node *parse_test(mnem__parser *p, mnem__node *a) {
     if (mnem__parse_at_sign(p, '(')) {
         node->b = parse_arguments(p);
     } else if (is_bare_argument(p)) {
-        if (mnem__parse_at_name(p, "is")) mnem__parse_fail(p, "a test follows another test");
+        if (mnem__parse_at_name(p, "is"))
+            mnem__parse_fail(p, "two tests follow each other; join them with 'and'");
         node->b = mnem__parse_node(p, MNEM__NODE_ARGUMENT);
         node->b->a = parse_postfix(p, parse_primary(p, false));
     }

@@ -57,7 +57,8 @@ FILTER(format) {
     mnem__any values = {.kind = MNEM__ANY_TUPLE, .list = more->list};
     const bool listed = more->list && more->list->count > 0, named = more->named != NULL;
     if (listed && named)
-        mnem__template_refuse(t, "format: positional and named values can't be combined");
+        mnem__template_refuse(
+            t, "format: values are given both by position and by name; use one of these");
     if (named) values = (mnem__any){.kind = MNEM__ANY_DICT, .dict = more->named};
     if (!values.list) values = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
     return mnem__text_percent(t, mnem__template_str(t, in), values);
@@ -111,9 +112,13 @@ FILTER(truncate) {
     const bool leeway_given = mnem__is_given(a[3]) && !mnem__any_is(a[3], MNEM__ANY_NONE);
     const int64_t leeway = leeway_given ? mnem__argument_int(t, a[3], 5, "truncate") : 5;
     const int64_t left = most - mnem__any_length(end);
-    if (left < 0 || leeway < 0)
+    if (left < 0)
         mnem__template_refuse(
-            t, "truncate: the length is shorter than the end, or leeway is negative");
+            t, "truncate: the length is %lld, expected at least %lld, the length of its end text",
+            (long long)most, (long long)mnem__any_length(end));
+    if (leeway < 0)
+        mnem__template_refuse(t, "truncate: leeway is %lld, expected at least 0",
+                              (long long)leeway);
     if (mnem__any_length(in) >= 0 && mnem__any_length(in) - leeway <= most) return in;
     in = mnem__argument_text(t, in, "", "truncate");
     in.length = (uint32_t)mnem__char_offset(in.text, in.length, (size_t)left);
@@ -149,7 +154,9 @@ FILTER(urlencode) {
     for (uint32_t i = 0; pairs && i < pairs->count; i++) {
         const mnem__any_list *pair = mnem__any_items(t, pairs->items[i]);
         if (pair->count != 2)
-            mnem__template_refuse(t, "urlencode: an item of %u values is not a pair", pair->count);
+            mnem__template_refuse(
+                t, "urlencode: item %u has %u values, expected 2: a name and a value", i,
+                pair->count);
         if (i > 0) mnem__template_puts(t, "&");
         put_quoted(t, pair->items[0], true);
         mnem__template_puts(t, "=");
@@ -193,14 +200,17 @@ FILTER(abs) {
     }
     if (mnem__any_big(in)) return in;
     const int64_t i = mnem__argument_int(t, in, 0, "abs");
-    if (i == INT64_MIN) mnem__template_refuse(t, "abs: a number exceeds 64 bits");
+    if (i == INT64_MIN)
+        mnem__template_refuse(t, "abs: the result is 2^63, and integers are below it");
     return mnem__any_int(i < 0 ? -i : i);
 }
 
 static bool float_of(mnem_template *t, mnem__any in, double *f) {
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
     if (mnem__any_is(in, MNEM__ANY_TEXT)) return mnem__template_read_float(t, in, f);
-    if (mnem__any_big(in)) mnem__template_refuse(t, "float: a number exceeds 64 bits");
+    if (mnem__any_big(in))
+        mnem__template_refuse(t, "float: the integer %.*s does not fit in 64 bits",
+                              (int)(in.length < 40 ? in.length : 40), in.text);
     *f = mnem__any_number(in) ? mnem__any_f64(in) : 0;
     return mnem__any_number(in);
 }
@@ -222,7 +232,7 @@ FILTER(int) {
         return mnem__any_int(i);
     if (float_of(t, in, &f) && isfinite(f)) {
         if (!(fabs(f) < 9223372036854775808.0))
-            mnem__template_refuse(t, "int: a number exceeds 64 bits");
+            mnem__template_refuse(t, "int: %g does not fit in an integer of 64 bits", f);
         return mnem__any_int((int64_t)f);
     }
     return mnem__is_given(a[0]) ? a[0] : mnem__any_int(0);
@@ -248,9 +258,12 @@ FILTER(round) {
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, in);
     if (mnem__any_big(in) && digits >= 0 && !up && !down) return in;
     if (!mnem__any_number(in))
-        mnem__template_refuse(t, "round: a %s is not a number", mnem__any_type(in));
+        mnem__template_refuse(t, "round: expected a number, found a value of type %s",
+                              mnem__any_type(in));
     if (!up && !down && !mnem__any_says(method, "common"))
-        mnem__template_refuse(t, "round: unknown method");
+        mnem__template_refuse(t,
+                              "round: the method is '%.*s', expected 'common', 'ceil' or 'floor'",
+                              (int)(method.length < 64 ? method.length : 64), method.text);
     if (up || down) {
         const double unit = pow(10, (double)digits), f = mnem__any_f64(in) * unit;
         return mnem__any_float(((up ? ceil(f) : floor(f)) + 0.0) / unit); /* no -0 */
@@ -268,10 +281,12 @@ FILTER(filesizeformat) {
     double bytes, unit = base * base;
     char text[400];
     if (!float_of(t, in, &bytes))
-        mnem__template_refuse(t, "filesizeformat: a %s is not a number", mnem__any_type(in));
+        mnem__template_refuse(t, "filesizeformat: expected a number, found a value of type %s",
+                              mnem__any_type(in));
     if (bytes == 1) return mnem__any_word("1 Byte");
     if (bytes < base && !(fabs(bytes) < 1e18))
-        mnem__template_refuse(t, "filesizeformat: a number exceeds 64 bits");
+        mnem__template_refuse(t, "filesizeformat: the number is %g, expected one above -1e18",
+                              bytes);
     if (bytes < base)
         snprintf(text, sizeof text, "%lld Bytes", (long long)bytes);
     else {
@@ -299,7 +314,9 @@ FILTER(length) {
     const mnem__any length = mnem__template_field(t, in, mnem__any_word("length"));
     if (mnem__any_is(in, MNEM__ANY_LOOP)) return length;
     const int64_t n = mnem__any_length(in);
-    if (n < 0) mnem__template_refuse(t, "a %s has no length", mnem__any_type(in));
+    if (n < 0)
+        mnem__template_refuse(t, "a value of type %s has no length, as text, a list or a dict has",
+                              mnem__any_type(in));
     return mnem__any_int(n);
 }
 FILTER(attr) {
@@ -330,7 +347,9 @@ FILTER(tojson) {
     style.behind_key = mnem__any_word(": ");
     if (mnem__is_given(a[2]) && !mnem__any_is(a[2], MNEM__ANY_NONE)) {
         const mnem__any_list *pair = mnem__any_items(t, a[2]);
-        if (pair->count != 2) mnem__template_refuse(t, "tojson: separators must be two texts");
+        if (pair->count != 2)
+            mnem__template_refuse(t, "tojson: separators has %u items, expected 2 texts",
+                                  pair->count);
         style.between = mnem__argument_text(t, pair->items[0], "", "tojson");
         style.behind_key = mnem__argument_text(t, pair->items[1], "", "tojson");
     }

@@ -15,6 +15,17 @@ typedef struct format {
     bool counts, numbers; /* it counted; a number was written */
 } format;
 
+/* How much of a text a message shows. */
+static int shown(mnem__any text) {
+    return text.length < 40 ? (int)text.length : 40;
+}
+
+static _Noreturn void bad_type(mnem_template *t, mnem__any format, mnem__any value,
+                               const char *types) {
+    mnem__template_refuse(t, "format(): '%.*s' must end in one of %s for a value of type %s",
+                          shown(format), format.text, types, mnem__any_type(value));
+}
+
 static mnem__spec read_spec(mnem_template *t, mnem__any text, bool of_text) {
     mnem__spec s = mnem__spec_plain();
     size_t at = 0;
@@ -44,25 +55,31 @@ static mnem__spec read_spec(mnem_template *t, mnem__any text, bool of_text) {
     if (mnem__spec_at(text, at) == '.') {
         const size_t digits = ++at;
         s.precision = mnem__spec_count(t, text, &at);
-        if (at == digits) mnem__template_refuse(t, "format(): '.' without a precision");
+        if (at == digits)
+            mnem__template_refuse(
+                t, "format(): '.' must be followed by a number of digits, as in '{:.2f}'");
     }
     if (at < text.length) s.type = text.text[at++];
-    if (at < text.length) mnem__template_refuse(t, "format(): unknown format");
+    if (at < text.length)
+        mnem__template_refuse(t, "format(): '%.*s' is not a format; write one as in '{:>8.2f}'",
+                              shown(text), text.text);
     return s;
 }
 
-static void put_int(mnem_template *t, const mnem__spec *s, mnem__any value) {
-    if (s->type && !strchr("bcdoxXn", s->type))
-        mnem__template_refuse(t, "format(): unknown presentation type");
-    if (s->precision >= 0) mnem__template_refuse(t, "format(): an integer can't have a precision");
+static void put_int(mnem_template *t, const mnem__spec *s, mnem__any value, mnem__any text) {
+    if (s->type && !strchr("bcdoxXn", s->type)) bad_type(t, text, value, "bcdeEfFgGnoxX%");
+    if (s->precision >= 0)
+        mnem__template_refuse(t, "format(): '%.*s' has a precision, which an integer can't have",
+                              shown(text), text.text);
     if (s->group && s->type && s->type != 'd' && (s->group == ',' || strchr("cn", s->type)))
-        mnem__template_refuse(t, "format(): this type can't have group separators");
+        mnem__template_refuse(t, "format(): the type %c can't have the separator '%c'; remove it",
+                              s->type, s->group);
     if (s->type != 'c') {
         mnem__spec_put_int(t, s, value.i);
         return;
     }
     if (s->sign || s->alternate)
-        mnem__template_refuse(t, "format(): a character can't have a sign");
+        mnem__template_refuse(t, "format(): the type c can't have a sign or '#'; remove it");
     mnem__spec_put_code(t, s, mnem__any_int(value.i));
 }
 
@@ -73,20 +90,24 @@ static void put_formatted(mnem_template *t, mnem__any value, mnem__any text) {
                        (mnem__any_is(value, MNEM__ANY_BOOL) && text.length > 0);
     const bool float_type = s.type && strchr("eEfFgG%", s.type);
     if (whole && !float_type) {
-        put_int(t, &s, value);
+        put_int(t, &s, value, text);
     } else if (whole || mnem__any_is(value, MNEM__ANY_FLOAT)) {
-        if (s.type && !float_type && s.type != 'n')
-            mnem__template_refuse(t, "format(): unknown presentation type");
+        if (s.type && !float_type && s.type != 'n') bad_type(t, text, value, "eEfFgGn%");
         if (s.group && s.type == 'n')
-            mnem__template_refuse(t, "format(): this type can't have group separators");
+            mnem__template_refuse(
+                t, "format(): the type n can't have the separator '%c'; remove it", s.group);
         mnem__spec_put_float(t, &s, mnem__any_f64(value));
     } else if (mnem__any_is(value, MNEM__ANY_TEXT)) {
         if ((s.type && s.type != 's') || s.align == '=' || s.sign || s.alternate || s.group)
-            mnem__template_refuse(t, "format(): unknown presentation type");
+            mnem__template_refuse(t,
+                                  "format(): '%.*s' is a format of numbers, but the value is text",
+                                  shown(text), text.text);
         mnem__spec_put_text(t, &s, value);
     } else {
         if (text.length > 0)
-            mnem__template_refuse(t, "format(): a %s has no formats", mnem__any_type(value));
+            mnem__template_refuse(
+                t, "format(): a value of type %s can't have the format '%.*s'; remove it",
+                mnem__any_type(value), shown(text), text.text);
         mnem__template_put_str(t, value);
     }
 }
@@ -103,14 +124,17 @@ static mnem__any first_value(mnem_template *t, format *f, mnem__any name) {
         f->counts |= name.length == 0;
         f->numbers |= name.length > 0;
         if (f->counts && f->numbers)
-            mnem__template_refuse(t, "format(): fields with and without a number are mixed");
+            mnem__template_refuse(
+                t, "format(): fields with a number ({0}) and without ({}) are mixed; use one kind");
         if (f->arguments->list && i < f->arguments->list->count)
             value = f->arguments->list->items[i];
     } else if (f->arguments->named) {
         const mnem__any *found = mnem__any_dict_find(t, f->arguments->named, name);
         if (found) value = *found;
     }
-    if (!mnem__is_given(value)) mnem__template_refuse(t, "format(): a field has no value");
+    if (!mnem__is_given(value))
+        mnem__template_refuse(t, "format(): no value is given for the field '{%.*s}'", shown(name),
+                              name.text);
     return value;
 }
 
@@ -126,12 +150,16 @@ static mnem__any value_of(mnem_template *t, format *f, mnem__any field) {
             at++;
         mnem__any key = mnem__any_text(field.text + begin, at - begin);
         int64_t i;
-        if (key.length == 0) mnem__template_refuse(t, "format(): an attribute is empty");
+        if (key.length == 0)
+            mnem__template_refuse(t, "format(): the field '{%.*s}' has an empty attribute",
+                                  shown(field), field.text);
         if (item && strspn(key.text, "0123456789") >= key.length &&
             mnem__template_read_int(t, key, 10, &i))
             key = mnem__any_int(i);
         value = item ? mnem__template_item(t, value, key) : mnem__template_attribute(t, value, key);
-        if (item && at++ == field.length) mnem__template_refuse(t, "format(): '[' without ']'");
+        if (item && at++ == field.length)
+            mnem__template_refuse(t, "format(): the field '{%.*s}' has '[' without ']'",
+                                  shown(field), field.text);
     }
     return value;
 }
@@ -142,7 +170,7 @@ static mnem__any convert(mnem_template *t, mnem__any value, char how) {
     const size_t mark = t->out_bytes;
     if (how == 's') return mnem__template_str(t, value);
     if (how == 'a') return mnem__spec_ascii(t, value);
-    if (how != 'r') mnem__template_refuse(t, "format(): unknown conversion");
+    if (how != 'r') mnem__template_refuse(t, "format(): the letter after '!' must be r, s or a");
     mnem__template_put_repr(t, value);
     return mnem__template_cut(t, mark);
 }
@@ -154,7 +182,7 @@ static size_t place_end(mnem_template *t, mnem__any text, size_t at) {
         open -= text.text[at] == '}';
         if (open == 0) return at;
     }
-    mnem__template_refuse(t, "format(): '{' without '}'");
+    mnem__template_refuse(t, "format(): '{' without '}'; write '{{' for a brace");
 }
 
 static mnem__any format_text(mnem_template *t, format *f, mnem__any text, int depth);
@@ -165,16 +193,21 @@ static size_t put_place(mnem_template *t, format *f, mnem__any text, size_t at, 
     size_t name_end = at;
     for (bool item = false; name_end < end; name_end++) {
         const char c = text.text[name_end];
-        if (c == '{') mnem__template_refuse(t, "format(): '{' in a name");
+        if (c == '{')
+            mnem__template_refuse(
+                t, "format(): the name of a field contains '{'; write '{{' for a brace");
         if (!item && (c == ':' || c == '!')) break;
         item = c == '[' || (item && c != ']');
     }
-    if (depth == 0) mnem__template_refuse(t, "format(): fields are nested too deeply");
+    if (depth == 0)
+        mnem__template_refuse(
+            t, "format(): a field in a field has another field, which is not supported");
     mnem__any value = value_of(t, f, mnem__any_text(text.text + at, name_end - at));
     if (mnem__spec_at(text, name_end) == '!') {
         const char behind = name_end + 2 <= end ? text.text[name_end + 2] : 0;
         if (behind != ':' && behind != '}')
-            mnem__template_refuse(t, "format(): unknown conversion");
+            mnem__template_refuse(
+                t, "format(): '!' needs one letter (r, s or a), and then ':' or '}'");
         value = convert(t, value, text.text[name_end + 1]);
         name_end += 2;
     }
@@ -196,7 +229,7 @@ static mnem__any format_text(mnem_template *t, format *f, mnem__any text, int de
         } else if (c == '{') {
             at = put_place(t, f, text, at + 1, depth);
         } else if (c == '}') {
-            mnem__template_refuse(t, "format(): '}' without '{'");
+            mnem__template_refuse(t, "format(): '}' without '{'; write '}}' for a brace");
         } else {
             mnem__template_put(t, &c, 1);
             at++;

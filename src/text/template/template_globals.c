@@ -18,14 +18,15 @@ GLOBAL(range) {
         r.stop = mnem__argument_int(t, a[1], 0, "range()");
     }
     r.step = mnem__argument_int(t, a[2], 1, "range()");
-    if (r.step == 0) mnem__template_refuse(t, "range(): the step is 0");
+    if (r.step == 0) mnem__template_refuse(t, "range(): the step is 0, expected another integer");
     const bool up = r.step > 0;
     const uint64_t far =
         up ? (uint64_t)r.stop - (uint64_t)r.start : (uint64_t)r.start - (uint64_t)r.stop;
     const uint64_t step = up ? (uint64_t)r.step : 0 - (uint64_t)r.step;
     const uint64_t count = (up ? r.stop > r.start : r.stop < r.start) ? (far - 1) / step + 1 : 0;
     if (count > RANGE_MAX)
-        mnem__template_refuse(t, "range(): the result has more than %d numbers", RANGE_MAX);
+        mnem__template_refuse(t, "range(): the result would have %llu numbers, expected at most %d",
+                              (unsigned long long)count, RANGE_MAX);
     r.count = (int64_t)count;
     mnem__any_range *range = mnem__template_take(t, sizeof *range);
     *range = r;
@@ -36,7 +37,8 @@ GLOBAL(range) {
 static mnem__any dict_of(mnem_template *t, mnem__any_kind kind, const mnem__arguments *more) {
     const mnem__any dict = mnem__any_dict_make(t, kind);
     if (more->list && more->list->count > 1)
-        mnem__template_refuse(t, "dict() takes at most one positional argument");
+        mnem__template_refuse(t, "dict() takes at most 1 argument without a name, but %u are given",
+                              more->list->count);
     mnem__any from = mnem__any_of(MNEM__ANY_MISSING);
     if (more->list && more->list->count > 0) from = more->list->items[0];
     if (mnem__any_is(from, MNEM__ANY_DICT))
@@ -44,7 +46,9 @@ static mnem__any dict_of(mnem_template *t, mnem__any_kind kind, const mnem__argu
     const mnem__any_list *pairs = mnem__is_given(from) ? mnem__any_items(t, from) : NULL;
     for (uint32_t i = 0; pairs && i < pairs->count; i++) {
         const mnem__any_list *pair = mnem__any_items(t, pairs->items[i]);
-        if (pair->count != 2) mnem__template_refuse(t, "dict(): item %u is not a pair", i);
+        if (pair->count != 2)
+            mnem__template_refuse(t, "dict(): item %u has %u values, expected 2: a key and a value",
+                                  i, pair->count);
         mnem__any_dict_set(t, dict.dict, pair->items[0], pair->items[1]);
     }
     for (uint32_t i = 0; more->named && i < more->named->count; i++)
@@ -63,7 +67,9 @@ GLOBAL(namespace) {
     for (uint32_t i = 0; i < space.dict->count; i++) {
         const mnem__any name = space.dict->entries[i].key;
         if (mnem__any_is(name, MNEM__ANY_TEXT) && name.length > 0 && name.text[0] == '_')
-            mnem__template_refuse(t, "names in a namespace can't begin with _");
+            mnem__template_refuse(
+                t, "namespace(): the name '%.*s' begins with '_'; choose another name",
+                (int)(name.length < 40 ? name.length : 40), name.text);
     }
     return space;
 }
@@ -77,8 +83,9 @@ GLOBAL(strftime_now) {
 }
 GLOBAL(cycler) {
     UNUSED(in), UNUSED(a);
-    if (!more->list || more->list->count == 0 || more->named)
-        mnem__template_refuse(t, "cycler() needs values");
+    if (more->named) mnem__template_refuse(t, "cycler() takes no arguments with a name");
+    if (!more->list || more->list->count == 0)
+        mnem__template_refuse(t, "cycler() needs at least one value");
     return (mnem__any){.kind = MNEM__ANY_CYCLER, .list = more->list};
 }
 GLOBAL(joiner) {

@@ -85,7 +85,7 @@ static mnem__lexeme raw_data(mnem__lexer *l) {
         move(l, end);
         return token;
     }
-    bad(l, "a raw block has no endraw");
+    bad(l, "a raw block is not closed: {% endraw %} is missing");
 }
 
 static void skip_comment(mnem__lexer *l) {
@@ -96,7 +96,7 @@ static void skip_comment(mnem__lexer *l) {
         move(l, end);
         return;
     }
-    bad(l, "unterminated comment");
+    bad(l, "a comment is not closed: '#}' is missing");
 }
 
 static size_t find_tag(const mnem__lexer *l) {
@@ -199,6 +199,11 @@ static size_t skip_int(const mnem__lexer *l, size_t at) {
     return at;
 }
 
+static _Noreturn void bad_number(const mnem__lexer *l, mnem__any text) {
+    mnem__template_fail(l->t, MNEM_BAD_FILE, "'%.*s' is not a number",
+                        (int)(text.length < 40 ? text.length : 40), text.text);
+}
+
 static mnem__any number(mnem__lexer *l) {
     const size_t begin = l->at, behind = skip_float(l, begin);
     mnem__any value = mnem__any_int(0);
@@ -207,9 +212,9 @@ static mnem__any number(mnem__lexer *l) {
     l->t->line = l->line;
     if (behind > begin) {
         value.kind = MNEM__ANY_FLOAT;
-        if (!mnem__template_read_float(l->t, text, &value.f)) bad(l, "invalid number");
+        if (!mnem__template_read_float(l->t, text, &value.f)) bad_number(l, text);
     } else if (!mnem__template_read_int(l->t, text, 0, &value.i))
-        bad(l, "invalid number");
+        bad_number(l, text);
     return value;
 }
 
@@ -221,11 +226,12 @@ static uint32_t read_code(mnem__lexer *l, size_t *at, size_t n, uint32_t base) {
         const bool letter = low >= 'a' && low <= 'f' && base == 16;
         const bool digit = c >= '0' && c <= (base == 16 ? '9' : '7');
         if (base == 8 && !digit) break;
-        if (!digit && !letter) bad(l, "an escape lacks its digits");
+        if (!digit && !letter)
+            bad(l, "an escape \\x, \\u or \\U needs 2, 4 or 8 hexadecimal digits");
         code = code * base + (uint32_t)(letter ? low - 'a' + 10 : c - '0');
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
-        bad(l, "an escape is not a character");
+        bad(l, "an escape is not the code of a Unicode character");
     return code;
 }
 
@@ -244,7 +250,7 @@ static void put_escape(mnem__lexer *l, size_t *at) {
     else if (c == 'x' || c == 'u' || c == 'U')
         mnem__template_put_char(l->t, read_code(l, at, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16));
     else if (c == 'N')
-        bad(l, "escapes with a character's name are not supported");
+        bad(l, "the escape \\N{...} is not supported; write the character itself");
     else if (c != '\n')
         mnem__template_put(l->t, &l->text[*at - 2], 2);
 }
@@ -259,7 +265,7 @@ static mnem__any quoted(mnem__lexer *l) {
         mnem__template_put(l->t, l->text + at, n);
         at += n;
         if (at + 1 >= l->length && !(at < l->length && l->text[at] == quote))
-            bad(l, "unterminated text");
+            bad(l, "a text lacks its closing quote");
         if (l->text[at++] == quote) break;
         put_escape(l, &at);
     }
@@ -285,18 +291,26 @@ static void count_bracket(mnem__lexer *l, char c) {
     static const char open[] = "([{", close[] = ")]}";
     const char *p = strchr(open, c);
     if (p) {
-        if (l->brackets == MNEM__LEX_BRACKETS) bad(l, "too many open brackets");
+        if (l->brackets == MNEM__LEX_BRACKETS)
+            bad(l, "more than 256 brackets are open, which is not supported");
         l->closing[l->brackets++] = close[p - open];
     } else if (strchr(close, c)) {
         if (l->brackets == 0 || l->closing[--l->brackets] != c)
-            bad(l, "a closing bracket matches no opening one");
+            bad(l, "a closing bracket does not match the last open one");
     }
+}
+
+static _Noreturn void bad_char(const mnem__lexer *l, char c) {
+    l->t->line = l->line;
+    if (c > 0x20 && c < 0x7F)
+        mnem__template_fail(l->t, MNEM_BAD_FILE, "the character '%c' must be in quotes", c);
+    mnem__template_fail(l->t, MNEM_BAD_FILE, "the byte 0x%02x must be in quotes", (unsigned char)c);
 }
 
 static int sign(mnem__lexer *l) {
     const char c = l->text[l->at];
     const int two = l->at + 1 < l->length ? two_signs(l->text + l->at) : 0;
-    if (!two && (!c || !strchr("+-/*%~[](){}<>=.:|,;", c))) bad(l, "unknown sign");
+    if (!two && (!c || !strchr("+-/*%~[](){}<>=.:|,;", c))) bad_char(l, c);
     if (!two) count_bracket(l, c);
     l->at += two ? 2 : 1;
     return two ? two : (unsigned char)c;

@@ -33,8 +33,9 @@ static mnem__any path_part(mnem_template *t, mnem__any part) {
     for (size_t at = 0; at < part.length;)
         if (!mnem__char_is_digit(mnem__char_next(part.text, &at))) return part;
     if (!mnem__template_read_int(t, part, 10, &number.i)) /* a superscript is no number, as there */
-        mnem__template_refuse(t, "'%.*s' is not a number",
-                              (int)(part.length < 40 ? part.length : 40), part.text);
+        mnem__template_refuse(
+            t, "'%.*s' does not number an item; write the number in the digits 0 to 9",
+            (int)(part.length < 40 ? part.length : 40), part.text);
     return number;
 }
 
@@ -106,9 +107,11 @@ FILTER(dictsort) {
     const mnem__any by = mnem__argument_text(t, a[1], "key", "dictsort");
     const bool value = mnem__any_says(by, "value");
     if (!value && !mnem__any_says(by, "key"))
-        mnem__template_refuse(t, "dictsort: by must be 'key' or 'value'");
+        mnem__template_refuse(t, "dictsort: by is '%.*s', expected 'key' or 'value'",
+                              (int)(by.length < 40 ? by.length : 40), by.text);
     if (!mnem__any_is(in, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "dictsort: a %s is not a dict", mnem__any_type(in));
+        mnem__template_refuse(t, "dictsort: expected a dict, found a value of type %s",
+                              mnem__any_type(in));
     mnem__any_list *list = copy(t, mnem__any_view_make(t, in.dict, MNEM__VIEW_ITEMS));
     const mnem__any *keys =
         keys_of(t, list, mnem__any_int(value), mnem__argument_bool(a[0], false));
@@ -168,22 +171,25 @@ FILTER(first) {
     if (mnem__any_is(in, MNEM__ANY_ITERATOR) && in.iterator->at < in.iterator->list->count)
         return in.iterator->list->items[in.iterator->at++];
     const mnem__any_list *items = mnem__any_items(t, in);
-    return items->count ? items->items[0] : mnem__any_no("No first item, sequence was empty.");
+    return items->count ? items->items[0]
+                        : mnem__any_no("first: the sequence is empty and has no first item");
 }
 FILTER(last) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_ITERATOR))
-        mnem__template_refuse(t, "last: an iterator can't be read backwards");
+        mnem__template_refuse(
+            t, "last: an iterator has no last item; make it a list with the filter list");
     const mnem__any_list *items = mnem__any_items(t, in);
     return items->count ? items->items[items->count - 1]
-                        : mnem__any_no("No last item, sequence was empty.");
+                        : mnem__any_no("last: the sequence is empty and has no last item");
 }
 
 static mnem__any extreme(mnem_template *t, mnem__any in, const mnem__any *a, int sign) {
     const mnem__any_list *items = mnem__any_items(t, in);
     const mnem__any *keys = keys_of(t, items, a[1], mnem__argument_bool(a[0], false));
     uint32_t best = 0;
-    if (items->count == 0) return mnem__any_no("No aggregated item, sequence was empty.");
+    if (items->count == 0)
+        return mnem__any_no("max or min: the sequence is empty and has no items");
     for (uint32_t i = 1; i < items->count; i++)
         if (mnem__any_compare(t, keys[i], keys[best]) * sign > 0) best = i;
     return items->items[best];
@@ -202,7 +208,8 @@ FILTER(sum) {
     const mnem__any_list *items = mnem__any_items(t, in);
     mnem__any sum = mnem__is_given(a[1]) ? a[1] : mnem__any_int(0);
     if (mnem__any_is(sum, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "sum: text can't be summed; use join");
+        mnem__template_refuse(
+            t, "sum: the start value is text, expected a number; use join for texts");
     for (uint32_t i = 0; i < items->count; i++)
         sum = mnem__template_binary(t, '+', sum, follow(t, items->items[i], a[0]));
     return sum;
@@ -234,7 +241,10 @@ static const mnem__function *named(mnem_template *t, mnem__any name, bool filter
     name = mnem__argument_text(t, name, "", "the name of a filter or a test");
     if (name.length < sizeof text) memcpy(text, name.text, name.length);
     const mnem__function *f = filter ? mnem__template_filter(text) : mnem__template_test(text);
-    if (!f) mnem__template_refuse(t, "%s '%s' does not exist", filter ? "filter" : "test", text);
+    if (!f)
+        mnem__template_refuse(t, "%s '%.*s' does not exist; correct its name",
+                              filter ? "filter" : "test",
+                              (int)(name.length < 64 ? name.length : 64), name.text);
     return f;
 }
 
@@ -248,7 +258,8 @@ static mnem__any choose(mnem_template *t, mnem__any in, const mnem__arguments *m
     if (!mnem__any_truth(in)) return mnem__any_iterator_make(t, new_list(t)); /* whatever it is */
     const mnem__any_list *items = mnem__any_items(t, in);
     mnem__any_list *list = new_list(t);
-    if (count_of(more) < skip) mnem__template_refuse(t, "the filter needs an attribute");
+    if (count_of(more) < skip)
+        mnem__template_refuse(t, "selectattr and rejectattr need the name of an attribute");
     const mnem__any path = skip ? more->list->items[0] : mnem__any_of(MNEM__ANY_NONE);
     const bool tests = count_of(more) > skip;
     const mnem__function *f = tests ? named(t, more->list->items[skip], false) : NULL;
@@ -284,7 +295,8 @@ static mnem__any map_attribute(mnem_template *t, const mnem__any_list *items,
     const mnem__any *path = mnem__any_dict_find(t, names, mnem__any_word("attribute"));
     const mnem__any *other = mnem__any_dict_find(t, names, mnem__any_word("default"));
     if (!path || names->count > 1u + (other != NULL))
-        mnem__template_refuse(t, "map takes a filter, or an attribute and a default");
+        mnem__template_refuse(
+            t, "map: expected a filter, or attribute=NAME with or without default=VALUE");
     for (uint32_t i = 0; i < items->count; i++) {
         const mnem__any value = follow(t, items->items[i], *path);
         const bool none = mnem__any_is(value, MNEM__ANY_UNDEFINED) && other;
@@ -298,7 +310,8 @@ FILTER(map) {
     if (!mnem__any_truth(in)) return mnem__any_iterator_make(t, new_list(t));
     const mnem__any_list *items = mnem__any_items(t, in);
     if (count_of(more) == 0 && more->named) return map_attribute(t, items, more->named);
-    if (count_of(more) == 0) mnem__template_refuse(t, "map needs a filter");
+    if (count_of(more) == 0)
+        mnem__template_refuse(t, "map: expected a filter or attribute=NAME, found no argument");
     const mnem__function *f = named(t, more->list->items[0], true);
     const mnem__arguments rest = behind(t, more, 1);
     mnem__any_list *list = new_list(t);
@@ -311,7 +324,8 @@ FILTER(items) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_UNDEFINED)) return mnem__any_iterator_make(t, new_list(t));
     if (!mnem__any_is(in, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "items: a %s is not a dict", mnem__any_type(in));
+        mnem__template_refuse(t, "items: expected a dict, found a value of type %s",
+                              mnem__any_type(in));
     const mnem__any view = mnem__any_view_make(t, in.dict, MNEM__VIEW_ITEMS);
     return mnem__any_iterator_make(t, mnem__any_items(t, view));
 }
@@ -337,7 +351,8 @@ FILTER(slice) {
     UNUSED(more);
     const mnem__any_list *items = mnem__any_items(t, in);
     const int64_t slices = mnem__argument_int(t, a[0], 0, "slice");
-    if (slices == 0) mnem__template_refuse(t, "slice: the number of slices must be at least 1");
+    if (slices == 0)
+        mnem__template_refuse(t, "slice: the number of slices is 0, expected at least 1");
     mnem__any_list *lists = new_list(t);
     int64_t at = 0;
     for (int64_t s = 0; s < slices; s++) {

@@ -85,9 +85,11 @@ void mnem__template_run_for(mnem_template *t, const mnem__node *node, mnem__scop
 mnem__any mnem__template_call_loop(mnem_template *t, mnem__any_loop *loop,
                                    const mnem__arguments *more) {
     const size_t mark = t->out_bytes;
-    if (!loop->node->sign) mnem__template_refuse(t, "loop(): the loop isn't recursive");
+    if (!loop->node->sign)
+        mnem__template_refuse(
+            t, "loop() is called, but the loop is not recursive; add 'recursive' to its for");
     if (!more->list || more->list->count != 1 || more->named)
-        mnem__template_refuse(t, "loop() takes one argument");
+        mnem__template_refuse(t, "loop() takes exactly one argument, without a name");
     mnem__template_enter(t);
     mnem__template_run_for(t, loop->node, loop->around, more->list->items[0], loop->depth0 + 1);
     mnem__template_leave(t);
@@ -99,8 +101,9 @@ mnem__any mnem__template_call_loop(mnem_template *t, mnem__any_loop *loop,
 static mnem__any run_cycle(mnem_template *t, mnem__any self, const mnem__any *a,
                            const mnem__arguments *more) {
     (void)a;
-    if (!more->list || more->list->count == 0 || more->named)
-        mnem__template_refuse(t, "loop.cycle() needs values");
+    if (more->named) mnem__template_refuse(t, "loop.cycle() takes no arguments with a name");
+    if (!more->list || more->list->count == 0)
+        mnem__template_refuse(t, "loop.cycle() needs at least one value");
     return more->list->items[self.loop->index0 % more->list->count];
 }
 
@@ -119,8 +122,11 @@ static const mnem__method methods[] = {{MNEM__ANY_LOOP, {"cycle", "*", 0, run_cy
 
 /* previtem and nextitem. */
 static mnem__any neighbour(mnem_template *t, mnem__any_loop *loop, bool next) {
-    if (next) return look_ahead(t, loop) ? loop->ahead : mnem__any_no("there is no next item");
-    return loop->index0 > 0 ? loop->previous : mnem__any_no("there is no previous item");
+    if (next)
+        return look_ahead(t, loop) ? loop->ahead
+                                   : mnem__any_no("loop.nextitem: the last item has no next one");
+    return loop->index0 > 0 ? loop->previous
+                            : mnem__any_no("loop.previtem: the first item has no previous one");
 }
 
 mnem__any mnem__loop_field(mnem_template *t, mnem__any a, mnem__any name) {

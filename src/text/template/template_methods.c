@@ -98,13 +98,13 @@ METHOD(str_rfind) {
 METHOD(str_index) {
     UNUSED(more);
     const int64_t at = find(t, self, a, false);
-    if (at < 0) mnem__template_refuse(t, "index(): the value was not found");
+    if (at < 0) mnem__template_refuse(t, "index(): the text was not found; find() gives -1 then");
     return mnem__any_int(at);
 }
 METHOD(str_rindex) {
     UNUSED(more);
     const int64_t at = find(t, self, a, true);
-    if (at < 0) mnem__template_refuse(t, "rindex(): the value was not found");
+    if (at < 0) mnem__template_refuse(t, "rindex(): the text was not found; rfind() gives -1 then");
     return mnem__any_int(at);
 }
 METHOD(str_count) {
@@ -217,7 +217,8 @@ METHOD(str_format) {
 METHOD(str_format_map) {
     UNUSED(more);
     if (!mnem__any_is(a[0], MNEM__ANY_DICT))
-        mnem__template_refuse(t, "format_map(): a %s is not a dict", mnem__any_type(a[0]));
+        mnem__template_refuse(t, "format_map(): expected a dict, found a value of type %s",
+                              mnem__any_type(a[0]));
     return mnem__text_format(t, self, &(mnem__arguments){.named = a[0].dict});
 }
 METHOD(str_expandtabs) {
@@ -227,7 +228,9 @@ METHOD(str_expandtabs) {
 
 static mnem__any fill_of(mnem_template *t, mnem__any a) {
     const mnem__any fill = mnem__argument_text(t, a, " ", "fill");
-    if (mnem__any_length(fill) != 1) mnem__template_refuse(t, "the fill must be one character");
+    if (mnem__any_length(fill) != 1)
+        mnem__template_refuse(t, "the fill character has %lld characters, expected 1",
+                              (long long)mnem__any_length(fill));
     return fill;
 }
 
@@ -374,7 +377,7 @@ METHOD(list_index) {
     const mnem__any_list *list = mnem__any_items(t, self);
     for (uint32_t i = 0; i < list->count; i++)
         if (mnem__any_equal(t, list->items[i], a[0])) return mnem__any_int(i);
-    mnem__template_refuse(t, "index(): the value was not found");
+    mnem__template_refuse(t, "index(): the list does not have the value");
 }
 
 /* ---- numbers ---- */

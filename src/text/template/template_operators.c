@@ -13,12 +13,12 @@ static const char *sign_text(int sign, char out[2]) {
 static _Noreturn void mismatch(mnem_template *t, int sign, mnem__any a, mnem__any b) {
     char text[2];
     if (mnem__any_big(a) || mnem__any_big(b))
-        mnem__template_refuse(t, "%s can't be used with a number of more than 64 bits",
+        mnem__template_refuse(t, "the operator %s does not support integers of more than 64 bits",
                               sign_text(sign, text));
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
     if (mnem__any_is(b, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, b);
-    mnem__template_refuse(t, "%s can't be used with a %s and a %s", sign_text(sign, text),
-                          mnem__any_type(a), mnem__any_type(b));
+    mnem__template_refuse(t, "the operator %s can't be used with the types %s and %s",
+                          sign_text(sign, text), mnem__any_type(a), mnem__any_type(b));
 }
 
 /* ---- numbers ---- */
@@ -51,7 +51,11 @@ static mnem__any whole(mnem_template *t, int sign, int64_t a, int64_t b) {
         break;
     default: fits = power(a, b, &result);
     }
-    if (!fits) mnem__template_refuse(t, "a number exceeds 64 bits");
+    if (!fits) {
+        char text[2];
+        mnem__template_refuse(t, "the result of the operator %s exceeds an integer of 64 bits",
+                              sign_text(sign, text));
+    }
     return mnem__any_int(result);
 }
 
@@ -75,17 +79,25 @@ static double floats(mnem_template *t, int sign, double a, double b) {
     case '%': return modulo(a, b);
     case MNEM__SIGN_FLOOR: return floor_of(a, b);
     default:
-        if ((a < 0 && b != floor(b)) || (a == 0 && b < 0) || (isinf(pow(a, b)) && !isinf(a + b)))
-            mnem__template_refuse(t, "the power is not a real number");
+        if (a < 0 && b != floor(b))
+            mnem__template_refuse(t, "%g ** %g: the result is not a real number", a, b);
+        if (a == 0 && b < 0) mnem__template_refuse(t, "%g ** %g: the result divides by 0", a, b);
+        if (isinf(pow(a, b)) && !isinf(a + b))
+            mnem__template_refuse(t, "%g ** %g: the result is too large for a float", a, b);
         return pow(a, b);
     }
+}
+
+static _Noreturn void refuse_zero(mnem_template *t, int sign) {
+    char text[2];
+    mnem__template_refuse(t, "the operator %s divides by 0", sign_text(sign, text));
 }
 
 static mnem__any numbers(mnem_template *t, int sign, mnem__any a, mnem__any b) {
     const bool divides = sign == '/' || sign == '%' || sign == MNEM__SIGN_FLOOR;
     const bool both = mnem__any_whole(a) && mnem__any_whole(b);
     const bool makes_float = sign == '/' || (sign == MNEM__SIGN_POWER && b.i < 0);
-    if (divides && mnem__any_f64(b) == 0) mnem__template_refuse(t, "division by 0");
+    if (divides && mnem__any_f64(b) == 0) refuse_zero(t, sign);
     if (both && !makes_float) return whole(t, sign, a.i, b.i);
     return mnem__any_float(floats(t, sign, mnem__any_f64(a), mnem__any_f64(b)));
 }

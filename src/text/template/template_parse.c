@@ -4,6 +4,7 @@
  * text with spaces between them ("elif else endif"). */
 #include "text/template/template_node.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Is name one of the words? */
@@ -55,7 +56,13 @@ static mnem__node *parse_body(mnem__parser *p, const char *ends, mnem__any *end)
     }
     mnem__template_leave(p->t);
     if (!ends) return first;
-    if (p->token.kind == MNEM__LEX_END) mnem__parse_fail(p, "a block is not closed");
+    if (p->token.kind == MNEM__LEX_END) {
+        char why[64];
+        const char *last = strrchr(ends, ' ');
+        snprintf(why, sizeof why, "a block is not closed: {%% %s %%} is missing",
+                 last ? last + 1 : ends);
+        mnem__parse_fail(p, why);
+    }
     *end = p->token.value;
     mnem__parse_next(p);
     return first;
@@ -170,7 +177,8 @@ static mnem__node *parse_call_block(mnem__parser *p) {
     node->macro = make_code(p);
     if (mnem__parse_at_sign(p, '(')) parse_parameters(p, node->macro);
     node->a = mnem__parse_expression(p, true);
-    if (node->a->kind != MNEM__NODE_CALL) mnem__parse_fail(p, "expected a call");
+    if (node->a->kind != MNEM__NODE_CALL)
+        mnem__parse_fail(p, "expected a call of a macro, as in {% call name() %}");
     parse_macro_body(p, node->macro, "endcall");
     return node;
 }
@@ -302,7 +310,8 @@ static mnem__node *parse_statement(mnem__parser *p) {
     }
     if (is_one_of(name, "block autoescape do trans debug")) {
         p->t->line = line;
-        mnem__template_fail(p->t, MNEM_UNSUPPORTED, "statement '%.*s' is not supported",
+        mnem__template_fail(p->t, MNEM_UNSUPPORTED,
+                            "the statement '%.*s' is not supported; remove it from the template",
                             (int)name.length, name.text);
     }
     mnem__parse_fail(p, "unknown statement");

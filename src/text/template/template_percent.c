@@ -14,7 +14,9 @@ typedef struct percent {
 } percent;
 
 static mnem__any next_value(mnem_template *t, percent *p) {
-    if (p->next >= p->count) mnem__template_refuse(t, "%% has more conversions than values");
+    if (p->next >= p->count)
+        mnem__template_refuse(
+            t, "%%-formatting: the text has more conversions than the %u values given", p->count);
     const uint32_t i = p->next++;
     return mnem__any_is(p->values, MNEM__ANY_TUPLE) ? p->values.list->items[i] : p->values;
 }
@@ -22,12 +24,16 @@ static mnem__any next_value(mnem_template *t, percent *p) {
 /* The value of "(name)" at *at, which moves behind it. */
 static mnem__any named_value(mnem_template *t, percent *p, size_t *at) {
     const char *close = memchr(p->text.text + *at, ')', p->text.length - *at);
-    if (!close || !mnem__any_is(p->values, MNEM__ANY_DICT))
-        mnem__template_refuse(t, "%%(name) needs a dict");
+    if (!close) mnem__template_refuse(t, "%%-formatting: '%%(' without ')'");
+    if (!mnem__any_is(p->values, MNEM__ANY_DICT))
+        mnem__template_refuse(t, "%%-formatting: '%%(name)' needs a dict, found a value of type %s",
+                              mnem__any_type(p->values));
     const size_t begin = *at + 1, n = (size_t)(close - p->text.text) - begin;
     const mnem__any *value =
         mnem__any_dict_find(t, p->values.dict, mnem__any_text(p->text.text + begin, n));
-    if (!value) mnem__template_refuse(t, "%%(name): the key is not in the dict");
+    if (!value)
+        mnem__template_refuse(t, "%%-formatting: the dict does not have the key '%.*s'",
+                              (int)(n < 64 ? n : 64), p->text.text + begin);
     *at = begin + n + 1;
     p->next = p->count; /* no count of places */
     return *value;
@@ -75,9 +81,12 @@ static mnem__spec read_spec(mnem_template *t, percent *p, size_t *at) {
 static void put_int(mnem_template *t, mnem__spec s, mnem__any value) {
     const bool decimal = strchr("diu", s.type) != NULL;
     if (!mnem__any_number(value) || (!decimal && mnem__any_is(value, MNEM__ANY_FLOAT)))
-        mnem__template_refuse(t, "%%%c needs a number, not a %s", s.type, mnem__any_type(value));
+        mnem__template_refuse(t, "%%-formatting: '%%%c' needs %s, found a value of type %s", s.type,
+                              decimal ? "a number" : "an integer", mnem__any_type(value));
     if (mnem__any_is(value, MNEM__ANY_FLOAT)) {
-        if (!(fabs(value.f) < 9e18)) mnem__template_refuse(t, "a number exceeds 64 bits");
+        if (!(fabs(value.f) < 9e18))
+            mnem__template_refuse(t, "%%-formatting: %g does not fit in an integer of 64 bits",
+                                  value.f);
         value = mnem__any_int((int64_t)value.f);
     }
     if (decimal) s.type = 'd';
@@ -91,13 +100,15 @@ static void put_char(mnem_template *t, mnem__spec s, mnem__any value) {
     else if (mnem__any_length(value) == 1)
         mnem__spec_put_text(t, &s, value);
     else
-        mnem__template_refuse(t, "%%c needs one character");
+        mnem__template_refuse(t, "%%-formatting: '%%c' needs one character, found %lld",
+                              (long long)mnem__any_length(value));
 }
 
 static void put_value(mnem_template *t, const mnem__spec *s, mnem__any value) {
     const size_t mark = t->out_bytes;
     if (!s->type || !strchr("sracdiuxXoeEfFgG", s->type))
-        mnem__template_refuse(t, "%% before an unknown conversion");
+        mnem__template_refuse(t, "%%-formatting: no known letter follows '%%', as in %%s; write "
+                                 "%%%% for a percent sign");
     if (s->type == 'a') {
         mnem__spec_put_text(t, s, mnem__spec_ascii(t, value));
     } else if (s->type == 'r') {
@@ -111,8 +122,9 @@ static void put_value(mnem_template *t, const mnem__spec *s, mnem__any value) {
         put_int(t, *s, value);
     } else {
         if (!mnem__any_number(value))
-            mnem__template_refuse(t, "%%%c needs a number, not a %s", s->type,
-                                  mnem__any_type(value));
+            mnem__template_refuse(t,
+                                  "%%-formatting: '%%%c' needs a number, found a value of type %s",
+                                  s->type, mnem__any_type(value));
         mnem__spec_put_float(t, s, mnem__any_f64(value));
     }
 }
@@ -146,6 +158,8 @@ mnem__any mnem__text_percent(mnem_template *t, mnem__any text, mnem__any values)
         !(mnem__any_is(values, MNEM__ANY_DICT) || mnem__any_is(values, MNEM__ANY_LIST) ||
           mnem__any_is(values, MNEM__ANY_RANGE) || mnem__any_is(values, MNEM__ANY_UNDEFINED));
     if (counts && p.next < p.count)
-        mnem__template_refuse(t, "%% has fewer conversions than values");
+        mnem__template_refuse(t,
+                              "%%-formatting: %u values are given, but the text has %u conversions",
+                              p.count, p.next);
     return mnem__template_cut(t, mark);
 }

@@ -58,7 +58,7 @@ static mnem__any rest_named(mnem_template *t, const mnem__macro_code *code,
         const mnem__any name = named->entries[i].key;
         if (has_parameter(code, name) || (code->caller && mnem__any_says(name, "caller"))) continue;
         if (!code->kwargs)
-            mnem__template_refuse(t, "the macro takes no argument '%.*s'",
+            mnem__template_refuse(t, "the macro has no parameter named '%.*s'",
                                   (int)(name.length < 64 ? name.length : 64), name.text);
         mnem__any_dict_set(t, rest.dict, name, named->entries[i].value);
     }
@@ -70,7 +70,7 @@ static mnem__any rest_listed(mnem_template *t, const mnem__macro_code *code,
     const mnem__any rest = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
     for (uint32_t i = code->parameter_count; list && i < list->count; i++) {
         if (!code->varargs)
-            mnem__template_refuse(t, "the macro takes %u arguments, but %u are given",
+            mnem__template_refuse(t, "the macro takes at most %u arguments, but %u are given",
                                   code->parameter_count, list->count);
         mnem__any_list_add(t, rest.list, list->items[i]);
     }
@@ -83,7 +83,9 @@ static mnem__any argument_of(mnem_template *t, const mnem__arguments *more, uint
     const mnem__any *named = more->named ? mnem__any_dict_find(t, more->named, name) : NULL;
     const bool listed = more->list && number < more->list->count;
     if (listed && named)
-        mnem__template_refuse(t, "'%.*s' is given twice", (int)name.length, name.text);
+        mnem__template_refuse(
+            t, "the macro's parameter '%.*s' is given both by position and by name; remove one",
+            (int)name.length, name.text);
     if (listed) return more->list->items[number];
     return named ? *named : mnem__any_of(MNEM__ANY_MISSING);
 }
@@ -101,7 +103,9 @@ static void bind_parameters(mnem_template *t, const mnem__macro_code *code,
     for (const mnem__node *n = code->parameters; n; n = n->next) {
         mnem__any value = argument_of(t, more, number++, n->value);
         if (!mnem__is_given(value) && n->a) value = mnem__template_eval(t, n->a);
-        if (!mnem__is_given(value)) value = mnem__any_no("a parameter was not provided");
+        if (!mnem__is_given(value))
+            value =
+                mnem__any_no("a parameter of the macro was not given; pass it, or set a default");
         mnem__scope_set(t, t->scope, n->value.text, value);
     }
     if (code->kwargs) set_own(t, "kwargs", 6, named);
@@ -109,7 +113,9 @@ static void bind_parameters(mnem_template *t, const mnem__macro_code *code,
     const mnem__any caller = mnem__any_word("caller");
     if (!code->caller || has_parameter(code, caller)) return;
     const mnem__any *given = more->named ? mnem__any_dict_find(t, more->named, caller) : NULL;
-    set_own(t, "caller", 6, given ? *given : mnem__any_no("No caller defined"));
+    set_own(t, "caller", 6,
+            given ? *given
+                  : mnem__any_no("caller() is used, but no {% call %} block called the macro"));
 }
 
 mnem__any mnem__template_call_macro(mnem_template *t, const mnem__any_macro *macro,
@@ -132,22 +138,24 @@ static mnem__flow run_if(mnem_template *t, const mnem__node *node) {
 }
 
 /* What isn't a text is an error here, as it is where Jinja joins a block's parts. */
-static void put_text(mnem_template *t, mnem__any text) {
+static void put_text(mnem_template *t, mnem__any text, const char *block) {
     if (!mnem__any_is(text, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "a block gives a %s, expected text", mnem__any_type(text));
+        mnem__template_refuse(t, "the result of a {%% %s %%} block is of type %s, expected text",
+                              block, mnem__any_type(text));
     mnem__template_put(t, text.text, text.length);
 }
 
 static void run_call_block(mnem_template *t, const mnem__node *node) {
     const mnem__any caller = mnem__template_make_macro(t, node->macro);
-    put_text(t, mnem__template_eval_call(t, node->a, caller));
+    put_text(t, mnem__template_eval_call(t, node->a, caller), "call");
 }
 
 /* Jinja evaluates the name before it looks for a loader, of which there is none. */
 static _Noreturn void refuse_template(mnem_template *t, const mnem__node *node) {
     mnem__template_eval(t, node->a);
     t->line = node->line;
-    mnem__template_fail(t, MNEM_UNSUPPORTED, "statement '%.*s' is not supported",
+    mnem__template_fail(t, MNEM_UNSUPPORTED,
+                        "the statement '%.*s' is not supported; remove it from the template",
                         (int)node->value.length, node->value.text);
 }
 
@@ -167,7 +175,7 @@ static mnem__flow run_one(mnem_template *t, const mnem__node *node) {
         break;
     case MNEM__NODE_CALL_BLOCK: run_call_block(t, node); break;
     case MNEM__NODE_FILTER_BLOCK:
-        put_text(t, mnem__template_eval_filters(t, node->b, capture_inner(t, node->c)));
+        put_text(t, mnem__template_eval_filters(t, node->b, capture_inner(t, node->c)), "filter");
         break;
     case MNEM__NODE_WITH:
     case MNEM__NODE_SCOPE: return run_with(t, node);

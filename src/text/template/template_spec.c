@@ -14,7 +14,8 @@
 enum { WIDTH_MAX = 1 << 20, PRECISION_MAX = 100 };
 
 void mnem__spec_check(mnem_template *t, int64_t count) {
-    if (count > WIDTH_MAX) mnem__template_refuse(t, "the width is more than %d", WIDTH_MAX);
+    if (count > WIDTH_MAX)
+        mnem__template_refuse(t, "a number in a format exceeds %d, the limit", WIDTH_MAX);
 }
 
 int mnem__spec_count(mnem_template *t, mnem__any text, size_t *at) {
@@ -159,7 +160,8 @@ void mnem__spec_put_float(mnem_template *t, const mnem__spec *s, double f) {
     char text[512], format[] = "%#.*f";
     const int precision = s->precision < 0 ? 6 : s->precision;
     if (precision > PRECISION_MAX)
-        mnem__template_refuse(t, "the precision is more than %d", PRECISION_MAX);
+        mnem__template_refuse(t, "the precision of a format is %d, expected at most %d", precision,
+                              PRECISION_MAX);
     if (s->type == '%') f *= 100;
     format[4] = s->type == '%' ? 'f' : s->type == 'n' ? 'g' : s->type;
     if (!s->alternate) memmove(format + 1, format + 2, sizeof format - 2);
@@ -177,9 +179,11 @@ void mnem__spec_put_float(mnem_template *t, const mnem__spec *s, double f) {
 
 void mnem__spec_put_code(mnem_template *t, const mnem__spec *s, mnem__any code) {
     const size_t mark = t->out_bytes;
-    if (!mnem__any_whole(code) || code.i < 0 || code.i > 0x10FFFF ||
-        (code.i >= 0xD800 && code.i < 0xE000))
-        mnem__template_refuse(t, "a %s is not a character", mnem__any_type(code));
+    if (!mnem__any_whole(code))
+        mnem__template_refuse(t, "the format c needs an integer, found a value of type %s",
+                              mnem__any_type(code));
+    if (code.i < 0 || code.i > 0x10FFFF || (code.i >= 0xD800 && code.i < 0xE000))
+        mnem__template_refuse(t, "%lld is not the code of a Unicode character", (long long)code.i);
     mnem__template_put_char(t, (uint32_t)code.i);
     pad(t, s, mark, 0, '>');
 }

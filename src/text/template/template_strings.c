@@ -186,7 +186,9 @@ const char *mnem__text_search(mnem_template *t, mnem__any text, mnem__any one, b
 mnem__any mnem__text_split(mnem_template *t, mnem__any text, mnem__any by, int64_t most,
                            bool right) {
     const mnem__any parts = mnem__any_list_make(t, MNEM__ANY_LIST, 0);
-    if (by.length == 0) mnem__template_refuse(t, "split(): the separator is empty");
+    if (by.length == 0)
+        mnem__template_refuse(t,
+                              "split(): the separator is empty, expected at least one character");
     for (int64_t i = 0; most < 0 || i < most; i++) {
         const char *found = mnem__text_search(t, text, by, right);
         if (!found) break;

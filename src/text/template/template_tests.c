@@ -95,7 +95,9 @@ static bool is_function(mnem_template *t, mnem__any name,
                         const mnem__function *(*find)(const char *name)) {
     char text[32] = "";
     if (!mnem__any_hashable(t, name))
-        mnem__template_refuse(t, "a %s is not a name", mnem__any_type(name));
+        mnem__template_refuse(
+            t, "'is filter' and 'is test' need a name as text, found a value of type %s",
+            mnem__any_type(name));
     if (!mnem__any_is(name, MNEM__ANY_TEXT) || name.length >= sizeof text) return false;
     memcpy(text, name.text, name.length);
     return find(text) != NULL;

@@ -64,9 +64,10 @@ static mnem_status decode_pieces(mnem__token_vocab *v) {
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < count; i++) bytes += mnem_value_text(&v->tokens, i).length;
     if (bytes > UINT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "tokenizer.ggml.tokens has %llu bytes of text, expected fewer than 2^32",
-                          (unsigned long long)bytes);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "key tokenizer.ggml.tokens has %llu bytes of text, expected fewer than 2^32",
+            (unsigned long long)bytes);
     v->piece_at = mnem__alloc(MNEM__TOKENIZER_TAG, (count + 1) * sizeof *v->piece_at);
     v->piece_bytes = v->piece_at ? mnem__alloc(MNEM__TOKENIZER_TAG, bytes) : NULL;
     if (!v->piece_bytes) return mnem__heap_status();

@@ -55,7 +55,9 @@ static mnem_status merge_put(mnem__bpe *bpe, mnem__token_work *w, uint32_t rank)
     const mnem_text merge = mnem_value_text(&bpe->merges, rank);
     const char *space = merge.length > 1 ? memchr(merge.bytes + 1, ' ', merge.length - 1) : NULL;
     if (!space)
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges[%u] is not two texts", rank);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key tokenizer.ggml.merges[%u] is not two texts with a space between them", rank);
     const size_t split = (size_t)(space - merge.bytes), rest = merge.length - split - 1;
     MNEM__TRY(mnem__token_work_text(w, merge.length));
     const size_t left = decode(w->vocab, merge.bytes, split, w->text);
@@ -73,12 +75,15 @@ static mnem_status read_merges(mnem__bpe *bpe, const mnem__token_source *source,
                                mnem__token_work *w) {
     mnem_value *merges = &bpe->merges;
     if (!mnem__token_source_find(source, "tokenizer.ggml.merges", merges))
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges is missing");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key tokenizer.ggml.merges is missing; download or convert the file again");
     if (merges->type != MNEM_VALUE_ARRAY || merges->element != MNEM_VALUE_STRING)
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges is not an array of strings");
+        return mnem__fail(MNEM_BAD_FILE, "key tokenizer.ggml.merges is not an array of strings; "
+                                         "download or convert the file again");
     if (merges->count >= INT32_MAX)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "tokenizer.ggml.merges has %llu entries, expected fewer than 2^31",
+                          "key tokenizer.ggml.merges has %llu entries, expected fewer than 2^31",
                           (unsigned long long)merges->count);
     mnem_status status = mnem__id_table_init(&bpe->ranks, merges->count);
     for (uint64_t rank = 0; rank < merges->count && status == MNEM_OK; rank++)

@@ -20,14 +20,17 @@ mnem_status mnem__charsmap_init(mnem__charsmap *map, const mnem__token_source *s
     if (!mnem__token_source_find(source, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_ARRAY ||
         (value.element != MNEM_VALUE_U8 && value.element != MNEM_VALUE_I8))
-        return mnem__fail(MNEM_BAD_FILE, "%s is not an array of bytes", key);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s is not an array of bytes; download or convert the file again",
+                          key);
     if (value.count == 0) return MNEM_OK;
     const char *data = value.elements;
     if (value.count >= sizeof bytes) memcpy(&bytes, data, sizeof bytes);
     if (value.count < sizeof bytes || bytes >= value.count - sizeof bytes ||
         data[value.count - 1] != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s has %llu bytes and is damaged or cut off", key,
-                          (unsigned long long)value.count);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s, of %llu bytes, is damaged; download or convert the file again",
+                          key, (unsigned long long)value.count);
     map->units = data + sizeof bytes;
     map->count = bytes / (uint32_t)sizeof(uint32_t);
     map->texts = map->units + bytes;

@@ -19,15 +19,22 @@ mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
     const mnem_value *scores = &spm->scores;
     const uint64_t tokens = work->vocab->tokens.count;
     if (!mnem__token_source_find(source, "tokenizer.ggml.scores", &spm->scores))
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores is missing");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key tokenizer.ggml.scores is missing; download or convert the file again");
     if (scores->type != MNEM_VALUE_ARRAY || scores->element != MNEM_VALUE_F32)
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores is not an array of f32");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key tokenizer.ggml.scores is not an array of f32; download or convert the file again");
     if (scores->count != tokens)
-        return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores has %llu entries for %llu tokens",
-                          (unsigned long long)scores->count, (unsigned long long)tokens);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key tokenizer.ggml.scores has %llu entries, expected %llu, one for each token",
+            (unsigned long long)scores->count, (unsigned long long)tokens);
     for (uint64_t i = 0; i < scores->count; i++)
         if (isnan(mnem_value_f64(scores, i)))
-            return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores[%llu] is not a number",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "key tokenizer.ggml.scores[%llu] is NaN, expected a number",
                               (unsigned long long)i);
     return MNEM_OK;
 }

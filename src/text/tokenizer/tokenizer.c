@@ -25,7 +25,8 @@ static mnem_status read_text(const mnem_tokenizer *t, const char *key, mnem_text
     *text = (mnem_text){"", 0};
     if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_STRING)
-        return mnem__fail(MNEM_BAD_FILE, "%s is not a string", key);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s is not a string; download or convert the file again", key);
     *text = value.text;
     return MNEM_OK;
 }
@@ -33,7 +34,9 @@ static mnem_status read_text(const mnem_tokenizer *t, const char *key, mnem_text
 static mnem_status read_bool(const mnem_tokenizer *t, const char *key, bool *flag) {
     mnem_value value;
     if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
-    if (value.type != MNEM_VALUE_BOOL) return mnem__fail(MNEM_BAD_FILE, "%s is not a bool", key);
+    if (value.type != MNEM_VALUE_BOOL)
+        return mnem__fail(MNEM_BAD_FILE, "key %s is not a bool; download or convert the file again",
+                          key);
     *flag = value.u != 0;
     return MNEM_OK;
 }
@@ -47,25 +50,30 @@ static bool is_integer(mnem_value_type type) {
 static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenient, int32_t *id) {
     mnem_value value;
     if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
-    if (!is_integer(value.type)) return mnem__fail(MNEM_BAD_FILE, "%s is not an integer", key);
+    if (!is_integer(value.type))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s is not an integer; download or convert the file again", key);
     if (value.u < (uint64_t)t->info.vocab) {
         *id = (int32_t)value.u;
         return MNEM_OK;
     }
     *id = -1;
     if (lenient) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s is %lld, but the vocabulary has %d tokens", key,
-                      (long long)value.i, t->info.vocab);
+    return mnem__fail(MNEM_BAD_FILE, "key %s is %lld, expected the id of a token, 0 to %d", key,
+                      (long long)value.i, t->info.vocab - 1);
 }
 
 static mnem_status read_tokens(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.tokens";
     if (!mnem__token_source_find(&t->source, key, &t->vocab.tokens))
-        return mnem__fail(MNEM_BAD_FILE, "%s is missing", key);
+        return mnem__fail(MNEM_BAD_FILE, "key %s is missing; download or convert the file again",
+                          key);
     if (t->vocab.tokens.type != MNEM_VALUE_ARRAY || t->vocab.tokens.element != MNEM_VALUE_STRING)
-        return mnem__fail(MNEM_BAD_FILE, "%s is not an array of strings", key);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s is not an array of strings; download or convert the file again",
+                          key);
     if (t->vocab.tokens.count == 0 || t->vocab.tokens.count >= INT32_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries, expected 1 to fewer than 2^31", key,
+        return mnem__fail(MNEM_BAD_FILE, "key %s has %llu entries, expected 1 to 2^31 - 2", key,
                           (unsigned long long)t->vocab.tokens.count);
     t->info.vocab = (int32_t)t->vocab.tokens.count;
     return MNEM_OK;
@@ -75,10 +83,12 @@ static mnem_status read_types(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.token_type";
     if (!mnem__token_source_find(&t->source, key, &t->vocab.types)) return MNEM_OK;
     if (t->vocab.types.type != MNEM_VALUE_ARRAY || !is_integer(t->vocab.types.element))
-        return mnem__fail(MNEM_BAD_FILE, "%s is not an array of integers", key);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key %s is not an array of integers; download or convert the file again",
+                          key);
     if (t->vocab.types.count == t->vocab.tokens.count) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries for %llu tokens", key,
-                      (unsigned long long)t->vocab.types.count,
+    return mnem__fail(MNEM_BAD_FILE, "key %s has %llu entries, expected %llu, one for each token",
+                      key, (unsigned long long)t->vocab.types.count,
                       (unsigned long long)t->vocab.tokens.count);
 }
 
@@ -124,8 +134,9 @@ static bool text_is(mnem_text text, const char *expected) {
 
 static mnem_status copy_name(mnem_text text, const char *key, char *out, size_t n) {
     if (text.length >= n || memchr(text.bytes, 0, text.length))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s has %zu bytes, which is not supported", key,
-                          text.length);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "key %s has %zu bytes, expected fewer than %zu and no zero byte", key,
+                          text.length, n);
     memcpy(out, text.bytes, text.length);
     out[text.length] = 0;
     return MNEM_OK;
@@ -146,7 +157,9 @@ static mnem_status find_model(mnem_tokenizer *t, mnem_text name) {
         t->model = token_models[i].model;
         return MNEM_OK;
     }
-    return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.model '%.*s' is not supported",
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "key tokenizer.ggml.model is '%.*s', which is not supported (gpt2, gemma4, "
+                      "llama, t5 and bert are)",
                       (int)(name.length < 64 ? name.length : 64), name.bytes);
 }
 
@@ -154,10 +167,10 @@ static mnem_status find_scheme(mnem_tokenizer *t) {
     t->info.pre = t->pre;
     if (t->model != MNEM__MODEL_BPE) {
         if (!t->source.pre) return MNEM_OK;
-        return mnem__fail(
-            MNEM_INVALID,
-            "tokenizer.ggml.model '%s' has no pre-tokenizers, so another one can't be chosen",
-            t->info.model);
+        return mnem__fail(MNEM_INVALID,
+                          "a pre-tokenizer can be chosen only for the tokenizers gpt2 and gemma4, "
+                          "but tokenizer.ggml.model is '%s'",
+                          t->info.model);
     }
     t->scheme = mnem__pre_scheme_find(t->pre);
     t->vocab.spelled = t->scheme && !t->scheme->marked;

@@ -25,7 +25,10 @@ mnem__any mnem__any_no(const char *what) {
 
 /* Room for count things of size bytes, of which there may be any number. */
 static void *take_array(mnem_template *t, size_t count, size_t size) {
-    if (count > UINT32_MAX / 2) mnem__template_fail(t, MNEM_OVER_BUDGET, "a list becomes too long");
+    if (count > UINT32_MAX / 2)
+        mnem__template_fail(t, MNEM_OVER_BUDGET,
+                            "a list or a dict would have %zu items, expected at most %u", count,
+                            UINT32_MAX / 2);
     mnem__template_step(t, count / 16);
     return mnem__template_take(t, count * size);
 }
@@ -146,7 +149,9 @@ static mnem__any_entry *find_entry(mnem_template *t, const mnem__any_dict *dict,
 
 static void check_key(mnem_template *t, mnem__any key) {
     if (!mnem__any_hashable(t, key))
-        mnem__template_refuse(t, "a %s can't be the key of a dict", mnem__any_type(key));
+        mnem__template_refuse(t,
+                              "a value of type %s can't be the key of a dict; use text or a number",
+                              mnem__any_type(key));
 }
 
 mnem__any *mnem__any_dict_find(mnem_template *t, const mnem__any_dict *dict, mnem__any key) {
@@ -259,7 +264,9 @@ mnem__any_list *mnem__any_items(mnem_template *t, mnem__any a) {
         for (int64_t i = 0; i < a.range->count; i++)
             mnem__any_list_add(t, list, mnem__any_int(a.range->start + i * a.range->step));
         return list;
-    default: mnem__template_refuse(t, "a %s can't be iterated", mnem__any_type(a));
+    default:
+        mnem__template_refuse(t, "a value of type %s can't be iterated, as a list or a dict can",
+                              mnem__any_type(a));
     }
 }
 
@@ -278,7 +285,9 @@ mnem__any mnem__any_at(mnem_template *t, mnem__any a, int64_t i) {
 static int64_t slice_end(mnem_template *t, mnem__any bound, int64_t n, bool back, bool is_start) {
     if (mnem__any_is(bound, MNEM__ANY_NONE)) return is_start ? (back ? n - 1 : 0) : (back ? -1 : n);
     if (!mnem__any_whole(bound))
-        mnem__template_refuse(t, "the bound of a slice can't be a %s", mnem__any_type(bound));
+        mnem__template_refuse(t,
+                              "the bound of a slice must be an integer, found a value of type %s",
+                              mnem__any_type(bound));
     int64_t i = bound.i;
     if (i < 0) i = i < -n ? -1 : i + n;
     if (i < 0) return back ? -1 : 0;
@@ -294,7 +303,7 @@ static mnem__any slice_range(mnem_template *t, const mnem__any_range *r, int64_t
     if (__builtin_mul_overflow(stop, r->step, &way) ||
         __builtin_add_overflow(r->start, way, &range->stop) ||
         __builtin_mul_overflow(r->step, step, &range->step))
-        mnem__template_refuse(t, "a range exceeds 64 bits");
+        mnem__template_refuse(t, "the slice of a range exceeds integers of 64 bits");
     return (mnem__any){.kind = MNEM__ANY_RANGE, .range = range};
 }
 
@@ -317,15 +326,19 @@ static mnem__any slice_text(mnem_template *t, mnem__any a, int64_t start, int64_
 mnem__any mnem__any_slice(mnem_template *t, mnem__any a, const mnem__any bounds[3]) {
     const bool sliceable = a.kind == MNEM__ANY_TEXT || a.kind == MNEM__ANY_LIST ||
                            a.kind == MNEM__ANY_TUPLE || a.kind == MNEM__ANY_RANGE;
-    if (!sliceable) mnem__template_refuse(t, "a %s has no slices", mnem__any_type(a));
+    if (!sliceable)
+        mnem__template_refuse(
+            t, "a value of type %s can't be sliced; text, lists, tuples and ranges can",
+            mnem__any_type(a));
     int64_t step = 1;
     if (mnem__any_is(a, MNEM__ANY_TEXT)) mnem__template_step(t, a.length / 64);
     const int64_t n = mnem__any_length(a);
     if (mnem__any_whole(bounds[2]))
         step = bounds[2].i;
     else if (!mnem__any_is(bounds[2], MNEM__ANY_NONE))
-        mnem__template_refuse(t, "the step of a slice can't be a %s", mnem__any_type(bounds[2]));
-    if (step == 0) mnem__template_refuse(t, "the step of a slice can't be 0");
+        mnem__template_refuse(t, "the step of a slice must be an integer, found a value of type %s",
+                              mnem__any_type(bounds[2]));
+    if (step == 0) mnem__template_refuse(t, "the step of a slice is 0, expected another integer");
     const int64_t given = step;
     if (step > n) step = n + 1; /* the first one only, as any larger step */
     if (step < -n) step = -n - 1;

@@ -77,7 +77,9 @@ static int compare_big(mnem_template *t, mnem__any a, mnem__any b) {
     const int minus = *a.text == '-';
     if (!mnem__any_big(b)) {
         if (!mnem__any_whole(b) && !(fabs(b.f) < 0x1p63))
-            mnem__template_refuse(t, "an int of more than 64 bits and a float can't be compared");
+            mnem__template_refuse(
+                t,
+                "an integer of more than 64 bits can't be compared with a float of 2^63 or more");
         return minus ? -1 : 1;
     }
     if (minus != (*b.text == '-')) return minus ? -1 : 1;
@@ -98,13 +100,15 @@ int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b) {
     if (a.kind == b.kind && a.kind == MNEM__ANY_TEXT) return compare_texts(t, a, b);
     if (a.kind == b.kind && (a.kind == MNEM__ANY_LIST || a.kind == MNEM__ANY_TUPLE))
         return compare_lists(t, a.list, b.list);
-    mnem__template_refuse(t, "a %s and a %s can't be compared", mnem__any_type(a),
+    mnem__template_refuse(t, "values of the types %s and %s can't be compared", mnem__any_type(a),
                           mnem__any_type(b));
 }
 
 static bool contains_text(mnem_template *t, mnem__any all, mnem__any one) {
     if (!mnem__any_is(one, MNEM__ANY_TEXT))
-        mnem__template_refuse(t, "a %s can't be in a str", mnem__any_type(one));
+        mnem__template_refuse(
+            t, "'in' looks for text in text, but found a value of type %s to look for",
+            mnem__any_type(one));
     mnem__template_step(t, all.length / 16);
     return one.length == 0 || memmem(all.text, all.length, one.text, one.length);
 }

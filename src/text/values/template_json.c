@@ -15,8 +15,8 @@ typedef struct json_reader {
 } json_reader;
 
 static _Noreturn void bad(const json_reader *r, const char *why) {
-    mnem__template_refuse(r->t, "%s: %s at byte %zu of its JSON", r->what, why,
-                          (size_t)(r->at - r->begin));
+    mnem__template_refuse(r->t, "%s: byte %zu of the JSON: %s", r->what, (size_t)(r->at - r->begin),
+                          why);
 }
 
 static void skip_space(json_reader *r) {
@@ -37,7 +37,8 @@ static uint32_t read_hex(json_reader *r) {
     for (int i = 0; i < 4; i++) {
         const char c = *r->at, low = (char)(c | 0x20);
         const bool digit = c >= '0' && c <= '9';
-        if (!digit && !(low >= 'a' && low <= 'f')) bad(r, "expected four hexadecimal digits");
+        if (!digit && !(low >= 'a' && low <= 'f'))
+            bad(r, "\\u must be followed by 4 hexadecimal digits");
         value = value * 16 + (uint32_t)(digit ? c - '0' : low - 'a' + 10);
         r->at++;
     }
@@ -49,10 +50,12 @@ static void read_unicode(json_reader *r) {
     if (c >= 0xD800 && c < 0xDC00 && r->at[0] == '\\' && r->at[1] == 'u') {
         r->at += 2;
         const uint32_t low = read_hex(r);
-        if (low < 0xDC00 || low > 0xDFFF) bad(r, "half of a surrogate pair");
+        if (low < 0xDC00 || low > 0xDFFF)
+            bad(r, "\\u gives one half of a surrogate pair without the other");
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     }
-    if (c >= 0xD800 && c <= 0xDFFF) bad(r, "half of a surrogate pair");
+    if (c >= 0xD800 && c <= 0xDFFF)
+        bad(r, "\\u gives one half of a surrogate pair without the other");
     mnem__template_put_char(r->t, c);
 }
 
@@ -65,7 +68,7 @@ static void read_escape(json_reader *r) {
     else if (p)
         mnem__template_put(r->t, &chars[p - letters], 1);
     else
-        bad(r, "unknown escape");
+        bad(r, "a backslash must be followed by one of \"\\/bfnrtu");
 }
 
 static mnem__any read_text(json_reader *r) {
@@ -78,7 +81,8 @@ static mnem__any read_text(json_reader *r) {
         mnem__template_put(r->t, r->at, n);
         r->at += n;
         if (*r->at == '"') break;
-        if (*r->at != '\\') bad(r, "unterminated text");
+        if (r->at == r->end) bad(r, "a string lacks its closing quote");
+        if (*r->at != '\\') bad(r, "a control character in a string must be escaped");
         r->at++;
         read_escape(r);
     }
@@ -96,7 +100,7 @@ static size_t count_digits(const char *text) {
 static mnem__any whole_of(json_reader *r, const char *begin) {
     enum { DIGITS_MOST = 4300 };
     const size_t n = (size_t)(r->at - begin), digits = n - (*begin == '-');
-    if (digits > DIGITS_MOST) bad(r, "a number has more than 4300 digits");
+    if (digits > DIGITS_MOST) bad(r, "an integer has more than 4300 digits, the limit");
     errno = 0;
     const long long value = strtoll(begin, NULL, 10);
     if (!errno) return mnem__any_int(value);
@@ -115,7 +119,7 @@ static mnem__any read_number(json_reader *r) {
     if (*r->at == '.') {
         whole = false;
         const size_t n = count_digits(++r->at);
-        if (n == 0) bad(r, "unterminated number");
+        if (n == 0) bad(r, "expected a digit after the point of a number");
         r->at += n;
     }
     if (*r->at == 'e' || *r->at == 'E') {
@@ -123,7 +127,7 @@ static mnem__any read_number(json_reader *r) {
         r->at++;
         if (*r->at == '+' || *r->at == '-') r->at++;
         const size_t n = count_digits(r->at);
-        if (n == 0) bad(r, "unterminated number");
+        if (n == 0) bad(r, "expected a digit in the exponent of a number");
         r->at += n;
     }
     if (whole) return whole_of(r, begin);
@@ -139,7 +143,7 @@ static mnem__any read_list(json_reader *r) {
     if (skip_char(r, ']')) return list;
     do mnem__any_list_add(r->t, list.list, read_value(r));
     while (skip_char(r, ','));
-    if (!skip_char(r, ']')) bad(r, "unterminated list");
+    if (!skip_char(r, ']')) bad(r, "expected ',' or ']' after an item of a list");
     return list;
 }
 
@@ -147,12 +151,12 @@ static mnem__any read_object(json_reader *r) {
     const mnem__any dict = mnem__any_dict_make(r->t, MNEM__ANY_DICT);
     if (skip_char(r, '}')) return dict;
     do {
-        if (!skip_char(r, '"')) bad(r, "expected the name of a member");
+        if (!skip_char(r, '"')) bad(r, "expected the name of a member in double quotes");
         const mnem__any key = read_text(r);
-        if (!skip_char(r, ':')) bad(r, "expected ':'");
+        if (!skip_char(r, ':')) bad(r, "expected ':' after the name of a member");
         mnem__any_dict_set(r->t, dict.dict, key, read_value(r));
     } while (skip_char(r, ','));
-    if (!skip_char(r, '}')) bad(r, "unterminated object");
+    if (!skip_char(r, '}')) bad(r, "expected ',' or '}' after a member of an object");
     return dict;
 }
 
@@ -188,10 +192,10 @@ mnem__any mnem__template_json_read(mnem_template *t, const char *text, const cha
     const size_t n = strlen(text);
     json_reader r = {t, text, text, text + n, what};
     r.at = text + mnem__utf8_invalid(text, n);
-    if (r.at < r.end) bad(&r, "not UTF-8");
+    if (r.at < r.end) bad(&r, "the text is not valid UTF-8");
     r.at = text;
     const mnem__any value = read_value(&r);
     skip_space(&r);
-    if (r.at < r.end) bad(&r, "text follows the value");
+    if (r.at < r.end) bad(&r, "the JSON value has ended, but more text follows");
     return value;
 }

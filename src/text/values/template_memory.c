@@ -48,21 +48,24 @@ void mnem__template_raise(mnem_template *t, mnem__any message) {
 void mnem__template_step(mnem_template *t, uint64_t steps) {
     t->steps += steps;
     if (t->steps > t->options.steps)
-        mnem__template_fail(t, MNEM_OVER_BUDGET, "the template needs more than %llu steps",
+        mnem__template_fail(t, MNEM_OVER_BUDGET,
+                            "the template needs more than the limit of %llu steps",
                             (unsigned long long)t->options.steps);
 }
 
 void mnem__template_enter(mnem_template *t) {
     mnem__template_step(t, 1);
     if (++t->depth > MNEM__TEMPLATE_DEPTH_MAX)
-        mnem__template_refuse(t, "calls are nested more than %d levels deep",
-                              MNEM__TEMPLATE_DEPTH_MAX);
+        mnem__template_refuse(
+            t, "the template or its values are nested more than %d levels deep, the limit",
+            MNEM__TEMPLATE_DEPTH_MAX);
 }
 
 /* Before more bytes are taken. */
 static void charge(mnem_template *t, size_t bytes) {
     if (bytes > t->options.bytes - t->bytes)
-        mnem__template_fail(t, MNEM_OVER_BUDGET, "the template needs more than %llu bytes",
+        mnem__template_fail(t, MNEM_OVER_BUDGET,
+                            "the template needs more than the limit of %llu bytes of memory",
                             (unsigned long long)t->options.bytes);
     t->bytes += bytes;
     if (t->bytes > t->bytes_peak) t->bytes_peak = t->bytes;
@@ -106,7 +109,7 @@ void *mnem__template_take(mnem_template *t, size_t bytes) {
 mnem__any mnem__template_copy(mnem_template *t, const char *bytes, size_t n) {
     if (n > UINT32_MAX)
         mnem__template_fail(t, MNEM_OVER_BUDGET,
-                            "a text becomes %zu bytes long, expected fewer than 2^32", n);
+                            "a text would have %zu bytes, expected fewer than 2^32", n);
     mnem__template_step(t, n / 64);
     char *copy = arena_take(t, n, 1);
     if (n > 0) memcpy(copy, bytes, n);
@@ -121,7 +124,7 @@ mnem__any mnem__template_join(mnem_template *t, mnem__any a, mnem__any b) {
     if (!at_end || b.length > chunk->room - chunk->used) {
         if (n > UINT32_MAX)
             mnem__template_fail(t, MNEM_OVER_BUDGET,
-                                "a text becomes %zu bytes long, expected fewer than 2^32", n);
+                                "a text would have %zu bytes, expected fewer than 2^32", n);
         /* Twice the room, for what may be added to it next. */
         char *bytes = arena_take(t, n < CHUNK_BYTES / 4 ? n : 2 * n, 1);
         chunk = t->arena->last;

@@ -115,7 +115,7 @@ bool mnem__template_read_int(mnem_template *t, mnem__any text, int64_t base, int
     const unsigned long long u = strtoull(digits, &end, (int)base);
     if (end != number.text + number.length) return false;
     if (errno || u > (unsigned long long)INT64_MAX + minus)
-        mnem__template_refuse(t, "%.40s exceeds 64 bits", number.text);
+        mnem__template_refuse(t, "the integer %.40s does not fit in 64 bits", number.text);
     *i = minus ? (int64_t)(0 - u) : (int64_t)u;
     return true;
 }

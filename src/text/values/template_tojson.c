@@ -88,7 +88,9 @@ static void put_key(json_writer *w, mnem__any key) {
         return;
     }
     if (!mnem__any_number(key) && !mnem__any_big(key) && !mnem__any_is(key, MNEM__ANY_NONE))
-        mnem__template_refuse(w->t, "tojson: a %s can't be a key", mnem__any_type(key));
+        mnem__template_refuse(
+            w->t, "tojson: a key is of type %s, expected text, a number, a boolean or none",
+            mnem__any_type(key));
     mnem__template_puts(w->t, "\"");
     if (!put_word(w, key)) put_number(w, key);
     mnem__template_puts(w->t, "\"");
@@ -130,7 +132,8 @@ static void put_value(json_writer *w, mnem__any a, int depth) {
     else if (mnem__any_big(a) || (mnem__any_number(a) && !mnem__any_is(a, MNEM__ANY_BOOL)))
         put_number(w, a);
     else if (!put_word(w, a))
-        mnem__template_refuse(w->t, "tojson: a %s can't be written as JSON", mnem__any_type(a));
+        mnem__template_refuse(w->t, "tojson: a value of type %s can't be written as JSON",
+                              mnem__any_type(a));
     mnem__template_leave(w->t);
 }
 

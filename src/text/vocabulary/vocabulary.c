@@ -95,8 +95,9 @@ static mnem_status look_at(learning *l, const char *const *files, size_t count) 
         l->text_total += stamp.bytes;
     }
     if (l->text_total > 0) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "vocabulary: %zu file%s given, with 0 bytes of text", count,
-                      count == 1 ? "" : "s");
+    return mnem__fail(MNEM_INVALID,
+                      "vocabulary: the files (%zu) have 0 bytes of text; give files with text",
+                      count);
 }
 
 static mnem_status count_words(learning *l, const char *const *files, size_t count) {
@@ -180,9 +181,10 @@ static mnem_status make_texts(const mnem_vocabulary *v, const learning *l, uint3
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) bytes += write(v, l, i, NULL);
     if (bytes > UINT32_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "vocabulary: the tokens have %llu bytes together, more than is supported",
-                          (unsigned long long)bytes);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "vocabulary: the tokens or merges have %llu bytes together, expected at most %u",
+            (unsigned long long)bytes, UINT32_MAX);
     uint32_t *offset = mnem__alloc(MNEM__LEARN_TAG, (count + UINT64_C(1)) * 4 + bytes);
     if (!offset) return mnem__heap_status();
     char *text = (char *)(offset + count + 1);

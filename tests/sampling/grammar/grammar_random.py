@@ -151,7 +151,7 @@ def main():
         g = Grammar(rng)
         said = ask("g", g.gbnf())
         if said != "ok":
-            if "no finite text matches" in said:
+            if "no finite text fits" in said:
                 endless += 1
             else:
                 wrong += 1

@@ -172,7 +172,7 @@ static void what_is_not_here_is_refused_by_name(void **state) {
     mnem_template *t;
     assert_int_equal(open_text("{% do x %}", NULL, &t), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "'do'"));
-    check_refused("a\n{% include 'x' %}", MNEM_UNSUPPORTED, "line 2: statement 'include'");
+    check_refused("a\n{% include 'x' %}", MNEM_UNSUPPORTED, "line 2: the statement 'include'");
     check_refused("{% from 'x' import a as b, c with context %}", MNEM_UNSUPPORTED, "'from'");
     check_refused("{{ [1] | random }}", MNEM_UNSUPPORTED, "filter 'random'");
     check_refused("{{ ''.encode() }}", MNEM_UNSUPPORTED, "encode()");

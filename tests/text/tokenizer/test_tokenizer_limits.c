@@ -144,7 +144,7 @@ static void a_file_that_lies_is_refused_by_the_field(void **state) {
         {"tokenizer.ggml.tokens", MNEM_BAD_FILE, zero_tokens},
         {"tokenizer.ggml.tokens", MNEM_BAD_FILE, number_tokens},
         {"tokenizer.ggml.tokens", MNEM_BAD_FILE, text_tokens},
-        {"token_type has 2 entries for 3", MNEM_BAD_FILE, short_types},
+        {"token_type has 2 entries, expected 3", MNEM_BAD_FILE, short_types},
         {"tokenizer.ggml.token_type", MNEM_BAD_FILE, float_types},
         {"tokenizer.ggml.merges", MNEM_BAD_FILE, no_merges},
         {"tokenizer.ggml.merges[1]", MNEM_BAD_FILE, one_text_merge},
@@ -155,7 +155,7 @@ static void a_file_that_lies_is_refused_by_the_field(void **state) {
         {"tokenizer.ggml.pre", MNEM_BAD_FILE, pre_is_number},
         {"tokenizer.ggml.pre", MNEM_UNSUPPORTED, long_pre},
         {"tokenizer.ggml.scores", MNEM_BAD_FILE, no_scores},
-        {"scores has 2 entries for 3", MNEM_BAD_FILE, short_scores},
+        {"scores has 2 entries, expected 3", MNEM_BAD_FILE, short_scores},
         {"tokenizer.ggml.scores[1]", MNEM_BAD_FILE, nan_scores},
         {"tokenizer.chat_template", MNEM_BAD_FILE, template_is_number},
     };

@@ -58,7 +58,9 @@ static bool bad(reader *r, const char *what) {
 /* The draft's failure, told where it is noticed. */
 static bool is_fine(reader *r) {
     if (r->status == MNEM_OK && r->d->status == MNEM_OVER_BUDGET)
-        return fail_at(r, r->at, MNEM_OVER_BUDGET, "the grammar up to here is too large");
+        return fail_at(
+            r, r->at, MNEM_OVER_BUDGET,
+            "the grammar up to here exceeds the memory limit (mnem_grammar_options.bytes)");
     if (r->status == MNEM_OK) r->status = r->d->status;
     return r->status == MNEM_OK;
 }
@@ -108,17 +110,20 @@ static bool take_hex(reader *r, int digits, uint32_t *code) {
     for (int i = 0; i < digits; i++, r->at++) {
         const char c = peek(r), low = (char)(c | 0x20);
         const bool digit = c >= '0' && c <= '9';
-        if (!digit && !(low >= 'a' && low <= 'f')) return bad(r, "a hexadecimal digit is missing");
+        if (!digit && !(low >= 'a' && low <= 'f'))
+            return bad(r, "the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal digits");
         *code = *code << 4 | (uint32_t)(digit ? c - '0' : low - 'a' + 10);
     }
-    return *code <= MNEM__CHARACTER_MAX || bad(r, "a character beyond U+10FFFF");
+    return *code <= MNEM__CHARACTER_MAX ||
+           bad(r, "the escape is beyond U+10FFFF, the last character");
 }
 
 static bool take_escape(reader *r, uint32_t *code) {
     static const char letters[] = "nrt\\\"[]-", chars[] = "\n\r\t\\\"[]-";
     const char c = peek(r);
     const char *found = c ? strchr(letters, c) : NULL;
-    if (!found && c != 'x' && c != 'u' && c != 'U') return bad(r, "unknown escape");
+    if (!found && c != 'x' && c != 'u' && c != 'U')
+        return bad(r, "a backslash must be followed by one of n r t x u U \\ \" [ ] -");
     r->at++;
     if (!found) return take_hex(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, code);
     *code = (uint8_t)chars[found - letters];
@@ -126,10 +131,11 @@ static bool take_escape(reader *r, uint32_t *code) {
 }
 
 static bool take_character(reader *r, uint32_t *code) {
-    if (r->at == r->length) return bad(r, "the grammar ends in the middle of a text or a class");
+    if (r->at == r->length)
+        return bad(r, "the grammar ends inside of \"...\" or [...], which must be closed");
     if (skip_char(r, '\\')) return take_escape(r, code);
     const size_t n = mnem__utf8_length(r->text + r->at, r->length - r->at);
-    if (n == 0) return bad(r, "not UTF-8");
+    if (n == 0) return bad(r, "the text is not valid UTF-8");
     *code = mnem__utf8_code(r->text + r->at, n);
     r->at += n;
     return true;
@@ -144,7 +150,9 @@ static bool read_text(reader *r) {
         const size_t at = r->at;
         if (!take_character(r, &code)) return false;
         if (code >= 0xD800 && code <= 0xDFFF)
-            return fail_at(r, at, MNEM_BAD_FILE, "a surrogate is not a character");
+            return fail_at(
+                r, at, MNEM_BAD_FILE,
+                "the escape is a surrogate (U+D800 to U+DFFF), which is not a character");
         mnem__draft_text(r->d, bytes, mnem__utf8_put(code, bytes));
         if (!is_fine(r)) return false;
     }
@@ -160,18 +168,19 @@ static bool read_range(reader *r, mnem__range *range) {
     r->at++;
     if (!take_character(r, &range->high)) return false;
     return range->low <= range->high ||
-           fail_at(r, at, MNEM_BAD_FILE, "the range ends before it begins");
+           fail_at(r, at, MNEM_BAD_FILE, "a range in [...] ends before it begins; swap its ends");
 }
 
 static bool read_class(reader *r) {
     const bool negated = skip_char(r, '^');
     uint32_t n = 0;
     while (!skip_char(r, ']')) {
-        if (n == MNEM__RANGES_MAX - 1) return bad(r, "the class has more than 1023 ranges");
+        if (n == MNEM__RANGES_MAX - 1)
+            return bad(r, "the class [...] has more than 1023 ranges, the limit");
         if (!read_range(r, &r->range[n])) return false;
         n++;
     }
-    if (n == 0) return bad(r, "the class is empty");
+    if (n == 0) return bad(r, "the class [] is empty; put a character into it");
     n = mnem__ranges_normalise(r->range, n);
     mnem__range *range = r->range;
     if (negated) {
@@ -213,10 +222,11 @@ static bool read_choice(reader *r, bool nested);
 
 static bool read_group(reader *r) {
     if (++r->depth > DEPTH_MAX)
-        return fail_at(r, r->at - 1, MNEM_BAD_FILE, "parentheses are nested more than 100 deep");
+        return fail_at(r, r->at - 1, MNEM_BAD_FILE,
+                       "parentheses are nested more than 100 deep, the limit");
     skip_space(r, true);
     if (!read_choice(r, true)) return false;
-    if (!skip_char(r, ')')) return bad(r, "')' is missing");
+    if (!skip_char(r, ')')) return bad(r, "expected ')', which closes a group");
     r->depth--;
     return true;
 }
@@ -246,11 +256,11 @@ static bool read_item(reader *r, bool *is) {
 
 static bool read_count(reader *r, uint32_t *count) {
     *count = 0;
-    if (peek(r) < '0' || peek(r) > '9') return bad(r, "a number is missing");
+    if (peek(r) < '0' || peek(r) > '9') return bad(r, "expected a number of repetitions");
     for (; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
         *count = *count * 10 + (uint32_t)(peek(r) - '0');
         if (*count > COUNT_MAX)
-            return bad(r, "the repetition is more than a hundred million times");
+            return bad(r, "the number of repetitions is more than 100000000, the limit");
     }
     return true;
 }
@@ -266,8 +276,9 @@ static bool read_braces(reader *r, bool nested, uint32_t *least, uint32_t *most)
         if (peek(r) != '}' && !read_count(r, most)) return false;
         skip_space(r, nested);
     }
-    if (!skip_char(r, '}')) return bad(r, "'}' is missing");
-    return *least <= *most || bad(r, "the least number of times is above the most");
+    if (!skip_char(r, '}')) return bad(r, "expected '}' after the number of repetitions");
+    return *least <= *most ||
+           bad(r, "the least number of repetitions is above the most; swap them");
 }
 
 static bool is_repetition(char c) {
@@ -284,7 +295,9 @@ static bool read_repetition(reader *r, uint32_t item, bool nested) {
     if (c == '{' && !read_braces(r, nested, &least, &most)) return false;
     mnem__draft_repeat(r->d, item, least, most);
     if (r->d->status == MNEM_OVER_BUDGET)
-        return fail_at(r, at, MNEM_OVER_BUDGET, "the grammar is too large with this repetition");
+        return fail_at(
+            r, at, MNEM_OVER_BUDGET,
+            "this repetition makes the grammar exceed its memory limit; repeat fewer times");
     skip_space(r, nested);
     if (is_repetition(peek(r)))
         return bad(r, "two repetitions follow each other: put the first into parentheses");
@@ -294,7 +307,8 @@ static bool read_repetition(reader *r, uint32_t item, bool nested) {
 static bool read_sequence(reader *r, bool nested) {
     for (;;) {
         bool is;
-        if (is_repetition(peek(r))) return bad(r, "there is nothing before this sign to repeat");
+        if (is_repetition(peek(r)))
+            return bad(r, "a repetition (*, +, ? or {) has nothing before it to repeat");
         const uint32_t item = mnem__draft_item(r->d);
         if (!is_fine(r) || !read_item(r, &is)) return false;
         if (!is) return true;
@@ -319,14 +333,17 @@ static bool read_choice(reader *r, bool nested) {
 
 static bool read_rule(reader *r) {
     const size_t at = r->at;
-    if (!is_name(peek(r))) return bad(r, "expected the name of a rule");
+    if (!is_name(peek(r)))
+        return bad(r, "expected the name of a rule, of letters, digits, - and _");
     name *n = read_name(r);
     if (!n) return false;
-    if (n->defined) return fail_at(r, at, MNEM_BAD_FILE, "this rule is defined twice");
+    if (n->defined)
+        return fail_at(r, at, MNEM_BAD_FILE,
+                       "a rule of this name was defined before; remove or rename one");
     n->defined = true;
     skip_space(r, false);
     if (r->length - r->at < 3 || memcmp(r->text + r->at, "::=", 3) != 0)
-        return bad(r, "'::=' is missing");
+        return bad(r, "expected '::=' after the name of a rule");
     r->at += 3;
     skip_space(r, true);
     mnem__draft_begin(r->d, n->rule);
@@ -334,7 +351,8 @@ static bool read_rule(reader *r) {
     mnem__draft_end(r->d);
     if (peek(r) == ')') return bad(r, "')' without '('");
     if (r->at < r->length && !is_line_end(peek(r)))
-        return bad(r, "expected an item of a rule or the end of the line");
+        return bad(r,
+                   "expected \"text\", a [class], a (group), a rule's name or the end of the line");
     return is_fine(r);
 }
 
@@ -348,7 +366,7 @@ static bool find_rules(reader *r, const char *const *names, uint32_t count, uint
             if (n->length == strlen(names[k]) && memcmp(r->text + n->at, names[k], n->length) == 0)
                 found = n;
         }
-        snprintf(text, sizeof text, "rule '%s' does not exist", names[k]);
+        snprintf(text, sizeof text, "the grammar has no rule '%s'; add one", names[k]);
         if (!found) return fail_at(r, 0, MNEM_BAD_FILE, text);
         rules[k] = found->rule;
     }
@@ -365,7 +383,7 @@ static bool use_given(reader *r, const name *n) {
         mnem__draft_end(r->d);
         return is_fine(r);
     }
-    return bad_name(r, n, "rule '%.*s' does not exist");
+    return bad_name(r, n, "the rule '%.*s' is used, but not defined");
 }
 
 static bool read_rules(reader *r) {

@@ -152,7 +152,9 @@ static uint32_t frame_of(raw *r, uint32_t back, uint32_t in) {
     r->depth[frame] = frame ? (uint8_t)(r->depth[in] + 1) : 0;
     if (r->depth[frame] > CALLS_MAX)
         fail_with(r, mnem__fail(MNEM_UNSUPPORTED,
-                                "schema: a schema that contains itself is not supported here"));
+                                "schema: with raw_end, a schema can't refer to itself, nor nest "
+                                "more than %d deep",
+                                CALLS_MAX));
     return frame;
 }
 
@@ -260,8 +262,8 @@ static void find_moves(raw *r, uint32_t number, moves *m) {
     case MNEM__DRAFT_RETURN: read_return(r, &s, m); break;
     case MNEM__DRAFT_CALL:
         if (r->d->start[n.x] < 0)
-            fail_with(
-                r, mnem__fail(MNEM_UNSUPPORTED, "schema: a rule that is not yet written is used"));
+            fail_with(r, mnem__fail(MNEM_UNSUPPORTED, "schema: a rule is used before it is "
+                                                      "written: a bug of mnem, please report it"));
         else
             put_epsilon(m, state_of(r, (uint32_t)r->d->start[n.x], frame_of(r, s.node + 1, s.frame),
                                     s.mode, s.met));
@@ -340,13 +342,13 @@ static void write_all(raw *r, uint32_t rule, uint32_t out) {
 mnem_status mnem__raw_write(mnem__draft *d, uint32_t rule, const char *end, uint32_t *out) {
     raw r = {.d = d, .end = end, .end_bytes = (uint32_t)strlen(end)};
     if (r.end_bytes == 0 || r.end_bytes > MNEM__RAW_END_MAX)
-        return mnem__fail(MNEM_INVALID, "grammar: the end mark must have 1 to %d bytes",
-                          MNEM__RAW_END_MAX);
+        return mnem__fail(MNEM_INVALID, "grammar: raw_end has %u bytes, expected 1 to %d",
+                          r.end_bytes, MNEM__RAW_END_MAX);
     for (const char *at = end; *at; at++)
         if (*at == '"' || *at == '\\' || (uint8_t)*at < ' ')
             return mnem__fail(
                 MNEM_INVALID,
-                "grammar: the end mark must not have quotes, backslashes or control characters");
+                "grammar: raw_end must not contain quotes, backslashes or control characters");
     find_fails(&r);
     *out = mnem__draft_rule(d);
     if (d->status == MNEM_OK) write_all(&r, rule, *out);

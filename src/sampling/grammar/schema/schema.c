@@ -65,8 +65,9 @@ static void note_place(mnem__schema *s, const mnem__schema_all *all) {
 bool mnem__schema_spend(mnem__schema *s, uint64_t steps) {
     s->steps += steps;
     if (s->steps <= STEPS_MAX) return true;
-    return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here needs more than %d steps",
-                             STEPS_MAX);
+    return mnem__schema_fail(
+        s, MNEM_OVER_BUDGET,
+        "compiling the schema takes more than %d steps, the limit; simplify it", STEPS_MAX);
 }
 
 bool mnem__schema_no_memory(mnem__schema *s) {
@@ -77,7 +78,9 @@ bool mnem__schema_no_memory(mnem__schema *s) {
 
 bool mnem__schema_is_fine(mnem__schema *s) {
     if (s->status == MNEM_OK && s->d->status == MNEM_OVER_BUDGET)
-        return mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here is too large");
+        return mnem__schema_fail(
+            s, MNEM_OVER_BUDGET,
+            "compiling the schema up to here exceeds the memory limit; simplify it");
     if (s->status == MNEM_OK) s->status = s->d->status;
     return s->status == MNEM_OK;
 }
@@ -91,7 +94,7 @@ bool mnem__schema_count(mnem__schema *s, mnem__schema_word word, uint32_t otherw
     const bool number = node->kind == MNEM__JSON_NUMBER && node->number >= 0;
     const double value = !number ? 0 : node->number < most ? node->number : most;
     if (!number || value != (double)(uint32_t)value)
-        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a whole number",
+        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be an integer of at least 0",
                                  mnem__schema_words[word]);
     *count = (uint32_t)value;
     return true;
@@ -108,11 +111,14 @@ bool mnem__schema_types(mnem__schema *s, const mnem__node *type, uint32_t *bits)
         int i = 0;
         while (i < MNEM__TYPE_COUNT && !mnem__node_is(n, types[i])) i++;
         if (i == MNEM__TYPE_COUNT)
-            return mnem__schema_bad(s, "\"type\" names a type that JSON does not have");
+            return mnem__schema_fail(s, MNEM_BAD_FILE,
+                                     "\"type\" is \"%.40s\", expected object, array, string, "
+                                     "number, integer, boolean or null",
+                                     mnem__node_text(n, ""));
         *bits |= UINT32_C(1) << i;
     }
     if (*bits >> MNEM__TYPE_NUMBER & 1) *bits &= ~(UINT32_C(1) << MNEM__TYPE_INTEGER);
-    return *bits || mnem__schema_bad(s, "\"type\" names no type");
+    return *bits || mnem__schema_bad(s, "\"type\" is an empty list; name a type in it");
 }
 
 /* The types where none is named: all, as every word constrains values of its own type only. The
@@ -252,7 +258,9 @@ static bool write_root(mnem__schema *s, uint32_t *root) {
     if (!mnem__schema_write_common(s)) return false;
     s->never = write_never(s);
     if (!mnem__schema_gather(s, &parts, s->top, MNEM__SCHEMA_NO_PARENT)) return false;
-    if (parts.never) return mnem__schema_bad(s, "no value fits, so no document fits the schema");
+    if (parts.never)
+        return mnem__schema_bad(
+            s, "no value fits these rules, so no document fits the schema; relax them");
     *root = mnem__schema_rule_of(s, &parts);
     while (s->todo && mnem__schema_is_fine(s)) {
         const mnem__schema_all *all = s->todo;

@@ -17,7 +17,7 @@ static bool read_tuple(mnem__schema *s, const mnem__node *part, tuple *t) {
     *t = (tuple){prefix ? prefix : list ? items : NULL, list ? NULL : items};
     if (list) t->others = mnem__schema_says(s, part, MNEM__WORD_ADDITIONAL_ITEMS);
     if (t->first && t->first->kind != MNEM__JSON_LIST)
-        return mnem__schema_bad(s, "\"prefixItems\" must be a list");
+        return mnem__schema_bad(s, "\"prefixItems\" must be a list of schemas");
     return true;
 }
 
@@ -31,7 +31,9 @@ bool mnem__schema_gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *p
         const mnem__node *own =
             t.first && i < t.first->count ? mnem__node_at(t.first, i) : t.others;
         if (t.first && i < t.first->count && !own)
-            return mnem__schema_bad(s, "the schema of an item is null");
+            return mnem__schema_fail(
+                s, MNEM_BAD_FILE,
+                "the schema of item %u is null, expected an object, true or false", i);
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
         const bool prefix = mnem__schema_get(s->all->part[k].node, MNEM__WORD_PREFIX_ITEMS);
         taken[k] = own && !(s->draft_2019 && prefix);
@@ -134,7 +136,9 @@ bool mnem__schema_write_array(mnem__schema *s) {
         return false;
     uint32_t named = named_items(s);
     if (named > TUPLE_MAX)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "a list has more than %d schemas", TUPLE_MAX);
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"prefixItems\" has %u schemas, expected at most %d", named,
+                                 TUPLE_MAX);
     if (!rule_of_item(s, named, &others)) return false;
     if (named > most) named = most;
     if (others == s->never && most > named) most = named;

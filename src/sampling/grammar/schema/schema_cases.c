@@ -176,12 +176,13 @@ static const mnem__node *make_cases(mnem__schema *s, const mnem__node *node,
     const mnem__node *value = mnem__schema_get(node, word);
     const bool list = word == MNEM__WORD_ANY_OF || word == MNEM__WORD_ONE_OF;
     if (list && (value->kind != MNEM__JSON_LIST || !value->first)) {
-        mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a list of schemas",
+        mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a list of at least one schema",
                           mnem__schema_words[word]);
         return NULL;
     }
     if (word == MNEM__WORD_ONE_OF && value->count > CASES_MAX) {
-        mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"oneOf\" has more than %d schemas", CASES_MAX);
+        mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"oneOf\" has %u schemas, expected at most %d",
+                          value->count, CASES_MAX);
         return NULL;
     }
     switch (word) {

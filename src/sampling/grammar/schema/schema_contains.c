@@ -36,7 +36,7 @@ static bool read_bound(mnem__schema *s, const mnem__node *node, const char *name
     const bool number = n->kind == MNEM__JSON_NUMBER && n->number >= 0;
     const double value = !number ? 0 : n->number < most ? n->number : most;
     if (!number || value != (double)(uint32_t)value)
-        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a whole number", name);
+        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be an integer of at least 0", name);
     *bound = (uint32_t)value;
     return true;
 }
@@ -60,7 +60,8 @@ static bool read_counted(grid *g) {
         if (c.least == 0 && c.most == MNEM__ENDLESS) continue;
         c.cap = c.most != MNEM__ENDLESS ? c.most : c.least;
         if (g->count == COUNTED_MAX)
-            return mnem__schema_fail(s, MNEM_UNSUPPORTED, "an array has more than %d \"contains\"",
+            return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                     "more than %d \"contains\" apply to one array, the limit",
                                      COUNTED_MAX);
         g->of[g->count++] = c;
     }
@@ -78,8 +79,11 @@ static bool make_grid(grid *g) {
     const uint64_t all = places * ((uint64_t)g->rows + 1);
     const uint64_t rules = ((uint64_t)g->named + 1) << g->count;
     if (places > PLACES_MAX || all > PLACES_MAX || rules > PLACES_MAX)
-        return mnem__schema_fail(g->s, MNEM_UNSUPPORTED,
-                                 "\"contains\" of so many items is not supported");
+        return mnem__schema_fail(
+            g->s, MNEM_UNSUPPORTED,
+            "\"contains\" needs more than %d states here; use smaller minContains, "
+            "maxContains, minItems and maxItems",
+            PLACES_MAX);
     g->place = mnem__arena_alloc(&g->s->arena, (size_t)all * sizeof *g->place);
     g->end = mnem__arena_alloc(&g->s->arena, (size_t)all * sizeof *g->end);
     g->rule = mnem__arena_alloc(&g->s->arena, (size_t)rules * sizeof *g->rule);

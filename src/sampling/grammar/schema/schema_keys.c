@@ -101,11 +101,16 @@ static void put_other_key(key_writer *w, const char **name, uint32_t n, size_t a
 
 static bool take_names(key_writer *w, const char *const *name, uint32_t count, uint32_t *n) {
     for (uint32_t i = 0; i < count; i++) {
-        if (*n == KEYS_MAX || strlen(name[i]) > KEY_BYTES_MAX)
+        if (*n == KEYS_MAX)
             return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
                                      "\"additionalProperties\" is not supported together with more "
-                                     "than %d properties, or with a name of more than %d bytes",
-                                     KEYS_MAX, KEY_BYTES_MAX);
+                                     "than %d named properties",
+                                     KEYS_MAX);
+        if (strlen(name[i]) > KEY_BYTES_MAX)
+            return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
+                                     "\"additionalProperties\" is not supported together with a "
+                                     "name of %zu bytes, only with names of up to %d",
+                                     strlen(name[i]), KEY_BYTES_MAX);
         w->name[(*n)++] = name[i];
     }
     return true;
@@ -145,8 +150,9 @@ static bool add_strings(mnem__schema *s, mnem__language *l, const mnem__schema_k
     s->all = &all;
     bool fine = mnem__schema_read_words(s);
     if (fine && mnem__schema_open_word(s, &part) != MNEM__WORD_COUNT)
-        fine = mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"propertyNames\" of several cases is not supported");
+        fine = mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"propertyNames\" with \"anyOf\", \"oneOf\", \"not\" or \"if\" is not supported");
     for (uint32_t i = 0; fine && i < all.count; i++) {
         const mnem__node *type = mnem__schema_says(s, all.part[i].node, MNEM__WORD_TYPE);
         uint32_t bits;

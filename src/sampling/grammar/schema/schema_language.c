@@ -84,8 +84,9 @@ mnem__language *mnem__language_open(mnem__schema *s) {
 bool mnem__language_next(mnem__language *l, bool wanted) {
     if (l->grammars) mnem__draft_end(&l->d);
     if (l->grammars == GRAMMARS_MAX)
-        return mnem__schema_fail(l->s, MNEM_UNSUPPORTED,
-                                 "one value has more than %d patterns and names", GRAMMARS_MAX);
+        return mnem__schema_fail(
+            l->s, MNEM_UNSUPPORTED,
+            "more than %d patterns and property names apply to one value, the limit", GRAMMARS_MAX);
     l->start[l->grammars] = l->d.nodes;
     l->wanted[l->grammars++] = wanted;
     return true;
@@ -116,7 +117,8 @@ bool mnem__language_set_aside(mnem__language *l) {
     const bool ready = prepare(l), fits = mnem__draft_fits(&l->d, 8 * (uint64_t)l->d.nodes);
     leave(l);
     if (ready && !fits)
-        return mnem__schema_fail(l->s, MNEM_OVER_BUDGET, "this pattern is too large");
+        return mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
+                                 "compiling this pattern exceeds the memory limit; simplify it");
     return ready;
 }
 
@@ -456,8 +458,10 @@ bool mnem__language_write(mnem__language *l, bool *any) {
     if (!fits) { /* what was written is taken back */
         mnem__draft_cut(d, base, edges);
         return l->s->status == MNEM_OK &&
-               mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
-                                 "these patterns, lengths and names are too large together");
+               mnem__schema_fail(
+                   l->s, MNEM_OVER_BUDGET,
+                   "the patterns, lengths and property names of one value are too large "
+                   "together; simplify them");
     }
     for (uint32_t node = base; node < d->nodes && d->status == MNEM_OK; node += 2)
         if (d->node[node].op == MNEM__DRAFT_SPLIT) d->node[node].y = (int32_t)(d->nodes - node);

@@ -33,13 +33,14 @@ bool mnem__schema_add_pattern(mnem__schema *s, mnem__language *l, const char *te
     if (!wanted)
         return mnem__schema_fail(
             s, MNEM_UNSUPPORTED,
-            "the opposite of a \"pattern\" with (?=...) or (?!...) is not supported");
+            "\"not\" of a \"pattern\" with (?=...) or (?!...) is not supported");
     if (is_without(text, n, &from, &length))
         return add_one(s, l, text + from, length, false, false) &&
                add_one(s, l, "^.*$", 4, false, true);
     if (mnem__pattern_side_end(text, 0, n) < n)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"pattern\": (?...) together with | is not supported");
+        return mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"pattern\": (?=...) or (?!...) together with | is not supported");
     for (; *text == '^'; text++, n--) begins = true;
     while (begins && n > 3 && text[0] == '(' && text[1] == '?' &&
            (text[2] == '=' || text[2] == '!')) {

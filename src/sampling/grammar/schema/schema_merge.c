@@ -68,7 +68,8 @@ static bool gather_lists(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
         if (!target || !mnem__schema_gather(s, p, target, at)) return false;
     }
     if (!list || (ref && s->ref_alone)) return true;
-    if (list->kind != MNEM__JSON_LIST) return mnem__schema_bad(s, "\"allOf\" must be a list");
+    if (list->kind != MNEM__JSON_LIST)
+        return mnem__schema_bad(s, "\"allOf\" must be a list of schemas");
     for (const mnem__node *n = list->first; n; n = n->next)
         if (!mnem__schema_gather(s, p, n, at)) return false;
     return true;
@@ -108,7 +109,8 @@ bool mnem__schema_gather(mnem__schema *s, mnem__schema_parts *p, const mnem__nod
             return true;
         }
     if (p->count == MNEM__SCHEMA_PARTS_MAX)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "one value has more than %d schemas",
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "more than %d schemas apply to one value, the limit",
                                  MNEM__SCHEMA_PARTS_MAX);
     const uint32_t at = p->count++;
     p->part[at] = (mnem__schema_part){node, 0, parent < at ? parent : at, false};
@@ -154,8 +156,15 @@ static mnem__schema_all *all_of(mnem__schema *s, const mnem__schema_parts *p) {
     mnem__schema_all **place = &s->all_of_hash[hash % MNEM__SCHEMA_ALLS];
     for (mnem__schema_all *a = *place; a; a = a->same)
         if (is_all(a, p, hash)) return a;
-    if (++s->alls > ALLS_MAX || !mnem__draft_fits(s->d, s->arena.bytes)) {
-        mnem__schema_fail(s, MNEM_OVER_BUDGET, "the schema up to here is too large");
+    if (++s->alls > ALLS_MAX) {
+        mnem__schema_fail(s, MNEM_OVER_BUDGET,
+                          "the schema combines its parts in more than %d ways, the limit",
+                          ALLS_MAX);
+        return NULL;
+    }
+    if (!mnem__draft_fits(s->d, s->arena.bytes)) {
+        mnem__schema_fail(s, MNEM_OVER_BUDGET,
+                          "compiling the schema up to here exceeds the memory limit; simplify it");
         return NULL;
     }
     mnem__schema_all *a = make_all(s, p);
@@ -226,7 +235,7 @@ static bool read_word(mnem__schema *s, const mnem__node *schema, mnem__schema_wo
     const bool open = word == MNEM__WORD_ABOVE || word == MNEM__WORD_BELOW;
     if (open && mnem__node_is_flag(node)) return true;
     if (word >= MNEM__WORD_DYNAMIC_REF)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "\"%s\" is not supported",
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED, "the keyword \"%s\" is not supported",
                                  mnem__schema_words[word]);
     word = bound_word(schema, word);
     const mnem__node *old = s->word[word];

@@ -128,7 +128,8 @@ static bool not_bound(mnem__schema *s, mnem__node *out, const char *type, const 
                       const mnem__node *bound, int by) {
     mnem__node moved = *bound;
     if (bound->kind != MNEM__JSON_NUMBER)
-        return mnem__schema_bad(s, "a bound must be a finite number");
+        return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a finite number",
+                                 bound->key ? bound->key : opposite);
     moved.number += by;
     if (by > 0 ? moved.integer < INT64_MAX : moved.integer > INT64_MIN) moved.integer += by;
     if (moved.number < 0 && by) return true;
@@ -177,8 +178,9 @@ static bool not_values(mnem__schema *s, mnem__node *out, const mnem__node *word,
         else if (n->kind == MNEM__JSON_NUMBER)
             bits |= UINT32_C(1) << MNEM__TYPE_NUMBER;
         else
-            return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                     "\"not\" of a list or an object is not supported");
+            return mnem__schema_fail(
+                s, MNEM_UNSUPPORTED,
+                "\"not\" of an \"enum\" or \"const\" with a list or an object is not supported");
         if (!mnem__schema_add(s, values, NULL, n)) return false;
     }
     if (!type_list(s, out, MNEM__TYPE_ALL & ~bits)) return false;
@@ -200,8 +202,8 @@ static bool not_list(mnem__schema *s, mnem__node *out, const mnem__node *list, b
     mnem__node *nots = mnem__schema_new(s, MNEM__JSON_LIST);
     mnem__node *to = each ? out : nots;
     if (list->kind != MNEM__JSON_LIST)
-        return mnem__schema_bad(s, each ? "\"allOf\" must be a list"
-                                        : "\"anyOf\" and \"oneOf\" must be lists");
+        return mnem__schema_bad(s, each ? "\"allOf\" must be a list of schemas"
+                                        : "\"anyOf\" and \"oneOf\" must be lists of schemas");
     for (const mnem__node *n = list->first; n && nots; n = n->next) {
         const mnem__node *not = not_node(s, n);
         if (!not || !mnem__schema_add(s, to, NULL, not )) return false;
@@ -331,7 +333,8 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
     }
     if (!out->first && left_out && !not_items(s, out, schema)) return NULL;
     if (!out->first && left_out) {
-        mnem__schema_fail(s, MNEM_UNSUPPORTED, "this \"not\" is not supported");
+        mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                          "\"not\" of a schema with only these keywords is not supported");
         return NULL;
     }
     return out;

@@ -154,7 +154,8 @@ static whole bound_of(const mnem__node *node, bool up, bool open) {
 static bool check_number(mnem__schema *s, mnem__schema_word word) {
     const mnem__node *node = s->word[word];
     if (!node || (node->kind == MNEM__JSON_NUMBER && isfinite(node->number))) return true;
-    return mnem__schema_bad(s, "a bound must be a finite number");
+    return mnem__schema_fail(s, MNEM_BAD_FILE, "\"%s\" must be a finite number",
+                             mnem__schema_words[word]);
 }
 
 /* Whole numbers in [low, high]. */

@@ -31,7 +31,10 @@ static bool check_words(mnem__schema *s) {
             return mnem__schema_bad(s, "\"required\" must be a list");
         for (const mnem__node *n = properties ? properties->first : NULL; n; n = n->next)
             if (n->kind == MNEM__JSON_NULL)
-                return mnem__schema_bad(s, "a property's schema is null");
+                return mnem__schema_fail(
+                    s, MNEM_BAD_FILE,
+                    "the schema of property \"%.60s\" is null, expected an object, true or false",
+                    n->key);
         for (const mnem__node *n = required ? required->first : NULL; n; n = n->next)
             if (n->kind != MNEM__JSON_TEXT)
                 return mnem__schema_bad(s, "\"required\" must be a list of strings");
@@ -54,9 +57,10 @@ static bool read_patterns(object_writer *w) {
             while (k < w->keys.patterns && strcmp(w->keys.pattern[k], n->key) != 0) k++;
             if (k < w->keys.patterns) continue;
             if (k == MNEM__KEY_PATTERNS)
-                return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                         "\"patternProperties\" has more than %d patterns",
-                                         MNEM__KEY_PATTERNS);
+                return mnem__schema_fail(
+                    s, MNEM_UNSUPPORTED,
+                    "\"patternProperties\" has more than %d patterns, the limit",
+                    MNEM__KEY_PATTERNS);
             w->keys.pattern[w->keys.patterns++] = n->key;
         }
     }
@@ -344,17 +348,20 @@ static bool read_counts(object_writer *w) {
     if (w->others != NONE && w->least > 1 && w->most != MNEM__ENDLESS)
         return mnem__schema_fail(s, MNEM_UNSUPPORTED,
                                  "\"minProperties\" together with \"maxProperties\" is supported "
-                                 "only if all members are named");
+                                 "only with \"additionalProperties\": false");
     if (w->others != NONE && w->least > w->members + 1)
         return mnem__schema_fail(
             s, MNEM_UNSUPPORTED,
-            "\"minProperties\" of %u is supported only if that many members are named", w->least);
+            "\"minProperties\" is %u, expected at most %u: one more than \"properties\" names",
+            w->least, w->members + 1);
     w->rows = w->most != MNEM__ENDLESS ? w->most : w->least > 1 ? w->least : 1;
     const uint64_t places = ((uint64_t)w->members + 1) * ((uint64_t)w->rows + 1);
     if (places > GRID_MAX && w->rows > 1)
-        return mnem__schema_fail(
-            s, MNEM_UNSUPPORTED,
-            "\"minProperties\" or \"maxProperties\" of so many members is not supported");
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"minProperties\" or \"maxProperties\" is %u, too many with %u "
+                                 "named properties (%d in "
+                                 "their product)",
+                                 w->rows, w->members, GRID_MAX);
     w->end = mnem__arena_alloc(&s->arena, 2 * ((size_t)w->rows + 1) * sizeof *w->end);
     return w->end || mnem__schema_no_memory(s);
 }

@@ -96,7 +96,7 @@ static bool put_set(pattern *p) {
             any = put_escape(p, code, any, &choice);
     }
     mnem__draft_chosen(p->s->d, &choice);
-    return any ? mnem__schema_is_fine(p->s) : bad(p, "the class is empty");
+    return any ? mnem__schema_is_fine(p->s) : bad(p, "the class [...] contains no character");
 }
 
 /* What is printed, and tabs and line breaks, of n normalised ranges. */
@@ -113,7 +113,8 @@ static void negate(pattern *p) {
 }
 
 static bool add_range(pattern *p, uint32_t low, uint32_t high) {
-    if (p->n >= RANGES_MAX) return unsupported(p, "a class of so many ranges is not supported");
+    if (p->n >= RANGES_MAX)
+        return unsupported(p, "a class [...] of more than 1016 ranges is not supported");
     p->range[p->n++] = (mnem__range){low, high};
     return true;
 }
@@ -149,17 +150,20 @@ static bool take_hex(pattern *p, int digits, uint32_t *code) {
     for (int i = 0; i < digits; i++, p->at++) {
         const char c = peek(p), low = (char)(c | 0x20);
         const bool digit = c >= '0' && c <= '9';
-        if (!digit && !(low >= 'a' && low <= 'f')) return bad(p, "a hexadecimal digit is missing");
+        if (!digit && !(low >= 'a' && low <= 'f'))
+            return bad(p, "the escapes \\x and \\u need 2 and 4 hexadecimal digits");
         *code = *code << 4 | (uint32_t)(digit ? c - '0' : low - 'a' + 10);
     }
-    return (*code < 0xD800 || *code > 0xDFFF) || unsupported(p, "a surrogate is not supported");
+    return (*code < 0xD800 || *code > 0xDFFF) ||
+           unsupported(p, "an escape that is a surrogate (U+D800 to U+DFFF) is not supported");
 }
 
 /* \p{...}: added when the class ends, so that those that touch are one range. */
 static bool take_categories(pattern *p, bool negated, bool *kind) {
     uint32_t set;
     if (!mnem__categories_read(p->text, p->length, &p->at, negated, &set))
-        return unsupported(p, "this property is not supported");
+        return unsupported(p,
+                           "this \\p{...} is not supported; general categories such as \\p{L} are");
     p->categories |= set;
     return *kind = true;
 }
@@ -170,7 +174,8 @@ static bool add_categories(pattern *p, bool negated) {
     if (!p->categories) return true;
     const uint32_t open = negated ? MNEM__CATEGORIES_OPEN : 0;
     const uint32_t n = mnem__categories_ranges(p->categories | open, range, RANGES_MAX);
-    if (n > RANGES_MAX - p->n) return unsupported(p, "a class of so many ranges is not supported");
+    if (n > RANGES_MAX - p->n)
+        return unsupported(p, "a class [...] of more than 1016 ranges is not supported");
     memcpy(p->range + p->n, range, n * sizeof *range);
     p->n = mnem__ranges_normalise(p->range, p->n + n);
     p->categories = 0;
@@ -181,7 +186,7 @@ static bool add_categories(pattern *p, bool negated) {
 static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     static const char names[] = "tnrfv", chars[] = "\t\n\r\f\v";
     const char c = peek(p);
-    if (c == 0) return bad(p, "a backslash ends the pattern");
+    if (c == 0) return bad(p, "the pattern ends in a backslash, which needs a character behind it");
     p->at++;
     if (!add_kind(p, c, kind)) return false;
     if (*kind) return true;
@@ -191,7 +196,10 @@ static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     if (c == 'x' || c == 'u') return take_hex(p, c == 'x' ? 2 : 4, code);
     if (c == 'p' || c == 'P') return take_categories(p, c == 'P', kind);
     const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return (!word && (uint8_t)c < 0x80) || unsupported(p, "this escape is not supported");
+    return (!word && (uint8_t)c < 0x80) ||
+           unsupported(
+               p,
+               "this escape is not supported; \\d \\w \\s \\t \\n \\r \\f \\v \\x \\u and \\p are");
 }
 
 static bool take_character(pattern *p, uint32_t *code, bool *kind) {
@@ -209,14 +217,15 @@ static bool read_class(pattern *p) {
     p->n = 0;
     while (!skip_char(p, ']')) {
         uint32_t low, high;
-        if (p->at == p->length) return bad(p, "']' is missing");
+        if (p->at == p->length) return bad(p, "expected ']', which closes a class");
         if (!take_character(p, &low, &kind)) return false;
         spaced |= kind && p->text[p->at - 1] == 's';
         high = low;
         if (!kind && peek(p) == '-' && p->at + 1 < p->length && p->text[p->at + 1] != ']') {
             p->at++;
             if (!take_character(p, &high, &kind)) return false;
-            if (!kind && high < low) return bad(p, "the range ends before it begins");
+            if (!kind && high < low)
+                return bad(p, "a range in [...] ends before it begins; swap its ends");
             if (kind && (!add_range(p, low, low) || !add_range(p, '-', '-'))) return false;
         }
         if (!kind && !add_range(p, low, high)) return false;
@@ -268,9 +277,10 @@ static bool read_group(pattern *p) {
     if (++p->depth > DEPTH_MAX)
         return unsupported(p, "groups are nested more than 64 deep, which is not supported");
     if (skip_char(p, '?') && !skip_char(p, ':') && !take_name(p))
-        return unsupported(p, "(?...) is not supported");
+        return unsupported(
+            p, "this kind of group is not supported; (...), (?:...) and (?<name>...) are");
     if (!read_choice(p)) return false;
-    if (!skip_char(p, ')')) return bad(p, "')' is missing");
+    if (!skip_char(p, ')')) return bad(p, "expected ')', which closes a group");
     p->depth--;
     return true;
 }
@@ -283,7 +293,7 @@ static bool read_count(pattern *p, uint32_t *count) {
         if (*count > COUNT_MAX)
             return unsupported(p, "a repetition of more than 100,000 times is not supported");
     }
-    return p->at > at || bad(p, "a number is missing");
+    return p->at > at || bad(p, "expected a number of repetitions");
 }
 
 /* Whether a repetition follows; other braces are characters. */
@@ -312,20 +322,24 @@ static bool read_repetition(pattern *p, uint32_t item) {
             most = least;
         else if (peek(p) != '}' && !read_count(p, &most))
             return false;
-        if (!skip_char(p, '}')) return bad(p, "'}' is missing");
-        if (least > most) return bad(p, "the least number of times is above the most");
+        if (!skip_char(p, '}')) return bad(p, "expected '}' after the number of repetitions");
+        if (least > most)
+            return bad(p, "the least number of repetitions is above the most; swap them");
     }
     mnem__draft_repeat(p->s->d, item, least, most);
     skip_char(p, '?'); /* how eager it is changes what is found, not what fits */
     if (is_repetition(p))
-        return unsupported(p, "two repetitions that follow each other are not supported");
+        return unsupported(p, "two repetitions follow each other: put the first into (?:...)");
     return mnem__schema_is_fine(p->s);
 }
 
 static bool read_item(pattern *p) {
     const char c = peek(p);
-    if (c == '^' || c == '$') return unsupported(p, "^ and $ are supported at the two ends only");
-    if (is_repetition(p)) return bad(p, "there is nothing before this sign to repeat");
+    if (c == '^' || c == '$')
+        return unsupported(p,
+                           "^ and $ are supported only at the ends of a pattern or of a side of |");
+    if (is_repetition(p))
+        return bad(p, "a repetition (*, +, ? or {) has nothing before it to repeat");
     if (skip_char(p, '(')) return read_group(p);
     return skip_char(p, '[') ? read_class(p) : read_one(p);
 }

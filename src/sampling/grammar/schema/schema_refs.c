@@ -158,8 +158,8 @@ static const mnem__node *find_named(mnem__schema *s, const mnem__node *ref) {
 const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
     const char *text = mnem__node_text(ref, "");
     if (s->refs == REFS_MAX) {
-        mnem__schema_fail(s, MNEM_UNSUPPORTED, "the schema follows \"$ref\" more than %d times",
-                          REFS_MAX);
+        mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                          "the schema follows \"$ref\" more than %d times, the limit", REFS_MAX);
         return NULL;
     }
     const bool named = s->documents || (*text && *text != '#') || (*text == '#' && text[1] != '/');
@@ -167,11 +167,13 @@ const mnem__node *mnem__schema_target(mnem__schema *s, const mnem__node *ref) {
     const mnem__node *target = find_named(s, ref);
     s->refs++;
     if (!target && *text == '#')
-        mnem__schema_fail(s, MNEM_BAD_FILE, "\"$ref\": \"%.60s\" names nothing in the schema",
-                          text);
+        mnem__schema_fail(s, MNEM_BAD_FILE,
+                          "\"$ref\" is \"%.60s\", which is not found in the schema", text);
     else if (!target)
-        mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                          "\"$ref\": \"%.60s\" is not in the schema, and not supported", text);
+        mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"$ref\" is \"%.60s\", which is not in this schema; copy its target into \"$defs\"",
+            text);
     return target;
 }
 

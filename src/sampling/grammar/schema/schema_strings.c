@@ -69,7 +69,8 @@ static bool put_number(mnem__schema *s, const mnem__node *value) {
         mnem__schema_put(s, value->digits);
         return true;
     }
-    if (!isfinite(value->number)) return mnem__schema_bad(s, "a number isn't finite");
+    if (!isfinite(value->number))
+        return mnem__schema_bad(s, "a number of the schema is too large for a 64-bit float");
     if (value->is_integer)
         snprintf(text, sizeof text, "%" PRId64, value->integer);
     else
@@ -173,7 +174,8 @@ static bool count_word(mnem__schema *s, rules *r, mnem__schema_word word, const 
     const bool opposite = word >= MNEM__WORD_NOT_ENUM;
     if (word == MNEM__WORD_NOT_FORMAT && !mnem__schema_has_format(mnem__node_text(n, "")))
         return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"not\" of this \"format\" is not supported");
+                                 "\"not\" of the \"format\" \"%.40s\" is not supported",
+                                 mnem__node_text(n, ""));
     if (word == MNEM__WORD_FORMAT) {
         if (!mnem__schema_has_format(mnem__node_text(n, ""))) return true;
         if (r->format && strcmp(r->format->text, n->text) == 0) return true;

@@ -138,7 +138,8 @@ static bool fits_number(validator *v, mnem__schema_word word, const mnem__node *
     if (word == MNEM__WORD_MULTIPLE_OF) return mnem__schema_is_multiple(v->s, n, value);
     if (mnem__node_is_flag(n)) return true;
     if (!n->digits && !isfinite(n->number))
-        return mnem__schema_bad(v->s, "a bound must be a finite number");
+        return mnem__schema_fail(v->s, MNEM_BAD_FILE, "\"%s\" must be a finite number",
+                                 mnem__schema_words[word]);
     switch (word) {
     case MNEM__WORD_MINIMUM: return low_open ? side > 0 : side >= 0;
     case MNEM__WORD_MAXIMUM: return high_open ? side < 0 : side <= 0;
@@ -264,7 +265,7 @@ static bool fits_word(validator *v, const mnem__node *schema, mnem__schema_word 
                       const mnem__node *value) {
     const mnem__node *n = mnem__schema_get(schema, word), *target;
     if (word >= MNEM__WORD_UNEVALUATED_ITEMS)
-        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED, "\"%s\" is not supported",
+        return mnem__schema_fail(v->s, MNEM_UNSUPPORTED, "the keyword \"%s\" is not supported here",
                                  mnem__schema_words[word]);
     switch (word) {
     case MNEM__WORD_TYPE: return has_type(v->s, n, value);
@@ -296,7 +297,8 @@ static bool admits(validator *v, const mnem__node *schema, const mnem__node *val
     if (schema->kind != MNEM__JSON_OBJECT) return fits;
     if (v->depth == DEPTH_MAX)
         return mnem__schema_fail(v->s, MNEM_UNSUPPORTED,
-                                 "the schemas of a value are nested more than %d deep", DEPTH_MAX);
+                                 "the schemas of one value are nested more than %d deep, the limit",
+                                 DEPTH_MAX);
     if (!mnem__schema_spend(v->s, schema->count + value->count)) return false;
     v->depth++;
     for (int w = 0; w < MNEM__WORD_COUNT && fits && v->s->status == MNEM_OK; w++)
