@@ -220,8 +220,8 @@ static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map 
         const char *other = at == 1 ? other_kind(in->at, length) : NULL;
         if (other) return mnem__fail(MNEM_BAD_FILE, "%s: %s", in->name, other);
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s:%llu: \"%s\" must be \"a ID BYTES [STREAM]\" or \"f ID\"", in->name,
-                          at, shown(in->at, length, text));
+                          "%s:%llu: \"%s\" must be \"a ID BYTES [STREAM]\" or \"f ID [STREAM]\"",
+                          in->name, at, shown(in->at, length, text));
     }
     if (!line.what) return MNEM_OK;
     if (line.what == 's') return add_site(sites, &line);

@@ -314,14 +314,20 @@ static int verb_help(const tool_args *args) {
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "\"%s\" is neither a verb nor a help topic; mnem help lists both",
-                          topic);
+        return tool_usage(NULL, "\"%s\" is not a verb; mnem help lists the verbs", topic);
     return tool_out_end();
 }
 
-TOOL_VERB(help, "[VERB]", 0, 1, "show this overview, or the help of one verb",
-          "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
-          "mnem help run  # the help of run\n");
+TOOL_VERB(
+    help, "[VERB|man|verbs|options]", 0, 1, "show all verbs, or the help of one verb",
+    "Without an operand, lists the verbs. With a VERB, shows what it does, its options and\n"
+    "examples, as `mnem VERB --help` does.\n"
+    "\n"
+    "Three more operands are for other programs: man prints the manual page mnem(1) in roff,\n"
+    "verbs the names of the verbs, and options all options, one on each line, for shell\n"
+    "completion.\n",
+    "mnem help run  # the help of run\n"
+    "mnem help man | man -l -  # all of it, as a manual page\n");
 
 static const tool_option version_options[] = {
     TOOL_GROUP(tool_json_options, 0),

@@ -97,16 +97,16 @@ const tool_option tool_pre_options[] = {
 const tool_option tool_cut_options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(cut), .choices = "layers rows",
      .help =
-         "under mpirun, with --memory SIZE[,SIZE...] for each rank: split the model over the ranks "
-         "(processes) by layers (each has consecutive layers) or rows (each has rows of every "
-         "matrix) (default: layers)"},
+         "under mpirun (MPI's launcher, which starts several processes, the ranks), with --memory "
+         "SIZE[,SIZE...] for each rank: split the model over the ranks by layers (each holds "
+         "consecutive layers) or rows (each holds rows of every matrix) (default: layers)"},
     {0},
 };
 
 const tool_option tool_link_options[] = {
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(link),
-     .help = "bandwidth and latency between ranks, such as 1Gbit/s,0.1ms (default: measured by "
-             "mnem bench under mpirun)"},
+     .help = "with --ranks: bandwidth and latency of the network between the ranks, such as "
+             "1Gbit/s,0.1ms, or one of the two (default: as measured by mnem bench under mpirun)"},
     {0},
 };
 
@@ -124,7 +124,7 @@ const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
      .also = "batch-size",
      .help = "number of sequences per training step (default: 12, or the "
-             "config's; 8 with --lora or for mnem graph)"},
+             "config's; 8 with --lora)"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
      .help = "number of sequences per forward and backward pass; must divide the batch (default: "
              "chosen to fit the budget)"},
@@ -144,7 +144,7 @@ const tool_option tool_types_options[] = {
 const tool_option tool_dropout_options[] = {
     {"dropout", 0, "P", TOOL_VALUE_REAL, AT(dropout), .least = 0, .most = 0.99,
      .help = "dropout probability of activations during training (default: 0.1, or the config's; 0 "
-             "with --lora, --masked, --distill or for mnem graph)"},
+             "with --lora, --masked or --distill)"},
     {0},
 };
 #undef AT

@@ -282,7 +282,8 @@ static int parse_long(char **word, tool_args *args, int *taken) {
     snprintf(shown, sizeof shown, "--%.*s", (int)(length < 40 ? length : 40), name);
     *taken = 1;
     if (index < 0) return unknown(args, shown, shown + 2);
-    if (!o.value && equals) return tool_usage(verb, "--%s takes no value", o.name);
+    if (!o.value && equals)
+        return tool_usage(verb, "--%s takes no value: leave out \"%s\"", o.name, equals);
     if (!o.value) return take_option(args, index, &o, NULL);
     const char *text = equals ? equals + 1 : word[1];
     if (!text) return tool_usage(verb, "--%s needs a value: %s", o.name, o.value);

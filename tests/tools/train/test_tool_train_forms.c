@@ -198,7 +198,8 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
         {"w12.json",
          "[1, 2]",
-         {"w12.json is no valid JSON data: element 1 (line 1): each element of the list must be"}},
+         {"w12.json begins as JSON, but is not valid: element 1 (line 1): each element of the list "
+          "must be"}},
         {"w13.json", "[]", {"the list is empty"}},
         {"w15.jsonl",
          "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}, " A(

@@ -152,9 +152,10 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
-        return tool_failed("can't add to %s: this rank's part of the model has more separate byte "
-                           "ranges than mnem stores; copy the model file to this machine instead",
-                           kept->path);
+        return tool_failed(
+            "can't add to %s: this rank's part of the model has more than %d separate "
+            "byte ranges: copy the model file to this machine instead",
+            kept->path, kept->more.room);
     return TOOL_OK;
 }
 

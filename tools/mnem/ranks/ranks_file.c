@@ -184,9 +184,9 @@ static int make_offer(offer *o) {
     if (status != MNEM_OK) return tool_fail(status);
     int code = check_model(model);
     if (code == TOOL_OK && !find_ranges(model))
-        code = tool_failed("%s has too many tensors for parts of it to be sent to other ranks: "
-                           "copy the file to every rank's machine",
-                           x.path);
+        code = tool_failed("the tensors of %s lie in more than %d separate byte ranges, the most "
+                           "that can be sent to other ranks: copy it to every rank's machine",
+                           x.path, RANGES);
     mnem_model_close(model);
     if (code != TOOL_OK) return code;
     x.fd = open(x.path, O_RDONLY | O_CLOEXEC);
@@ -216,10 +216,11 @@ static int serve(int32_t rank, request *last) {
         if (last->begin >= last->end) break;
         if (tool_interrupted()) code = TOOL_INTERRUPTED;
         if (code == TOOL_OK && n > PIECE)
-            code = tool_failed("rank %d requested %" PRIu64
-                               " bytes of the model at once, more than one message may have: start "
-                               "the same version of mnem on all ranks",
-                               rank, n);
+            code =
+                tool_failed("rank %d requested %" PRIu64
+                            " bytes of the model at once, but a message has at most %d: start the "
+                            "same version of mnem on all ranks",
+                            rank, n, PIECE);
         if (code == TOOL_OK) code = read_piece(last->begin, n);
         if (code == TOOL_OK) code = send_to(rank, x.piece, n);
         if (code != TOOL_OK) break;
@@ -279,9 +280,9 @@ static int take_offer(const char **path) {
     offer o;
     int code = receive_from(0, &o, sizeof o);
     if (code == TOOL_OK && o.ranges > RANGES)
-        code = tool_failed("this rank's part of %s has more separate byte ranges than mnem "
-                           "transfers: copy the model file to this machine instead",
-                           o.name);
+        code = tool_failed("this rank's part of %s has more than %d separate byte ranges: "
+                           "copy the model file to this machine instead",
+                           o.name, RANGES);
     if (code == TOOL_OK) code = receive_from(0, x.need.range, o.ranges * sizeof *x.need.range);
     if (code != TOOL_OK) return code;
     x.need.count = (int32_t)o.ranges;

@@ -66,8 +66,9 @@ static bool write_whole(const char *path, json_t *object) {
 static bool save(json_t *more) {
     char path[PATH_MAX];
     if (!tool_profile_path(path, sizeof path)) {
-        tool_message("warning: the measured speed of this machine is not stored, because neither "
-                     "XDG_CACHE_HOME nor HOME is set");
+        tool_message(
+            "warning: the machine profile (measured speeds) is not stored, because neither "
+            "XDG_CACHE_HOME nor HOME is set");
         json_decref(more);
         return false;
     }
@@ -82,8 +83,8 @@ static bool save(json_t *more) {
     json_decref(more);
     if (!ok)
         tool_message(
-            "warning: the measured speed of this machine is not stored: can't write %s: %s", path,
-            strerror(errno));
+            "warning: the machine profile (measured speeds) is not stored: can't write %s: %s",
+            path, strerror(errno));
     return ok;
 }
 

@@ -217,9 +217,8 @@ static bool keep_machine(const bench *b) {
         return false;
     }
     if (b->age.read_bytes_per_s <= 0 && kept.read_bytes_per_s <= 0)
-        tool_message(
-            "the measured speed of this machine is not stored, because the budget is too small to "
-            "measure the bandwidth of reads; mnem bench without --memory measures it");
+        tool_message("the machine profile is not stored, because the budget is too small to "
+                     "measure the bandwidth of reads; mnem bench without --memory measures it");
     return b->age.read_bytes_per_s > 0 && b->age.threads == kept.threads;
 }
 
@@ -228,8 +227,8 @@ static void keep_all(const bench *b) {
     if (!machine && !reached) return;
     tool_message("%s not stored, because other programs used %.0f %% of the processors and the "
                  "stored %s measured under less load",
-                 machine && reached ? "the measured speeds of this machine and of the model were"
-                 : machine          ? "the measured speed of this machine was"
+                 machine && reached ? "the machine profile and the model's speed were"
+                 : machine          ? "the machine profile was"
                                     : "the model's speed was",
                  100 * (machine ? b->age.load : b->model_load),
                  machine && reached ? "figures were" : "one was");
@@ -320,8 +319,9 @@ static const tool_option options[] = {
      .also = "n-parallel npl",
      .help = "also measure N sequences that are generated at once (default: 1, one sequence only)"},
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(session.link),
-     .help = "under mpirun: limit the links between ranks to this bandwidth and latency, such as "
-             "1Gbit/s,0.1ms, to imitate a slower network"},
+     .help = "under mpirun: delay every message between ranks as a network of this bandwidth and "
+             "latency would, such as 1Gbit/s,0.1ms, or one of the two, to measure the speed on a "
+             "slower network (default: no delay)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is stored"},
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -341,8 +341,9 @@ TOOL_VERB(
     "The machine is measured once. Its profile ($XDG_CACHE_HOME/mnem/profile.json, by default\n"
     "in ~/.cache) is what mnem plan predicts speeds from. The profile also has the speed of this\n"
     "model with this number of threads: for plans of one thread, run bench with --threads 1.\n"
-    "Under mpirun it also has the latency and bandwidth of the slowest link between two\n"
-    "consecutive ranks, for mnem plan --ranks.\n"
+    "Under mpirun (MPI's launcher, which starts one process, a rank, for each share of the\n"
+    "model) it also has the latency and bandwidth of the slowest link between two consecutive\n"
+    "ranks, for mnem plan --ranks.\n"
     "\n"
     "A bandwidth that is measured while other processes use the processors is too low. It is\n"
     "shown with their share of the processors' time, mnem plan mentions it, and it never\n"

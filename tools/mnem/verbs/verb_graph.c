@@ -100,9 +100,22 @@ static const tool_option options[] = {
              "step (train) (default: decode)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the tensors over time to FILE"},
-    TOOL_GROUP(tool_batch_options, AT(training)),
-    TOOL_GROUP(tool_types_options, AT(training)),
-    TOOL_GROUP(tool_dropout_options, AT(training)),
+    /* As in mnem train, whose texts speak of options that this verb hasn't. */
+    {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(training.batch), .least = 1, .most = 1 << 20,
+     .also = "batch-size",
+     .help = "with --phase train: number of sequences per training step (default: 8)"},
+    {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(training.micro_batch), .least = 1, .most = 1 << 20,
+     .help = "with --phase train: number of sequences per forward and backward pass; must divide "
+             "the batch (default: chosen to fit the budget)"},
+    {"precision", 0, "TYPE", TOOL_VALUE_CHOICE, AT(training.precision),
+     .choices = "auto f32 bf16 f16",
+     .help = "with --phase train: data type of activations: f32, bf16 or f16 (half the bytes), or "
+             "auto: f32 if it fits, else bf16 (default: auto)"},
+    {"moments", 0, "TYPE", TOOL_VALUE_CHOICE, AT(training.moments), .choices = "f32 8bit",
+     .help = "with --phase train: data type of the optimizer's moments: f32, or 8bit (a quarter "
+             "of the bytes) (default: f32)"},
+    {"dropout", 0, "P", TOOL_VALUE_REAL, AT(training.dropout), .least = 0, .most = 0.99,
+     .help = "with --phase train: dropout probability of activations (default: 0)"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };

@@ -199,7 +199,7 @@ static void print_experts(const mnem_transformer *t) {
 
 /* Layers that convolve, and what an encoder is for. */
 static void print_kind(const mnem_transformer *t) {
-    static const char *const poolings[] = {"not said", "mean", "first token", "last token"};
+    static const char *const poolings[] = {"not specified", "mean", "first token", "last token"};
     char text[64];
     const int layers = mnem_layers_count(&t->convolving, t->layers);
     snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
@@ -228,10 +228,12 @@ static void print_transformer(const info *i) {
         tool_outf("%-14s %s\n", "", i->why_not_run);
         return;
     }
-    snprintf(text, sizeof text, "%d layer%s, %d wide, %d head%s of %d, %d KV head%s, ffn %d",
-             t->layers, tool_s((uint64_t)t->layers), t->embd, t->heads, tool_s((uint64_t)t->heads),
-             t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads), t->ff);
+    snprintf(text, sizeof text, "%d layer%s, hidden size %d, feed-forward size %d", t->layers,
+             tool_s((uint64_t)t->layers), t->embd, t->ff);
     line("shape", text);
+    snprintf(text, sizeof text, "%d head%s of %d, %d KV head%s", t->heads,
+             tool_s((uint64_t)t->heads), t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads));
+    line("attention", text);
     print_experts(t);
     print_kind(t);
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
@@ -239,20 +241,21 @@ static void print_transformer(const info *i) {
     print_window(t);
     if (t->rope.dims) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
-                 t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));
+                 t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs", rope_scaling(t));
         line("rope", text);
     } else {
         line("positions", "learned, one vector for each");
     }
     if (t->encoder)
-        snprintf(text, sizeof text, "an encoder, LayerNorm behind each part");
+        snprintf(text, sizeof text, "an encoder, LayerNorm after each block");
     else if (t->rope.dims)
-        snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
+        snprintf(text, sizeof text, "%s%s%s%s",
+                 t->tied ? "tied embeddings" : "separate output matrix",
                  t->qkv_bias ? ", biases of q, k, v" : "",
                  t->out_bias ? ", bias of the output" : "", t->qk_norm ? ", norms of q and k" : "");
     else
         snprintf(text, sizeof text, "%s, LayerNorm, GELU, biases everywhere",
-                 t->tied ? "tied embeddings" : "own output matrix");
+                 t->tied ? "tied embeddings" : "separate output matrix");
     line("details", text);
     line("runs", t->encoder ? "embeddings only: mnem embed" : "yes");
     info_features_print(t);
@@ -284,11 +287,13 @@ static void print_tokenizer(const info *i) {
         return;
     }
     char text[200];
-    snprintf(text, sizeof text, "%s%s%s, %d token%s, %u merge%s; BOS %d%s, EOS %d%s", t->model,
-             t->pre && *t->pre ? " " : "", t->pre ? t->pre : "", t->vocab,
+    snprintf(text, sizeof text, "%s%s%s", t->model, t->pre && *t->pre ? ", pre-tokenizer " : "",
+             t->pre ? t->pre : "");
+    line("tokenizer", text);
+    snprintf(text, sizeof text, "%d token%s, %u merge%s; BOS %d%s, EOS %d%s", t->vocab,
              tool_s((uint64_t)t->vocab), t->merges, tool_s(t->merges), t->bos,
              t->add_bos ? " (added)" : "", t->eos, t->add_eos ? " (added)" : "");
-    line("tokenizer", text);
+    line("vocabulary", text);
     line("chat format", mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));
 }
 

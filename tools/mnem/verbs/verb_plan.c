@@ -148,6 +148,11 @@ static int verb_plan(const tool_args *args) {
 #define AT(field) offsetof(plan_options, field)
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
+    {"prompt", 'p', "TEXT", TOOL_VALUE_LIST, AT(run.prompt), .most = TOOL_SPACES_MAX, .empty = true,
+     .help = "plan for this prompt, as mnem run would answer it (- is standard input); may be "
+             "repeated; same as the operand PROMPT"},
+    {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(run.file), .path = TOOL_PATH_READ,
+     .help = "plan for the prompt in a file (- is standard input)"},
     TOOL_GROUP_TAKEN(tool_run_options, AT(run)),
     TOOL_GROUP(tool_session_options, AT(run.session)),
     {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(run.session.device), .choices = "host null",
@@ -160,9 +165,9 @@ static const tool_option options[] = {
      .help = "plan for N sequences at once, each with its own context (default: 1, or one for each "
              "prompt)"},
     {"ranks", 0, "N", TOOL_VALUE_COUNT, AT(ranks), .least = 2, .most = MNEM_COMM_RANKS_MAX,
-     .help =
-         "plan for N ranks (processes of mpirun), with the budgets of --memory SIZE[,SIZE...], one "
-         "for each rank: what each rank holds, sends and waits for"},
+     .help = "plan for N ranks (the processes that MPI's launcher mpirun starts, on one machine or "
+             "several), with the budgets of --memory SIZE[,SIZE...], one for each: what each rank "
+             "holds, sends and waits for"},
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
      .help =
          "with --ranks: what each rank holds: layers (consecutive layers) or rows (rows of every "
@@ -192,8 +197,9 @@ TOOL_VERB_WITH(
     "peak and speed. Only the file's header is read, so planning takes hardly any time,\n"
     "whatever the size of the model. The exit code is 3 when the budget is too small. The other "
     "options of run\n"
-    "are accepted too, so that the command line of a run can be planned as it is; with its\n"
-    "prompt (-p, -f) the plan is exact to the byte.\n"
+    "are accepted too, so that the command line of a run can be planned as it is. With the\n"
+    "prompt (-p, -f) the context is as long as in that run, and so the plan has its exact\n"
+    "bytes.\n"
     "\n"
     "--device null plans for a device that this machine doesn't have; --capacity sets its\n"
     "memory. --devices distributes the layers over several such devices, so that the fullest\n"

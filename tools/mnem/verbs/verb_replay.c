@@ -15,7 +15,8 @@ static int add_policy(replay_case *c, const char *name) {
     for (int i = 0; i < c->policies; i++)
         if (strcmp(c->names[i], name) == 0) return TOOL_OK;
     if (c->policies == REPLAY_POLICIES_MAX)
-        return tool_usage("replay", "--policy has too many names; it takes at most %d",
+        return tool_usage("replay",
+                          "--policy has more than %d names, the most that it takes: leave some out",
                           REPLAY_POLICIES_MAX);
     c->names[c->policies++] = name;
     return TOOL_OK;
@@ -360,7 +361,9 @@ static int replay_one(replay_case *c, const char *path) {
 }
 
 static int check_alignment(uint64_t n) {
-    if (n & (n - 1)) return tool_usage("replay", "--align must be a power of two, such as 256");
+    if (n & (n - 1))
+        return tool_usage("replay", "--align is %llu; it must be a power of two, such as 256",
+                          (unsigned long long)n);
     return TOOL_OK;
 }
 
@@ -434,9 +437,12 @@ TOOL_VERB(
     "better, as found by replaying it.\n"
     "\n"
     "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-    "is read without running any code in it) or text, one event on each line: \"a ID BYTES\n"
-    "[STREAM]\" allocates a block on a stream (default: 0), \"f ID\" frees it. Names that end in "
-    ".xz are decompressed by xz; - is standard input.\n"
+    "is read without running any code in it) or text with one event on each line:\n"
+    "\n"
+    "  a ID BYTES [STREAM]   allocates block ID, used only once (STREAM: default 0)\n"
+    "  f ID [STREAM]         frees it\n"
+    "\n"
+    "Names that end in .xz are decompressed by xz; - is standard input.\n"
     "\n"
     "With --capacity, the exit code is 3 when no policy completes the trace.\n",
     "mnem replay snapshot.pickle  # what holds the peak, and what would help?\n"

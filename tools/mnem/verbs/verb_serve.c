@@ -180,7 +180,10 @@ static int make_http(serve *s) {
     const http_route *rows;
     const char *why;
     size_t count = api_routes(&rows);
-    if (count > SERVE_ROUTES - 4) return tool_failed("there are too many routes");
+    if (count > SERVE_ROUTES - 4)
+        return tool_failed("the server has %zu routes, more than its table holds (%d); this is an "
+                           "error in mnem, please report it",
+                           count, SERVE_ROUTES - 4);
     memcpy(s->routes, rows, count * sizeof *rows);
     serve_page_routes(s, count);
     http_server_options options = {.host = o->host,
@@ -258,7 +261,7 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("%s is served at the address above: %s", s->name,
+        tool_message("clients can use %s at the address above: %s", s->name,
                      s->stage.transformer.encoder
                          ? "/v1/embeddings"
                          : "a chat page for browsers, OpenAI's API under /v1");

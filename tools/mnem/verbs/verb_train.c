@@ -208,8 +208,8 @@ static int check_adapt(const train_run *run) {
     const train_config *c = &run->config;
     if (!run->asked->adapt || !(c->lora || c->masked || *c->distill)) return TOOL_OK;
     return tool_usage("train",
-                      "--adapt works only when all weights are trained on text, so it can't be "
-                      "combined with --%s: leave one out",
+                      "--adapt supports neither --lora nor --masked nor --distill, but --%s is "
+                      "given: leave one out",
                       c->lora     ? "lora"
                       : c->masked ? "masked"
                                   : "distill");

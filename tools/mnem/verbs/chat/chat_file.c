@@ -49,8 +49,8 @@ static bool give(chat *c, const json_t *object, int index, on_message *take) {
     const bool calls = json_object_get(made, "tool_calls");
     if (calls)
         tool_message(
-            "'%s' has tool calls, which the chat can't load: remove that message from the file",
-            param);
+            "message %d of the file has tool calls, which the chat can't load: remove that message",
+            index + 1);
     const bool good = !calls && take(c, &m);
     json_decref(made);
     return good;

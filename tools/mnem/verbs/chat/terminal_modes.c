@@ -23,6 +23,7 @@ static struct termios modes; /* before the chat */
 static bool is_open, obeys;  /* obeys: the terminal knows escape sequences */
 static volatile sig_atomic_t resized, resumed;
 static volatile sig_atomic_t quiet; /* no echo: no message is read */
+static volatile sig_atomic_t shown; /* the terminal was sent something: a message has been read */
 
 /* Signals that kill the process where nothing handles them, with what handled them before. */
 static const int deaths[] = {SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGXCPU};
@@ -44,8 +45,8 @@ static void set_quiet(void) {
 }
 
 static void leave(void) {
-    if (quiet) tell_terminal(STYLE_OFF); /* an answer may be drawn */
-    tell_terminal(PASTES_OFF);
+    if (shown && quiet) tell_terminal(STYLE_OFF); /* an answer may be drawn */
+    if (shown) tell_terminal(PASTES_OFF);
     tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
@@ -112,10 +113,10 @@ void terminal_modes_open(void) {
     if (tcgetattr(STDIN_FILENO, &modes) != 0) return;
     obeys = kind && *kind && strcmp(kind, "dumb") != 0 && isatty(STDERR_FILENO);
     is_open = true;
+    shown = 0;
     handle_signals();
     quiet = 1;
     set_quiet();
-    tell_terminal(PASTES_ON);
 }
 
 void terminal_modes_close(void) {
@@ -136,7 +137,8 @@ void terminal_modes_read(bool reads) {
         return;
     }
     tcsetattr(STDIN_FILENO, TCSANOW, &modes);
-    if (resumed) tell_terminal(PASTES_ON); /* the stop was during an answer */
+    if (resumed || !shown) tell_terminal(PASTES_ON); /* the stop was during an answer */
+    shown = 1;
     resumed = 0;
 }
 

@@ -1,8 +1,9 @@
 /* terminal_modes.h: what a chat does to the terminal, and how it is put back.
  *
  * While no message is read the terminal collects what is typed but doesn't echo it, so that an
- * answer stays whole; the next message begins with what was typed. While the chat runs the terminal
- * marks what is pasted (ESC [ ? 2004 h), where it can. */
+ * answer stays whole; the next message begins with what was typed. From the first message on the
+ * terminal marks what is pasted (ESC [ ? 2004 h), where it can. Nothing is written to it before, so
+ * that a model that can't be opened leaves one plain message. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_TERMINAL_MODES_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_TERMINAL_MODES_H
 

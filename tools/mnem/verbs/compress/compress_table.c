@@ -105,7 +105,8 @@ int tool_compress_check(const tool_compress *c) {
     if (table && !ends_with(table, ".json") && !ends_with(table, ".svg"))
         return tool_usage(verb, "--table %s: the file name must end in .json or .svg", table);
     if (strlen(c->out) + 16 > PATH_MAX)
-        return tool_failed("the output path %s is too long: use a shorter one", c->out);
+        return tool_failed("the output path %s has %zu bytes; it may have at most %d", c->out,
+                           strlen(c->out), PATH_MAX - 16);
     return TOOL_OK;
 }
 
@@ -197,8 +198,8 @@ static int call_off(tool_compress *c, int code) {
                      "fit (see the message above); no output file has been written");
         return code;
     }
-    tool_message("the table at the end is left out for that reason; --no-table leaves it out "
-                 "without this message");
+    tool_message("the table at the end is left out, because it does not fit in the budget (see the "
+                 "message above); --no-table leaves it out without these messages");
     c->asked->test = NULL;
     return TOOL_OK;
 }
@@ -374,13 +375,14 @@ static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
     return tool_failed("the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g "
-                       "%%: %s was not written; use a larger type or a larger --max-loss",
-                       percent, tool_file_name(c->source), c->asked->max_loss, c->out);
+                       "%%: %s was not written; %s or use a larger --max-loss",
+                       percent, tool_file_name(c->source), c->asked->max_loss, c->out,
+                       strcmp(c->args->verb->name, "prune") ? "use a larger type" : "prune less");
 }
 
 static int give_name(const tool_compress *c) {
     if (rename(beside[UNTESTED].path, c->out) == 0) return TOOL_OK;
-    return tool_failed("%s: can't be written: %s", c->out, strerror(errno));
+    return tool_failed("can't write %s: %s", c->out, strerror(errno));
 }
 
 int tool_compress_end(tool_compress *c) {

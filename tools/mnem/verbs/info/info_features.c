@@ -5,23 +5,20 @@
 
 #include "options.h"
 
-enum { NAME = 14, WIDTH = 80 };
+enum { NAME = 14 };
 
+/* "supports       text generation, embedding of texts, ...", as wide as the terminal. */
 static void print_supported(const mnem_transformer *t) {
-    size_t at = NAME;
+    char text[1024], lead[NAME + 2];
+    size_t n = 0;
     mnem_feature_info f;
-    tool_outf("%-*s", NAME, "supports");
     for (int32_t i = 0; mnem_feature_get(i, &f); i++) {
         if (!mnem_support_get(t, f.feature).supported) continue;
-        const size_t more = 1 + strlen(f.name);
-        if (at + more > WIDTH) {
-            tool_outf("\n%-*s", NAME, "");
-            at = NAME;
-        }
-        tool_outf(" %s", f.name);
-        at += more;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", f.text);
     }
-    tool_outf("\n");
+    if (!n) return;
+    snprintf(lead, sizeof lead, "%-*s ", NAME, "supports");
+    if (tool_out_flush()) tool_wrap(stdout, lead, text);
 }
 
 void info_features_print(const mnem_transformer *t) {
@@ -33,7 +30,9 @@ void info_features_print(const mnem_transformer *t) {
         if (s.supported) continue;
         if (first) tool_outf("doesn't support\n");
         first = false;
-        tool_outf("  %-14s  %s: %s\n", f.name, s.reason, s.instead);
+        char text[512];
+        snprintf(text, sizeof text, "%s, because of %s: %s", f.text, s.reason, s.instead);
+        if (tool_out_flush()) tool_wrap(stdout, "    ", text);
     }
 }
 

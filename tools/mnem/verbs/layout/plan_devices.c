@@ -14,8 +14,9 @@ static int parse_devices(const char *text, mnem_engine_device *devices, int32_t 
         char word[32];
         const size_t n = strcspn(text, ",");
         if (*count == DEVICES_MAX)
-            return tool_usage("plan", "--devices has too many sizes; it takes at most %d",
-                              DEVICES_MAX);
+            return tool_usage(
+                "plan", "--devices has more than %d sizes, the most that it takes: leave some out",
+                DEVICES_MAX);
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word), text);
         if (mnem_size_parse(word, &devices[*count].capacity_bytes) != MNEM_OK)
             return tool_usage("plan",

@@ -43,9 +43,10 @@ static int refuse_vocabulary(const tool_stage *model, const tool_stage *referenc
     mnem_model_info m, r;
     mnem_model_info_get(model->model, &m);
     mnem_model_info_get(reference->model, &r);
-    return tool_failed("the vocabularies of %s and %s differ (%s): --reference needs a model with "
-                       "the same vocabulary",
-                       m.path, r.path, what);
+    return tool_failed(
+        "the vocabularies of %s and %s differ (%s): --kl needs a model with the same "
+        "vocabulary",
+        m.path, r.path, what);
 }
 
 /* Ids must mean the same in both, for the text is cut into them once. */

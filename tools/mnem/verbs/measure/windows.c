@@ -42,7 +42,8 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     int32_t context = stage->options.context;
     if (context < 4)
         return tool_usage(tool_verb_name(),
-                          "--ctx is too small to measure a perplexity; it must be at least 4");
+                          "--ctx is %d, too small to measure a perplexity; it must be at least 4",
+                          context);
     w->windows = (int32_t)(count / (size_t)context);
     if (w->windows > 0) return TOOL_OK;
     char less[48] = "use a longer text";

@@ -114,7 +114,7 @@ static void say(const calibration *c, const mnem_walk_report *r, const cut *text
     if (r->bytes_spilled)
         snprintf(more, sizeof more, ", %s of them in a file", tool_size(r->bytes_spilled, spilled));
     tool_message("calibrated on %lld sequence%s of %d tokens (the last %lld held out for the "
-                 "test); hidden states %s%s",
+                 "test); the hidden states took %s%s",
                  (long long)r->sequences, tool_s((uint64_t)r->sequences), text->context,
                  (long long)text->apart, tool_size(r->bytes_states, states), more);
 }

@@ -104,8 +104,10 @@ int report_conditions_parse(const char *text, report_conditions *all) {
     for (const char *at = text; at && *at;) {
         const int length = (int)strcspn(at, ",");
         if (all->count == REPORT_CONDITIONS_MAX)
-            return tool_usage("report", "--fail-on has too many conditions; it takes at most %d",
-                              REPORT_CONDITIONS_MAX);
+            return tool_usage(
+                "report",
+                "--fail-on has more than %d conditions, the most that it takes: leave some out",
+                REPORT_CONDITIONS_MAX);
         const int code = parse_one(at, length, &all->of[all->count]);
         if (code != TOOL_OK) return code;
         all->count++;

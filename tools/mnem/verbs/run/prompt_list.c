@@ -63,7 +63,7 @@ static int add_json(tool_prompt_list *l, const line *from, json_t *value) {
     const json_t *system = object ? json_object_get(object, "system") : NULL;
     tool_prompt *p = &l->prompt[l->count];
     if (!json_is_string(text) || (system && !json_is_string(system)))
-        return tool_failed("line %d of the prompts has no string %s", from->number,
+        return tool_failed("line %d of the prompts needs a string as its %s", from->number,
                            json_is_string(text) ? "\"system\"" : "\"prompt\"");
     const size_t length = json_string_length(text);
     memcpy(from->text, json_string_value(text), length);

@@ -25,9 +25,13 @@ static int read_file(serve_keys *keys, const char *path) {
     keys->text[n] = 0;
     if (got < 0)
         return tool_failed("can't read the file of API keys %s: %s", path, strerror(errno));
-    if (n == sizeof keys->text - 1 || strlen(keys->text) != n)
-        return tool_failed("%s is too large for a file of API keys, which has one key per line",
+    if (strlen(keys->text) != n)
+        return tool_failed("%s has a zero byte, so it is not a file of API keys: it must be plain "
+                           "text with one key on each line",
                            path);
+    if (n == sizeof keys->text - 1)
+        return tool_failed("the file of API keys %s is too large; it must have less than %zu bytes",
+                           path, sizeof keys->text - 1);
     return TOOL_OK;
 }
 

@@ -89,7 +89,7 @@ int top_live(const char *path, double interval) {
     }
     if (status == MNEM_OK && !mnem_monitor_alive(&view))
         tool_message(
-            "%s (process %u) was killed or crashed: it has ended without removing its status file",
+            "%s (process %u) ended without removing its status file, as a killed program does",
             view.program, view.pid);
     return status == MNEM_OK ? tool_out_end() : tool_fail(status);
 }

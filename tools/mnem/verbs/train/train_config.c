@@ -178,7 +178,7 @@ int train_config_add(const char *path, train_config *config) {
     if (strcmp(path, "-") != 0 && !realpath(path, whole))
         return tool_failed("can't read %s: %s", path, strerror(errno));
     if (add_file(config, whole)) return TOOL_OK;
-    return tool_failed("--data has too many files; it takes at most %d: join some of them",
+    return tool_failed("--data has more than %d files, the most that it takes: join some of them",
                        TRAIN_FILES_MAX);
 }
 

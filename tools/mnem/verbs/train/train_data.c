@@ -24,10 +24,13 @@ static int check_look(const char *path, const dataset_look *look) {
     dataset_name(look, name);
     if (look->shape == DATASET_NONE) return TOOL_OK;
     if (*look->why)
-        return tool_failed("%s is no valid JSON data: %s; --any-bytes trains on the file unchanged",
-                           path, look->why);
+        return tool_failed(
+            "%s begins as JSON, but is not valid: %s; correct it, or use --any-bytes "
+            "to train on its text unchanged",
+            path, look->why);
     if (look->shape == DATASET_TEXTS)
-        return tool_failed("%s is %s, and its first record has \"text\": convert the file to plain "
+        return tool_failed("%s is %s whose records have \"text\", which is not supported: convert "
+                           "the file to plain "
                            "text with jq -r %s FILE, or train on it unchanged with --any-bytes",
                            path, name, list ? "'.[].text'" : ".text");
     return tool_failed(
@@ -81,8 +84,8 @@ int train_data_kind(train_run *run) {
             "kind: leave some out, or treat all as plain text with --any-bytes",
             chats, c->files, c->file[other]);
     if (said && train_is_chat(run) && !chats)
-        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations: give a "
-                           "file that has, or another --out",
+        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations: name a "
+                           "file of conversations with --data, or start a run in another --out",
                            c->file[0]);
     if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : "text");
     if (train_is_chat(run)) return check_chat(run);

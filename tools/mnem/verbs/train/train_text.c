@@ -56,8 +56,8 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
                  tool_s(info.distinct), tool_seconds(seconds, time));
     if (verbose) tool_wrap(stderr, "vocabulary: ", text);
     if (info.words_dropped)
-        tool_message("%llu rare word%s of the text were not counted for the vocabulary, because %s "
-                     "of memory is too little; a larger --memory counts them",
+        tool_message("the vocabulary was learned without %llu rare word%s of the text, because the "
+                     "budget left only %s to count words; a larger --memory counts them too",
                      (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
                      tool_size(room, size));
 }
