@@ -2,6 +2,8 @@
  *
  * The registry has one table per device and operator (op_impl.h); an operator whose table is
  * missing here is refused by name. Cost: a few comparisons; nothing is allocated. */
+#include <stdio.h>
+
 #include "ops/core/op_impl.h"
 
 static const mnem__op_table *const host[MNEM_OP_COUNT] = {
@@ -71,9 +73,40 @@ static const mnem__op_kernel *find(const mnem__op_table *table, mnem__op_key key
     return NULL;
 }
 
+static const char *layout_text(mnem_layout layout) {
+    return layout == MNEM_LAYOUT_PACKED ? " packed" : layout == MNEM_LAYOUT_SPARSE ? " 2:4" : "";
+}
+
+static const char *type_text(mnem_type type) {
+    const mnem_type_info *info = mnem_type_get(type);
+    return info ? info->name : "unknown";
+}
+
+/* No kernel for a key: the keys that the levels of this processor have kernels for. Plain kernels
+ * exist for each of them. */
+static mnem_status refuse_key(const mnem_op_desc *desc, const mnem__op_table *table,
+                              mnem__op_key key) {
+    const mnem__op_kernels *kernels = table->levels[0];
+    char list[200] = "";
+    size_t at = 0;
+    for (int i = 0; kernels && i < kernels->count; i++) {
+        const int n =
+            snprintf(list + at, sizeof list - at, "%s%s%s", i ? ", " : "",
+                     type_text(kernels->list[i].type), layout_text(kernels->list[i].layout));
+        if (n < 0 || at + (size_t)n >= sizeof list) {
+            list[at] = '\0';
+            break;
+        }
+        at += (size_t)n;
+    }
+    return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for %s%s; there are kernels for: %s",
+                         type_text(key.type), layout_text(key.layout), list);
+}
+
 static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **table) {
     if ((unsigned)desc->kind >= MNEM_OP_COUNT)
-        return mnem__fail(MNEM_INVALID, "desc.kind is %d, expected a constant of mnem_op_kind",
+        return mnem__fail(MNEM_INVALID,
+                          "operator: desc.kind is %d, expected a constant of mnem_op_kind",
                           (int)desc->kind);
     if ((unsigned)desc->device >= MNEM_OP_DEVICE_COUNT)
         return mnem__fail(MNEM_INVALID,
@@ -81,8 +114,8 @@ static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **t
                           mnem_op_text(desc->kind), (int)desc->device);
     *table = devices[desc->device] ? devices[desc->device][desc->kind] : NULL;
     if (*table) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "%s has no kernel for %s", mnem_op_text(desc->kind),
-                      device_texts[desc->device]);
+    return mnem__fail(MNEM_UNSUPPORTED, "operator %s has no kernel for device %s",
+                      mnem_op_text(desc->kind), device_texts[desc->device]);
 }
 
 /* A longer descriptor, of a later version, is one of ours if it says nothing that we don't know. */
@@ -90,15 +123,17 @@ static mnem_status check_size(const mnem_op_desc *desc) {
     const unsigned char *bytes = (const void *)desc;
     if (desc->size == 0 || desc->size == sizeof *desc) return MNEM_OK;
     if (desc->size < sizeof *desc || desc->size > 16 * sizeof *desc)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "the descriptor has %u bytes, expected %zu: the caller was built with "
-                          "another mnem/ops.h",
-                          (unsigned)desc->size, sizeof *desc);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "operator: desc.size is %u, expected %zu: the caller was built with another "
+            "version of mnem/ops.h",
+            (unsigned)desc->size, sizeof *desc);
     for (uint32_t i = sizeof *desc; i < desc->size; i++)
         if (bytes[i])
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "the descriptor has an unknown field that is not zero at byte %u",
-                              (unsigned)i);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "operator: the descriptor has an unknown field that is not zero at byte %u",
+                (unsigned)i);
     return MNEM_OK;
 }
 
@@ -109,7 +144,8 @@ static mnem_status check_strides(const mnem_op_desc *desc) {
                                                      : &desc->also[i - MNEM_OP_INPUTS - 1];
         for (int d = 0; d < t->dims && d < MNEM_TENSOR_DIMS; d++)
             if (t->stride[d] < 0)
-                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "strides must be 0 or more");
+                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "strides must be 0 or more, not %lld",
+                                     (long long)t->stride[d]);
     }
     return MNEM_OK;
 }
@@ -120,10 +156,11 @@ mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
     MNEM__TRY(find_table(desc, &table));
     MNEM__TRY(check_strides(desc));
     if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
+        return mnem__op_fail(MNEM_INVALID, desc, "desc.workers is %d, expected 1 to %d",
+                             (int)desc->workers, MNEM_TEAM_MAX);
     MNEM__TRY(table->check(desc));
     const mnem__op_kernel *kernel = find(table, table->key(desc));
-    if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "there is no kernel for these types");
+    if (!kernel) return refuse_key(desc, table, table->key(desc));
     *op = (mnem_op){
         .desc = *desc, .kernel = kernel->name, .run = kernel->run, .detail = kernel->detail};
     op->workspace_bytes = table->workspace ? table->workspace(op) : 0;

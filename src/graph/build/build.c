@@ -38,10 +38,10 @@ uint64_t mnem_graph_host_bytes(const mnem_graph_options *options) {
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph) {
     *graph = NULL;
     if (options->tensors < 1 || options->nodes < 1 || options->workers < 1)
-        return mnem__fail(MNEM_INVALID,
-                          "graph: a limit is invalid: tensors is %d, nodes %d, workers %d; all "
-                          "must be at least 1",
-                          options->tensors, options->nodes, options->workers);
+        return mnem__fail(
+            MNEM_INVALID,
+            "graph: options.tensors is %d, nodes %d and workers %d, expected at least 1 for each",
+            options->tensors, options->nodes, options->workers);
     const uint64_t bytes = lay_out(options, NULL);
     uint8_t *base = mnem__alloc("graph", bytes);
     if (!base) return mnem__heap_status();
@@ -79,23 +79,29 @@ mnem_status mnem__graph_status(const mnem_graph *graph) {
 
 /* Building goes on after an error, so that a model's builder is a plain list of calls; the first
  * error is kept, and compile returns it. */
-static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
-    mnem__graph_wrong(graph, MNEM_INVALID, "%s %lld", what, (long long)number);
+__attribute__((format(printf, 2, 3))) static int32_t wrong(mnem_graph *graph, const char *format,
+                                                           ...) {
+    char text[sizeof graph->error_text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mnem__graph_wrong(graph, MNEM_INVALID, "%s", text);
     return 0;
 }
 
 static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc) {
     if (graph->error != MNEM_OK) return NULL;
     if (graph->tensors == graph->options.tensors) {
-        wrong(graph, "there are more tensors than options.tensors allows; the number is",
+        wrong(graph, "the graph has more tensors than options.tensors, %d; set it higher",
               graph->tensors);
         return NULL;
     }
     const uint64_t bytes = mnem_tensor_bytes(desc);
     if (bytes == 0 || desc->offset < 0) {
         wrong(graph,
-              "a descriptor must have a known type, 1 to 4 dimensions above 0, an offset of 0 or "
-              "more, and bytes that fit 64 bits, unlike that of tensor",
+              "the descriptor of tensor %d is invalid: it needs a known type, 1 to 4 dimensions "
+              "of 1 or more, an offset of 0 or more, and a size below 2^64 bytes",
               graph->tensors + 1);
         return NULL;
     }
@@ -114,7 +120,7 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
 static mnem__graph_tensor *add_root(mnem_graph *graph, const mnem_tensor *desc) {
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     if (!tensor || desc->offset == 0) return tensor;
-    wrong(graph, "only views can have an offset other than 0 in their descriptor, unlike tensor",
+    wrong(graph, "tensor %d is not a view, so the offset in its descriptor must be 0",
           graph->tensors);
     return NULL;
 }
@@ -128,7 +134,7 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
                             uint64_t offset) {
     if (graph->counting) return ++graph->tensors;
     if (slot < 0)
-        return wrong(graph, "the slot of an external tensor must be 0 or more, but is", slot);
+        return wrong(graph, "the slot of an external tensor is %d, expected 0 or more", slot);
     mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
     tensor->slot = slot;
@@ -145,14 +151,14 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
     if (graph->counting) return ++graph->tensors;
     if (of < 1 || of > graph->tensors)
-        return wrong(graph, "a view is of a tensor that does not exist, with the number", of);
+        return wrong(graph, "a view is of tensor %d, which does not exist", of);
     const int32_t root = graph->tensor[of].root;
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
     uint64_t begin, end;
     if (!tensor) return 0;
     if (!mnem__add_u64((uint64_t)desc->offset, (uint64_t)graph->tensor[of].desc.offset, &begin) ||
         !mnem__add_u64(begin, tensor->bytes, &end) || end > graph->tensor[root].bytes)
-        return wrong(graph, "a view reaches beyond the bytes of tensor", root);
+        return wrong(graph, "a view ends beyond the last byte of its tensor, %d", root);
     tensor->desc.offset = (int64_t)begin;
     tensor->root = root;
     return graph->tensors;
@@ -175,7 +181,9 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
     }
     if (tensor < 1 || tensor > graph->tensors ||
         graph->tensor[graph->tensor[tensor].root].slot < 0) {
-        wrong(graph, "a constant must be an external tensor, unlike tensor", tensor);
+        wrong(graph,
+              "tensor %d can't be a constant, because it is not external (mnem_graph_external)",
+              tensor);
         return;
     }
     graph->tensor[graph->tensor[tensor].root].constant = true;
@@ -183,7 +191,7 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
 
 static int32_t known(mnem_graph *graph, int32_t id) {
     return id < 0 || id > graph->tensors
-               ? wrong(graph, "a node uses a tensor that does not exist, with the number", id)
+               ? wrong(graph, "a node uses tensor %d, which does not exist", id)
                : id;
 }
 
@@ -191,7 +199,8 @@ void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
     graph->steps += graph->counting;
     if (graph->counting || graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
-        wrong(graph, "there are more nodes than options.nodes allows; the number is", graph->steps);
+        wrong(graph, "the graph has more nodes than options.nodes, %d; set it higher",
+              graph->steps);
         return;
     }
     mnem__graph_step *step = &graph->step[graph->steps++];

@@ -8,6 +8,8 @@
  * Invariant: when a node's turn comes, all users of its output have had theirs. Each root is
  * written by one node, so a value is the same whenever it is read.
  * Cost: O(nodes) and 150 bytes of heap per tensor there is room for, while it works. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -25,7 +27,7 @@ static bool same_shape(const mnem_tensor *a, const mnem_tensor *b, int first) {
 
 static bool is_tensor(mnem_graph *graph, int32_t id) {
     if (id >= 1 && id <= graph->tensors) return true;
-    mnem__graph_wrong(graph, MNEM_INVALID, "tensor %d doesn't exist in the graph", id);
+    mnem__graph_wrong(graph, MNEM_INVALID, "tensor %d does not exist in the graph", id);
     return false;
 }
 
@@ -38,8 +40,8 @@ static void set_parameter(mnem_graph *graph, int32_t weight, int32_t gradient, b
         !same_shape(&w->desc, &g->desc, by_token) || w->root != weight ||
         w->slot == MNEM__GRAPH_PLACED || g->root != gradient)
         mnem__graph_wrong(graph, MNEM_INVALID,
-                          "tensor %d can't be the gradient of tensor %d: both must be external, of "
-                          "one shape, the gradient F32 (F64 of F64)",
+                          "tensor %d can't be the gradient of tensor %d: both must be external and "
+                          "no views, have one shape, and the gradient must be F32 (F64 for F64)",
                           gradient, weight);
     w->gradient = gradient;
     w->by_token = by_token;
@@ -68,9 +70,15 @@ mnem_graph_options mnem_graph_gradient_room(const mnem_graph_options *forward) {
 
 /* ---- the forward pass ---- */
 
-static void refuse(mnem__differentiation *d, int32_t node, const char *why, int32_t tensor) {
-    mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED, "no gradient: node %d (%s) %s %d", node,
-                      mnem_op_text(d->graph->step[node].op.desc.kind), why, tensor);
+__attribute__((format(printf, 3, 4))) static void refuse(mnem__differentiation *d, int32_t node,
+                                                         const char *format, ...) {
+    char text[sizeof d->graph->error_text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED, "node %d (%s) can't be differentiated: %s", node,
+                      mnem_op_text(d->graph->step[node].op.desc.kind), text);
 }
 
 static void trace_read(mnem__differentiation *d, int32_t node, int32_t tensor) {
@@ -78,9 +86,10 @@ static void trace_read(mnem__differentiation *d, int32_t node, int32_t tensor) {
     const mnem__graph_tensor *root = &d->graph->tensor[d->graph->tensor[tensor].root];
     d->state[root->root].read = true;
     if (root->slot == MNEM__GRAPH_PLACED && d->state[root->root].producer < 0)
-        refuse(d, node, "reads a tensor that no node wrote:", tensor);
+        refuse(d, node, "it reads tensor %d, which no node before it wrote", tensor);
     if (root->gradient && root->root != tensor)
-        refuse(d, node, "uses a view of a parameter: tensor", tensor);
+        refuse(d, node, "its input tensor %d is a view of a parameter; use the whole parameter",
+               tensor);
 }
 
 /* Another external tensor of the same bytes. */
@@ -101,7 +110,9 @@ static void trace_write(mnem__differentiation *d, int32_t node, int32_t tensor) 
     mnem__gradient_state *state = &d->state[root->root];
     const bool external = root->slot != MNEM__GRAPH_PLACED;
     if (state->producer >= 0 || state->read || (external && has_double(d->graph, root->root)))
-        refuse(d, node, "overwrites a tensor written or read before:", tensor);
+        refuse(d, node,
+               "it overwrites tensor %d, which was written or read before; use a new tensor",
+               tensor);
     state->producer = node;
     d->keep[node] = d->keep[node] || external || root->keep || !d->recompute;
 }
@@ -125,8 +136,13 @@ static void trace(mnem__differentiation *d) {
         for (int j = 0; j < MNEM_OP_ALSO; j++) trace_write(d, i, step->also[j]);
         if (step->out) d->state[d->graph->tensor[step->out].root].flows = flows;
         widen(d, step);
-        if (step->tail) refuse(d, i, "belongs to a tail, in layer", step->layer);
-        if (step->op.desc.accumulate) refuse(d, i, "accumulates into tensor", step->out);
+        if (step->tail)
+            refuse(d, i, "it is marked as tail (in layer %d); build the graph without a tail",
+                   step->layer);
+        if (step->op.desc.accumulate)
+            refuse(d, i,
+                   "it accumulates into tensor %d; set accumulate to false, and use an add node",
+                   step->out);
     }
 }
 
@@ -138,7 +154,8 @@ static void begin_at_loss(mnem__differentiation *d, int32_t node) {
     mnem__targets targets;
     mnem_graph_node outputs = {0};
     if (step->also[0] || step->also[1])
-        refuse(d, node, "already writes gradients, into tensor", step->also[0] + step->also[1]);
+        refuse(d, node, "it already writes gradients (tensor %d); leave also[0] and also[1] 0",
+               step->also[0] + step->also[1]);
     mnem__targets_choose(d, mnem__gradient_rule_get(MNEM_OP_LINEAR_LOSS, 0), step, &targets,
                          &outputs);
     memcpy(step->also, outputs.also, sizeof step->also);
@@ -168,7 +185,7 @@ static void begin(mnem__differentiation *d) {
     if (!found)
         mnem__graph_wrong(
             d->graph, MNEM_INVALID,
-            "no gradient: the graph has no node LINEAR_LOSS, from which gradients start");
+            "the graph can't be differentiated: it has no LINEAR_LOSS node, where gradients start");
 }
 
 /* ---- one node backwards ---- */
@@ -212,10 +229,10 @@ static bool has_rule(mnem_op_kind kind, int input) {
     return false;
 }
 
-/* Its inputs have the output's own gradient: nothing is broadcast or scaled. */
+/* Its inputs have the output's shape: nothing is broadcast. */
 static bool is_plain_sum(const mnem_graph *graph, const mnem__graph_step *sum) {
     const mnem_tensor *out = &graph->tensor[sum->out].desc;
-    bool plain = sum->op.desc.alpha == 0.0f || sum->op.desc.alpha == 1.0f;
+    bool plain = true;
     for (int j = 0; plain && j < 2; j++) {
         const mnem_tensor *in = &graph->tensor[sum->in[j]].desc;
         plain = in->dims == out->dims;
@@ -231,7 +248,7 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         if (step->also[j] && d->state[d->graph->tensor[step->also[j]].root].sum &&
             kind != MNEM_OP_LINEAR_LOSS)
-            refuse(d, node, "can't be differentiated with respect to its output, tensor",
+            refuse(d, node, "its other output, tensor %d, is used, and only out has a gradient",
                    step->also[j]);
     if (kind == MNEM_OP_STATE_LOSS) { /* a loss: its output needs no gradient */
         add_gradient_node(d, step, mnem__gradient_rule_get(kind, 0), 0);
@@ -241,11 +258,15 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     if (!root || !d->state[root].sum) return;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (mnem__gradient_wanted(d, step->in[j]) && !has_rule(kind, j))
-            refuse(d, node, "has no gradient rule for its input, tensor", step->in[j]);
+            refuse(d, node, "its input, tensor %d, has no gradient rule in this operator",
+                   step->in[j]);
     if (d->graph->error != MNEM_OK) return;
     if (kind == MNEM_OP_ADD) {
+        if (step->op.desc.alpha != 0.0f && step->op.desc.alpha != 1.0f)
+            refuse(d, node, "it scales an input by alpha (out is tensor %d); use a scale node",
+                   step->out);
         if (!is_plain_sum(d->graph, step))
-            refuse(d, node, "has alpha, or inputs whose shape differs from tensor", step->out);
+            refuse(d, node, "its inputs must have the shape of its output, tensor %d", step->out);
         for (int j = 0; j < 2; j++)
             if (mnem__gradient_wanted(d, step->in[j]))
                 mnem__gradient_pass(d, step->in[j], step->out);
@@ -262,8 +283,8 @@ static void go_back(mnem__differentiation *d, int32_t node) {
 static mnem_status open(mnem__differentiation *d, mnem_graph *graph, bool recompute) {
     if (graph->differentiated || graph->compiled)
         mnem__graph_wrong(graph, MNEM_INVALID,
-                          "the graph was already differentiated or compiled, so it can't be "
-                          "differentiated; build it anew");
+                          "the graph was already differentiated or compiled: to differentiate it, "
+                          "reset and build it again");
     MNEM__TRY(mnem__graph_status(graph));
     *d = (mnem__differentiation){.graph = graph, .recompute = recompute, .forward = graph->steps};
     const size_t tensors = (size_t)graph->options.tensors + 1, nodes = (size_t)graph->steps;

@@ -43,10 +43,10 @@ bool mnem__columns_get(const mnem__differentiation *d, int32_t tensor, mnem__col
         (a->shape[0] == 1 || a->stride[0] == b->stride[0]) && a->offset % bytes == 0 &&
         columns->upper <= all)
         return true;
-    mnem__graph_wrong(
-        d->graph, MNEM_UNSUPPORTED,
-        "the gradient of tensor %d: only views of whole columns of tensor %d are supported", tensor,
-        t->root);
+    mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
+                      "tensor %d can't have a gradient: it is a view of tensor %d of another kind "
+                      "than whole columns, which is not supported",
+                      tensor, t->root);
     return false;
 }
 
@@ -172,7 +172,7 @@ int32_t mnem__gradient_of_output(mnem__differentiation *d, int32_t tensor) {
     if (!root->sum || !mnem__columns_get(d, tensor, &c)) return 0;
     if (standing_of(root, (mnem__columns){0, root_elements(d, tensor)}) != STANDING_WRITTEN) {
         mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                          "only some columns of tensor %d have a gradient, which isn't supported: "
+                          "only some columns of tensor %d have a gradient, which is not supported: "
                           "use all of its columns",
                           t->root);
         return 0;
@@ -201,8 +201,9 @@ static void open_columns(mnem__differentiation *d, int32_t tensor, mnem__columns
     if (!root->sum) own(d, root, new_value(d, &d->graph->tensor[id].desc, id));
     if (!cover(root, c))
         mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                          "tensor %d has more separate views than this version can differentiate",
-                          id);
+                          "tensor %d has gradients in more than %d separate ranges of columns, "
+                          "which is not supported: use fewer views of it",
+                          id, MNEM__GRADIENT_RANGES);
 }
 
 /* A sum of its own, before some of its columns change. */
@@ -316,7 +317,9 @@ static bool choose_ways(mnem__differentiation *d, const mnem__gradient_rule *rul
             ways[k] = WAY_WEIGHT;
             if (!d->graph->tensor[tensor].gradient)
                 mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                                  "tensor %d is used as a weight, but is not a parameter", tensor);
+                                  "tensor %d is used as a weight without being a parameter, so it "
+                                  "can't have a gradient: declare it by mnem_graph_parameter",
+                                  tensor);
             continue;
         }
         ways[k] = way_of(d, tensor, &columns[k]);

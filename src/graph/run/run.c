@@ -225,12 +225,12 @@ static mnem_status check_sources(const mnem__run *r) {
         const mnem_op_kind kind = r->graph->step[i].op.desc.kind;
         if (!weights && (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS))
             return mnem__fail(MNEM_INVALID,
-                              "graph: node %d (%s) reads weights, but args.weights is NULL",
+                              "graph: node %d (%s) reads weights, but args.weights is NULL; set it",
                               i - r->from, mnem_op_text(kind));
         if (!gather && kind == MNEM_OP_GATHER)
             return mnem__fail(
                 MNEM_INVALID,
-                "graph: node %d (gather) exchanges with other ranks, but args.gather is NULL",
+                "graph: node %d (gather) sends to other ranks, but args.gather is NULL; set it",
                 i - r->from);
     }
     return MNEM_OK;
@@ -241,13 +241,14 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
     const mnem_graph_args *args = r.args;
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
         return mnem__fail(MNEM_INVALID,
-                          "graph: invalid number of tokens %lld or start of the tail %lld",
+                          "graph: args.tokens is %lld and args.first_row %lld, expected 1 or more "
+                          "tokens, and a first_row of 0 to tokens",
                           (long long)args->tokens, (long long)args->first_row);
     if (graph->folded > 0 && !args->constants)
-        return mnem__fail(
-            MNEM_INVALID,
-            "graph: %d nodes are folded: their outputs must be in args.constants (mnem_graph_fold)",
-            graph->folded);
+        return mnem__fail(MNEM_INVALID,
+                          "graph: args.constants is NULL, but the outputs of %d folded nodes are "
+                          "needed (mnem_graph_fold computes them)",
+                          graph->folded);
     const mnem_status status = check_sources(&r);
     if (status != MNEM_OK) return status;
     if (mnem__event_told() && graph->sizes.workspace_bytes)
@@ -273,7 +274,9 @@ mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t 
                                 mnem_team *team, const mnem_graph_args *args) {
     const int32_t folded = graph->folded;
     if (first < 0 || first > end || end > graph->steps - folded)
-        return mnem__fail(MNEM_INVALID, "graph: nodes %d to %d are invalid: the graph has %d",
+        return mnem__fail(MNEM_INVALID,
+                          "graph: nodes %d to %d can't be run: the graph has %d nodes, and the "
+                          "first must not be after the end",
                           first, end, graph->steps - folded);
     return run_steps((mnem__run){.graph = graph,
                                  .args = args,

@@ -111,8 +111,9 @@ static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_e
 }
 
 static mnem_status no_source(mnem__walk *w) {
-    const mnem_status status = mnem__fail(
-        MNEM_INVALID, "graph: experts are not resident, but args.weights->experts is NULL");
+    const mnem_status status =
+        mnem__fail(MNEM_INVALID, "graph: the experts are streamed, but args.weights->experts, "
+                                 "which reads them, is NULL; set it");
     if (w->worker->index == 0) w->run->status = status;
     return status;
 }

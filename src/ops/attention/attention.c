@@ -95,29 +95,43 @@ static mnem_status check_out(const mnem_op_desc *desc) {
 static mnem_status check_attention(const mnem_op_desc *desc) {
     const mnem_tensor *queries = &desc->in[0];
     const char *wrong = mnem__kv_layout_wrong(&desc->kv);
-    if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
+    if (wrong) return mnem__op_fail(MNEM_INVALID, desc, "%s", wrong);
     if (!mnem__tensor_is_f32(queries, 3) || queries->shape[2] != desc->kv.head_dim)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, heads, head_dim]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0] must be F32 [T, heads, head_dim], with the head_dim of desc.kv, %d",
+            (int)desc->kv.head_dim);
     if (queries->shape[1] % desc->kv.kv_heads != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "heads must be a multiple of kv_heads");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "heads (dimension 1 of in[0]) must be a multiple of kv_heads, %d",
+                             (int)desc->kv.kv_heads);
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "scale is %g, expected more than 0 and less than 1e6",
+                             (double)desc->scale);
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "soft_cap must be 0 (off) or positive");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "soft_cap is %g, expected 0 (off) or more, up to 1e6",
+                             (double)desc->soft_cap);
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [heads]");
     if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
         (desc->temperature > 0.0f && desc->temperature_every <= 0))
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "temperature must be 0 (off), or positive with temperature_every above 0");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "temperature is %g and temperature_every %d, expected 0 for both "
+                             "(off), or more than 0 for both",
+                             (double)desc->temperature, (int)desc->temperature_every);
     if (desc->window < 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "window must be 0 (off) or more");
+        return mnem__op_fail(MNEM_INVALID, desc, "window is %d, expected 0 (off) or more",
+                             (int)desc->window);
     if (desc->both_ways && desc->window > 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "a window can't be combined with both_ways");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "window (%d) and both_ways can't be combined; set one of them to 0",
+                             (int)desc->window);
     if (desc->max_positions <= 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "max_positions must be 1 or more");
+        return mnem__op_fail(MNEM_INVALID, desc, "max_positions is %d, expected 1 or more",
+                             (int)desc->max_positions);
     return check_out(desc);
 }
 

@@ -85,29 +85,41 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
     const mnem_tensor *q = &desc->in[0], *k = &desc->in[1], *v = &desc->in[2];
     if (!mnem__real_is(desc, q, 3))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] must be [T, heads, head_dim] of real numbers");
+                             "in[0] must be F32, BF16, F16 or F64 [T, heads, head_dim]");
     if (!mnem__real_is(desc, k, 3) || k->shape[0] != q->shape[0] || k->shape[2] != q->shape[2])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be [T, kv_heads, head_dim]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must be [T, kv_heads, head_dim], with the T, head_dim and type of in[0]");
     if (!mnem__real_is(desc, v, 3) || !mnem__tensor_same_shape(k, v))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have the shape of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have the shape and type of in[1]");
     if (q->shape[0] < 1 || q->shape[1] < 1 || k->shape[1] < 1 || q->shape[2] < 1)
-        return mnem__op_fail(MNEM_INVALID, desc, "no size of in[0] or in[1] may be 0");
-    if (q->shape[2] > MNEM__CAUSAL_HEAD_DIM_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "head_dim must be at most 256");
-    if (q->shape[1] % k->shape[1] != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "heads must be a multiple of kv_heads");
-    if (desc->sequence < 1 || q->shape[0] % desc->sequence != 0)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "tokens must be a multiple of the sequence length");
+                             "every dimension of in[0] and in[1] must be at least 1");
+    if (q->shape[2] > MNEM__CAUSAL_HEAD_DIM_MAX)
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "head_dim (dimension 2 of in[0]) must be at most %d",
+                             MNEM__CAUSAL_HEAD_DIM_MAX);
+    if (q->shape[1] % k->shape[1] != 0)
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "heads (dimension 1 of in[0]) must be a multiple of kv_heads (dimension 1 of in[1])");
+    if (desc->sequence < 1 || q->shape[0] % desc->sequence != 0)
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "the tokens (dimension 0 of in[0]) must be a multiple of desc.sequence, which is %lld",
+            (long long)desc->sequence);
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "scale is %g, expected more than 0 and less than 1e6",
+                             (double)desc->scale);
     return MNEM_OK;
 }
 
 static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     MNEM__TRY(check_inputs(desc));
     if (desc->accumulate)
-        return mnem__op_fail(MNEM_INVALID, desc, "desc.accumulate is not supported");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "desc.accumulate is not supported; set it to false");
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))

@@ -8,15 +8,15 @@ static bool is_q8(const mnem_kv_layout *layout) {
 
 const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout) {
     if (layout->type != MNEM_TYPE_F16 && layout->type != MNEM_TYPE_F32 && !is_q8(layout))
-        return "the pages' type is not F16, F32 or Q8_0";
-    if (layout->kv_heads <= 0) return "kv_heads must be 1 or more";
+        return "kv.type (the type of the KV cache) must be F16, F32 or Q8_0";
+    if (layout->kv_heads <= 0) return "kv.kv_heads must be 1 or more";
     if (layout->head_dim <= 0 || layout->head_dim > MNEM__KV_HEAD_DIM_MAX)
-        return "head_dim must be 8 to 1024";
-    if (layout->head_dim % 8 != 0) return "head_dim must be a multiple of 8";
+        return "kv.head_dim must be 8 to 1024";
+    if (layout->head_dim % 8 != 0) return "kv.head_dim must be a multiple of 8";
     if (is_q8(layout) && layout->head_dim % MNEM__KV_SCALE != 0)
-        return "head_dim must be a multiple of 32, as Q8_0 pages need";
+        return "kv.head_dim must be a multiple of 32 for a KV cache of type Q8_0";
     if (layout->page_tokens <= 0 || layout->page_tokens % MNEM__KV_BLOCK != 0)
-        return "page_tokens must be a multiple of 16";
+        return "kv.page_tokens must be a multiple of 16, and at least 16";
     return NULL;
 }
 

@@ -8,7 +8,7 @@
 static mnem_status check_kv_store(const mnem_op_desc *desc) {
     const mnem_tensor *keys = &desc->in[0], *values = &desc->in[1];
     const char *wrong = mnem__kv_layout_wrong(&desc->kv);
-    if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
+    if (wrong) return mnem__op_fail(MNEM_INVALID, desc, "%s", wrong);
     if (!mnem__tensor_is_f32(keys, 3) || keys->shape[1] != desc->kv.kv_heads ||
         keys->shape[2] != desc->kv.head_dim)
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, kv_heads, head_dim]");

@@ -61,9 +61,10 @@ typedef struct mnem__op_table {
     const mnem__op_kernels *levels[MNEM__OP_LEVELS];
 } mnem__op_table;
 
-/* Fails with "<operator> (<operands>): <what>". what is a whole sentence part such as
+/* Fails with "<operator> (<operands>): <what>". what, a format, is a whole sentence part such as
  * "in[0] isn't as wide as out". */
-mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what);
+mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* dims, type F32, ROW, last dimension contiguous. */
 bool mnem__tensor_is_f32(const mnem_tensor *tensor, int dims);

@@ -1,5 +1,6 @@
 /* op_text.c: operators and their operands as text, for errors. Below the operators; the registry
  * that knows them all is above. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "ops/core/op_impl.h"
@@ -33,11 +34,11 @@ static size_t append_tensor(char *text, size_t size, size_t at, const char *name
     return at + (size_t)n < size ? at + (size_t)n : size - 1;
 }
 
-mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what) {
+mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *format, ...) {
     static const char *const names[MNEM_OP_INPUTS] = {"in[0]", "in[1]", "in[2]", "in[3]",
                                                       "in[4]", "in[5]", "in[6]"};
     static const char *const also[MNEM_OP_ALSO] = {"also[0]", "also[1]"};
-    char text[400] = "";
+    char text[400] = "", what[240];
     size_t at = 0;
     for (int i = 0; i < MNEM_OP_INPUTS; i++)
         if (desc->in[i].dims > 0) at = append_tensor(text, sizeof text, at, names[i], &desc->in[i]);
@@ -45,5 +46,9 @@ mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const ch
     for (int i = 0; i < MNEM_OP_ALSO; i++)
         if (desc->also[i].dims > 0)
             at = append_tensor(text, sizeof text, at, also[i], &desc->also[i]);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
     return mnem__fail(status, "%s (%s): %s", mnem_op_text(desc->kind), text, what);
 }

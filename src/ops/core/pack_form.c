@@ -4,6 +4,7 @@
  * floats by the same formula, so that unpacking equals dequantizing to the bit. */
 #include "ops/core/pack_form.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -30,6 +31,22 @@ const mnem__pack_form *mnem__pack_form_get(mnem_type type) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (forms[i].type == type) return &forms[i];
     return NULL;
+}
+
+const char *mnem__pack_form_names(bool grids, char *text, size_t size) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (!grids && mnem__form_is_grid(&forms[i])) continue;
+        const int n = snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+                               mnem_type_get(forms[i].type)->name);
+        if (n < 0 || at + (size_t)n + 5 > size) {
+            snprintf(text + at, size - at, "...");
+            break;
+        }
+        at += (size_t)n;
+    }
+    return text;
 }
 
 uint64_t mnem_pack_group_bytes(mnem_type type, int64_t k) {
@@ -294,12 +311,16 @@ static float float_element(mnem_type type, const uint8_t *p) {
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out) {
     const mnem__pack_form *form = mnem__pack_form_get(type);
     const mnem_type_info *info = mnem_type_get(type);
+    char names[256];
     if (!form)
-        return mnem__fail(MNEM_UNSUPPORTED, "dequantize: type %s isn't supported",
-                          info ? info->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "dequantize: can't read type %s; supported are %s",
+                          info ? info->name : "unknown",
+                          mnem__pack_form_names(true, names, sizeof names));
     if (mnem_type_row_bytes(type, n) == 0)
-        return mnem__fail(MNEM_INVALID, "dequantize: %lld elements aren't whole blocks of %s",
-                          (long long)n, info->name);
+        return mnem__fail(MNEM_INVALID,
+                          "dequantize: a row has %lld elements, expected a multiple of %d, the "
+                          "block size of type %s",
+                          (long long)n, (int)info->block_elements, info->name);
     const uint8_t *p = row;
     for (int64_t i = 0; form->unit_blocks == 0 && i < n; i++)
         out[i] = float_element(type, p + i * info->block_bytes);

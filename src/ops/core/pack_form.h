@@ -79,6 +79,9 @@ extern const uint8_t mnem__iq4_values[16], mnem__fp4_values[16];
 
 /* NULL when the type isn't a weight's. */
 const mnem__pack_form *mnem__pack_form_get(mnem_type type);
+/* The names of all types with a form, without those of grids if !grids, for errors. Returns text,
+ * which ends with "..." if size is too small. */
+const char *mnem__pack_form_names(bool grids, char *text, size_t size);
 
 static inline int64_t mnem__pack_unit_bytes(const mnem__pack_form *form) {
     return form->header_bytes + (int64_t)form->unit_blocks * form->block_bytes;

@@ -39,17 +39,23 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
     const mnem_tensor *bias = &desc->in[5];
     const int64_t ff = down->shape[1], n_out = width_out(desc);
     if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS || gate->shape[0] % ff)
-        return mnem__op_fail(MNEM_INVALID, desc, "an expert's rows must be multiples of 16");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the rows of each expert in in[1], in[2] and in[3] must be a multiple "
+                             "of 16, at least 16");
     const int64_t experts = gate->shape[0] / ff;
     if (!is_packed(gate, experts * ff, in->shape[1]) ||
         !is_packed(&desc->in[2], experts * ff, in->shape[1]) ||
         !is_packed(down, experts * n_out, ff))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1], in[2] and in[3] must be packed experts");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1], in[2] and in[3] must be packed: gate [N * ff, n], up [N * ff, "
+                             "n] and down [N * n_out, ff]");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != experts * (2 * ff + n_out)))
         return mnem__op_fail(MNEM_INVALID, desc, "in[5] must be F32 [N * (2 ff + n_out)]");
     if (desc->route.used < 1 || (desc->route.used > experts && !desc->apart))
-        return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "route.used is %d, expected 1 to %lld, the number of experts",
+                             (int)desc->route.used, (long long)experts);
     return check_apart(desc);
 }
 
@@ -63,12 +69,15 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
     MNEM__TRY(check_weights(desc));
     if (!f32 && (mnem_matmul_input(desc->in[1].type) != MNEM_TYPE_A8 ||
                  mnem_matmul_input(desc->in[2].type) != MNEM_TYPE_A8))
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] must be f32 for float weights");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "in[0] must be F32, because in[1] or in[2] is of a float type");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] != 2 * (int64_t)desc->route.used)
         return mnem__op_fail(MNEM_INVALID, desc, "in[4] must be F32 [T, 2 used]");
     if (in->shape[0] > INT32_MAX / desc->route.used)
-        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 rows of experts");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "tokens (dimension 0 of in[0]) times route.used must be less than 2^31");
     if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
         desc->core != MNEM_OP_SWIGLU_MUL)
         return mnem__op_fail(MNEM_INVALID, desc, "core must be silu_mul, gelu_mul or swiglu_mul");

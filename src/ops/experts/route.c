@@ -31,13 +31,18 @@ static mnem_status check_route(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != scores->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [N]");
     if (route->used < 1 || route->used > scores->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "route.used must be 1 to N");
-    if (!groups_fit(route, scores->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "route.groups must divide N into groups of at least 2, and "
-                             "groups_used of them must hold route.used experts");
+                             "route.used is %d, expected 1 to %lld, the number of experts",
+                             (int)route->used, (long long)scores->shape[1]);
+    if (!groups_fit(route, scores->shape[1]))
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "route.groups is %d and groups_used %d: groups must divide the experts into groups of "
+            "at least 2, and groups_used of them must have at least route.used (%d) experts",
+            (int)route->groups, (int)route->groups_used, (int)route->used);
     if (!isfinite(route->scale))
-        return mnem__op_fail(MNEM_INVALID, desc, "route.scale must be finite");
+        return mnem__op_fail(MNEM_INVALID, desc, "route.scale is %g, expected a finite number",
+                             (double)route->scale);
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
         out->shape[1] != 2 * (int64_t)route->used)
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, 2 used]");

@@ -44,9 +44,12 @@ mnem_type mnem__linear_wide(const mnem_op_desc *desc) {
 mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__linear_is_matrix(desc, in, in->shape[0], in->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows of F32, BF16, F16 or F64");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0] must be rows (a matrix in row layout) of F32, BF16, F16 or F64");
     if (in->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the tokens (dimension 0 of in[0]) must be less than 2^31");
     return MNEM_OK;
 }
 
@@ -58,8 +61,9 @@ mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
         weight->layout == MNEM_LAYOUT_ROW && mnem__tensor_valid(weight) &&
         mnem__linear_wide(desc) == MNEM_TYPE_F32)
         return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc,
-                         "in[1] must be rows of a weight's type (of F64 where in[0] is)");
+    return mnem__op_fail(
+        MNEM_INVALID, desc,
+        "in[1] must be a matrix in row layout, of a type for weights (of F64 if in[0] is F64)");
 }
 
 mnem__op_key mnem__linear_key(const mnem_op_desc *desc) {
@@ -85,11 +89,13 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__linear_check_input(desc));
     MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must have the width of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must have as many columns as in[1] has %s",
+                             gradient ? "rows" : "columns");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
         return mnem__op_fail(
             MNEM_INVALID, desc,
-            "out must be rows of F32, BF16 or F16 (F64 if in[0] is) of the product's shape");
+            "out must be F32, BF16 or F16 (F64 if in[0] is) [rows of in[0], %s of in[1]]",
+            gradient ? "columns" : "rows");
     const mnem_type wide = mnem__linear_wide(desc);
     if (!gradient && !mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
@@ -140,11 +146,12 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__linear_wide(desc);
     MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "in[1] must have as many rows of F32, BF16 or F16 (F64 if in[0] is) as in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must be a matrix of F32, BF16 or F16 (F64 if in[0] is) with as "
+                             "many rows as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))
-        return mnem__op_fail(MNEM_INVALID, desc, "out or also[0] must be given");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out and also[0] are both missing; give at least one of them");
     if (!mnem__tensor_absent(out) &&
         (out->type != wide || !mnem__linear_is_output(desc, out, dy->shape[1], x->shape[1])))
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 (F64 if in[0] is) [rows, k]");

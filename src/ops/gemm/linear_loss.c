@@ -64,10 +64,12 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__linear_check_input(desc));
     MNEM__TRY(mnem__linear_check_weight(desc));
     if (x->shape[1] != weight->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] must have the same width");
-    if (weight->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "there are more than 2^31 - 1 tokens in the vocabulary");
+                             "in[0] and in[1] must have the same number of columns");
+    if (weight->shape[0] > INT32_MAX)
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "the vocabulary (dimension 0 of in[1]) must have fewer than 2^31 tokens");
     if (out->type != wide || out->layout != MNEM_LAYOUT_ROW || out->dims != 1 ||
         !mnem__tensor_valid(out) || !mnem_tensor_contiguous(out) || out->shape[0] != x->shape[0] ||
         out->offset % 4 != 0)
@@ -75,12 +77,12 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     if (wants(desc, 0) && !mnem__linear_is_output(desc, &desc->also[0], x->shape[0], x->shape[1]))
         return mnem__op_fail(
             MNEM_INVALID, desc,
-            "also[0] must be rows of F32, BF16 or F16 (F64 if in[0] is) of in[0]'s shape");
+            "also[0] must be F32, BF16 or F16 (F64 if in[0] is), with the shape of in[0]");
     if (wants(desc, 1) &&
         (desc->also[1].type != wide ||
          !mnem__linear_is_output(desc, &desc->also[1], weight->shape[0], weight->shape[1])))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[1] must be F32 (F64 if in[0] is) of in[1]'s shape");
+                             "also[1] must be F32 (F64 if in[0] is), with the shape of in[1]");
     return mnem__teach_check(desc);
 }
 

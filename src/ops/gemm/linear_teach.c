@@ -31,29 +31,33 @@ bool mnem__teach_is(const mnem_op_desc *desc) {
 
 static mnem_status check_weight(const mnem_op_desc *desc) {
     if (desc->teach_weight >= 0 && desc->teach_weight <= 1) return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "teach_weight must be 0 to 1");
+    return mnem__op_fail(MNEM_INVALID, desc, "teach_weight is %g, expected 0 to 1",
+                         (double)desc->teach_weight);
 }
 
 mnem_status mnem__teach_check(const mnem_op_desc *desc) {
     if (!mnem__teach_is(desc)) {
         if (mnem__tensor_absent(&desc->in[3])) return check_weight(desc);
-        return mnem__op_fail(MNEM_INVALID, desc, "in[3] needs in[2] beside it");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[3] (the teacher's weights) is given without in[2] (the teacher's "
+                             "states); give both or neither");
     }
     const mnem_tensor *x = &desc->in[2], *weight = &desc->in[3];
     mnem_op_desc teacher = {.kind = desc->kind, .in = {*x, *weight}};
     if (!mnem__linear_is_matrix(desc, x, desc->in[0].shape[0], x->shape[1]))
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "in[2] must have one row of F32, BF16 or F16 (F64 if in[0] is) for each of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[2] must be a matrix of F32, BF16 or F16 (F64 if in[0] is) with as "
+                             "many rows as in[0]");
     if (mnem__linear_check_weight(&teacher) != MNEM_OK ||
         weight->shape[0] != desc->in[1].shape[0] || weight->shape[1] != x->shape[1])
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "in[3] must be rows of a weight type, as many as in[1] has, as wide as in[2]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[3] must be a matrix in row layout, of a type for weights, with "
+                             "the rows of in[1] and the columns of in[2]");
     MNEM__TRY(check_weight(desc));
     if (!(desc->teach_temperature >= 1 / temperature_most &&
           desc->teach_temperature <= temperature_most))
-        return mnem__op_fail(MNEM_INVALID, desc, "teach_temperature must be 0.001 to 1000");
+        return mnem__op_fail(MNEM_INVALID, desc, "teach_temperature is %g, expected 0.001 to 1000",
+                             (double)desc->teach_temperature);
     return MNEM_OK;
 }
 

@@ -65,15 +65,18 @@ static uint64_t copies_bytes(const mnem_op_desc *d) {
 static mnem_status check_shapes(const mnem_op_desc *desc) {
     const mnem_tensor *a = &desc->in[0], *b = &desc->in[1], *out = &desc->out;
     if (a->dims < 2 || b->dims < 2 || out->dims < 2)
-        return mnem__op_fail(MNEM_INVALID, desc, "every operand must have 2 dimensions or more");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0], in[1] and out must each have 2 dimensions or more");
     if (width(a) != height(b))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] must have as many columns as in[1] has rows");
     if (height(out) != height(a) || width(out) != width(b))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must have in[0]'s rows and in[1]'s columns");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must have as many rows as in[0] and as many columns as in[1]");
     if (!batches_spread(a, out) || !batches_spread(b, out))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "the batch dimensions of the inputs must be those of out");
+                             "the batch dimensions (all before the last two) of in[0] and in[1] "
+                             "must be those of out, or 1");
     if (height(out) > INT32_MAX || width(out) > INT32_MAX || width(a) > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "a matrix has more than 2^31 - 1 rows or columns");
     return MNEM_OK;

@@ -19,14 +19,16 @@ mnem_type mnem_matmul_input(mnem_type weight) {
 static mnem_status check_input(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1];
     if (in->layout != MNEM_LAYOUT_ROW || in->dims != 2 || !mnem__tensor_valid(in))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows: a matrix in row layout");
     if (in->type != MNEM_TYPE_F32 && in->type != mnem_matmul_input(weight->type))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "in[0] must be f32, or A8 for quantized weights");
+                             "in[0] must be F32, or also A8 where in[1] is quantized");
     if (in->shape[0] > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "there are more than 2^31 - 1 tokens");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the tokens (dimension 0 of in[0]) must be less than 2^31");
     if (in->shape[1] != weight->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] must have the same width");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] and in[1] must have the same number of columns");
     return MNEM_OK;
 }
 
@@ -34,15 +36,16 @@ static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
     const bool sparse = weight->layout == MNEM_LAYOUT_SPARSE;
     if ((weight->layout != MNEM_LAYOUT_PACKED && !sparse) || !mnem__tensor_valid(weight))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must be a packed matrix of a type for weights");
     if (desc->in[0].dims == 3 && !sparse) return mnem__matmul_check_heads(desc);
     MNEM__TRY(check_input(desc));
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be one f32 per row of in[1]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [rows of in[1]]");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] < desc->in[0].shape[0] ||
         out->shape[1] != weight->shape[0] || out->stride[0] % 4 != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be f32 [tokens, rows]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [rows of in[0], rows of in[1]]");
     return MNEM_OK;
 }
 

@@ -13,15 +13,19 @@ mnem_status mnem__matmul_check_heads(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1], *out = &desc->out;
     const int64_t heads = in->shape[1];
     if (!mnem__tensor_is_f32(in, 3) || in->shape[2] != weight->shape[1] || heads < 1)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, heads, k]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, heads, columns of in[1]]");
     if (weight->shape[0] % (heads * MNEM_PACK_ROWS))
-        return mnem__op_fail(MNEM_INVALID, desc, "a head's rows must be a multiple of 16");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the rows of in[1] must be a multiple of 16 * heads (%lld)",
+                             (long long)heads * MNEM_PACK_ROWS);
     if (!mnem__tensor_is_f32(out, 3) || out->shape[0] < in->shape[0] || out->shape[1] != heads ||
         out->shape[2] != weight->shape[0] / heads || out->stride[0] % 4 != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, heads, rows / heads]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must be F32 [T, heads, rows of in[1] / heads]");
     if (!mnem__tensor_absent(&desc->in[2]) || desc->accumulate)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "a bias and accumulate are not supported with heads");
+        return mnem__op_fail(
+            MNEM_UNSUPPORTED, desc,
+            "in[2] (a bias) and accumulate are not supported where in[0] has 3 dimensions");
     return MNEM_OK;
 }
 

@@ -23,22 +23,24 @@ mnem_type mnem_int4_type(const mnem_int4 *weights) {
 static mnem_status check(const mnem_int4 *w) {
     const int64_t group = w->group ? w->group : w->k;
     if (w->rows < 1 || w->k < BLOCK || w->k % BLOCK)
-        return mnem__fail(
-            MNEM_INVALID,
-            "int4: the matrix is %lld x %lld, expected at least 1 row and a multiple of 32 columns",
-            (long long)w->rows, (long long)w->k);
+        return mnem__fail(MNEM_INVALID,
+                          "int4: the matrix has %lld rows and %lld columns, expected at least 1 "
+                          "row and a multiple of 32 columns",
+                          (long long)w->rows, (long long)w->k);
     if (group < BLOCK || group % BLOCK || w->k % group)
-        return mnem__fail(
-            MNEM_INVALID,
-            "int4: a group has %lld columns, expected a multiple of 32 that divides %lld",
-            (long long)group, (long long)w->k);
+        return mnem__fail(MNEM_INVALID,
+                          "int4: a group has %lld columns, expected a multiple of 32 that divides "
+                          "the %lld columns of the matrix",
+                          (long long)group, (long long)w->k);
     const uint64_t bytes = mnem_pack_bytes(mnem_int4_type(w), w->rows, w->k);
     if (bytes == 0 || bytes >= (uint64_t)1 << 62)
-        return mnem__fail(MNEM_INVALID,
-                          "int4: the size of a matrix of %lld x %lld overflows 64 bits",
-                          (long long)w->rows, (long long)w->k);
+        return mnem__fail(
+            MNEM_INVALID,
+            "int4: the size in bytes of a matrix of %lld rows and %lld columns overflows 64 bits",
+            (long long)w->rows, (long long)w->k);
     if (!w->values || !w->scales)
-        return mnem__fail(MNEM_INVALID, "int4: values or scales are missing");
+        return mnem__fail(MNEM_INVALID,
+                          "int4: the pointers to the values and to the scales must not be NULL");
     return MNEM_OK;
 }
 
@@ -84,9 +86,10 @@ static mnem_status pack_unit(const mnem_int4 *w, int64_t row, int64_t k, int64_t
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < columns; i += BLOCK, to += mnem_type_get(type)->block_bytes)
             if (!put_block(w, row + r, k + i, to))
-                return mnem__fail(MNEM_INVALID,
-                                  "int4: a scale or zero point of row %lld is not a finite f16",
-                                  (long long)(row + r));
+                return mnem__fail(
+                    MNEM_INVALID,
+                    "int4: row %lld has a scale or a zero point that is NaN or infinite (as F16)",
+                    (long long)(row + r));
     mnem_pack_group(type, rows, columns, raw, packed);
     return MNEM_OK;
 }

@@ -7,10 +7,10 @@
 static mnem_status check_quantize(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *out = &desc->out;
     if (!mnem__tensor_is_f32(in, 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be f32 rows");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (out->type != MNEM_TYPE_A8 || out->layout != MNEM_LAYOUT_ROW || !mnem__tensor_valid(out) ||
         !mnem__tensor_same_shape(in, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 of in[0]'s shape");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8, with the shape of in[0]");
     return MNEM_OK;
 }
 

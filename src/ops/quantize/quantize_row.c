@@ -151,12 +151,16 @@ mnem_status mnem_quantize_row_weighted(mnem_type type, int64_t n, const float *r
                                        const float *weights, void *out) {
     const mnem_type_info *info = mnem_type_get(type);
     const mnem__pack_form *form = mnem__pack_form_get(type);
+    char names[256];
     if (!form || mnem__form_is_grid(form))
-        return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s isn't supported",
-                          info ? info->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "quantize: can't write type %s; supported are %s",
+                          info ? info->name : "unknown",
+                          mnem__pack_form_names(false, names, sizeof names));
     if (mnem_type_row_bytes(type, n) == 0)
-        return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole blocks of %s",
-                          (long long)n, info->name);
+        return mnem__fail(MNEM_INVALID,
+                          "quantize: a row has %lld elements, expected a multiple of %d, the block "
+                          "size of type %s",
+                          (long long)n, (int)info->block_elements, info->name);
     if (form->unit_blocks == 0) {
         quantize_floats(type, n, row, out);
         return MNEM_OK;

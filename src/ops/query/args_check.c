@@ -32,9 +32,7 @@ static operand operand_get(const mnem_op_desc *d, const mnem_op_args *args, int 
 }
 
 static mnem_status fail(const mnem_op *op, const char *name, const char *what) {
-    char text[120];
-    snprintf(text, sizeof text, "%s %s", name, what);
-    return mnem__op_fail(MNEM_INVALID, &op->desc, text);
+    return mnem__op_fail(MNEM_INVALID, &op->desc, "%s %s", name, what);
 }
 
 static uint64_t alignment_of(const mnem_tensor *t) {
@@ -46,7 +44,7 @@ static uint64_t alignment_of(const mnem_tensor *t) {
 static mnem_status check_pointer(const mnem_op *op, const operand *o) {
     if (!o->base) return fail(op, o->name, "must not be NULL");
     if ((uintptr_t)o->base % alignment_of(o->tensor))
-        return fail(op, o->name, "has a pointer that must be aligned to its elements");
+        return fail(op, o->name, "has a pointer that is not aligned to its elements");
     return MNEM_OK;
 }
 
@@ -114,7 +112,8 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
     if (args->row_begin < 0 || args->row_begin % MNEM_PACK_ROWS ||
         args->row_begin > args->row_end || args->row_end > rows ||
         (args->row_end % MNEM_PACK_ROWS && args->row_end != rows))
-        return fail(op, "row_begin, row_end:", "must be multiples of 16 within the matrix");
+        return fail(op, "row_begin, row_end:",
+                    "must be multiples of 16, in order, and not more than the rows of in[1]");
     return MNEM_OK;
 }
 
@@ -125,12 +124,17 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
     for (int32_t i = 0; i < args->kv_count; i++) {
         const mnem_kv_sequence *s = &args->kv[i];
         if (s->rows == 0) continue;
-        if (!s->base || !s->table) return fail(op, "kv", "has a sequence without pages");
+        if (!s->base || !s->table)
+            return fail(op, "kv", "has a sequence whose base or table is NULL");
         if (s->first_row < 0 || s->rows < 0 || s->first_row > args->tokens - s->rows)
-            return fail(op, "kv", "has a sequence whose rows are not within the tokens");
+            return fail(
+                op, "kv",
+                "has a sequence whose rows (first_row, rows) are not all below args.tokens");
         if (s->first_position < 0 ||
             (d->kind == MNEM_OP_ATTENTION && s->first_position > d->max_positions - s->rows))
-            return fail(op, "kv", "has positions beyond max_positions");
+            return fail(
+                op, "kv",
+                "has a sequence whose positions are negative or reach beyond max_positions");
     }
     return MNEM_OK;
 }
@@ -144,10 +148,12 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
         return check_numbers(op, "positions", args->positions, args->tokens, 0, INT32_MAX);
     case MNEM_OP_STATE_LOSS:
     case MNEM_OP_STATE_LOSS_GRAD:
-        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "must be finite");
+        if (!isfinite(args->gradient_scale))
+            return fail(op, "gradient_scale", "is NaN or infinite, expected a finite number");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, INT32_MAX);
     case MNEM_OP_LINEAR_LOSS:
-        if (!isfinite(args->gradient_scale)) return fail(op, "gradient_scale", "must be finite");
+        if (!isfinite(args->gradient_scale))
+            return fail(op, "gradient_scale", "is NaN or infinite, expected a finite number");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, d->in[1].shape[0]);
     case MNEM_OP_MATMUL: return check_rows(op, args);
     case MNEM_OP_KV_STORE:
@@ -161,11 +167,12 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
 mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t workers) {
     const mnem_tensor *counted = mnem__op_counted(&op->desc);
     if (workers < 1 || workers > op->desc.workers)
-        return fail(op, "the team", "must have 1 to desc.workers members");
+        return fail(op, "the team", "must have 1 to desc.workers threads");
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
-        return fail(op, "tokens", "must be 0 to as many as the operator was prepared for");
+        return fail(op, "tokens",
+                    "must be 0 to the number of rows that the operator was prepared for");
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
-        return fail(op, "workspace", "must be given, and aligned to 64 bytes");
+        return fail(op, "workspace", "must not be NULL, and must be aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));
     MNEM__TRY(check_others(op, args));
     if (op->workspace_bytes)

@@ -54,9 +54,10 @@ static uint64_t places_in(uint64_t bytes) {
 mnem_status mnem_op_cache_create(uint64_t bytes, mnem_op_cache **cache) {
     const uint64_t places = places_in(bytes);
     if (places == 0)
-        return mnem__fail(MNEM_INVALID,
-                          "a cache of operators needs at least %llu bytes, but has %llu",
-                          (unsigned long long)bytes_for(1), (unsigned long long)bytes);
+        return mnem__fail(
+            MNEM_INVALID,
+            "operator cache: needs at least %llu bytes, but has %llu; create it with more",
+            (unsigned long long)bytes_for(1), (unsigned long long)bytes);
     mnem_op_cache *c = mnem__calloc("metadata", 1, bytes_for(places));
     if (!c) return mnem__heap_status();
     c->place = (place *)(c + 1);

@@ -8,7 +8,8 @@
 static mnem_status check_dropout(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__elementwise_check(desc, 1));
     if (!(desc->dropout >= 0.0f && desc->dropout < 1.0f))
-        return mnem__op_fail(MNEM_INVALID, desc, "dropout must be at least 0 and below 1");
+        return mnem__op_fail(MNEM_INVALID, desc, "dropout is %g, expected 0 to less than 1",
+                             (double)desc->dropout);
     return MNEM_OK;
 }
 

@@ -10,7 +10,8 @@ static mnem_status check_operand(const mnem_op_desc *desc, const mnem_tensor *te
     if (!mnem__real_is_apart(desc, tensor, 2) || !mnem__tensor_same_shape(tensor, &desc->in[0]))
         return mnem__real_fail(desc, name, "of the shape of in[0]");
     if (written && !mnem__tensor_apart(tensor))
-        return mnem__op_fail(MNEM_INVALID, desc, "elements of an output must not overlap");
+        return mnem__op_fail(MNEM_INVALID, desc, "%s has strides with which its elements overlap",
+                             name);
     return MNEM_OK;
 }
 

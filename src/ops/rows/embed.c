@@ -18,10 +18,11 @@ static bool is_weight(const mnem_tensor *weight) {
 static mnem_status check_embed(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[0];
     if (!is_weight(weight))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be [vocab, n] of a weight's type");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be [vocab, n], of a type for weights");
     if (!mnem__real_is(desc, &desc->out, 2) || desc->out.shape[1] != weight->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "out must be F32, BF16 or F16 (of F64: F64) [T, n] as wide as in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "out must be F32, BF16 or F16 (F64 if in[0] is) [T, n], with the n of in[0]");
     return MNEM_OK;
 }
 

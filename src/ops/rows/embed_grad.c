@@ -14,10 +14,9 @@ static mnem_status check_embed_grad(const mnem_op_desc *desc) {
     if (!mnem__real_is(desc, out, 2) || out->type != mnem__row_key(desc).type ||
         out->shape[1] != desc->in[0].shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "out must be F32 (F64 if in[0] is) [vocab, n], n as in[0]");
+                             "out must be F32 (F64 if in[0] is) [vocab, n], with the n of in[0]");
     if (desc->by_token && out->shape[0] < desc->in[0].shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "out must have at least as many rows as there are tokens");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have at least as many rows as in[0]");
     return MNEM_OK;
 }
 

@@ -58,7 +58,9 @@ static mnem_status check_norm_grad(const mnem_op_desc *desc) {
     if (status == MNEM_OK) status = mnem__real_check_like(desc, &desc->in[2], "in[2]");
     if (status == MNEM_OK) status = mnem__real_check_epsilon(desc);
     if (status == MNEM_OK && !fits(desc))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] has too many tokens");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0] is too large: the memory for its sums would be 2^62 bytes or more");
     if (status == MNEM_OK && !mnem__tensor_absent(&desc->out))
         status = mnem__real_check_like(desc, &desc->out, "out");
     for (int i = 0; status == MNEM_OK && i < SUMS_MOST; i++)
@@ -66,7 +68,8 @@ static mnem_status check_norm_grad(const mnem_op_desc *desc) {
             status = mnem__real_check_wide(desc, &desc->also[i], names[i], true);
     if (status == MNEM_OK && desc->kind == MNEM_OP_RMS_NORM_GRAD &&
         !mnem__tensor_absent(&desc->also[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "also[1] must be absent: there is no bias");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "also[1] is given, but rms_norm has no bias; leave it out");
     return status;
 }
 

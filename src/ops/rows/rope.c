@@ -23,7 +23,9 @@ static bool is_table(const mnem_tensor *tensor, mnem_type type, int64_t tokens, 
 static mnem_status check_dims(const mnem_op_desc *desc) {
     const int32_t dims = desc->rope.dims;
     if (dims <= 0 || dims % 2 != 0 || dims > DIMS_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.dims must be even and positive");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "rope.dims is %d, expected an even number from 2 to %d", (int)dims,
+                             (int)DIMS_MAX);
     return MNEM_OK;
 }
 
@@ -41,16 +43,23 @@ static mnem_status check_rope_table(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(&desc->in[0], 1) || desc->in[0].shape[0] != rope->dims / 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [rope.dims / 2]");
     if (!in_range(rope->base, 1e-3f, 1e30f))
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.base must be a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "rope.base is %g, expected 0.001 to 1e30",
+                             (double)rope->base);
     if (!in_range(rope->scale, 0.0f, 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "rope.scale must be 0 (meaning 1) or positive");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "rope.scale is %g, expected 0 (which means 1) to 1e6",
+                             (double)rope->scale);
     if (!in_range(rope->yarn_ext, 0.0f, 1e6f) || !in_range(rope->yarn_attn, 0.0f, 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "YaRN's factors must be finite and at least 0");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "rope.yarn_ext is %g and yarn_attn %g, expected 0 to 1e6 for both",
+                             (double)rope->yarn_ext, (double)rope->yarn_attn);
     if (rope->yarn_ext == 0.0f) return MNEM_OK;
     if (rope->original_context <= 0 || !in_range(rope->yarn_beta_fast, 1e-3f, 1e6f) ||
         !in_range(rope->yarn_beta_slow, 1e-3f, 1e6f) || rope->base == 1.0f)
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "YaRN needs an original context, positive betas and a base above 1");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "YaRN (rope.yarn_ext above 0) needs original_context above 0, yarn_beta_fast and "
+            "yarn_beta_slow of 0.001 to 1e6, and a base other than 1");
     return MNEM_OK;
 }
 

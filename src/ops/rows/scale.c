@@ -8,7 +8,8 @@
 static mnem_status check_scale(const mnem_op_desc *desc) {
     mnem_status status = mnem__elementwise_check(desc, 1);
     if (status == MNEM_OK && !isfinite(desc->scale))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale must be finite");
+        return mnem__op_fail(MNEM_INVALID, desc, "scale is %g, expected a finite number",
+                             (double)desc->scale);
     return status;
 }
 

@@ -35,7 +35,9 @@ static mnem_status check(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n, 2 to 16]");
     if (desc->kv.page_tokens < weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "a page must have at least as many tokens as the convolution is wide");
+                             "kv.page_tokens is %d, expected at least the length of the "
+                             "convolution, %lld (dimension 1 of in[1])",
+                             (int)desc->kv.page_tokens, (long long)weight->shape[1]);
     return MNEM_OK;
 }
 

@@ -24,7 +24,7 @@ static mnem_status check_silu_mul(const mnem_op_desc *desc) {
 /* Inference has it only: F32. */
 static mnem_status check_swiglu_mul(const mnem_op_desc *desc) {
     if (desc->in[0].type != MNEM_TYPE_F32)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] must be F32");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] must be F32 [T, n]");
     return check_silu_mul(desc);
 }
 

@@ -7,7 +7,8 @@
 static mnem_status check_soft_cap(const mnem_op_desc *desc) {
     mnem_status status = mnem__elementwise_check(desc, 1);
     if (status == MNEM_OK && !(desc->scale > 0.0f && isfinite(desc->scale)))
-        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a positive number");
+        return mnem__op_fail(MNEM_INVALID, desc, "scale is %g, expected more than 0",
+                             (double)desc->scale);
     return status;
 }
 

@@ -40,7 +40,9 @@ static mnem_status check_state_loss(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__real_check_first(desc, 2));
     MNEM__TRY(mnem__real_check_like(desc, &desc->in[1], "in[1]"));
     MNEM__TRY(mnem__real_check_epsilon(desc));
-    if (!isfinite(desc->scale)) return mnem__op_fail(MNEM_INVALID, desc, "scale must be finite");
+    if (!isfinite(desc->scale))
+        return mnem__op_fail(MNEM_INVALID, desc, "scale is %g, expected a finite number",
+                             (double)desc->scale);
     return is_gradient(desc) ? mnem__real_check_like(desc, &desc->out, "out") : check_losses(desc);
 }
 

@@ -25,14 +25,19 @@ static mnem_status check_add(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, &desc->out, "out", true));
     if (!mnem__view_spreads(&desc->in[0], &desc->out))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] does not have out's shape and can't be broadcast to it");
+                             "in[0] has another shape than out, and can't be broadcast to it: each "
+                             "dimension must be that of out, or 1");
     if (!mnem__view_spreads(&desc->in[1], &desc->out))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[1] does not have out's shape and can't be broadcast to it");
-    if (!isfinite(desc->alpha)) return mnem__op_fail(MNEM_INVALID, desc, "alpha must be finite");
+                             "in[1] has another shape than out, and can't be broadcast to it: each "
+                             "dimension must be that of out, or 1");
+    if (!isfinite(desc->alpha))
+        return mnem__op_fail(MNEM_INVALID, desc, "alpha is %g, expected a finite number",
+                             (double)desc->alpha);
     if (desc->accumulate && !is_rows(desc))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "accumulate needs inputs of out's shape, as rows, and no alpha");
+                             "accumulate is supported only if in[0] and in[1] have the shape of "
+                             "out, in row layout, and alpha is 0 or 1");
     return MNEM_OK;
 }
 

@@ -13,12 +13,14 @@ static bool fits(const mnem_tensor *in, const mnem_tensor *out, int axis) {
 }
 
 static mnem_status check_input(const mnem_op_desc *desc, int i) {
-    char name[16], text[80];
+    char name[16];
     snprintf(name, sizeof name, "in[%d]", i);
     MNEM__TRY(mnem__view_check(desc, &desc->in[i], name, false));
     if (fits(&desc->in[i], &desc->out, desc->axis)) return MNEM_OK;
-    snprintf(text, sizeof text, "%s must have out's type and shape except along the axis", name);
-    return mnem__op_fail(MNEM_INVALID, desc, text);
+    return mnem__op_fail(
+        MNEM_INVALID, desc,
+        "%s must have out's type, and out's shape except in dimension %d (desc.axis)", name,
+        desc->axis);
 }
 
 static mnem_status check_concat(const mnem_op_desc *desc) {
@@ -26,7 +28,8 @@ static mnem_status check_concat(const mnem_op_desc *desc) {
     int64_t sum = 0;
     MNEM__TRY(mnem__view_check(desc, &desc->out, "out", true));
     if (axis < 0 || axis >= desc->out.dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axis must be a dimension of out");
+        return mnem__op_fail(MNEM_INVALID, desc, "axis is %d, but out has %d dimensions (from 0)",
+                             axis, (int)desc->out.dims);
     for (int i = 0; i == 0 || (i < MNEM_OP_INPUTS && !mnem__tensor_absent(&desc->in[i])); i++) {
         MNEM__TRY(check_input(desc, i));
         sum += desc->in[i].shape[axis]; /* each below 2^61 */
@@ -34,7 +37,7 @@ static mnem_status check_concat(const mnem_op_desc *desc) {
     }
     if (sum == desc->out.shape[axis]) return MNEM_OK;
     return mnem__op_fail(MNEM_INVALID, desc,
-                         "the sizes of the inputs along the axis must add up to that of out");
+                         "dimension %d (axis) of the inputs must add up to that of out", axis);
 }
 
 static void run_concat(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {

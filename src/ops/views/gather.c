@@ -18,17 +18,22 @@ static mnem_status check_gather(const mnem_op_desc *desc) {
                              "in[0] and out must be both F32 or both A8 [T, n]");
     if (in->shape[0] != out->shape[0] || in->shape[1] > out->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] must have out's rows and no more columns than out");
+                             "in[0] must have as many rows as out, and at most as many columns");
     if (desc->axis < 0 || desc->axis > out->shape[1] - in->shape[1] ||
         (out->type == MNEM_TYPE_A8 && desc->axis % 32 != 0))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "the columns of in[0] must lie within those of out");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "axis (the column of out where in[0] begins) is %d: the columns of in[0] must lie "
+            "within those of out, and axis must be a multiple of 32 for A8",
+            (int)desc->axis);
     const mnem_tensor *routes = &desc->in[1];
     if (mnem__tensor_absent(routes)) return MNEM_OK;
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         in->type != MNEM_TYPE_F32 || in->shape[1] != out->shape[1] || routes->shape[1] < 2 ||
         in->shape[1] % (routes->shape[1] / 2))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [T, 2 used] that fits in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must be F32 [T, 2 * used], and in[0] F32 with the shape of "
+                             "out, and a multiple of used columns");
     return MNEM_OK;
 }
 

@@ -24,7 +24,9 @@ static mnem_status check_reduce(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check_real(desc, out, "out", true));
     if (desc->axes == 0 || desc->axes >> in->dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axes must be dimensions of in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "axes must have at least one bit, and bits of dimensions of in[0] only");
     bool same = out->dims == in->dims;
     for (int d = 0; same && d < in->dims; d++)
         same = out->shape[d] == (desc->axes >> d & 1 ? 1 : in->shape[d]);
@@ -32,7 +34,8 @@ static mnem_status check_reduce(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "out must have in[0]'s shape with 1 for each reduced axis");
     if ((unsigned)desc->reduce >= MNEM_REDUCE_COUNT)
-        return mnem__op_fail(MNEM_INVALID, desc, "unknown reduction");
+        return mnem__op_fail(MNEM_INVALID, desc, "reduce is %d, expected a constant of mnem_reduce",
+                             (int)desc->reduce);
     return MNEM_OK;
 }
 

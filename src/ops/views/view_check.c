@@ -7,7 +7,7 @@
 static mnem_status fail(const mnem_op_desc *desc, const char *name, const char *what) {
     char text[120];
     snprintf(text, sizeof text, "%s %s", name, what);
-    return mnem__op_fail(MNEM_INVALID, desc, text);
+    return mnem__op_fail(MNEM_INVALID, desc, "%s", text);
 }
 
 /* Strides of 0 make few bytes of many elements, so these are counted by themselves: what is copied
@@ -29,15 +29,15 @@ mnem_status mnem__view_check(const mnem_op_desc *desc, const mnem_tensor *tensor
                              bool written) {
     const mnem_type_info *info = mnem_type_get(tensor->type);
     if (tensor->dims < 1 || tensor->dims > MNEM_TENSOR_DIMS)
-        return fail(desc, name, "is missing, or does not have 1 to 4 dimensions");
+        return fail(desc, name, "must be given, with 1 to 4 dimensions");
     if (!info || info->block_elements != 1 || tensor->layout != MNEM_LAYOUT_ROW)
-        return fail(desc, name, "must be of a plain number type, in row layout");
+        return fail(desc, name, "must be of a plain number type (not quantized), in row layout");
     if (!countable(tensor, info->block_bytes) || !mnem__tensor_valid(tensor))
         return fail(desc, name, "has a size that overflows 64 bits");
     if (!whole_elements(tensor, info->block_bytes))
         return fail(desc, name, "has strides or an offset that are not whole elements");
     if (written && !mnem__tensor_apart(tensor))
-        return fail(desc, name, "has elements that overlap");
+        return fail(desc, name, "has strides with which its elements overlap");
     return MNEM_OK;
 }
 

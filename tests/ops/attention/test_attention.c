@@ -323,7 +323,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d.kv.head_dim = 72;
     op_refused(&d, "head_dim must be a multiple of 32");
     d = attention_desc(MNEM_TYPE_Q4_0, 8);
-    op_refused(&d, "not F16, F32 or Q8_0");
+    op_refused(&d, "must be F16, F32 or Q8_0");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.kv_heads = 3;
     op_refused(&d, "attention (in[0] F32 [8, 4, 64]");
@@ -336,7 +336,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "scale");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.window = -1;
-    op_refused(&d, "window must be 0 (off) or more");
+    op_refused(&d, "expected 0 (off) or more");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.temperature = 1;
     op_refused(&d, "temperature");

@@ -358,9 +358,9 @@ static void prepare_names_what_is_wrong(void **state) {
     causal_setup s = causal_make(&shape, 1);
     mnem_op_desc d = causal_desc(&s);
     d.sequence = 7;
-    op_refused(&d, "tokens must be a multiple of the sequence length");
+    op_refused(&d, "must be a multiple of desc.sequence");
     d.sequence = 0;
-    op_refused(&d, "tokens must be a multiple of the sequence length");
+    op_refused(&d, "must be a multiple of desc.sequence");
     d = causal_desc(&s);
     d.in[1].shape[1] = d.in[2].shape[1] = 3;
     op_refused(&d, "causal_attention (in[0] F32 [16, 4, 16], in[1] F32 [16, 3, 16]");
@@ -384,7 +384,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "also[0]");
     d = causal_desc(&s);
     d.in[0] = d.out = d.in[1] = d.in[2] = mnem_tensor_3d(MNEM_TYPE_F32, 16, 2, 257);
-    op_refused(&d, "head_dim must be at most 256");
+    op_refused(&d, "must be at most 256");
     d = causal_desc_gradient(&s);
     d.in[4] = (mnem_tensor){0};
     op_refused(&d, "in[4]");

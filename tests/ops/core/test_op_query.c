@@ -98,19 +98,19 @@ static void wrong_arguments_are_named(void **state) {
     mnem_op_args args = good;
     right(&op, args);
     args.tokens = T + 1;
-    wrong(&op, args, "tokens must be 0 to as many as the operator was prepared for");
+    wrong(&op, args, "tokens must be 0 to the number of rows that the operator was prepared for");
     args = good;
     args.in[1] = NULL;
     wrong(&op, args, "in[1] must not be NULL");
     args.in[1] = (const char *)b + 2;
-    wrong(&op, args, "in[1] has a pointer that must be aligned");
+    wrong(&op, args, "in[1] has a pointer that is not aligned");
     args = good;
     args.out = a;
     right(&op, args);
     args.out = a + 4;
     wrong(&op, args, "out must not overlap in[0]");
     assert_int_equal(mnem_op_check(&op, &good, 3), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "the team must have 1 to desc.workers members"));
+    assert_non_null(strstr(mnem_last_error(), "the team must have 1 to desc.workers threads"));
 }
 
 static void wrong_rows_ids_and_pages_are_named(void **state) {
@@ -120,10 +120,10 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
         .tokens = T, .in = {a, packed}, .out = y, .row_end = R, .workspace = workspace};
     right(&matmul, args);
     args.row_begin = 8;
-    wrong(&matmul, args, "must be multiples of 16 within the matrix");
+    wrong(&matmul, args, "must be multiples of 16, in order");
     args.row_begin = 0;
     args.workspace = workspace + 4;
-    wrong(&matmul, args, "workspace must be given, and aligned");
+    wrong(&matmul, args, "workspace must not be NULL, and must be aligned");
     mnem_op_desc d = {.kind = MNEM_OP_EMBED};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 4, K);
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, K);
@@ -142,9 +142,9 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
         .tokens = 2, .in = {a}, .out = y, .kv = &s, .kv_count = 1, .workspace = workspace};
     right(&attention, args);
     s.first_position = 31;
-    wrong(&attention, args, "positions beyond max_positions");
+    wrong(&attention, args, "reach beyond max_positions");
     s.first_row = 1;
-    wrong(&attention, args, "rows are not within the tokens");
+    wrong(&attention, args, "are not all below args.tokens");
 }
 
 /* The numbers to multiply say the same, for any count of tokens. */
@@ -225,7 +225,7 @@ static void a_longer_descriptor_is_one_of_ours_if_the_rest_is_zero(void **state)
     assert_non_null(strstr(mnem_last_error(), "unknown field"));
     longer.desc.size = sizeof(mnem_op_desc) - 8;
     assert_int_equal(mnem_op_prepare(&longer.desc, &op), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "built with another mnem/ops.h"));
+    assert_non_null(strstr(mnem_last_error(), "built with another version of mnem/ops.h"));
     mnem_op_desc d = MNEM_OP_DESC_INIT;
     assert_int_equal(d.size, sizeof d);
 }

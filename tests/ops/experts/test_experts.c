@@ -311,7 +311,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     mixture *m = mixture_make(MNEM_TYPE_F32, 60);
     mnem_op_desc d = desc_of(m, T);
     d.in[3].shape[1] -= 8;
-    op_refused(&d, "multiples of 16");
+    op_refused(&d, "must be a multiple of 16");
     d = desc_of(m, T);
     d.in[2].shape[0] -= 16;
     op_refused(&d, "in[2]");
@@ -329,7 +329,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     op_refused(&d, "route.used");
     d = desc_of(m, T);
     d.apart = true; /* OUT isn't a number of USED */
-    op_refused(&d, "multiples of 16");
+    op_refused(&d, "must be a multiple of 16");
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
     d.out.stride[0] *= 2;
     op_refused(&d, "without gaps");

@@ -408,9 +408,9 @@ static void wrong_descriptors_are_refused(void **state) {
         d = p.desc, d.in[0].stride[1] = 8;
         op_refused(&d, "in[0] must be rows");
         d = p.desc, d.in[0].shape[1]++;
-        op_refused(&d, i == 2 ? "out must be" : "in[0] must have the width");
+        op_refused(&d, i == 2 ? "out must be" : "in[0] must have as many columns as in[1] has");
         d = p.desc, d.in[1].shape[1]++;
-        op_refused(&d, i == 0 ? "in[0] must have the width" : "out must be");
+        op_refused(&d, i == 0 ? "in[0] must have as many columns as in[1] has" : "out must be");
         d = p.desc, d.in[1].type = F64;
         op_refused(&d, "in[1]");
         d = p.desc, d.out.shape[0]++;
@@ -437,7 +437,7 @@ static void wrong_biases_are_refused(void **state) {
     p.desc.also[0] = mnem_tensor_1d(F32, 6);
     op_refused(&p.desc, "also[0]");
     p.desc.also[0].dims = p.desc.out.dims = 0;
-    op_refused(&p.desc, "out or also[0] must be given");
+    op_refused(&p.desc, "out and also[0] are both missing");
     drop(&p);
 }
 

@@ -392,7 +392,7 @@ static void wrong_descriptors_are_refused(void **state) {
     d.in[0].shape[0] = 0;
     op_refused(&d, "in[0] must be rows");
     d = p.desc, d.in[1].shape[1]++;
-    op_refused(&d, "must have the same width");
+    op_refused(&d, "must have the same number of columns");
     d = p.desc, d.in[1].type = MNEM_TYPE_I8;
     op_refused(&d, "in[1] must be");
     d = p.desc, d.out.shape[0]++;

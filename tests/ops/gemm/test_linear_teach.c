@@ -268,13 +268,13 @@ static void wrong_teachers_are_refused(void **state) {
     problem p = make(4, 5, 6, F32, F32, 0);
     mnem_op_desc d = p.desc;
     d.in[2].dims = 0;
-    op_refused(&d, "in[3] needs in[2] beside it");
+    op_refused(&d, "in[3] (the teacher's weights) is given without in[2]");
     d = p.desc, d.in[2].shape[0]++;
-    op_refused(&d, "in[2] must have one row");
+    op_refused(&d, "in[2] must be a matrix");
     d = p.desc, d.in[3].shape[0]--;
-    op_refused(&d, "in[3] must be rows");
+    op_refused(&d, "in[3] must be a matrix");
     d = p.desc, d.in[3].shape[1]--;
-    op_refused(&d, "in[3] must be rows");
+    op_refused(&d, "in[3] must be a matrix");
     d = p.desc, d.teach_weight = 1.5f;
     op_refused(&d, "teach_weight");
     d = p.desc, d.teach_temperature = 0;

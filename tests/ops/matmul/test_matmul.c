@@ -224,7 +224,7 @@ static void wrong_descriptors_are_refused(void **state) {
     product p = product_make(MNEM_TYPE_Q4_0, 16, 64, 2, 1);
     mnem_op_desc d = p.desc;
     d.in[0].shape[1] = 32;
-    op_refused(&d, "must have the same width");
+    op_refused(&d, "must have the same number of columns");
     d = p.desc;
     d.out.shape[1] = 17;
     op_refused(&d, "out must be");

@@ -363,7 +363,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "add");
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 3, 64);
     d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, 3, 65);
-    op_refused(&d, "in[1] does not have out's shape and can't be broadcast to it");
+    op_refused(&d, "in[1] has another shape than out, and can't be broadcast to it");
     d.kind = MNEM_OP_SILU_MUL;
     op_refused(&d, "silu_mul");
     d.kind = MNEM_OP_COPY;

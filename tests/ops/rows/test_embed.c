@@ -57,7 +57,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "embed (in[0] I32 [37, 512], out F32 [6, 512])");
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_Q8_0, VOCAB, N);
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, N / 2);
-    op_refused(&d, "[T, n] as wide as in[0]");
+    op_refused(&d, "[T, n], with the n of in[0]");
 }
 
 int main(void) {

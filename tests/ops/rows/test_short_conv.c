@@ -100,7 +100,7 @@ static void what_is_wrong_is_said(void **state) {
     op_refused(&d, "in[1] must be F32 [n, 2 to 16]");
     d = desc_of(4, 3);
     d.kv.page_tokens = 2;
-    op_refused(&d, "a page must have at least as many tokens as the convolution is wide");
+    op_refused(&d, "expected at least the length of the convolution");
     d = desc_of(4, 3);
     d.in[0].shape[1] = 2 * WIDTH;
     op_refused(&d, "in[0] must be F32 [T, 3 n]");

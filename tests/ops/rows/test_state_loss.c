@@ -133,7 +133,7 @@ static void wrong_operands_are_named(void **state) {
     d = good, d.out = mnem_tensor_1d(MNEM_TYPE_BF16, T);
     refused(d, "out must be one F32 (F64 if in[0] is) per token");
     d = good, d.scale = INFINITY;
-    refused(d, "scale must be finite");
+    refused(d, "expected a finite number");
     d = good, d.kind = MNEM_OP_STATE_LOSS_GRAD, d.out = narrow;
     refused(d, "out must be F32, BF16 or F16 of the shape of in[0]");
 }

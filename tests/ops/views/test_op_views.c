@@ -60,7 +60,7 @@ static void strides_between_elements_are_refused(void **state) {
     op_refused(&d, "in[0] has strides or an offset that are not whole elements");
     d.in[0].offset = 0;
     d.out.stride[0] = 20;
-    op_refused(&d, "out has elements that overlap");
+    op_refused(&d, "out has strides with which its elements overlap");
 }
 
 static void shapes_that_differ_are_refused(void **state) {
@@ -74,13 +74,13 @@ static void shapes_that_differ_are_refused(void **state) {
     d = (mnem_op_desc){.kind = MNEM_OP_CONCAT, .workers = 1, .axis = 1};
     for (int i = 0; i < 7; i++) d.in[i] = mnem_tensor_2d(MNEM_TYPE_I8, 2, 3);
     d.out = mnem_tensor_2d(MNEM_TYPE_I8, 2, 22);
-    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): the sizes of the inputs along "
-                   "the axis must add up");
+    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): dimension 1 (axis) of the inputs must "
+                   "add up");
     d = (mnem_op_desc){.kind = MNEM_OP_SOFTMAX, .workers = 1, .axis = 2};
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 2, 3);
-    op_refused(&d, "axis must be a dimension");
+    op_refused(&d, "dimensions (from 0)");
     d.kind = MNEM_OP_REDUCE;
-    op_refused(&d, "axes must be dimensions");
+    op_refused(&d, "axes must have at least one bit");
 }
 
 static void a_nan_shows_in_every_reduction(void **state) {
@@ -128,26 +128,27 @@ static void what_int4_cannot_hold_is_refused(void **state) {
     const mnem_int4 good = {.rows = 16, .k = 64, .values = values, .scales = scales};
     mnem_int4 w = good;
     w.k = 48;
-    int4_refused(&w, "16 x 48, expected at least 1 row and a multiple of 32 columns");
+    int4_refused(&w,
+                 "16 rows and 48 columns, expected at least 1 row and a multiple of 32 columns");
     w = good;
     w.rows = 0;
-    int4_refused(&w, "0 x 64, expected at least 1 row");
+    int4_refused(&w, "0 rows and 64 columns, expected at least 1 row");
     w = good;
     w.group = 48;
-    int4_refused(&w, "a group has 48 columns, expected a multiple of 32 that divides 64");
+    int4_refused(&w, "a group has 48 columns, expected a multiple of 32 that divides the 64");
     w = good;
     w.rows = INT64_MAX / 2;
-    int4_refused(&w, "x 64 overflows 64 bits");
+    int4_refused(&w, "rows and 64 columns overflows 64 bits");
     w = good;
     w.scales = NULL;
-    int4_refused(&w, "values or scales are missing");
+    int4_refused(&w, "the pointers to the values and to the scales");
     w = good;
     scales[3] = 70000.0f;
-    int4_refused(&w, "a scale or zero point of row 3");
+    int4_refused(&w, "row 3 has a scale or a zero point");
     scales[3] = 10000.0f;
     zeros[3] = 8.0f; /* their product is beyond f16 */
     w.zeros = zeros;
-    int4_refused(&w, "a scale or zero point of row 3");
+    int4_refused(&w, "row 3 has a scale or a zero point");
 }
 
 int main(int argc, char **argv) {
