@@ -82,8 +82,8 @@ static bool borrow(api *a, loan *lent, api_error *error) {
     }
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
-                          "each answer needs memory for its own grammar, and this server has too "
-                          "little for that many: ask for fewer answers ('n')");
+                          "the server has too little memory for the grammars of all answers, one "
+                          "for each: ask for fewer answers ('n')");
     return refuse_busy(error);
 }
 
@@ -107,8 +107,9 @@ static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limi
     }
     snprintf(why, TEXT, "%s",
              status == MNEM_OK ? ""
-             : large           ? "grammar: it needs too much memory while the answer is generated"
-                               : mnem_last_error());
+             : large ? "grammar: needs more memory than its limit while the answer is generated: "
+                       "simplify the grammar"
+                     : mnem_last_error());
     return status;
 }
 

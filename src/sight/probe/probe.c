@@ -136,11 +136,11 @@ static mnem_status take_probe_memory(mnem__probe_run *run) {
     const uint64_t room =
         run->options->memory_bytes ? run->options->memory_bytes : bytes_wanted(run);
     if (room < least)
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "probe: needs at least %llu bytes (%d thread%s and a block), but the limit is %llu",
-            (unsigned long long)least, run->probe->threads, run->probe->threads == 1 ? "" : "s",
-            (unsigned long long)room);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "probe: needs at least %llu bytes (%d thread%s and a block), but the "
+                          "limit is %llu; raise the limit, or use fewer threads",
+                          (unsigned long long)least, run->probe->threads,
+                          run->probe->threads == 1 ? "" : "s", (unsigned long long)room);
     const uint64_t blocks = mnem__min_u64(room, bytes_wanted(run)) - team;
     const uint64_t small = blocks / 9 & ~(mib / 4 - 1), huge = (blocks - small) & ~(mib / 4 - 1);
     mnem_status status = mnem_team_create(run->probe->threads, &run->team);
