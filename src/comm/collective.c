@@ -56,8 +56,8 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
     for (int32_t i = 0; i < comm->size; i++)
         if (begin[i] > begin[i + 1])
             return mnem__fail(MNEM_INVALID,
-                              "comm: the offsets of a gather decrease after rank %d, expected each "
-                              "to be at least the one before",
+                              "comm: the offset of a gather after rank %d is less than the one "
+                              "before it, expected offsets that do not decrease",
                               i);
     const mnem_status status = gather(comm, all, begin);
     const char *text = mnem_comm_failure(comm);

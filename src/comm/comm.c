@@ -101,7 +101,8 @@ static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, s
                           "below the number of ranks",
                           comm->rank, comm->size, peer);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
-        return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist", channel);
+        return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist, expected 0 to %d",
+                          channel, MNEM_COMM_CHANNELS_ALL - 1);
     if (bytes > MNEM_COMM_BYTES_MAX)
         return mnem__fail(MNEM_INVALID, "comm: a message has %zu bytes, expected at most %d", bytes,
                           MNEM_COMM_BYTES_MAX);
@@ -114,8 +115,8 @@ mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void
     uint8_t *posted = &comm->peers[peer].posted[channel];
     if (*posted == MNEM_COMM_POSTED_MAX)
         return mnem__fail(MNEM_BUSY,
-                          "comm: %d receives from rank %d on channel %d are already posted, the "
-                          "most that are possible; wait for one of them first",
+                          "comm: %d receives from rank %d on channel %d are pending, which is the "
+                          "most; wait for one of them first",
                           *posted, peer, channel);
     *request = (mnem_comm_request){
         .data = data, .bytes = bytes, .peer = peer, .channel = (uint8_t)channel};
@@ -137,7 +138,8 @@ mnem_status mnem__comm_send(mnem_comm *comm, int32_t peer, int32_t channel, cons
 
 static mnem_status check_channel(int32_t channel) {
     if (channel >= 0 && channel < MNEM_COMM_CHANNELS) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist", channel);
+    return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist, expected 0 to %d", channel,
+                      MNEM_COMM_CHANNELS - 1);
 }
 
 mnem_status mnem_comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void *data, size_t bytes,

@@ -78,10 +78,9 @@ mnem_status mnem_quantize_solved(const char *from, const char *to,
     mnem__quantize_job job = {.what = "quantize", .doing = "quantizing"};
     mnem_model *model;
     if ((unsigned)solve_options->method > MNEM_SOLVE_AWQ)
-        return mnem__fail(
-            MNEM_INVALID,
-            "solve: method %d does not exist, expected a constant of mnem_solve_method",
-            (int)solve_options->method);
+        return mnem__fail(MNEM_INVALID,
+                          "solve: options.method is %d, expected a constant of mnem_solve_method",
+                          (int)solve_options->method);
     MNEM__TRY(mnem__quantize_recipe(options, &job.recipe));
     MNEM__TRY(mnem_model_open(from, &model));
     job.model = model;

@@ -16,7 +16,9 @@ static mnem_status failed(const mnem__solver *s, const char *what, int error) {
 mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {
     if (snprintf(s->path, sizeof s->path, "%s.codes", path) >= (int)sizeof s->path)
         return mnem__fail(MNEM_INVALID,
-                          "%s: the path of the output is too long; choose a shorter one", path);
+                          "%s: the path of the output has too many bytes for a temporary file "
+                          "beside it; choose a shorter one",
+                          path);
     s->fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (s->fd < 0) return failed(s, "created", errno);
     unlink(s->path);

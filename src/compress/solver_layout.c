@@ -81,8 +81,8 @@ static mnem_status place_all(mnem__solver *s) {
     for (int32_t layer = 0; layer < s->shape.layers; layer++) folds += place_vectors(s, layer);
     if (s->way != MNEM__SOLVER_AWQ || folds > 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "solve: awq: nothing in this %s can be scaled: the matrices that read an "
-                      "input and the one that makes it must all become a quantized type",
+                      "solve: awq: no matrix of this %s can be scaled: the matrices that read an "
+                      "input and the one that makes it must all get a quantized type",
                       s->shape.architecture);
 }
 

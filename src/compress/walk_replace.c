@@ -15,24 +15,26 @@ static bool is_plain(mnem_type type) {
 static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, int64_t rows) {
     int32_t at;
     if (!w->watcher->again)
-        return mnem__fail(MNEM_INVALID, "walk: weights can only be replaced by a watcher whose "
-                                        "`again` is true, for which layers run again");
+        return mnem__fail(
+            MNEM_INVALID,
+            "walk: weights can be replaced only with a watcher that sets `again`; set it to true");
     if (matrix < 0 || matrix >= mnem__walk_layer_matrices(w, w->layer, &at))
         return mnem__fail(MNEM_INVALID,
-                          "walk: layer %d has no matrix %d that could be replaced; numbers count "
-                          "from 0 within the layer",
+                          "walk: layer %d has no matrix %d that can be replaced (matrices of a "
+                          "layer are counted from 0)",
                           w->layer, matrix);
     const int64_t all = w->info[matrix].shape[0];
     if (first < 0 || rows < 1 || first % MNEM_PACK_ROWS || first + rows > all ||
         (rows % MNEM_PACK_ROWS && first + rows < all))
         return mnem__fail(MNEM_INVALID,
-                          "walk: %s: rows %lld to %lld can't be replaced alone: begin at a "
-                          "multiple of 16, and end at one or at the last row",
+                          "walk: %s: rows %lld to %lld can't be replaced alone: the first must be "
+                          "a multiple of 16, and the end a multiple of 16 or the number of rows",
                           w->info[matrix].name, (long long)first, (long long)(first + rows));
     if (is_plain(w->info[matrix].type)) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "walk: %s is %s, not a float type: replaced weights would be rounded again",
-                      w->info[matrix].name, mnem_type_get(w->info[matrix].type)->name);
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "walk: %s has type %s, but weights can be replaced only in matrices of F32, F16 or BF16",
+        w->info[matrix].name, mnem_type_get(w->info[matrix].type)->name);
 }
 
 /* The host's scratch, with room for columns of f32 at the most:
@@ -64,7 +66,7 @@ static mnem_status pack(const mnem__walker *w, const mnem_tensor_info *info, mne
         mnem_pack_group(info->type, rows, k, own, packed);
     else if (!mnem_sparse_group(info->type, rows, k, own, packed))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "walk: %s is 2:4 sparse, but its replacement has more than two non-zero "
+                          "walk: %s is 2:4 sparse, but its new weights have more than two non-zero "
                           "numbers among four",
                           info->name);
     return host ? MNEM_OK : mnem__location_write(to, packed, mnem__matrix_group_bytes(info));

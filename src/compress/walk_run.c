@@ -33,16 +33,17 @@ static mnem_status check(const mnem__walker *w) {
     if (!o->ledger) return mnem__fail(MNEM_INVALID, "walk: options.ledger is missing");
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX || o->chunk < 0 || o->pass < 0)
         return mnem__fail(MNEM_INVALID,
-                          "walk: an option is invalid: threads is %d, chunk %d, pass %d, expected "
-                          "0 or more for each",
+                          "walk: options.threads is %d, chunk %d and pass %d, expected 0 or more "
+                          "for each, and at most 256 threads",
                           o->threads, o->chunk, o->pass);
     if (w->sequences < 1)
         return mnem__fail(MNEM_INVALID,
-                          "walk: the number of sequences is below 1; give text for at least one");
+                          "walk: the text has no sequence, expected at least 1; use a longer text");
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
         return mnem__fail(MNEM_INVALID,
-                          "walk: a sequence has %d tokens, but the model has positions for %d",
+                          "walk: a sequence has %d tokens, but the model supports at most %d; use "
+                          "shorter sequences",
                           w->chunk, t->context);
     for (int64_t i = 0; i < w->sequences * w->chunk; i++)
         if (w->ids[i] < 0 || w->ids[i] >= t->vocab)
@@ -280,8 +281,8 @@ static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__taken_open(&w->taken, w->options->device));
     if (w->options->plan_only) return mnem__walk_choose(w, report);
     if (!w->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED, "walk: the device is for planning only: operators "
-                                            "can't run on it; use the device host");
+        return mnem__fail(MNEM_UNSUPPORTED, "walk: operators can't run on this device, which is "
+                                            "for planning only; use device host");
     MNEM__TRY(take_parts(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);

@@ -53,7 +53,8 @@ static mnem_status hand_over(const mnem_buffer *b, mnem_stream *stream, const mn
     mnem_device *device = b->host.device;
     if (!device || offset > b->bytes || bytes > b->bytes - offset)
         return mnem__fail(MNEM_INVALID,
-                          "buffer: bytes %llu to %llu + %llu exceed the buffer of %llu bytes",
+                          "buffer: bytes from %llu to %llu + %llu are not all in the buffer, which "
+                          "has %llu bytes",
                           (unsigned long long)offset, (unsigned long long)offset,
                           (unsigned long long)bytes, (unsigned long long)b->bytes);
     if (stream && stream->device != device)

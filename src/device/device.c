@@ -55,12 +55,13 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
             MNEM_NOT_FOUND,
             "device: \"%.40s\" is not a device of this build; available are host and null", name);
     if (!backend->alloc)
-        return mnem__fail(MNEM_UNSUPPORTED, "device: this build does not include %s",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "device: this build does not include device %s; use host or null",
                           backend->name);
     uint64_t unit = options->granularity ? options->granularity : backend->granularity();
     if (unit & (unit - 1))
         return mnem__fail(MNEM_INVALID,
-                          "device: the granularity is %llu bytes, expected a power of two",
+                          "device: options.granularity is %llu bytes, expected a power of two",
                           (unsigned long long)unit);
     if (backend->host_visible && unit < mnem__page_size()) unit = mnem__page_size();
     mnem_device *device = mnem__calloc("device", 1, device_bytes(backend));
@@ -130,7 +131,7 @@ void mnem__device_fail_at(uint64_t n, bool sticky) {
 
 mnem_status mnem__device_call(const mnem_device *device, const char *what) {
     if (!mnem__fail_point_hit(&fail_point)) return MNEM_OK;
-    return mnem__fail(MNEM_NO_MEMORY, "device %s: %s fails, because a test asked for that",
+    return mnem__fail(MNEM_NO_MEMORY, "device %s: %s fails, because a test injected this failure",
                       device->backend->name, what);
 }
 
@@ -242,10 +243,11 @@ mnem_status mnem_stream_launch(mnem_device *device, mnem_stream *stream,
 
 static mnem_status block_check(const mnem_block *block, uint64_t offset, uint64_t bytes) {
     if (block->device && offset <= block->bytes && bytes <= block->bytes - offset) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "stream: bytes %llu to %llu + %llu exceed the block of %llu bytes",
-                      (unsigned long long)offset, (unsigned long long)offset,
-                      (unsigned long long)bytes, (unsigned long long)block->bytes);
+    return mnem__fail(
+        MNEM_INVALID,
+        "stream: bytes from %llu to %llu + %llu are not all in the block, which has %llu bytes",
+        (unsigned long long)offset, (unsigned long long)offset, (unsigned long long)bytes,
+        (unsigned long long)block->bytes);
 }
 
 mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mnem_block *to,
@@ -254,11 +256,15 @@ mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mne
     MNEM__TRY(block_check(to, to_offset, bytes));
     MNEM__TRY(block_check(from, from_offset, bytes));
     if (to->device != device && from->device != device)
-        return mnem__fail(MNEM_INVALID, "stream: neither block is on device %s",
+        return mnem__fail(MNEM_INVALID,
+                          "stream: neither block is on device %s, which the stream belongs to; use "
+                          "a stream of the device of one of them",
                           device->backend->name);
     if (device->backend->host_visible &&
         !(to->device->backend->host_visible && from->device->backend->host_visible))
-        return mnem__fail(MNEM_UNSUPPORTED, "stream: %s can't copy between %s and %s",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "stream: device %s can't copy between devices %s and %s; use a stream of "
+                          "the other device",
                           device->backend->name, from->device->backend->name,
                           to->device->backend->name);
     const mnem_status status = submit(device, stream,
@@ -277,7 +283,9 @@ mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mne
                              uint64_t offset, uint64_t bytes, uint8_t value) {
     MNEM__TRY(block_check(block, offset, bytes));
     if (block->device != device)
-        return mnem__fail(MNEM_INVALID, "stream: the block isn't on device %s",
+        return mnem__fail(MNEM_INVALID,
+                          "stream: the block is not on device %s, which the stream belongs to; use "
+                          "a stream of the block's device",
                           device->backend->name);
     return submit(device, stream,
                   &(mnem__work){.kind = MNEM__WORK_FILL,

@@ -40,8 +40,8 @@ static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
     if (end > MNEM__GRANULES_MAX)
         return mnem__fail(MNEM_NO_MEMORY,
-                          "device %s: the request would make %llu granules in all, more than this "
-                          "version supports; free some first",
+                          "device %s: the request would make %llu granules in all, more than "
+                          "supported; free some first",
                           device->backend->name, (unsigned long long)end);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);
     if (!rows) return mnem__heap_status();
@@ -187,7 +187,7 @@ mnem_status mnem_range_reserve(mnem_device *device, uint64_t bytes, mnem_range *
     if (!bytes) return mnem__fail(MNEM_INVALID, "range: 0 bytes requested, expected at least 1");
     if (!mnem__align_u64(bytes, ranges->granule_bytes, &made.bytes))
         return mnem__fail(MNEM_NO_MEMORY,
-                          "range: a range of %llu bytes is larger than the address space",
+                          "range: %llu bytes requested, more than the address space has",
                           (unsigned long long)bytes);
     MNEM__TRY(mnem__device_call(device, "range reserve"));
     made.slots = mnem__calloc("device", made.bytes / ranges->granule_bytes, sizeof *made.slots);
@@ -236,9 +236,9 @@ static mnem_status slots_fill(mnem_device *device, uint32_t *slots, const uint64
         if (!is_taken(device, granules[i]))
             status = refuse_granule(device, granules[i]);
         else if (slots[i])
-            status = mnem__fail(MNEM_INVALID,
-                                "range: the offset is in use: granule %u is already mapped there",
-                                slots[i] - 1);
+            status = mnem__fail(
+                MNEM_INVALID, "range: granule %u is already mapped at this offset; unmap it first",
+                slots[i] - 1);
     }
     for (size_t i = 0; i < count && status == MNEM_OK; i++) {
         slots[i] = (uint32_t)granules[i] + 1;

@@ -39,10 +39,10 @@ static mnem_status check_options(const mnem_engine_options *o) {
                           "engine: context_needed is %d, expected 0 to context_wanted, which is %d",
                           o->context_needed, o->context_wanted);
     if ((int64_t)o->sequences * context > INT32_MAX)
-        return mnem__fail(
-            MNEM_INVALID,
-            "engine: %d sequences of %d tokens are too many: their product must be below 2^31",
-            o->sequences, context);
+        return mnem__fail(MNEM_INVALID,
+                          "engine: %d sequences of %d tokens have 2^31 tokens or more, expected "
+                          "fewer; use fewer sequences or a smaller context",
+                          o->sequences, context);
     if (o->pages_tokens < 0)
         return mnem__fail(MNEM_INVALID, "engine: pages_tokens is %d, expected 0 or more",
                           o->pages_tokens);

@@ -173,9 +173,8 @@ static mnem_status measure_rings(mnem__search *search) {
     }
     return search->ring_count
                ? MNEM_OK
-               : mnem__fail_in(MNEM_INVALID,
-                               "plan: no buffer for streamed weights that mnem can use holds 16 "
-                               "rows of the widest matrix, a limit of this version");
+               : mnem__fail_in(MNEM_INVALID, "plan: the widest matrix of the model is too wide to "
+                                             "stream: no supported buffer holds 16 of its rows");
 }
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {

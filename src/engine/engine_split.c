@@ -183,8 +183,8 @@ static mnem_status refuse(splitter *s, mnem_engine_split *split) {
     if (split->knob.kind == MNEM_KNOB_NONE)
         split->knob = (mnem_knob){MNEM_KNOB_DEVICES, (int64_t)bytes};
     return mnem__fail(MNEM_OVER_BUDGET,
-                      "plan: the model doesn't fit %d device%s with %s together: each device has "
-                      "%llu bytes (%s) too few",
+                      "plan: the model doesn't fit %d device%s with %s together: each device needs "
+                      "%llu more bytes (%s)",
                       s->count, s->count == 1 ? "" : "s",
                       mnem_size_format(total, have, sizeof have), (unsigned long long)bytes,
                       mnem_size_format(bytes, more, sizeof more));

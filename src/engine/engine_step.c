@@ -142,14 +142,18 @@ mnem_status mnem__step_tell_ahead(mnem__step *x) {
 static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) {
     const mnem_sequence *s = part->sequence;
     if (s->engine != e || !s->open || s->in_step)
-        return mnem__fail(MNEM_INVALID, "engine: a sequence %s",
+        return mnem__fail(MNEM_INVALID, "engine: a sequence of the step %s",
                           s->engine == e && s->open
                               ? "is given twice in one step"
                               : "does not belong to this engine, or is closed");
-    if (s->load.on) return mnem__fail(MNEM_INVALID, "engine: the sequence is still being loaded");
+    if (s->load.on)
+        return mnem__fail(
+            MNEM_INVALID,
+            "engine: a sequence of the step is still being loaded; wait until its load has ended");
     if (part->n < 0)
         return mnem__fail(MNEM_INVALID,
-                          "engine: a part of a step has %d tokens, expected 0 or more", part->n);
+                          "engine: an entry of the step has %d tokens, expected 0 or more",
+                          part->n);
     for (int32_t i = 0; i < part->n; i++)
         if (part->ids[i] < 0 || part->ids[i] >= e->map->shape.vocab)
             return mnem__fail(MNEM_INVALID,
@@ -167,8 +171,8 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
     mnem_status status = MNEM_OK;
     int32_t checked = 0;
     if (!e->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED, "engine: the plan's device is for planning only: "
-                                            "nothing can run on it; plan with another device");
+        return mnem__fail(MNEM_UNSUPPORTED, "engine: the plan's device can't run steps, because it "
+                                            "is for planning only; plan with another device");
     for (; checked < count && status == MNEM_OK; checked++) {
         status = check_part(e, &parts[checked]);
         if (status == MNEM_OK) parts[checked].sequence->in_step = true;

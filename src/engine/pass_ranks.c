@@ -38,9 +38,11 @@ mnem_status mnem__ranks_receive_states(mnem__step *x) {
     mnem_engine *e = x->e;
     bool stopped = false;
     MNEM__TRY(mnem__relay_receive(&e->relay, e->hidden, x->rows, e->map->shape.embd, &stopped));
-    return stopped ? mnem__fail(MNEM_CANCELLED, "engine: rank 0 stopped the pass through the "
-                                                "model, so this rank ended it, too")
-                   : MNEM_OK;
+    return stopped
+               ? mnem__fail(
+                     MNEM_CANCELLED,
+                     "engine: rank 0 stopped the pass through the model, so this rank stopped too")
+               : MNEM_OK;
 }
 
 /* Also that there are none. */

@@ -59,7 +59,7 @@ static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
     if (mnem__sequence_holds(s, n)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "engine: the first %d tokens of %d can't be kept: the sliding window of %d "
-                      "tokens has dropped those before token %d; keep 0 and run them again",
+                      "tokens has dropped those before token %d; keep 0, and run the tokens again",
                       n, s->length, s->engine->tables.window, mnem__sequence_held(s));
 }
 

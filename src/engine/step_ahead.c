@@ -80,8 +80,9 @@ mnem_status mnem_engine_step_begin(mnem_engine *e, const mnem_step_part *parts, 
     const int32_t row = later ? find_rows(e, wanted) : 0;
     *ended = false;
     if (before > 0 && (before == mnem_engine_steps_most(e) || !later || row < 0))
-        return mnem__fail(MNEM_BUSY, "engine: the step can't begin: %d step%s must end first",
-                          before, before == 1 ? "" : "s");
+        return mnem__fail(MNEM_BUSY,
+                          "engine: the step can't begin, because %d step%s must end first", before,
+                          before == 1 ? "" : "s");
     mnem__step x = {.e = e,
                     .parts = parts,
                     .count = count,
@@ -105,7 +106,7 @@ static void tell_rows(const mnem_engine *e, const mnem__awaited *a) {
 mnem_status mnem_engine_step_end(mnem_engine *e) {
     if (!e->awaited)
         return mnem__fail(MNEM_INVALID,
-                          "engine: no step is running, so none can be ended; begin one first");
+                          "engine: no step is running that could be ended; begin one first");
     mnem__awaited *a = oldest(e);
     MNEM__TRY(mnem__relay_logits_wait(&e->relay, &a->request, (size_t)a->wanted * row_bytes(e)));
     const int64_t numbers = (int64_t)a->wanted * e->map->shape.vocab;

@@ -267,7 +267,11 @@ static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text));) {
         const int found = find_column(cell);
         if (found < 0)
-            return mnem__fail(MNEM_INVALID, "line %zu: unknown column \"%.40s\"", line, cell);
+            return mnem__fail(
+                MNEM_INVALID,
+                "line %zu: unknown column \"%.40s\"; the columns are id, lower, upper, size, "
+                "alignment, hint, gaps, accesses, spaces, space and offset",
+                line, cell);
         if (csv->has[found])
             return mnem__fail(MNEM_INVALID, "line %zu: column %s appears twice", line,
                               column_names[found]);

@@ -55,15 +55,14 @@ static mnem_status check(const mnem__recompute_stage *stages, size_t n) {
                 !(o->seconds >= 0) || !isfinite(o->seconds))
                 return mnem__fail(MNEM_INVALID,
                                   "recompute: option %d of stage %zu is invalid: work_bytes must "
-                                  "be kept_bytes to 2^62, and seconds finite and at least 0",
+                                  "be from kept_bytes to 2^62, and seconds finite and 0 or more",
                                   k, i);
             if (o->work_bytes > most) most = o->work_bytes;
         }
         sum += most;
         if (sum > number_most)
-            return mnem__fail(
-                MNEM_INVALID,
-                "recompute: the work_bytes of all stages are more than 2^62 together");
+            return mnem__fail(MNEM_INVALID, "recompute: the work_bytes of all stages add up to "
+                                            "more than 2^62; use smaller ones");
     }
     return MNEM_OK;
 }

@@ -118,8 +118,8 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
     if (c->layers == 0 || c->device_count == 0)
         return mnem__fail(
             MNEM_INVALID,
-            "split: the number of layers is %zu and of devices %zu, expected at least 1 of each",
-            c->layers, c->device_count);
+            "split: there are %zu layers and %zu devices, expected at least 1 of each", c->layers,
+            c->device_count);
     for (size_t i = 0; i < c->layers; i++) {
         if (c->bytes[i] >= number_most - *sum)
             return mnem__fail(MNEM_INVALID,
@@ -152,7 +152,7 @@ mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
         result->short_bytes = (uint64_t)-room;
         return mnem__fail(
             MNEM_OVER_BUDGET,
-            "split: the layers don't fit the devices: every device has %llu bytes too few",
+            "split: the layers don't fit the devices: each device needs %llu more bytes",
             (unsigned long long)result->short_bytes);
     }
     even_out(&c);

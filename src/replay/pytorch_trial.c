@@ -126,7 +126,7 @@ mnem_status mnem_pytorch_try(const mnem_workload *w, const mnem_pytorch_settings
         if (t.failed[i].bytes > most) most = t.failed[i].bytes;
     if (t.info.bytes_peak > PEAK_MAX || most >= UINT64_MAX / 4)
         return mnem__fail(MNEM_INVALID,
-                          "replay: the peak of the trace is %llu bytes, more than any device has",
+                          "replay: the peak of the trace is %llu bytes, expected at most 2^44",
                           (unsigned long long)t.info.bytes_peak);
     MNEM__TRY(mnem_pytorch_target_create(settings, &t.target));
     const mnem_status status = measure(&t, capacity, out);
@@ -134,7 +134,7 @@ mnem_status mnem_pytorch_try(const mnem_workload *w, const mnem_pytorch_settings
     return status == MNEM_OVER_BUDGET
                ? mnem__fail(
                      MNEM_INVALID,
-                     "replay: the trace has a request of %llu bytes, more than any device has",
+                     "replay: the trace has a request of %llu bytes, more than can be replayed",
                      (unsigned long long)t.stopped_bytes)
                : status;
 }

@@ -79,10 +79,11 @@ static mnem_status granular_open(mnem_replay_target *self, const mnem_workload *
     const uint64_t enough = 4 * mnem__div_up(info.bytes_peak, GRANULE) + 64;
     const uint64_t granules = start || (most && most / GRANULE < enough) ? most / GRANULE : enough;
     if (granules > GRANULES_MOST || g->alignment > ALIGNMENT_MOST)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "replay: %llu granules of 2 MiB with an alignment of %llu are not "
-                          "supported: at most 2^22 granules and an alignment of 32 KiB are",
-                          (unsigned long long)granules, (unsigned long long)g->alignment);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "replay: %llu granules of 2 MiB with an alignment of %llu are not supported: expected "
+            "at most 2^22 granules, and an alignment of at most 32 KiB",
+            (unsigned long long)granules, (unsigned long long)g->alignment);
     g->handles = mnem__calloc(tag, info.allocations, sizeof *g->handles);
     g->offsets = mnem__calloc(tag, info.allocations, sizeof *g->offsets);
     mnem_status status = g->handles && g->offsets ? MNEM_OK : mnem__heap_status();

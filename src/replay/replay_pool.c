@@ -117,8 +117,8 @@ static mnem_status pooled_open(mnem_replay_target *self, const mnem_workload *w,
     if (too_much || p->alignment > ALIGNMENT_MOST)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "replay: a pool for %llu bytes with an alignment of %llu is not supported: at most "
-            "2^46 bytes, a peak of 2^44 and an alignment of 2 MiB are",
+            "replay: a pool of %llu bytes with an alignment of %llu is not supported: expected at "
+            "most 2^46 bytes, a peak of at most 2^44, and an alignment of at most 2 MiB",
             (unsigned long long)(start ? start : info.bytes_peak),
             (unsigned long long)p->alignment);
     mnem_status status = device_make(p, info.streams);

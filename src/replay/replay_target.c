@@ -54,7 +54,9 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     t->segment = t->settings.segment_bytes ? mnem__align_up(t->settings.segment_bytes, 4096)
                                            : mnem__replay_segment(info.bytes_peak);
     if (!start && t->policy == MNEM_OFFSET_BUDDY)
-        return mnem__fail(MNEM_UNSUPPORTED, "replay: policy %s can't grow its range", t->base.name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "replay: policy %s can't grow its range; use another policy",
+                          t->base.name);
     t->handles = mnem__calloc(tag, info.allocations, sizeof *t->handles);
     t->offsets = mnem__calloc(tag, info.allocations, sizeof *t->offsets);
     mnem_status status = t->handles && t->offsets ? MNEM_OK : mnem__heap_status();
@@ -183,8 +185,8 @@ mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settin
         if (strcmp(name, others[k].name) == 0) return others[k].create(settings, target);
     const mnem_status status = mnem_offset_policy_parse(name, &policy);
     if (status == MNEM_OK) return offset_create(policy, settings, target);
-    return mnem__fail_in(status,
-                         "replay: the name is not a policy, and not pool, granules or pytorch");
+    return mnem__fail_in(status, "replay: the policy is unknown: expected the name of an offset "
+                                 "policy, pool, granules or pytorch");
 }
 
 void mnem_replay_target_destroy(mnem_replay_target *target) {

@@ -34,7 +34,7 @@ static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
     const mnem_workload_options *o = in->options;
     const uint64_t done = in->before + (uint64_t)(in->end - in->start);
     if (o && !mnem__progress_tell(&o->progress, "reading", done, 0))
-        return mnem__fail(MNEM_CANCELLED, "%s: reading was cancelled by the caller", in->name);
+        return mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", in->name);
     return MNEM_OK;
 }
 
@@ -141,8 +141,10 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
     uint32_t index;
     if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1");
     if (!mnem__add_u64(w->live, bytes, &live) || !mnem__add_u64(w->info.bytes_total, bytes, &total))
-        return mnem__fail(MNEM_BAD_FILE, "an allocation of %llu bytes makes the sum more than 2^64",
-                          (unsigned long long)bytes);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "with an allocation of %llu bytes the sum of all allocations is 2^64 bytes or more",
+            (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_UNSUPPORTED, "the trace has more than %u blocks", MNEM__NUMBER_NONE);
     MNEM__TRY(mnem__workload_stream(w, stream, &index));

@@ -55,8 +55,8 @@ typedef struct snapshot {
 static mnem_status bad(const snapshot *s, const char *what, uint64_t index) {
     (void)s;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s %llu doesn't have the form that it has in a memory snapshot, so the file "
-                      "is damaged or not a snapshot",
+                      "%s %llu has another form than in a memory snapshot: the file is damaged, or "
+                      "not a memory snapshot of PyTorch",
                       what, (unsigned long long)index);
 }
 

@@ -188,11 +188,11 @@ static const char *shown(const uint8_t *p, size_t n, char out[SHOWN + 4]) {
 static const char *other_kind(const uint8_t *p, size_t n) {
     size_t digits = 0;
     if (n >= 4 && memcmp(p, "GGUF", 4) == 0)
-        return "a model, not a trace; mnem run with --trace FILE records one";
+        return "a model file, not a trace; mnem run with --trace FILE records a trace";
     while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9') digits++;
     if (digits && digits < n && p[n - 1 - digits] == ' ' && memchr(p, ';', n))
-        return "folded stacks for flame graphs, which can't be read here; mnem report reads "
-               "traces in .pftrace, .json and .pickle, mnem replay those in .pickle";
+        return "folded stacks for flame graphs, which mnem can't read; use a trace: mnem report "
+               "reads .pftrace, .json and .pickle, mnem replay .pickle";
     return NULL;
 }
 

@@ -114,16 +114,18 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     row r;
     MNEM__TRY(mnem__saved_read(fd, 0, h, sizeof *h));
     if (h->magic != MAGIC || h->count > INT32_MAX)
-        return bad("is not a file of a prefix cache, or was not finished");
+        return bad("is not a saved prefix cache, or its writing was interrupted; delete it");
     mnem__checksum_init(&sum);
     for (uint64_t i = 0; i < h->count; i++) {
         MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));
         mnem__checksum_add(&sum, &r, sizeof r);
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
-            return bad("is damaged: it has an invalid row");
+            return bad("is damaged (a row of its table is invalid); delete it");
     }
-    return mnem__checksum_get(&sum) == h->checksum ? MNEM_OK : bad("is damaged");
+    return mnem__checksum_get(&sum) == h->checksum
+               ? MNEM_OK
+               : bad("is damaged (a checksum differs); delete it");
 }
 
 /* The ids of a save that was opened, into the lane. */
@@ -131,10 +133,12 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
     const size_t bytes = (size_t)saved->length * sizeof *lane->ids;
     MNEM__TRY(
         mnem__saved_read(saved->fd, saved->offset + sizeof(mnem__saved_header), lane->ids, bytes));
-    if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum) return bad("is damaged");
+    if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum)
+        return bad("is damaged (a checksum differs); delete it");
     for (int32_t i = 0; i < saved->length; i++)
         if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab)
-            return bad("has token ids that the model lacks: it was made with another model");
+            return bad(
+                "has token ids that this model lacks: it was made with another model; delete it");
     return MNEM_OK;
 }
 
@@ -143,9 +147,10 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
     if (saved->from != r->from || saved->length != r->length || saved->length > s->context)
-        return bad("is damaged: it has a saved sequence of other tokens");
+        return bad("is damaged (a saved sequence differs from its row in the table); delete it");
     MNEM__TRY(read_ids(s, saved, lane));
-    if (!parent && r->from > 0) return bad("is damaged: it lacks the start of a cached prefix");
+    if (!parent && r->from > 0)
+        return bad("is damaged (the start of a cached prefix is missing); delete it");
     if (parent && (mnem__lane_length(parent) < r->from ||
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
         return bad("has a cached prefix that doesn't fit the context of this engine");

@@ -92,10 +92,9 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
                           "generate; expected at least 1 of each",
                           q->prompt_tokens, q->tokens);
     if (q->top < 0 || q->top > MNEM_TOP_LOGPROBS)
-        return mnem__fail(
-            MNEM_INVALID,
-            "serve: the number of likeliest tokens to report is %d, expected at most %d", q->top,
-            MNEM_TOP_LOGPROBS);
+        return mnem__fail(MNEM_INVALID,
+                          "serve: request.top (likeliest tokens to report) is %d, expected 0 to %d",
+                          q->top, MNEM_TOP_LOGPROBS);
     for (int32_t i = 0; i < q->prompt_tokens; i++)
         if (q->prompt[i] < 0 || q->prompt[i] >= s->vocab)
             return mnem__fail(MNEM_INVALID,
@@ -127,14 +126,15 @@ static mnem_status check_fits(const mnem_scheduler *s, const mnem_request *q,
     if (tokens > s->engine->map->shape.context)
         return mnem__fail(MNEM_OVER_BUDGET,
                           "serve: a prompt of %d tokens and one generated token don't fit the "
-                          "context of %d tokens",
+                          "model's context of %d tokens; shorten the prompt",
                           q->prompt_tokens, s->engine->map->shape.context);
     say_bytes(s, tokens, refusal);
-    return mnem__fail(MNEM_OVER_BUDGET,
-                      "serve: a prompt of %d tokens and one generated token need %llu bytes of KV "
-                      "cache pages, but the cache has only %llu",
-                      q->prompt_tokens, (unsigned long long)refusal->needed_bytes,
-                      (unsigned long long)refusal->budget_bytes);
+    return mnem__fail(
+        MNEM_OVER_BUDGET,
+        "serve: a prompt of %d tokens and one generated token need %llu bytes of KV cache pages, "
+        "but the cache has %llu; shorten the prompt, or set a larger budget",
+        q->prompt_tokens, (unsigned long long)refusal->needed_bytes,
+        (unsigned long long)refusal->budget_bytes);
 }
 
 /* When about half of what waits will have gone. */
@@ -175,14 +175,15 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
                                               (uint64_t)q->prompt_tokens * sizeof *q->prompt,
                                           ALIGNMENT);
     if (s->stopping)
-        return mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further requests are accepted");
+        return mnem__fail(MNEM_CANCELLED,
+                          "serve: the server is shutting down, so it accepts no further requests");
     mnem__request *r = find_room(s, bytes);
     if (!r) {
         s->stats.refused_full++;
         refusal->retry_after_seconds = retry_after(s);
         return mnem__fail(MNEM_BUSY,
-                          "serve: the queue is full: %d requests of at most %d are waiting, with "
-                          "%llu of %llu bytes; try again in about %d s",
+                          "serve: the queue is full: %d of at most %d requests are waiting, with "
+                          "%llu of at most %llu bytes; try again in about %d s",
                           s->waiting, s->options.queue_requests, (unsigned long long)s->queue_used,
                           (unsigned long long)s->options.queue_bytes, refusal->retry_after_seconds);
     }

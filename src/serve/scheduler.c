@@ -51,8 +51,10 @@ static mnem_status check_options(const mnem_scheduler_options *o) {
             "%d, step_milliseconds %d, age_milliseconds %d",
             o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
     if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)
-        return mnem__fail(MNEM_INVALID, "serve: end_count is %d, expected 0 to %d", o->end_count,
-                          MNEM__SERVE_ENDS);
+        return mnem__fail(
+            MNEM_INVALID,
+            "serve: options.end_count (tokens that end an answer) is %d, expected 0 to %d",
+            o->end_count, MNEM__SERVE_ENDS);
     return MNEM_OK;
 }
 
@@ -157,8 +159,8 @@ static mnem_status open_swap(mnem_scheduler *s) {
     MNEM__TRY(mnem__swap_ranks_open(&s->swap, o->swap, s->engine, o->swap_bytes));
     if (o->swap_bytes_per_s > 0) mnem__swap_fix_rate(&s->swap, o->swap_bytes_per_s);
     if (o->keep_cache && !s->swap.named)
-        return mnem__fail(MNEM_INVALID, "serve: options.keep_cache needs a swap file with a name: "
-                                        "set options.swap to a file, not a folder");
+        return mnem__fail(MNEM_INVALID, "serve: options.keep_cache is set, but options.swap names "
+                                        "no file: set options.swap to a file, not a folder");
     if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
     return mnem__swap_begin(&s->swap);
 }
@@ -240,11 +242,14 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&s->lock);
     if (s->stopping)
-        status = mnem__fail(MNEM_CANCELLED, "serve: shutting down; no further calls are accepted");
+        status =
+            mnem__fail(MNEM_CANCELLED,
+                       "serve: the scheduler is shutting down, so it accepts no further calls");
     else if (s->calls == MNEM__SERVE_CALLS)
-        status = mnem__fail(MNEM_BUSY,
-                            "serve: %d calls are waiting, as many as possible; try again later",
-                            s->calls);
+        status = mnem__fail(
+            MNEM_BUSY,
+            "serve: %d calls (mnem_scheduler_call) are waiting, which is the most; try again later",
+            s->calls);
     else
         s->call[s->calls++] = (mnem__serve_call){sequences, function, context};
     pthread_cond_signal(&s->changed);

@@ -425,7 +425,7 @@ static uint64_t newest_request(mnem_scheduler *s) {
  * looks at it. */
 static void end_hopeless(mnem_scheduler *s, uint64_t newest) {
     static const char text[] =
-        "serve: other requests hold the KV cache pages that this one needs; try again later";
+        "serve: other requests use all KV cache pages, so this request was ended; try again later";
     pthread_mutex_lock(&s->lock);
     mnem__request *r = mnem__queue_next(s, NULL);
     pthread_mutex_unlock(&s->lock);

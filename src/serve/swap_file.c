@@ -36,8 +36,9 @@ static mnem_status read_back(const mnem__swap_job *job) {
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.first_window != wrote->first_window)
-        return mnem__fail(MNEM_BAD_FILE, "swap file: the contents of the file were changed by "
-                                         "another program; use a file that nothing else writes");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "swap file: another program changed the file; use a file that nothing else writes");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 
@@ -107,7 +108,7 @@ static void swap_main(void *context) {
 /* ---- the file ---- */
 
 static mnem_status fail_open(const char *path) {
-    return mnem__fail(MNEM_IO, "swap file: can't create one in %s (%s)", path,
+    return mnem__fail(MNEM_IO, "swap file: can't open or create %s (%s)", path,
                       strerrordesc_np(errno));
 }
 

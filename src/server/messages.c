@@ -212,7 +212,7 @@ json_t *messages_make(const message_reader *r, const json_t *messages, const cha
     char name[PARAM];
     if (!json_is_array(messages)) return refuse(r, param, "'%s' must be a list of messages", param);
     if (json_array_size(messages) == 0)
-        return refuse(r, param, "'%s' is empty; it needs at least one message", param);
+        return refuse(r, param, "'%s' is an empty list: send at least one message", param);
     list = json_array();
     json_array_foreach(messages, i, message) {
         snprintf(name, sizeof name, "%.40s[%zu]", param, i);

@@ -58,9 +58,11 @@ static void *serve_clients(void *context) {
 
 mnem_status mnem_server_start(mnem_server *s) {
     if (s->started || s->ran || s->steps)
-        return mnem_error_set(MNEM_INVALID, "the server was started already: it runs once");
+        return mnem_error_set(MNEM_INVALID, "server: mnem_server_start or mnem_server_step was "
+                                            "called before; a server can be started only once");
     if (http_thread_start(&s->thread, serve_clients, s))
-        return mnem_error_set(MNEM_NO_MEMORY, "the thread of the connections can't be created");
+        return mnem_error_set(MNEM_NO_MEMORY, "server: the thread for connections can't be "
+                                              "created: too many threads, or too little memory");
     s->started = true;
     return MNEM_OK;
 }
@@ -97,7 +99,8 @@ mnem_status mnem_server_step(mnem_server *s, mnem_scheduler *scheduler, int32_t 
     bool busy = false;
     *more = false;
     if (s->started || s->ran)
-        return mnem_error_set(MNEM_INVALID, "the server has a thread of its own: call run");
+        return mnem_error_set(MNEM_INVALID, "server: mnem_server_step can't be used after "
+                                            "mnem_server_start; call mnem_server_run instead");
     s->steps = true;
     begin(s, scheduler, context);
     mnem_status status = mnem_scheduler_step(scheduler, &busy);
@@ -141,7 +144,9 @@ static mnem_status make_http(mnem_server *s, const mnem_server_options *o) {
     const http_route *rows;
     const char *why;
     const size_t count = api_routes(&rows);
-    if (count >= ROUTES) return mnem_error_set(MNEM_INVALID, "there are too many routes");
+    if (count >= ROUTES)
+        return mnem_error_set(MNEM_INVALID,
+                              "server: the API has too many routes (an error of mnem)");
     memcpy(s->routes, rows, count * sizeof *rows);
     http_server_options options = {.host = o->host,
                                    .port = o->port,
@@ -159,8 +164,9 @@ static mnem_status make_http(mnem_server *s, const mnem_server_options *o) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status != MNEM_OK) return mnem_error_set(status, why);
     if (http_server_is_loopback(s->http) || o->key_count > 0 || o->no_auth) return MNEM_OK;
-    return mnem_error_set(MNEM_INVALID, "the address accepts other machines: give keys, or "
-                                        "no_auth to accept any client");
+    return mnem_error_set(MNEM_INVALID,
+                          "server: other machines can reach this address: set options.keys, or set "
+                          "options.no_auth to accept every client");
 }
 
 static mnem_status charge_thread(mnem_server *s) {
@@ -173,11 +179,12 @@ static mnem_status charge_thread(mnem_server *s) {
 mnem_status mnem_server_create(const mnem_server_options *options, mnem_server **server) {
     *server = NULL;
     if (!options->ledger || !options->model || !options->tokenizer)
-        return mnem_error_set(MNEM_INVALID, "a server needs a ledger, a model and a tokenizer");
+        return mnem_error_set(MNEM_INVALID,
+                              "server: options.ledger, model and tokenizer must be set");
     if (options->request_bytes > (uint64_t)1 << 40)
-        return mnem_error_set(MNEM_INVALID, "request_bytes must be at most 1 TiB");
+        return mnem_error_set(MNEM_INVALID, "server: options.request_bytes must be at most 1 TiB");
     mnem_server *s = calloc(1, sizeof *s);
-    if (!s) return mnem_error_set(MNEM_NO_MEMORY, "out of memory for the server");
+    if (!s) return mnem_error_set(MNEM_NO_MEMORY, "server: out of memory");
     s->ledger = options->ledger;
     mnem_status status = make_api(s, options);
     if (status == MNEM_OK) status = make_http(s, options);

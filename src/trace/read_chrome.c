@@ -153,7 +153,7 @@ static int line_next(chrome *c, scan *s) {
     const char *end = memchr(p, '\n', got);
     c->line++;
     if (!end) {
-        malformed(c, "the line has no end, or is longer than mnem writes");
+        malformed(c, "the line is cut off, or longer than any line that mnem writes");
         return -1;
     }
     c->in.at += (size_t)(end - p) + 1;
@@ -175,7 +175,7 @@ static mnem_status read_head(mnem_trace_reader *reader) {
         return mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", c->in.path);
     if (line_next(c, &s) != 1) return c->status;
     s.p += strlen("{\"displayTimeUnit\":\"ms\",\"otherData\":");
-    if (!scan_object(&s, &l, true)) return malformed(c, "the data about the run are malformed");
+    if (!scan_object(&s, &l, true)) return malformed(c, "the metadata of the run is malformed");
     reader->info = (mnem_trace_file_info){.pid = (uint32_t)number_of(&l, "pid"),
                                           .events = number_of(&l, "events"),
                                           .dropped = number_of(&l, "dropped"),
@@ -371,7 +371,7 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         }
         if (!meta) return 1;
     }
-    if (!more) malformed(c, "the list of events has no end");
+    if (!more) malformed(c, "the end of the list of events is missing");
     return -1;
 }
 

@@ -91,7 +91,7 @@ static mnem_status read_interned_name(mnem_trace_reader *reader, bytes b) {
         if (f.number == INTERNED_TEXT) text = f.in;
     }
     if (more < 0 || !iid || iid > t->names.count + 1u)
-        return malformed(reader->state, "a name is out of order");
+        return malformed(reader->state, "the number of a name is not the next one");
     if (iid <= t->names.count) return MNEM_OK;
     return mnem__trace_name_add(t, (const char *)text.p, length(text), &number);
 }
@@ -129,7 +129,7 @@ static mnem_status read_account(mnem_trace_reader *reader, const track *t) {
     if (number_of(t->uuid) < reader->tables.accounts.count) return MNEM_OK;
     if (number_of(t->uuid) > reader->tables.accounts.count ||
         sort_of(t->parent) != TRACK_SORT_KIND || account.kind >= MNEM_KIND_COUNT)
-        return malformed(reader->state, "an account is out of order");
+        return malformed(reader->state, "the number of an account is not the next one");
     if (n) memcpy(tag, t->name.p, n);
     tag[n] = 0;
     return mnem__trace_account_add(&reader->tables, &account, &number);
@@ -147,7 +147,7 @@ static mnem_status read_thread(mnem_trace_reader *reader, const track *t) {
     }
     if (number_of(t->uuid) < reader->tables.threads.count) return MNEM_OK;
     if (more < 0 || number_of(t->uuid) > reader->tables.threads.count)
-        return malformed(reader->state, "a thread is out of order");
+        return malformed(reader->state, "the number of a thread is not the next one");
     const mnem_trace_thread thread = {
         (uint32_t)tid, (const char *)name.p,
         sort_of(t->parent) == TRACK_SORT_PROCESS ? (uint32_t)number_of(t->parent) : 0};
@@ -363,7 +363,7 @@ static int packet_next(perfetto *p, bytes *out) {
     const uint8_t *begun = head.p;
     if (!varint(&head, &tag) || tag != (PB_TRACE_PACKET << 3 | 2) || !varint(&head, &n) ||
         n > PACKET_MOST) {
-        malformed(p, "the data behind it is not a packet of mnem");
+        malformed(p, "what follows is not a packet of mnem");
         return -1;
     }
     p->in.at += (size_t)(head.p - begun);

@@ -23,7 +23,8 @@ static mnem__trace_buffer *buffer_of(mnem_trace *trace, const mnem__event_slot *
 /* ---- the file ---- */
 
 static mnem_status open_failed(const char *path) {
-    return mnem__fail(MNEM_IO, "%s: can't create a temporary file for events beside it (%s)", path,
+    return mnem__fail(MNEM_IO,
+                      "%s: can't create a temporary file for events in the same folder (%s)", path,
                       strerrordesc_np(errno));
 }
 

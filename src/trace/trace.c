@@ -86,7 +86,8 @@ static void parts_init(mnem_trace *trace, const sizes *s) {
 static mnem_status path_set(mnem_trace *trace, const char *path) {
     const size_t n = strlen(path);
     if (n > sizeof trace->path - 16)
-        return mnem__fail(MNEM_INVALID, "trace: the path has %zu bytes, which is too long", n);
+        return mnem__fail(MNEM_INVALID,
+                          "trace: the path is too long (%zu bytes); choose a shorter one", n);
     memcpy(trace->path, path, n + 1);
     return mnem_trace_format_of(path, &trace->format);
 }

@@ -33,7 +33,7 @@ static mnem_status charge_tables(mnem__trace_tables *t, uint64_t bytes) {
     if (bytes > most - t->bytes)
         return mnem__fail(
             MNEM_OVER_BUDGET,
-            "the trace's tables of names and threads need more memory than the limit of %llu bytes",
+            "the trace's tables of names and threads need more memory than the limit, %llu bytes",
             (unsigned long long)most);
     t->bytes += bytes;
     return MNEM_OK;

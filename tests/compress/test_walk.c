@@ -366,7 +366,7 @@ static void quantized_weights_are_not_replaced(void **state) {
     open_case(&c, kit_path("quantized.gguf"), 0);
     mnem_walk_watcher w = {.end = replace_wrongly, .again = true};
     assert_int_equal(mnem_walk(c.model, &c.options, text, 1, &w, NULL), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "is Q8_0"));
+    assert_non_null(strstr(mnem_last_error(), "has type Q8_0"));
     w.again = false;
     assert_int_equal(mnem_walk(c.model, &c.options, text, 1, &w, NULL), MNEM_INVALID);
     close_case(&c);

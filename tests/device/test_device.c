@@ -242,7 +242,8 @@ static void a_device_that_fails_at_any_call_loses_nothing(void **state) {
         mnem__device_fail_at(n, n % 2);
         mnem_status status = everything_use(device);
         mnem__device_fail_at(0, false);
-        if (status != MNEM_OK) assert_non_null(strstr(mnem_last_error(), "because a test asked"));
+        if (status != MNEM_OK)
+            assert_non_null(strstr(mnem_last_error(), "because a test injected"));
         mnem_device_info_get(device, &info);
         assert_int_equal(info.available_bytes, 64 * MIB);
         must(everything_use(device)); /* it works as before */

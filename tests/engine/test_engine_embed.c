@@ -194,9 +194,10 @@ static void what_cannot_be_embedded_is_refused_by_its_number(void **state) {
     const int32_t unknown[] = {VOCAB};
     engine_case_open(&c, path_of("bert"), 0, &(mnem_engine_options){.context = 128});
     assert_int_equal(mnem_engine_embed(c.engine, long_one, 2, NULL, out), MNEM_OVER_BUDGET);
-    assert_string_equal(mnem_last_error(), "embed: text 2 has 129 tokens, but the context has 128");
+    assert_string_equal(mnem_last_error(), "embed: text 2 (from 0) has 129 tokens, but the context "
+                                           "has 128; split it, or use a larger context");
     assert_int_equal(mnem_engine_embed(c.engine, empty, 1, NULL, out), MNEM_INVALID);
-    assert_string_equal(mnem_last_error(), "embed: text 1 has no tokens");
+    assert_string_equal(mnem_last_error(), "embed: text 1 (from 0) has no tokens; leave it out");
     assert_int_equal(mnem_engine_embed(c.engine, &(mnem_embed_text){unknown, 1}, 1, NULL, out),
                      MNEM_INVALID);
     must(mnem_engine_embed(c.engine, &texts[0], 1, NULL, out));
@@ -205,7 +206,7 @@ static void what_cannot_be_embedded_is_refused_by_its_number(void **state) {
     assert_int_equal(mnem_engine_embed(c.engine, &texts[0], 1, NULL, out), MNEM_INVALID);
     assert_string_equal(
         mnem_last_error(),
-        "embed: lfm2 doesn't say how embeddings are pooled: choose mean, cls or last");
+        "embed: lfm2 does not name a pooling method for embeddings: choose mean, cls or last");
     engine_case_close(&c);
 }
 

@@ -206,7 +206,7 @@ static void pickles_of_other_things_are_refused(void **state) {
     REFUSED("\x80\x02}.", MNEM_BAD_FILE, "the list of segments is missing");
     REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "the trace has no allocation");
     REFUSED("\x80\x02]Na.", MNEM_BAD_FILE,
-            "p: segment 0 doesn't have the form that it has in a memory snapshot");
+            "p: segment 0 has another form than in a memory snapshot");
     REFUSED("\x80\x02]}X\x06\0\0\0deviceJ\xff\xff\xff\xffsa.", MNEM_BAD_FILE, "segment 0");
     REFUSED("\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]](Na.", MNEM_BAD_FILE, "");
 }

@@ -222,12 +222,12 @@ static void test_refused(void **state) {
     open_model(64 << 20);
     mnem_server_options o = usual();
     o.ledger = NULL;
-    refuse(&o, MNEM_INVALID, "needs a ledger");
+    refuse(&o, MNEM_INVALID, "options.ledger");
     o = usual();
     o.host = "nowhere";
     refuse(&o, MNEM_INVALID, "not a valid IPv4");
     o.host = "0.0.0.0";
-    refuse(&o, MNEM_INVALID, "accepts other machines");
+    refuse(&o, MNEM_INVALID, "other machines can reach this address");
     o = usual();
     o.port = 65536;
     refuse(&o, MNEM_INVALID, "65535");

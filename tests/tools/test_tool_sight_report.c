@@ -82,7 +82,7 @@ static void what_cant_be_read_is_named(void **state) {
     assert_int_equal(RUN("run", "-q", "-p", "In", "-n", "1", "--trace", path).code, 0);
     tool_result r = RUN("report", path);
     assert_int_equal(r.code, 1);
-    has(r.err, "folded stacks for flame graphs, which can't be read here");
+    has(r.err, "folded stacks for flame graphs, which mnem can't read");
     free((char *)path);
     path = strdup(at("run_ascend_pt"));
     assert_int_equal(RUN("run", "-q", "-p", "In", "-n", "1", "--trace", path).code, 0);
@@ -92,7 +92,7 @@ static void what_cant_be_read_is_named(void **state) {
     free((char *)path);
     r = RUN("report", tool_model);
     assert_int_equal(r.code, 1);
-    has(r.err, "a model, not a trace");
+    has(r.err, "a model file, not a trace");
     r = RUN("report", tool_file("odd.trace", "a;b 1 x\n"));
     has(r.err, "\"a;b 1 x\" must be");
 }

@@ -220,7 +220,7 @@ static void text_that_is_not_utf8_comes_back(void **state) {
 static void cache_is_made_again_only_when_something_changed(void **state) {
     (void)state;
     const char *const files[] = {one, two}, *const swapped[] = {two, one};
-    assert_made(files, 2, "there was no cache");
+    assert_made(files, 2, "there is no token cache yet");
     assert_made(files, 2, "");
     assert_made(files, 1, "made from 2 files, but 1 are given now");
     assert_made(swapped, 2, "two is new");
@@ -256,7 +256,7 @@ static void every_damaged_byte_is_noticed(void **state) {
     (void)state;
     const char *const files[] = {one, two};
     size_t n;
-    assert_made(files, 2, "there was no cache");
+    assert_made(files, 2, "there is no token cache yet");
     char *whole = read_file(cache, &n);
     const mnem_corpus_options as_it_is = {.cache = cache};
     for (size_t i = 0; i < n; i++) {
@@ -279,7 +279,7 @@ static void cache_of_any_wrong_length_is_noticed(void **state) {
     (void)state;
     const char *const files[] = {one, two};
     size_t n;
-    assert_made(files, 2, "there was no cache");
+    assert_made(files, 2, "there is no token cache yet");
     char *whole = read_file(cache, &n);
     whole[n] = 0;
     const mnem_corpus_options as_it_is = {.cache = cache};

@@ -306,8 +306,8 @@ static void what_is_wrong_is_named(void **state) {
     assert_int_equal(mnem_lora_targets_parse("q,v", &set), MNEM_OK);
     assert_int_equal(set, MNEM_LORA_Q | MNEM_LORA_V);
     assert_int_equal(mnem_lora_targets_parse("q,embedding", &set), MNEM_INVALID);
-    assert_non_null(
-        strstr(mnem_last_error(), "matrix \"embedding\" is unknown; there are: q, k, v, qkv"));
+    assert_non_null(strstr(mnem_last_error(),
+                           "matrix \"embedding\" is unknown; the matrices are: q, k, v, qkv"));
     assert_int_equal(mnem_lora_targets_parse("", &set), MNEM_INVALID);
 }
 
@@ -325,7 +325,7 @@ static void a_model_that_is_not_the_planned_one_is_refused(void **state) {
     fill_batch(&b, m.plan.micro_batch);
     assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
                      MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "aren't loaded"));
+    assert_non_null(strstr(mnem_last_error(), "are not loaded"));
     assert_int_equal(mnem_model_open(path_other, &other), MNEM_OK);
     assert_int_equal(mnem_trainer_load(m.trainer, other), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "token_embd.weight of the model file differs from"));

@@ -93,7 +93,7 @@ static void sections_load(sections *s) {
 static mnem__checkpoint_entry *section(sections *s, const char *name) {
     for (size_t i = 0; i < s->n; i++)
         if (!strcmp(s->entry[i].name, name)) return &s->entry[i];
-    fail_msg("section %s is missing", name);
+    fail_msg("no section %s", name);
     return NULL;
 }
 

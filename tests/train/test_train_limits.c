@@ -175,7 +175,7 @@ static void more_bytes_than_can_be_counted_are_refused(void **state) {
     o.shape.context = o.sequence = 1 << 20;
     o.batch = 2047;
     assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "1024 layers of width 1048576"));
+    assert_non_null(strstr(mnem_last_error(), "layers 1024, embd 1048576"));
     o = plain(ledger);
     o.io_bytes_sequence = UINT64_MAX;
     assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_INVALID);

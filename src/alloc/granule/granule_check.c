@@ -26,14 +26,14 @@ static void unit_cover(audit *a, uint64_t unit) {
     const mnem__granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
     if (granule >= MNEM__GRANULE_SLOT_LOST) {
-        wrong(a, "a run lies where nothing is mapped");
+        wrong(a, "a block or gap lies where nothing is mapped");
         return;
     }
     if (f->space->owner[granule] != f->number)
-        wrong(a, "a run lies in a granule that does not exist");
+        wrong(a, "a block or gap lies in a granule that does not exist");
     const uint64_t at =
         ((uint64_t)granule << f->granule_shift) + (unit & (mnem__granule_units(f) - 1));
-    if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two runs share a byte of a granule");
+    if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two blocks or gaps share a byte of a granule");
     a->bits[at >> 6] |= UINT64_C(1) << (at & 63);
     a->home[mnem__slot_of(f, unit)]++;
     a->covered++;
@@ -42,14 +42,14 @@ static void unit_cover(audit *a, uint64_t unit) {
 static void links_audit(audit *a, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(a->f, i);
     if (run->prev && mnem__grun_at(a->f, run->prev)->next != i)
-        wrong(a, "the link of a run to the run before is wrong");
+        wrong(a, "a block's link to the one before it is wrong");
     if (!run->next) return;
     const mnem__grun *next = mnem__grun_at(a->f, run->next);
     if (next->prev != i || next->start != mnem__grun_end(run))
-        wrong(a, "the link of a run to the next run is wrong");
+        wrong(a, "a block's link to the next one is wrong");
     const bool inside = next->start & (mnem__granule_units(a->f) - 1);
     if (!run->live && !next->live && run->zone == next->zone && (!run->zone || inside))
-        wrong(a, "two neighbouring free runs were not joined");
+        wrong(a, "two neighbouring gaps were not joined");
 }
 
 /* What the ordinary paths count as they go, run by run. */
@@ -85,13 +85,13 @@ static void lists_audit(audit *a) {
                 const mnem__grun *run = mnem__grun_at(a->f, i);
                 if (run->live || run->zone != zone || run->bin != bin ||
                     mnem__bin_of(run->units) != bin || run->list_prev != before)
-                    wrong(a, "a list of free runs is wrong");
+                    wrong(a, "a list of gaps is wrong");
                 before = i;
                 count++;
             }
         }
     }
-    if (count != a->frees) wrong(a, "a free run is in no list");
+    if (count != a->frees) wrong(a, "a gap is in no list");
 }
 
 static void slot_audit(audit *a, uint32_t slot) {
@@ -109,20 +109,20 @@ static void sums_audit(audit *a) {
     for (uint32_t granule = 0; granule < f->space->numbers; granule++)
         present += f->space->owner[granule] == f->number;
     if (present != f->granules || (!f->shared && f->granules > f->granules_max))
-        wrong(a, "the number of granules is wrong");
+        wrong(a, "the counter of granules is wrong");
     if (a->covered != (uint64_t)f->granules << f->granule_shift)
-        wrong(a, "some bytes belong to no run");
+        wrong(a, "some bytes belong to no block or gap");
     if (a->live != f->units_live || a->blocks != f->blocks_live)
-        wrong(a, "the sum of live bytes is wrong");
+        wrong(a, "the counter of live bytes is wrong");
     if (a->free_large != f->units_free || a->free_small != f->units_small)
-        wrong(a, "the sum of free bytes is wrong");
+        wrong(a, "the counter of free bytes is wrong");
     if (a->whole != f->whole || a->frees != f->lists_count)
-        wrong(a, "the number of whole granules is wrong");
+        wrong(a, "the counter of whole granules is wrong");
     for (uint32_t slot = 0; slot < f->space->slots; slot++) slot_audit(a, slot);
     if (f->tail &&
         (mnem__grun_at(f, f->tail)->next ||
          mnem__grun_end(mnem__grun_at(f, f->tail)) != (uint64_t)f->slot_grown << f->granule_shift))
-        wrong(a, "the last run after growth is wrong");
+        wrong(a, "the last block or gap after growth is wrong");
 }
 
 mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {

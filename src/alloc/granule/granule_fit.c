@@ -297,11 +297,11 @@ static mnem_status options_check(const mnem__granule_options *o, uint64_t slots)
     const uint64_t units = o->granule_bytes / o->alignment;
     if (!o->granules_max || o->granules_start > o->granules_max ||
         o->granules_max > UINT32_MAX / units || slots / 2 < o->granules_max || slots >= UINT32_MAX)
-        return mnem__fail(MNEM_INVALID,
-                          "granules: invalid limits: granules_max is %u, granules_start %u, slots "
-                          "%llu; expected granules_max above 0, granules_start at most "
-                          "granules_max, and at least 2 slots for each granule",
-                          o->granules_max, o->granules_start, (unsigned long long)slots);
+        return mnem__fail(
+            MNEM_INVALID,
+            "granules: granules_max is %u, granules_start %u and slots %llu, expected granules_max "
+            "above 0, granules_start at most granules_max, and at least 2 slots for each granule",
+            o->granules_max, o->granules_start, (unsigned long long)slots);
     return MNEM_OK;
 }
 

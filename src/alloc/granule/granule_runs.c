@@ -29,8 +29,8 @@ static __attribute__((noinline, cold)) mnem_status runs_grow(mnem__granule_fit *
     if (room > UINT32_MAX)
         return mnem__fail(
             MNEM_NO_MEMORY,
-            "granules: the allocator would have more than 2^32 runs of bytes, a limit of this "
-            "version: free blocks first, or allocate fewer and larger ones");
+            "granules: the allocator would have more than 2^32 blocks and gaps, the most that are "
+            "supported: free blocks first, or allocate fewer and larger ones");
     mnem__grun *runs = mnem__realloc("metadata", f->runs, room * sizeof *runs);
     if (!runs) return mnem__heap_status();
     f->runs = runs;

@@ -57,8 +57,7 @@ static mnem_status options_complete(mnem_offset_options *o) {
             "offset: policy %d does not exist, expected a constant of mnem_offset_policy",
             (int)o->policy);
     if (o->bytes > MNEM__OFFSET_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: a range of %llu bytes is too large, expected at most 2^62",
+        return mnem__fail(MNEM_INVALID, "offset: the range has %llu bytes, expected at most 2^62",
                           (unsigned long long)o->bytes);
     o->bytes &= ~(o->alignment - 1);
     return MNEM_OK;
@@ -116,9 +115,8 @@ mnem_status mnem_offset_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_off
 mnem_status mnem_offset_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
                                  mnem_offset_block *block) {
     if (!a->ops->alloc_at)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "offset: policies buddy and bump can't allocate at a given offset; use another policy");
+        return mnem__fail(MNEM_UNSUPPORTED, "offset: policies buddy and bump can't allocate at a "
+                                            "given offset; use another policy, such as default");
     if (bytes - 1 >= a->bytes || offset > a->bytes || (offset & a->mask) ||
         ((bytes + a->mask) & ~a->mask) > a->bytes - offset)
         return mnem__fail(MNEM_INVALID,
@@ -138,8 +136,7 @@ mnem_status mnem_offset_extend(mnem_offset_allocator *a, uint64_t bytes) {
         return mnem__fail(MNEM_UNSUPPORTED,
                           "offset: policy buddy can't grow its range; use another policy");
     if (bytes > MNEM__OFFSET_BYTES_MAX)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: a range of %llu bytes is too large, expected at most 2^62",
+        return mnem__fail(MNEM_INVALID, "offset: the range has %llu bytes, expected at most 2^62",
                           (unsigned long long)bytes);
     bytes &= ~a->mask;
     return bytes > a->bytes ? a->ops->extend(a, bytes) : MNEM_OK;

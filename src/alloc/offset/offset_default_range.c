@@ -129,7 +129,7 @@ mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes) {
     if (bytes >> a->shift > UINT32_MAX)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "offset: a range of %llu bytes is too large, expected at most 2^32 units of %llu bytes",
+            "offset: the range has %llu bytes, expected at most 2^32 units of %llu bytes",
             (unsigned long long)bytes, (unsigned long long)a->mask + 1);
     const uint32_t units = (uint32_t)(bytes >> a->shift), more = units - d->units;
     const bool narrow =

@@ -18,7 +18,7 @@
 static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {
     mnem__granule_info info;
     mnem__granule_offset_info(h->offsets, &info);
-    REQUIRE(info.granules == h->units, "the number of a heap's granules is wrong");
+    REQUIRE(info.granules == h->units, "a heap's counter of granules is wrong");
     return h->offsets->ops->check(h->offsets);
 }
 
@@ -37,9 +37,8 @@ static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
         for (uint32_t u = 0; u < h->holes[i].count; u++)
             REQUIRE(pool->unit_owner[h->holes[i].first + u] != h->number,
                     "a hole of a heap covers units of that heap");
-    REQUIRE(own == h->units && holes + own == h->end, "the number of a heap's units is wrong");
-    REQUIRE((h->ready == h->offsets) == !h->owed,
-            "the holes that a heap still has to make are wrong");
+    REQUIRE(own == h->units && holes + own == h->end, "a heap's counter of units is wrong");
+    REQUIRE((h->ready == h->offsets) == !h->owed, "a heap's list of holes to make is wrong");
     return MNEM_OK;
 }
 
@@ -79,7 +78,7 @@ static mnem_status check_slots(const mnem_pool *pool) {
         mnem_offset_info info = {0};
         if (h->offsets) mnem_offset_info_get(h->offsets, &info);
         REQUIRE(info.blocks_live == count[i] + h->hole_count - h->owed,
-                "the number of a heap's blocks is wrong");
+                "a heap's counter of blocks is wrong");
     }
     return MNEM_OK;
 }
@@ -99,11 +98,11 @@ static mnem_status check_range(const mnem_pool *pool) {
         REQUIRE(taken || !pool->space->owner[i], "a granule that isn't taken has an owner");
     }
     for (uint32_t i = 0; i < pool->heap_count; i++) own += pool->heaps[i]->units;
-    REQUIRE(reserved == pool->granules_taken, "the number of taken granules is wrong");
+    REQUIRE(reserved == pool->granules_taken, "the counter of taken granules is wrong");
     REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved,
-            "the number of granules without an owner is wrong");
+            "the counter of granules without an owner is wrong");
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
-            "the number of reserved granules is wrong");
+            "the counter of reserved granules is wrong");
     return MNEM_OK;
 }
 

@@ -93,10 +93,10 @@ static mnem_status options_complete(mnem_pool_options *o) {
         (unsigned)o->kind >= MNEM_KIND_COUNT || (o->alignment & (o->alignment - 1)) ||
         !(o->soft_fraction > 0 && o->soft_fraction <= 1) ||
         !(o->defragment_above > 0 && o->defragment_above <= 1))
-        return mnem__fail(MNEM_INVALID,
-                          "pool: an option is invalid: space, growth and kind must be constants of "
-                          "their types, alignment a power of two, and soft_fraction and "
-                          "defragment_above more than 0, up to 1");
+        return mnem__fail(
+            MNEM_INVALID,
+            "pool: an option is invalid: space, growth and kind must be constants of their enums, "
+            "alignment a power of two, and soft_fraction and defragment_above above 0, up to 1");
     if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "pool: policy %s can't allocate at a given offset, which pools need; use "

@@ -28,8 +28,8 @@ static mnem__pool_heap *orphan_find(const mnem_pool *pool) {
 static mnem_status heap_make(mnem_pool *pool, mnem__pool_heap **h) {
     if (pool->heap_count == MNEM__POOL_HEAPS_MAX)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "pool %s: more than %d streams use the pool at once, a limit of this "
-                          "version; use fewer streams, or several pools",
+                          "pool %s: more than %d streams use the pool at once, the most that are "
+                          "supported; use fewer streams, or several pools",
                           pool->tag, MNEM__POOL_HEAPS_MAX);
     *h = mnem__calloc("pool", 1, sizeof **h);
     if (!*h) return mnem__heap_status();

@@ -64,7 +64,8 @@ mnem_status mnem__pool_units_init(mnem_pool *pool) {
     const uint64_t units = o->bytes_max >> pool->unit_shift;
     if (units > UINT32_MAX / 32)
         return mnem__fail(MNEM_INVALID,
-                          "pool %s: %llu units of %llu bytes are too many; use a larger unit_bytes",
+                          "pool %s: %llu units of %llu bytes are too many, expected at most 2^27; "
+                          "use a larger unit_bytes",
                           pool->tag, (unsigned long long)units, (unsigned long long)o->unit_bytes);
     pool->units_max = (uint32_t)units;
     return MNEM_OK;

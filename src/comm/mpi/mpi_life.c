@@ -225,19 +225,20 @@ static mnem_status start_beat(state *s) {
     s->beats = pthread_create(&s->beat, &attributes, beat, s) == 0;
     pthread_attr_destroy(&attributes);
     return s->beats ? MNEM_OK
-                    : mnem_comm_fail(s->comm, "comm: the thread that sends signs of life can't be "
-                                              "started: too many threads, or too little memory");
+                    : mnem_comm_fail(s->comm,
+                                     "comm: can't start the heartbeat thread: too many threads, or "
+                                     "too little memory; set options.quiet to run without it");
 }
 
 static mnem_status check_threads(const mnem_comm_mpi_options *o, mnem_comm *comm) {
     int provided = MPI_THREAD_SINGLE, initialized = 0;
     MPI_Initialized(&initialized);
     if (!initialized)
-        return mnem_comm_fail(comm, "comm: MPI isn't initialized; call MPI_Init_thread first");
+        return mnem_comm_fail(comm, "comm: MPI is not initialized; call MPI_Init_thread first");
     MPI_Query_thread(&provided);
     if (o->quiet || provided >= MPI_THREAD_SERIALIZED) return MNEM_OK;
-    return mnem_comm_fail(comm, "comm: MPI was initialized without MPI_THREAD_SERIALIZED; ask "
-                                "MPI_Init_thread for it, or set options.quiet");
+    return mnem_comm_fail(comm, "comm: MPI was initialized without MPI_THREAD_SERIALIZED; request "
+                                "it in MPI_Init_thread, or set options.quiet");
 }
 
 mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *options,
@@ -264,7 +265,7 @@ mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *opti
     status = check_threads(&s->options, *comm);
     if (status == MNEM_OK && pipe(s->stop) != 0)
         status = mnem_comm_fail(
-            *comm, "comm: a pipe can't be opened: this process or machine has too many open files");
+            *comm, "comm: can't open a pipe: the process or the machine has too many open files");
     if (status == MNEM_OK) status = start(s, mpi);
     if (status == MNEM_OK) status = start_beat(s);
     if (status == MNEM_OK) return MNEM_OK;

@@ -257,7 +257,7 @@ mnem_status mnem__factor_make(mnem__factor *f, void *workspace, mnem_team *team)
         mnem_team_run(team, mirror_up, &j);
     }
     return mnem__fail(MNEM_NOT_FINITE,
-                      "solve: the Hessian of a matrix with %lld columns can't be factored; use "
-                      "more or other calibration text",
+                      "solve: the Hessian of a matrix with %lld columns can't be factored, even "
+                      "with damping; use more or other calibration text",
                       (long long)f->k);
 }

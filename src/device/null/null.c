@@ -33,7 +33,8 @@ static mnem_status null_alloc(mnem_device *device, mnem_space space, uint64_t by
     do {
         uint64_t start = mnem__max_u64(next, FIRST_ADDRESS);
         if (!mnem__align_u64(start, alignment, address) || !mnem__add_u64(*address, bytes, &end))
-            return mnem__fail(MNEM_NO_MEMORY, "device null: the address space is exhausted");
+            return mnem__fail(MNEM_NO_MEMORY,
+                              "device null: all of its addresses are in use; free blocks first");
     } while (!atomic_compare_exchange_weak(&state->next_address, &next, end));
     return MNEM_OK;
 }

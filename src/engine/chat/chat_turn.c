@@ -71,7 +71,7 @@ mnem_status mnem_chat_open(const char *path, const mnem_chat_options *options, m
     if (options->tokens < 0)
         return mnem__fail(
             MNEM_INVALID,
-            "chat: the limit of tokens of an answer is %d, expected 1 or more, or 0 for no limit",
+            "chat: the token limit of an answer is %d, expected 1 or more, or 0 for no limit",
             options->tokens);
     mnem_chat *c = mnem__calloc("chat", 1, sizeof *c);
     if (!c) return mnem__heap_status();

@@ -129,14 +129,17 @@ static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int
     if (pooling <= MNEM_POOLING_NONE || pooling > MNEM_POOLING_LAST)
         return mnem__fail(
             MNEM_INVALID,
-            "embed: %s doesn't say how embeddings are pooled: choose mean, cls or last",
+            "embed: %s does not name a pooling method for embeddings: choose mean, cls or last",
             e->map->shape.architecture);
     for (int32_t i = 0; i < count; i++) {
-        if (texts[i].n < 1) return mnem__fail(MNEM_INVALID, "embed: text %d has no tokens", i + 1);
+        if (texts[i].n < 1)
+            return mnem__fail(MNEM_INVALID, "embed: text %d (from 0) has no tokens; leave it out",
+                              i + 1);
         if (texts[i].n > (e->map->shape.encoder ? e->choice.chunk : e->choice.context))
             return mnem__fail(MNEM_OVER_BUDGET,
-                              "embed: text %d has %d tokens, but the context has %d", i + 1,
-                              texts[i].n, e->choice.context);
+                              "embed: text %d (from 0) has %d tokens, but the context has %d; "
+                              "split it, or use a larger context",
+                              i + 1, texts[i].n, e->choice.context);
     }
     return MNEM_OK;
 }

@@ -73,8 +73,8 @@ mnem_status mnem_engine_follow(mnem_engine *e) {
     mnem_status status = MNEM_OK;
     bool end = false;
     if (!comm || e->relay.rank == 0)
-        return mnem__fail(MNEM_INVALID, "engine: mnem_engine_follow is only for ranks from 1 on, "
-                                        "which do what rank 0 asks for");
+        return mnem__fail(MNEM_INVALID, "engine: mnem_engine_follow was called on rank 0; it is "
+                                        "for the other ranks, which follow rank 0");
     while (status == MNEM_OK && !end) {
         status = mnem__relay_next(&e->relay, &order);
         if (status == MNEM_OK) status = do_order(e, order, &end);

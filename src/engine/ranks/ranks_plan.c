@@ -99,10 +99,10 @@ static mnem_status refuse_model(const ranks *x) {
         &t, adapters | (rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS)));
     if (rows) return mnem__ranks_rows_check(x->model, x->size);
     if (t.layers >= x->size) return MNEM_OK;
-    return mnem__fail(
-        MNEM_INVALID,
-        "ranks: %d ranks are too many: the model has %d layers, so at most %d ranks are possible",
-        x->size, t.layers, t.layers);
+    return mnem__fail(MNEM_INVALID,
+                      "ranks: %d ranks are too many to split by layers: the model has %d layers, "
+                      "so use at most %d ranks",
+                      x->size, t.layers, t.layers);
 }
 
 static mnem_status agree(ranks *x) {

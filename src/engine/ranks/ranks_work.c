@@ -65,7 +65,7 @@ mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed
     mnem__free(work);
     return found ? MNEM_OK
                  : mnem__fail(MNEM_INVALID,
-                              "ranks: %d ranks are too many: the model has %d layers, and each "
-                              "rank needs at least one",
+                              "ranks: %d ranks are too many to split by layers: the model has %d "
+                              "layers, and each rank needs at least one",
                               ranks, t.layers);
 }

@@ -64,8 +64,8 @@ static bool check_pooling(const api *a, api_error *error) {
     if (a->options.pooling || a->transformer.pooling) return true;
     error->code = "unsupported";
     return api_refuse(error, 400, "model",
-                      "the file of the model '%.100s' does not say how embeddings are pooled: "
-                      "start the server with --pooling mean or --pooling last",
+                      "the file of the model '%.100s' does not name a pooling method for "
+                      "embeddings: start the server with --pooling mean or --pooling last",
                       a->model.name);
 }
 
@@ -75,9 +75,7 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     char param[32];
     snprintf(param, sizeof param, "input[%d]", e->texts);
     if (n == 0)
-        return api_refuse(error, 400, param,
-                          "a text of 'input' is empty; it needs at least one text: it has no "
-                          "tokens; leave it out");
+        return api_refuse(error, 400, param, "a text of 'input' has no tokens: leave it out");
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
         return api_refuse(
@@ -104,9 +102,10 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
         const json_t *id = json_array_get(list, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= vocab)
-            fine = api_refuse(error, 400, "input",
-                              "element %zu of a list in 'input' must be a token id from 0 to %d", i,
-                              vocab - 1);
+            fine = api_refuse(
+                error, 400, "input",
+                "element %zu (from 0) of a list in 'input' must be a token id from 0 to %d", i,
+                vocab - 1);
         else
             ids[i] = (int32_t)value;
     }
@@ -121,12 +120,11 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
     size_t n;
     if (json_is_array(text)) return add_list(e, text, error);
     if (!json_is_string(text))
-        return api_refuse(
-            error, 400, "input",
-            "'input' must be a string, a list of token ids, or a list of strings or of such lists");
-    if (json_string_length(text) == 0)
         return api_refuse(error, 400, "input",
-                          "a string in 'input' is empty; it needs at least one text; leave it out");
+                          "'input' must be a string, a list of token ids, a list of strings, or a "
+                          "list of lists of token ids");
+    if (json_string_length(text) == 0)
+        return api_refuse(error, 400, "input", "a string in 'input' is empty: leave it out");
     if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);
@@ -137,9 +135,11 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const json_t *input = api_get(root, "input"), *first = json_array_get(input, 0);
     const bool many = json_is_string(first) || json_is_array(first);
     const size_t n = many ? json_array_size(input) : 1;
-    if (!input) return api_refuse(error, 400, "input", "'input' is missing");
+    if (!input)
+        return api_refuse(error, 400, "input",
+                          "'input' is missing: set it to the text to embed, or a list of texts");
     if (json_is_array(input) && !first)
-        return api_refuse(error, 400, "input", "'input' is empty; it needs at least one text");
+        return api_refuse(error, 400, "input", "'input' is an empty list: send at least one text");
     if (n > TEXTS_MOST)
         return api_refuse(
             error, 400, "input",

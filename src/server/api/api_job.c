@@ -157,8 +157,8 @@ static bool refuse_end(const api_answer *answer, api_error *error) {
                           answer->why);
     if (answer->slow)
         return api_refuse(error, 408, NULL,
-                          "the client read the response too slowly, so the server gave up: read it "
-                          "faster, or ask for fewer tokens");
+                          "the client read the response too slowly, so the server ended it: read "
+                          "it faster, or ask for fewer tokens");
     error->retry_seconds = 5;
     return api_refuse(error, 503, NULL, "the server is shutting down, so this answer was ended");
 }

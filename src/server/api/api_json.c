@@ -104,10 +104,10 @@ bool api_json_open(api_json *json, const char *body, size_t n, size_t block_byte
     json_error_t why;
     *json = (api_json){0};
     if (depth_of(body, n) > API_JSON_DEPTH)
-        return api_refuse(
-            error, 400, NULL,
-            "the JSON body is nested more than %d levels deep, the limit of this server",
-            API_JSON_DEPTH);
+        return api_refuse(error, 400, NULL,
+                          "the JSON body is nested more than %d levels deep, the limit of this "
+                          "server: send a flatter one",
+                          API_JSON_DEPTH);
     if (!take_block(json, block_bytes)) {
         error->retry_seconds = 1;
         return api_refuse(error, 503, NULL,

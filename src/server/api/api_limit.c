@@ -88,8 +88,8 @@ static bool borrow(api *a, loan *lent, api_error *error) {
     }
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
-                          "each answer needs memory for its own grammar, and this server has too "
-                          "little for that many: ask for fewer answers ('n')");
+                          "the server has too little memory for the grammars of all answers, one "
+                          "for each: ask for fewer answers ('n')");
     return refuse_busy(error);
 }
 
@@ -162,7 +162,8 @@ static mnem_status make_once(api *a, const rules *from, loan lent, uint64_t stat
     const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar, state_bytes) : 0;
     *r = (refused){.part = kept + STATE_TIMES * (STATE_MOST - state_bytes)};
     if (kept > lent.grammars) {
-        snprintf(r->why, TEXT, "grammar: it needs too much memory while the answer is generated");
+        snprintf(r->why, TEXT,
+                 "grammar: it needs more memory than its limit while the answer is generated");
         status = MNEM_OVER_BUDGET;
     } else if (status == MNEM_OK) {
         limit->bytes = kept;

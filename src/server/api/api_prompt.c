@@ -141,7 +141,7 @@ bool api_model_encode(api_model *m, const char *text, size_t n, unsigned flags, 
 static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *error) {
     if (count == 0)
         return api_refuse(error, 400, "prompt",
-                          "a prompt is empty: it has no tokens; send at least one character");
+                          "a prompt has no tokens: send at least one character");
     const size_t total = (size_t)p->total + count;
     int32_t *more = api_alloc(p->memory, total * sizeof *more);
     if (!more) return refuse_busy(error);
@@ -190,8 +190,8 @@ static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, 
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= m->info.vocab)
             fine = api_refuse(error, 400, "prompt",
-                              "element %zu of 'prompt' must be a token id from 0 to %d", from + i,
-                              m->info.vocab - 1);
+                              "element %zu (from 0) of 'prompt' must be a token id from 0 to %d",
+                              from + i, m->info.vocab - 1);
         else
             ids[i] = (int32_t)value;
     }

@@ -60,7 +60,7 @@ static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error
     if (!content) content = prompt;
     if (!content)
         return api_refuse(error, 400, "content",
-                          "'content' is missing; it must be the text to convert to tokens");
+                          "'content' is missing: set it to the text to convert to tokens");
     const unsigned flags =
         (special ? 0U : MNEM_ENCODE_NO_SPECIAL) | (parse ? 0U : MNEM_ENCODE_PLAIN);
     if (!api_model_encode(&a->model, content, strlen(content), flags, &ids, &count, error))
@@ -91,7 +91,7 @@ static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= a->model.info.vocab)
             return api_refuse(error, 400, "tokens",
-                              "element %zu of 'tokens' must be a token id from 0 to %d", i,
+                              "element %zu (from 0) of 'tokens' must be a token id from 0 to %d", i,
                               a->model.info.vocab - 1);
     }
     return true;

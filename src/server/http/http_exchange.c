@@ -266,7 +266,7 @@ static void read_body(http_exchange *e) {
             e, got, true, NULL,
             got == 413
                 ? "the body of the request is larger than this server accepts: send a smaller one"
-                : "the body of the request is malformed: one of its chunks has a wrong length or "
+                : "the chunked body of the request is malformed: a chunk has a wrong length or "
                   "end");
         return;
     }

@@ -28,9 +28,9 @@ static bool is_loopback(const char *value) {
 
 int http__guard_host(const http_server *server, const http_head *head, const char **why) {
     const char *host = http__head_value(head, "host");
-    *why = "the request has no Host header, which HTTP/1.1 requires";
+    *why = "the Host header is missing, which HTTP/1.1 requires";
     if (!host) return head->old ? 0 : 400;
-    *why = "the Host header must name this machine (localhost or a loopback address)";
+    *why = "the Host header must be localhost or a loopback address, such as 127.0.0.1";
     if (!server->loopback || is_host(host, "localhost") || is_host(host, "[::1]") ||
         is_loopback(host))
         return 0;

@@ -124,7 +124,7 @@ static int parse(const char *text, size_t bytes, meaning *m, const char **why) {
                            : http_errno_description(error);
     if (error != HPE_OK) return status_of(error, *text);
     if (!m->complete || taken != bytes) return 400;
-    *why = "the request has another version of HTTP than 1.1 and 1.0, which this server supports";
+    *why = "the HTTP version of the request is not supported: use HTTP/1.1 or 1.0";
     if (m->parser.http_major != 1) return 505;
     *why = "the method CONNECT is not supported, because this server is no proxy";
     return m->parser.method == HTTP_CONNECT ? 501 : 0;
@@ -162,7 +162,8 @@ static bool given_once(const http_head *head, const char *name) {
 static int check(http_head *head, const char **why) {
     const char *coding = http__head_value(head, "transfer-encoding");
     const char *expect = http__head_value(head, "expect");
-    *why = "a header that may appear only once appears twice in the request";
+    *why = "Host, Transfer-Encoding, Content-Length or Authorization appears twice in the request: "
+           "send it once";
     if (!given_once(head, "host") || !given_once(head, "transfer-encoding") ||
         !given_once(head, "content-length") || !given_once(head, "authorization"))
         return 400;

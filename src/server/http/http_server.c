@@ -41,9 +41,10 @@ static const char *check(const http_server_options *o) {
     if (o->connections < 1 || o->connections > 4096 || o->connections_per_address < 1)
         return "the number of connections must be from 1 to 4096";
     if (o->header_bytes < 256 || o->header_bytes > 64 << 10)
-        return "the limit of the headers must be from 256 bytes to 64 KiB";
+        return "the limit for headers must be from 256 bytes to 64 KiB";
     if (o->body_bytes > 1 << 30 || o->answer_bytes < 1024 || o->answer_bytes > 1 << 30)
-        return "the limit of a body must be at most 1 GiB, that of a response from 1 KiB to 1 GiB";
+        return "the limit for a body must be at most 1 GiB, and that for a response from 1 KiB to "
+               "1 GiB";
     if (o->bodies < 1 || o->bodies > 64) return "the number of body buffers must be from 1 to 64";
     if (o->header_seconds < 1 || o->body_seconds < 1 || o->idle_seconds < 1 ||
         o->write_seconds < 1 || o->silent_seconds < 1)
@@ -115,7 +116,7 @@ mnem_status http__server_make(const http_server_options *options, http_server **
     carving c = {malloc(bytes), 0};
     if (!c.at) {
         if (o.ledger) mnem_ledger_release(o.ledger, MNEM_KIND_IO, TAG, bytes);
-        *text = "out of memory for the connections";
+        *text = "out of memory for connections";
         return MNEM_NO_MEMORY;
     }
     memset(c.at, 0, bytes);

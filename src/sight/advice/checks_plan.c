@@ -58,9 +58,10 @@ static bool budget_beyond_machine(const mnem__checking *c) {
     char a[MNEM__SIZE], b[MNEM__SIZE];
     if (!V(BUDGET_GIVEN) || V(BUDGET) <= V(AVAILABLE) || V(PEAK) <= V(AVAILABLE)) return false;
     c->out->severe = true;
-    mnem__say_evidence(
-        c, "%s are planned, but the machine has %s available: it would swap, or kill the process",
-        mnem__size(V(PEAK), a), mnem__size(V(AVAILABLE), b));
+    mnem__say_evidence(c,
+                       "%s are planned, but the machine has %s available: the system would swap, "
+                       "or kill the process",
+                       mnem__size(V(PEAK), a), mnem__size(V(AVAILABLE), b));
     mnem__say_options(c, "--memory 85%%");
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, V(PEAK) - V(AVAILABLE), 0, "bytes", "plan");
 }

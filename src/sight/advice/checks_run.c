@@ -173,8 +173,8 @@ static bool prediction_off(const mnem__checking *c) {
                           "report it with the output of --verbose",
                           mnem__budget(1.2 * V(COUNTED), a));
     else
-        mnem__say_command(
-            c, "the run only reserved too much; report it as a bug, with the output of --verbose");
+        mnem__say_command(c, "the run reserved more than it used; report this as a bug, with the "
+                             "output of --verbose");
     return mnem__say_gain(c, off < 0 ? MNEM_SURE_LIKELY : MNEM_SURE_PERHAPS, fabs(off), 0, "bytes",
                           "history");
 }
@@ -194,7 +194,9 @@ static bool bytes_unaccounted(const mnem__checking *c) {
 static bool time_off(const mnem__checking *c) {
     const double off = V(TOKENS_SECONDS) / V(TOKENS_PREDICTED);
     if (off < 1.5 && off > 1 / 1.5) return false;
-    mnem__say_evidence(c, "tokens took %.2f times as long as the machine's profile predicts", off);
+    mnem__say_evidence(
+        c, "tokens took %.2f times as long as predicted from the measured speed of this machine",
+        off);
     mnem__say_command(c, "mnem bench --refresh");
     return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "history");
 }
@@ -203,9 +205,10 @@ static bool profile_missing(const mnem__checking *c) {
     if (V(PROFILE)) return false;
     if (KNOWN(READ_RATE))
         mnem__say_evidence(c, "`mnem probe` measured the limits of this machine, but not the speed "
-                              "of the kernels: no speed can be predicted");
+                              "of the kernels, so no speed can be predicted");
     else
-        mnem__say_evidence(c, "this machine was never measured: no speed can be predicted");
+        mnem__say_evidence(
+            c, "the speed of this machine was never measured, so no speed can be predicted");
     mnem__say_command(c, "mnem bench");
     return mnem__say_gain(c, MNEM_SURE_COMPUTED, 0, 0, NULL, "plan");
 }
@@ -248,8 +251,9 @@ const mnem__check mnem__checks_run[] = {
     MNEM__CHECK(bandwidth_reached, "bandwidth-reached",
                 "above 80 % of memory's bandwidth, for weights of 8 bits or more", F(READ_BYTES),
                 F(MACS), F(TOKENS_SECONDS), F(READ_RATE), F(STREAMED)),
-    MNEM__CHECK(roofs_far, "roofs-far", "below 60 % of both roofs", F(READ_BYTES), F(READ_RATE),
-                F(MACS), F(MAC_RATE), F(TOKENS_SECONDS), F(WAITING), F(THREADS), F(PROCESSORS)),
+    MNEM__CHECK(roofs_far, "roofs-far", "below 60 % of the limits of memory and of arithmetic",
+                F(READ_BYTES), F(READ_RATE), F(MACS), F(MAC_RATE), F(TOKENS_SECONDS), F(WAITING),
+                F(THREADS), F(PROCESSORS)),
     MNEM__CHECK(disk_awaited, "disk-awaited", "above 10 % of the time waiting for the disk",
                 F(WAITING), F(SECONDS), F(DISK_BYTES)),
     MNEM__CHECK(disk_slow, "disk-slow", "below 70 % of the disk's rate while it is waited for",

@@ -130,12 +130,15 @@ static mnem_status append_to(int fd, const char *path, mnem_history_run *run) {
     bool whole;
     if (fstat(fd, &info) != 0) return fail_file(path, "can't be examined");
     if (!S_ISREG(info.st_mode))
-        return mnem__fail(MNEM_IO, "%s: the history has to be a regular file", path);
+        return mnem__fail(MNEM_IO, "%s: the history must be a regular file; choose another path",
+                          path);
     run->run = newest_number(fd, info.st_size, &whole) + 1;
     const size_t n = mnem__history_write(run, line + 1, sizeof line - 1);
     if (!n)
-        return mnem__fail(MNEM_INVALID, "history: a run needs more than %d bytes",
-                          MNEM_HISTORY_LINE);
+        return mnem__fail(
+            MNEM_INVALID,
+            "history: the line of this run has more than %d bytes, so it can't be stored",
+            MNEM_HISTORY_LINE);
     const size_t skip = whole ? 1 : 0; /* else the half line before it is ended first */
     if (write(fd, line + skip, n + 1 - skip) != (ssize_t)(n + 1 - skip))
         return fail_file(path, "can't be written");
@@ -228,7 +231,7 @@ mnem_status mnem_history_get(const char *path, uint64_t number, mnem_history_run
     const mnem_status status = mnem_history_read(path, look, &s);
     if (status != MNEM_OK || s.found) return status;
     if (!s.last) return mnem__fail(MNEM_NOT_FOUND, "%s: the history has no run yet", path);
-    return mnem__fail(MNEM_NOT_FOUND, "%s: run %llu does not exist; the history has %llu to %llu",
-                      path, (unsigned long long)number, (unsigned long long)s.first,
-                      (unsigned long long)s.last);
+    return mnem__fail(
+        MNEM_NOT_FOUND, "%s: run %llu does not exist; the history has runs %llu to %llu", path,
+        (unsigned long long)number, (unsigned long long)s.first, (unsigned long long)s.last);
 }

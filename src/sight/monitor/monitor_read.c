@@ -81,7 +81,7 @@ static mnem_status check_head(const char *name, const mnem_monitor_file *f, size
     if (f->file_bytes != sizeof *f)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "%s: the status file is damaged: it says that it has %u bytes, but version %d has %zu",
+            "%s: the status file is damaged: its header says %u bytes, but version %d has %zu",
             name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
     if (n != sizeof *f)
         return mnem__fail(MNEM_BAD_FILE,
@@ -97,13 +97,15 @@ mnem_status mnem_monitor_read_bytes(const char *name, const void *bytes, size_t 
     if (n) memcpy(&f, bytes, n < sizeof f ? n : sizeof f);
     MNEM__TRY(check_head(name, &f, n));
     if (f.sequence % 2)
-        return mnem__fail(
-            MNEM_BUSY,
-            "%s: the process that writes this status file stopped in the middle of a change", name);
+        return mnem__fail(MNEM_BUSY,
+                          "%s: the process that wrote this status file stopped in the middle of a "
+                          "write, so the file can't be read",
+                          name);
     if (f.view.accounts > MNEM_MONITOR_ACCOUNTS)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the status file is damaged: it says %u accounts in a table of %d",
-                          name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: the status file is damaged: its header says %u accounts, but the table has %d",
+            name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
     *view = f.view;
     clean_view(view);
     return MNEM_OK;

@@ -136,11 +136,11 @@ static mnem_status take_probe_memory(mnem__probe_run *run) {
     const uint64_t room =
         run->options->memory_bytes ? run->options->memory_bytes : bytes_wanted(run);
     if (room < least)
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "probe: needs at least %llu bytes (%d thread%s and a block), but the limit is %llu",
-            (unsigned long long)least, run->probe->threads, run->probe->threads == 1 ? "" : "s",
-            (unsigned long long)room);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "probe: needs at least %llu bytes (%d thread%s and a block), but the "
+                          "limit is %llu; raise the limit, or use fewer threads",
+                          (unsigned long long)least, run->probe->threads,
+                          run->probe->threads == 1 ? "" : "s", (unsigned long long)room);
     const uint64_t blocks = mnem__min_u64(room, bytes_wanted(run)) - team;
     const uint64_t rest = blocks - (blocks / 9 & ~(mib / 4 - 1)), step = mib / 4;
     const uint64_t huge = rest & ~((rest >= HUGE_PAGE ? HUGE_PAGE : step) - 1);

@@ -45,7 +45,9 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
             e->name, (unsigned long long)e->bytes);
     for (size_t j = 0; j < i; j++)
         if (strcmp(entries[j].name, e->name) == 0)
-            return mnem__fail(MNEM_INVALID, "checkpoint: entry %s is given twice", e->name);
+            return mnem__fail(MNEM_INVALID,
+                              "checkpoint: two entries have the name %s; give each its own name",
+                              e->name);
     return MNEM_OK;
 }
 
@@ -115,7 +117,7 @@ static mnem_status put_bytes(void *to, const void *data, uint64_t bytes) {
     section *s = to;
     const uint8_t *from = data;
     if (bytes > s->left)
-        return mnem__fail(MNEM_INVALID, "checkpoint: an entry writes %llu bytes too many",
+        return mnem__fail(MNEM_INVALID, "checkpoint: an entry writes %llu bytes more than its size",
                           (unsigned long long)(bytes - s->left));
     s->left -= bytes;
     mnem_status status = MNEM_OK;
@@ -135,8 +137,9 @@ static mnem_status put_section(mnem__new_file *file, const mnem__checkpoint_entr
     mnem_status status =
         e->produce ? e->produce(e->context, put_bytes, &s) : put_bytes(&s, e->data, row->bytes);
     if (status == MNEM_OK && s.left)
-        status = mnem__fail(MNEM_INVALID, "checkpoint: entry %s writes %llu bytes too few", e->name,
-                            (unsigned long long)s.left);
+        status =
+            mnem__fail(MNEM_INVALID, "checkpoint: entry %s writes %llu bytes less than its size",
+                       e->name, (unsigned long long)s.left);
     mnem__checksum_add(&s.sum, zeros, rest);
     row->checksum = mnem__checksum_get(&s.sum);
     return status == MNEM_OK ? put_zeros(file, rest) : status;

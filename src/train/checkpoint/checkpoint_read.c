@@ -68,8 +68,8 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
     if (length < 1 || (size_t)length >= sizeof c->path)
-        return mnem__fail(MNEM_INVALID, "a path has %d bytes, expected 1 to %zu", length,
-                          sizeof c->path - 1);
+        return mnem__fail(MNEM_INVALID, "checkpoint: the path has %d bytes, expected 1 to %zu",
+                          length, sizeof c->path - 1);
     c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (c->fd < 0)
         return mnem__fail(errno == ENOENT ? MNEM_NOT_FOUND : MNEM_IO, "%s: can't be opened (%s)",
@@ -88,10 +88,12 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
                           c->path, (unsigned long long)c->file_bytes);
     MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint", c->path);
+        return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint of mnem train", c->path);
     if (h->version != MNEM__CHECKPOINT_VERSION)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: the checkpoint has version %u, expected %d",
-                          c->path, h->version, MNEM__CHECKPOINT_VERSION);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: the checkpoint has format version %u, but this mnem reads version %d", c->path,
+            h->version, MNEM__CHECKPOINT_VERSION);
     if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
         return mnem__fail(
             MNEM_BAD_FILE,
@@ -105,7 +107,8 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
                           (unsigned long long)h->file_bytes);
     if (h->rows > MNEM__CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the header says %u sections, too many for a file of %llu bytes",
+                          "%s: the checkpoint is damaged: its header says %u sections, too many "
+                          "for a file of %llu bytes",
                           c->path, h->rows, (unsigned long long)c->file_bytes);
     c->n = h->rows;
     return MNEM_OK;
@@ -163,15 +166,20 @@ static bool name_is_good(const char name[MNEM__CHECKPOINT_NAME]) {
 static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end) {
     const mnem__checkpoint_row *row = &c->rows[i];
     if (!name_is_good(row->name))
-        return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: the name is invalid", c->path, i);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the checkpoint is damaged (the name of section %zu is invalid); "
+                          "continue from another checkpoint",
+                          c->path, i);
     for (size_t j = 0; j < i; j++)
         if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "appears twice");
     if (row->type >= MNEM__ENTRY_TYPES || row->zero)
-        return bad(c, row, "the type is unknown: the checkpoint is damaged");
+        return bad(
+            c, row,
+            "its type is unknown, so the checkpoint is damaged; continue from another checkpoint");
     if (mnem__checkpoint_is_number(row->type))
         return row->bytes == 8 && row->checksum == 0
                    ? MNEM_OK
-                   : bad(c, row, "the number is damaged; continue from another checkpoint");
+                   : bad(c, row, "its number is damaged; continue from another checkpoint");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: section %s has %llu bytes at byte %llu, expected at byte %llu and "
@@ -272,7 +280,11 @@ static const char *type_text(uint32_t type) {
 static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
                            const mnem__checkpoint_row **row) {
     *row = find(c, name);
-    if (!*row) return mnem__fail(MNEM_NOT_FOUND, "%s: section %.63s is missing", c->path, name);
+    if (!*row)
+        return mnem__fail(
+            MNEM_NOT_FOUND,
+            "%s: the checkpoint has no section %.63s: it is from a run with other options", c->path,
+            name);
     if ((*row)->type == type) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE, "%s: section %s has the type %s, expected %s", c->path, name,
                       type_text((*row)->type), type_text(type));
@@ -281,8 +293,11 @@ static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__en
 static mnem_status check_bytes(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                uint64_t bytes) {
     if (row->bytes == bytes) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: section %s has %llu bytes, expected %llu", c->path,
-                      row->name, (unsigned long long)row->bytes, (unsigned long long)bytes);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: section %s has %llu bytes, expected %llu: the checkpoint is from a run "
+                      "with other options",
+                      c->path, row->name, (unsigned long long)row->bytes,
+                      (unsigned long long)bytes);
 }
 
 mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
@@ -303,7 +318,7 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
         if (j == n)
             return bad(
                 c, &c->rows[i],
-                "is not one that this run expects: the checkpoint is of a run with other options");
+                "is not expected by this run: the checkpoint is from a run with other options");
     }
     return MNEM_OK;
 }
@@ -339,7 +354,7 @@ mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *dat
     if (bytes > row->bytes - s->at)
         return bad(
             s->checkpoint, row,
-            "is shorter than this run expects: the checkpoint is of a run with other options");
+            "is shorter than this run expects: the checkpoint is from a run with other options");
     MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
     mnem__checksum_add(&s->sum, data, bytes);
     s->at += bytes;

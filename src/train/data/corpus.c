@@ -68,11 +68,11 @@ static mnem_status check_head(const mnem_corpus *c) {
     const mnem__cache_head *h = &c->head;
     uint64_t data, all;
     if (memcmp(h->magic, MNEM__CORPUS_MAGIC, sizeof h->magic) != 0)
-        return damaged(c, "the file is not a cache of tokens");
+        return damaged(c, "the file is not a token cache of mnem");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
-        return damaged(c, "the cache of tokens has the format of another version of mnem; it is "
-                          "made again when its text is given");
+        return damaged(c, "the token cache is from another version of mnem; it is made again when "
+                          "its text is given");
     if (h->width != 2 && h->width != 4)
         return damaged(c, "the width of tokens is unknown: the cache is damaged; it is made again "
                           "when its text is given");
@@ -93,8 +93,8 @@ static mnem_status check_head(const mnem_corpus *c) {
 }
 
 static mnem_status stale(const mnem_corpus *c, const char *name, const char *what) {
-    return mnem__fail(MNEM_NOT_READY, "%s: the cache was made from other text: %s %s", c->path,
-                      name, what);
+    return mnem__fail(MNEM_NOT_READY, "%s: the token cache was made from other text: %s %s",
+                      c->path, name, what);
 }
 
 /* Takes the next source of the header off [*at, end); false when it isn't there. */
@@ -200,10 +200,11 @@ static mnem_status read_tokens(const mnem_corpus *c, uint64_t first, uint64_t co
                                int32_t *ids) {
     uint8_t raw[READ_BYTES];
     if (first > c->head.tokens || count > c->head.tokens - first)
-        return mnem__fail(MNEM_INVALID,
-                          "%s: can't read %llu tokens from token %llu on: the cache has %llu",
-                          c->path, (unsigned long long)count, (unsigned long long)first,
-                          (unsigned long long)c->head.tokens);
+        return mnem__fail(
+            MNEM_INVALID,
+            "%s: can't read %llu tokens from token %llu on, because the token cache has %llu",
+            c->path, (unsigned long long)count, (unsigned long long)first,
+            (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
         MNEM__TRY(mnem__corpus_read_at(c, c->head.header_bytes + first * c->head.width, raw,
@@ -282,7 +283,7 @@ static mnem_status open_file(mnem_corpus *c) {
     struct stat st;
     c->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (c->fd < 0 && errno == ENOENT)
-        return mnem__fail(MNEM_NOT_FOUND, "%s: there was no cache", c->path);
+        return mnem__fail(MNEM_NOT_FOUND, "%s: there is no token cache yet", c->path);
     if (c->fd < 0) return io_failed(c->path, "be opened");
     if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
     if (!S_ISREG(st.st_mode))

@@ -152,8 +152,8 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     mnem_corpus_info info;
     if (!sizes_get(o->rows, w->sequence, o->depth, s) || w->count == 0)
         return mnem__fail(MNEM_INVALID,
-                          "feed: a size is invalid: rows is %u, the windows' sequence %u, depth "
-                          "%u, the number of windows %llu",
+                          "feed: rows is %u, windows.sequence %u, depth %u and the number of "
+                          "windows %llu, expected at least 1 for each, and sizes that fit 64 bits",
                           o->rows, w->sequence, o->depth, (unsigned long long)w->count);
     if (o->share && (o->share_first >= o->group || o->share > o->group - o->share_first))
         return mnem__fail(MNEM_INVALID,

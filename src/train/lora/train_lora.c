@@ -49,7 +49,8 @@ mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
                 bit = targets[i].bit;
         if (!bit) {
             targets_text(~0u, all, sizeof all);
-            return mnem__fail(MNEM_INVALID, "lora: matrix \"%.*s\" is unknown; there are: %s",
+            return mnem__fail(MNEM_INVALID,
+                              "lora: matrix \"%.*s\" is unknown; the matrices are: %s",
                               length < 20 ? (int)length : 20, word, all);
         }
         *set |= bit;

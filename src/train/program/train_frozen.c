@@ -33,11 +33,15 @@ mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_f
     const int32_t index = mnem_model_tensor_find(model, f->name);
     mnem_tensor_info info;
     if (index < 0)
-        return mnem__fail(MNEM_BAD_FILE, "train: the model file has no tensor %s", f->name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: the model file has no tensor %s, which the plan's model has; use "
+                          "the model file of the plan",
+                          f->name);
     mnem_model_tensor_get(model, (uint32_t)index, &info);
     if (info.type != f->type || info.bytes != f->bytes)
-        return mnem__fail(
-            MNEM_INVALID,
-            "train: tensor %s of the model file differs from the model that was planned", f->name);
+        return mnem__fail(MNEM_INVALID,
+                          "train: tensor %s of the model file differs from that of the plan's "
+                          "model; use the model file of the plan",
+                          f->name);
     return mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
 }

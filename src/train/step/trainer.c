@@ -196,11 +196,11 @@ static mnem_status check_loaded(const mnem_trainer *t) {
     if (t->teacher && !t->teacher_sum)
         return mnem__fail(
             MNEM_INVALID,
-            "train: the teacher's weights aren't loaded; load them before the first step");
+            "train: the teacher's weights are not loaded; load them before the first step");
     if ((!t->frozen || t->frozen_sum) && (!t->masks || t->masked.zeros)) return MNEM_OK;
     return mnem__fail(
         MNEM_INVALID,
-        "train: the model's weights aren't loaded; load or initialize them before the first step");
+        "train: the model's weights are not loaded; load or initialize them before the first step");
 }
 
 /* The next sequences, at least this many; their tokens come out. */
@@ -280,9 +280,8 @@ static void clear_gradients(mnem_trainer *t) {
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
     mnem__train_sum s = {0};
     if (mnem__trainer_gradients_cut(t))
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "train: gradients are divided among the ranks: no rank holds all of them");
+        return mnem__fail(MNEM_UNSUPPORTED, "train: gradients are sharded over the ranks, so no "
+                                            "rank holds all of them and they can't be read");
     clear_gradients(t);
     mnem_status status = mnem__trainer_sum(t, accumulate(t, source, 1, &s), &s);
     if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);
@@ -394,8 +393,8 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     mnem_graph_tensor_info last;
     if (count < 1 || count > sequence)
         return mnem__fail(MNEM_INVALID,
-                          "train: the number of tokens before the logits is %d, expected 1 to %d",
-                          count, sequence);
+                          "train: logits are asked for after %d tokens, expected 1 to %d", count,
+                          sequence);
     MNEM__TRY(check_loaded(t));
     MNEM__TRY(check_ids(t, ids, count, 0));
     const bool brief = count <= t->graphs.brief_sequence;

@@ -218,8 +218,8 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
         return MNEM_OK;
     if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
         return mnem__fail(MNEM_BAD_FILE,
-                          "train: the checkpoint's loss scale is invalid: %llu good steps, %llu "
-                          "overflows at the lowest scale",
+                          "train: the checkpoint is damaged: its loss scale has %llu good steps "
+                          "and %llu overflows at the lowest scale",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
     *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
     return mnem__loss_scale_restore(scale);

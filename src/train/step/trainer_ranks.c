@@ -98,7 +98,8 @@ mnem_status mnem__trainer_ready_cut(mnem_trainer *t) {
         if (before >= 0 && ready[cut->buckets - 1 - before] > begin[i])
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "train: the gradients of layers overlap in this graph, which ranks don't support");
+                "train: gradients of this model's layers share memory at the same time, which is "
+                "not supported with several ranks; train in one process");
     }
     return MNEM_OK;
 }

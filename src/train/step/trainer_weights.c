@@ -72,8 +72,9 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
             (long long)p->shape[1]);
     if (!type || !mnem_type_row_bytes(info->type, p->shape[1]))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: tensor %s has the type %s, which can't be trained", p->name,
-                          type ? type->name : "unknown");
+                          "train: tensor %s has type %s, expected a type for weights whose blocks "
+                          "divide its rows of %lld numbers",
+                          p->name, type ? type->name : "unknown", (long long)p->shape[1]);
     return MNEM_OK;
 }
 
@@ -84,7 +85,10 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     const int32_t index = mnem_model_tensor_find(model, p->name);
     mnem_tensor_info info;
     if (index < 0)
-        return mnem__fail(MNEM_BAD_FILE, "train: the model file has no tensor %s", p->name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: the model file has no tensor %s, which the plan's model has; use "
+                          "the model file of the plan",
+                          p->name);
     mnem_model_tensor_get(model, (uint32_t)index, &info);
     mnem_status status = check_tensor(p, &info);
     const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
@@ -120,10 +124,10 @@ static mnem_status find_zeros(mnem_trainer *t) {
     mnem__train_mask_find(t->setup.shape, t->weights, t->masks);
     mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
     if (t->masked.zeros) return MNEM_OK;
-    return mnem__fail(
-        MNEM_INVALID,
-        "train: masked training needs zeros, but no weight of the model's %d matrices is zero",
-        t->masked.matrices);
+    return mnem__fail(MNEM_INVALID,
+                      "train: masked training needs zeros, but none of the model's %d matrices has "
+                      "a zero; prune the model first",
+                      t->masked.matrices);
 }
 
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {

@@ -30,10 +30,10 @@ static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
 static mnem_status check_tokens(const mnem_train_options *o) {
     const int64_t tokens = (int64_t)o->batch * o->sequence;
     if (tokens <= INT32_MAX) return MNEM_OK;
-    return mnem__fail(
-        MNEM_INVALID,
-        "train: a batch of %d sequences of %d tokens has %lld tokens, expected at most %d",
-        o->batch, o->sequence, (long long)tokens, INT32_MAX);
+    return mnem__fail(MNEM_INVALID,
+                      "train: a batch of %d sequences of %d tokens has %lld tokens, expected at "
+                      "most %d; use a smaller batch, or shorter sequences",
+                      o->batch, o->sequence, (long long)tokens, INT32_MAX);
 }
 
 /* Every sum of bytes of the plan is a few times this one, so that none passes 2^64. */
@@ -47,12 +47,12 @@ static mnem_status check_bytes(const mnem_train_options *o) {
     const double bytes = sizeof(float) * (of_model + of_token * o->batch * o->sequence) +
                          (double)o->io_bytes + (double)o->io_bytes_sequence * o->batch;
     if (of_model <= parameters_most && bytes <= bytes_most) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "train: %d layers of width %d, ff %d, vocab %d and batches of %d x %d tokens "
-                      "are too large: about %.2g parameters, expected at most %.2g, and %.2g "
-                      "bytes, expected at most %.2g",
-                      t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model,
-                      parameters_most, bytes, bytes_most);
+    return mnem__fail(
+        MNEM_INVALID,
+        "train: layers %d, embd %d, ff %d, vocab %d and batches of %d x %d tokens are too large: "
+        "about %.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+        t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model, parameters_most,
+        bytes, bytes_most);
 }
 
 /* Scores that grow with the position are what they are without up to the original context. */

@@ -294,7 +294,7 @@ static void what_cannot_be_opened_is_said(void **state) {
         {{.template_source = "{{ raise_exception('no, no') }}"}, MNEM_INVALID, "no, no"},
         {{.template_source = "{# nothing #}"}, MNEM_UNSUPPORTED, "template_source"},
         {{.template_source = tagged, .arguments = "[1]"}, MNEM_INVALID, "object"},
-        {{.tokens = -1}, MNEM_INVALID, "tokens of an answer is -1"},
+        {{.tokens = -1}, MNEM_INVALID, "token limit of an answer is -1"},
         {{.sampler = &cold}, MNEM_INVALID, "temperature"},
     };
     mnem_chat *chat;

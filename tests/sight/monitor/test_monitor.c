@@ -192,7 +192,7 @@ static void what_is_no_status_file_is_refused(void **state) {
     refused("newer", file, sizeof *f, MNEM_UNSUPPORTED, "version 9, but this mnem reads version 1");
     f->version = MNEM_MONITOR_VERSION;
     f->view.accounts = 65;
-    refused("accounts", file, sizeof *f, MNEM_BAD_FILE, "65 accounts in a table of 64");
+    refused("accounts", file, sizeof *f, MNEM_BAD_FILE, "65 accounts, but the table has 64");
 }
 
 static void texts_are_cleaned(void **state) {

@@ -234,7 +234,7 @@ static void what_is_2_4_is_not_solved(void **state) {
     assert_non_null(strstr(r.out, "mnem.sparsity.pattern"));
     r = RUN("quantize", at("zeros.gguf"), at("x.gguf"), "Q4_0", "--calibrate", text(), "-c", "64",
             "--no-table", "--method", "gptq");
-    wrong(r, 1, "is 2:4 sparse, but its replacement");
+    wrong(r, 1, "is 2:4 sparse, but its new weights");
 }
 
 static void what_is_left_can_be_trained(void **state) {

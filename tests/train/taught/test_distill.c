@@ -266,7 +266,7 @@ static void a_teacher_must_be_loaded(void **state) {
     fill_batch(&b, m.plan.micro_batch);
     assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
                      MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "the teacher's weights aren't loaded"));
+    assert_non_null(strstr(mnem_last_error(), "the teacher's weights are not loaded"));
     unmake(&m);
     mnem_model_close(model);
 }

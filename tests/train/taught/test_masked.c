@@ -234,7 +234,7 @@ static void a_model_without_zeros_is_refused(void **state) {
     made m = make(&o, 0);
     fill_batch(&b, m.plan.micro_batch);
     refused(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report), MNEM_INVALID,
-            "aren't loaded");
+            "are not loaded");
     const char *path = write_case("llama");
     mnem_model *model = open_model(path);
     refused(mnem_trainer_load(m.trainer, model), MNEM_INVALID, "masked training needs zeros");

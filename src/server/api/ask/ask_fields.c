@@ -73,7 +73,8 @@ static bool add_bias(ask_reader *r, const char *id_text, const json_t *value, in
             return api_refuse(r->error, 400, "logit_bias",
                               "'logit_bias' has two entries for token %ld; send one", id);
     if (ask->sampler.bias_count == ASK_BIASES)
-        return api_refuse(r->error, 400, "logit_bias", "'logit_bias' has more than %d entries",
+        return api_refuse(r->error, 400, "logit_bias",
+                          "'logit_bias' has more than %d entries, the limit: send fewer",
                           ASK_BIASES);
     ask->bias[ask->sampler.bias_count++] =
         (mnem_logit_bias){(int32_t)id, (float)json_number_value(value)};
@@ -106,9 +107,8 @@ static bool read_breakers(ask_reader *r) {
     json_array_foreach(breakers, i, one) {
         if (!json_is_string(one) || json_string_length(one) > MNEM_DRY_BREAKER_BYTES)
             return api_refuse(r->error, 400, name,
-                              "'%s' has an element that is not a string of "
-                              "at most %d bytes",
-                              name, MNEM_DRY_BREAKER_BYTES);
+                              "every element of '%s' must be a string of at most %d bytes", name,
+                              MNEM_DRY_BREAKER_BYTES);
         r->ask->breaker[r->ask->breakers++] = json_string_value(one);
     }
     return true;

@@ -34,8 +34,10 @@ static bool add_use(turn *t, const json_t *block) {
     const char *id = json_string_value(api_get(block, "id"));
     const char *name = json_string_value(api_get(block, "name"));
     if (!name)
-        return api_refuse(t->r->error, 400, t->param,
-                          "'%s' has the type tool_use, but its 'name' is missing", t->param);
+        return api_refuse(
+            t->r->error, 400, t->param,
+            "'%s' has the type tool_use, but its 'name' is missing: set it to the name of the tool",
+            t->param);
     json_array_append_new(
         t->calls, ask_make_call(id ? id : "", name, ask_make_arguments(api_get(block, "input"))));
     return true;
@@ -115,7 +117,7 @@ static bool read_turns(ask_reader *r) {
         return api_refuse(r->error, 400, "messages", "'messages' must be a list of messages");
     if (json_array_size(messages) == 0)
         return api_refuse(r->error, 400, "messages",
-                          "'messages' is empty; it needs at least one message");
+                          "'messages' is an empty list: send at least one message");
     json_array_foreach(messages, i, message) {
         if (!add_turn(r, message, i)) return false;
     }
@@ -175,8 +177,9 @@ static bool read_thinking(ask_reader *r) {
 
 bool ask_read_messages(ask_reader *r) {
     if (!api_get(r->root, "max_tokens"))
-        return api_refuse(r->error, 400, "max_tokens",
-                          "'max_tokens' is missing; set it to the longest answer that is wanted");
+        return api_refuse(
+            r->error, 400, "max_tokens",
+            "'max_tokens' is missing: set it to the most tokens that the answer may have");
     r->ask->n = 1;
     return read_turns(r) && ask_read_tokens(r, "max_tokens") &&
            ask_read_stop(r, "stop_sequences") && read_tools(r) && read_choice(r) &&

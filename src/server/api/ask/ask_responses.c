@@ -19,7 +19,9 @@ static bool add_call(ask_reader *r, const json_t *item, const char *param) {
     json_t *messages = r->ask->messages;
     if (!name)
         return api_refuse(r->error, 400, param,
-                          "'%s' is a function call, but its 'name' is missing", param);
+                          "'%s' is a function call, but its 'name' is missing: set it to the name "
+                          "of the function",
+                          param);
     json_t *call =
         ask_make_call(id ? id : "", name, ask_make_arguments(api_get(item, "arguments")));
     json_t *last = json_array_get(messages, json_array_size(messages) - 1);
@@ -85,7 +87,8 @@ static bool read_input(ask_reader *r) {
         return false;
     if (json_is_string(input)) return add_message(r, "user", json_incref(input));
     if (json_is_array(input) && json_array_size(input) == 0)
-        return api_refuse(r->error, 400, "input", "'input' is empty; it needs at least one item");
+        return api_refuse(r->error, 400, "input",
+                          "'input' is an empty list: send at least one item");
     if (!json_is_array(input))
         return api_refuse(r->error, 400, "input", "'input' must be a string or a list of items");
     json_array_foreach(input, i, item) {

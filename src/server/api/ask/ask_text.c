@@ -12,16 +12,16 @@ static bool read_prompt(ask_reader *r) {
     const bool list = json_is_array(prompt);
     if (!prompt || !(json_is_string(prompt) || list))
         return api_refuse(r->error, 400, "prompt",
-                          "'prompt' must be a string, a list of token ids, or a list of strings or "
-                          "of such lists");
+                          "'prompt' must be a string, a list of token ids, a list of strings, or a "
+                          "list of lists of token ids");
     if (list && json_array_size(prompt) == 0)
         return api_refuse(r->error, 400, "prompt",
-                          "'prompt' is empty; it needs at least one prompt");
+                          "'prompt' is an empty list: send at least one prompt");
     const size_t prompts = list && is_list_of_prompts(prompt) ? json_array_size(prompt) : 1;
     if (prompts > ASK_CHOICES / (size_t)r->ask->n)
         return api_refuse(r->error, 400, "prompt",
-                          "the request asks for too many answers (the number of prompts times "
-                          "'n'); it may ask for at most %d",
+                          "the request asks for too many answers (prompts times 'n'), expected at "
+                          "most %d: send fewer prompts, or a smaller 'n'",
                           ASK_CHOICES);
     r->ask->prompt = prompt;
     return true;

@@ -34,7 +34,7 @@ bool ask_add_tool(ask_reader *r, size_t index, const char *name, const json_t *d
     if (!r->ask->tools) r->ask->tools = json_array();
     if (find_tool(r->ask, name))
         return api_refuse(r->error, 400, param,
-                          "two of 'tools' have the name '%s'; each needs another name", name);
+                          "two of 'tools' have the name '%s': give each its own name", name);
     if (json_array_size(r->ask->tools) == ASK_TOOLS)
         return api_refuse(r->error, 400, "tools",
                           "'tools' has too many elements; at most %d are supported", ASK_TOOLS);

@@ -88,9 +88,9 @@ static void content_is_a_text_or_empty(void **state) {
 static const struct {
     const char *path, *body, *param, *text;
 } refused[] = {
-    {chat, "{\"messages\":[]}", "messages", "is empty"},
-    {messages, "{\"max_tokens\":1,\"messages\":[]}", "messages", "is empty"},
-    {responses, "{\"input\":[]}", "input", "is empty"},
+    {chat, "{\"messages\":[]}", "messages", "is an empty list"},
+    {messages, "{\"max_tokens\":1,\"messages\":[]}", "messages", "is an empty list"},
+    {responses, "{\"input\":[]}", "input", "is an empty list"},
     {chat, "{\"messages\":{}}", "messages", "must be a list of messages"},
     {chat, "{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content",
      "missing"},

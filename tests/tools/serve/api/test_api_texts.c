@@ -232,7 +232,7 @@ static void messages_are_anthropics(void **state) {
     }
     assert_true(has("\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"created\""));
     fake_post(&fake, "/v1/messages", "{\"messages\":[]}");
-    assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'max_tokens' is missing; "));
+    assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'max_tokens' is missing: "));
 }
 
 static void responses_are_items(void **state) {
