@@ -37,7 +37,8 @@ enum {
 
 mnem_status mnem__file_read_small(const char *path, char *out, size_t n) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return mnem__fail(MNEM_IO, "%s: can't be opened (error %d)", path, errno);
+    if (fd < 0)
+        return mnem__fail(MNEM_IO, "%s: can't be opened (%s)", path, strerrordesc_np(errno));
     size_t have = 0;
     while (have + 1 < n) {
         ssize_t got = read(fd, out + have, n - 1 - have);

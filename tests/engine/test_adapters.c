@@ -361,7 +361,7 @@ static void wrong_adapters_are_named(void **state) {
     refused(&(recipe){.rank = 4, .rename = "token_embd.weight"}, MNEM_UNSUPPORTED,
             "token_embd.weight.lora_a: adapters of embeddings aren't supported");
     refused(&(recipe){.rank = 64, .only = "attn_output", .rename = "position_embd.weight"},
-            MNEM_UNSUPPORTED, "adapters of position_embd.weight are not supported");
+            MNEM_UNSUPPORTED, "position_embd.weight: adapters of this tensor are not supported");
 }
 
 int main(void) {

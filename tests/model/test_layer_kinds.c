@@ -114,11 +114,11 @@ static void encoders_say_how_they_pool(void **state) {
     assert_int_equal(described(MNEM_TEST_DATA "/architectures/bert_cls.gguf").pooling,
                      MNEM_POOLING_CLS);
     refused(describe(BERT, "bert.pooling_type", NUMBER, &rank, 4), MNEM_UNSUPPORTED,
-            "key bert.pooling_type: 4 (a reranker, which scores two texts)");
+            "key bert.pooling_type: is 4 (a reranker, which scores two texts)");
     refused(describe(BERT, "bert.pooling_type", NUMBER, &five, 4), MNEM_BAD_FILE,
             "is 5, expected 0 to 4");
     refused(describe(BERT, "bert.attention.causal", NUMBER, &yes, 1), MNEM_UNSUPPORTED,
-            "key bert.attention.causal: the value 1 isn't supported");
+            "key bert.attention.causal: is 1, expected 0");
 }
 
 static void training_names_what_it_lacks(void **state) {

@@ -53,7 +53,7 @@ static mnem_status take_alpha(const mnem_model *adapter, double *alpha) {
     *alpha = 0;
     if (!mnem_model_key_find(adapter, "adapter.lora.alpha", &value)) return MNEM_OK;
     if ((value.type != MNEM_VALUE_F32 && value.type != MNEM_VALUE_F64) || !isfinite(value.f))
-        return mnem__fail(MNEM_BAD_FILE, "%s: key adapter.lora.alpha: isn't a finite f32",
+        return mnem__fail(MNEM_BAD_FILE, "%s: key adapter.lora.alpha: expected a finite float",
                           path_of(adapter));
     *alpha = value.f;
     return MNEM_OK;
@@ -84,13 +84,14 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     mnem_model_tensor_get(adapter, index, &info);
     const size_t length = split_name(info.name, &is_b);
     if (length == 0 || length >= sizeof name)
-        return wrong_name(adapter, info.name, "the name doesn't end in .lora_a or .lora_b");
+        return wrong_name(adapter, info.name, "expected a name that ends in .lora_a or .lora_b");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     if (mnem__role_find(name, &layer) == MNEM__ROLE_EMBEDDING)
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)
-        return wrong_name(adapter, info.name, "isn't a matrix of a supported type");
+        return wrong_name(adapter, info.name,
+                          "expected a matrix (2 dimensions) of a supported type");
     const int32_t to = mnem_model_tensor_find(model, name);
     if (to < 0)
         return mnem__fail(
@@ -120,7 +121,9 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
     if (pair->a < 0 && pair->b < 0) return MNEM_OK;
     mnem_model_tensor_get(model, index, &w);
     if (pair->a < 0 || pair->b < 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s has a .lora_%c, but no .lora_%c",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: tensor %s has a .lora_%c, but no .lora_%c: the file is incomplete; "
+                          "download it again",
                           path_of(adapter), w.name, pair->a < 0 ? 'b' : 'a',
                           pair->a < 0 ? 'a' : 'b');
     mnem_model_tensor_get(adapter, (uint32_t)pair->a, &a);
@@ -131,7 +134,7 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: tensor %s: a matrix of type %s can't have an adapter",
+                          "%s: tensor %s: adapters of a matrix of type %s are not supported",
                           path_of(model), w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;

@@ -24,9 +24,9 @@ static mnem_status check_adapters(const mnem_adapter *adapters, int32_t count) {
                           "adapters: the number of adapters is %d, expected 0 or more", count);
     for (int32_t i = 0; i < count; i++) {
         if (!adapters[i].model)
-            return mnem__fail(MNEM_INVALID, "adapters: adapter %d has no file", i);
+            return mnem__fail(MNEM_INVALID, "adapters: the model of adapter %d is NULL", i);
         if (!isfinite(adapters[i].scale))
-            return mnem__fail(MNEM_INVALID, "%s: the adapter's scale is not finite",
+            return mnem__fail(MNEM_INVALID, "%s: the adapter's scale is not a finite number",
                               mnem_model_file_path(adapters[i].model, 0));
     }
     return MNEM_OK;
@@ -59,8 +59,9 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
     *p = (mnem__adapter_product){file, find_handle(map, tensor), pair->scale, .a = {0}};
     if (p->matrix < 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: adapters of %s are not supported",
-                          mnem_model_file_path(file, 0), info.name, info.name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: tensor %s: adapters of this tensor are not supported",
+                          mnem_model_file_path(file, 0), info.name);
     p->a = take_half(set, file, pair->a);
     p->b = take_half(set, file, pair->b);
     *(p->matrix < map->body_count ? &set->body_macs : &set->head_macs) +=

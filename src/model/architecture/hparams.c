@@ -53,7 +53,7 @@ static mnem_status one_integer(const mnem__key_reader *r, const mnem_value *valu
         if (mnem_value_i64(value, i) != *number)
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "%s: key %s: is different for each layer (%lld and %lld), which isn't supported",
+                "%s: key %s: differs between layers (%lld and %lld), which isn't supported",
                 r->model->path, r->key, (long long)*number, (long long)mnem_value_i64(value, i));
     return MNEM_OK;
 }
@@ -113,9 +113,11 @@ static mnem_status take_scaling(mnem__key_reader *r, scaling *kind) {
             return MNEM_OK;
         }
     char text[40];
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: RoPE scaling \"%s\" isn't supported",
-                      r->model->path, r->key,
-                      mnem__gguf_printable(value.text.bytes, value.text.length, text, sizeof text));
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: key %s: RoPE scaling \"%s\" isn't supported (none, linear, yarn and longrope are)",
+        r->model->path, r->key,
+        mnem__gguf_printable(value.text.bytes, value.text.length, text, sizeof text));
 }
 
 /* 1 / factor; 0 and absence mean 1. The older key is scale_linear. */
@@ -209,7 +211,8 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
                           r->model->path, r->prefix, "rope.scaling.type",
                           mnem__role_get(MNEM__ROLE_ROPE_LONG)->name);
     if (rope->yarn_attn != 1)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %g, which is supported with YaRN only",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %g, which is supported only with RoPE scaling yarn",
                           r->model->path, r->key, (double)rope->yarn_attn);
     return MNEM_OK;
 }
@@ -263,7 +266,7 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
         status = mnem__take_int(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &value_dim);
     if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d, as for keys",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d, the length of keys",
                           r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
         return mnem__fail(
@@ -322,7 +325,8 @@ static mnem_status take_temperature(mnem__key_reader *r, mnem_transformer *t) {
         mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &t->attention_temperature);
     if (status != MNEM_OK || t->attention_temperature == 0) return status;
     if (t->rope.original_context == 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %g, which is supported with YaRN only",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %g, which is supported only with RoPE scaling yarn",
                           r->model->path, r->key, (double)t->attention_temperature);
     return MNEM_OK;
 }
@@ -386,10 +390,10 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a number",
                               r->model->path, r->key, mnem__gguf_value_name(value.type));
         if (number != keys[i].neutral)
-            return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %g isn't supported%s",
-                              r->model->path, r->key, number,
-                              strncmp(keys[i].name, "expert", 6) == 0 ? " (mixture of experts)"
-                                                                      : "");
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: key %s: is %g, which isn't supported in this architecture, "
+                              "only %g is",
+                              r->model->path, r->key, number, keys[i].neutral);
     }
     return MNEM_OK;
 }
@@ -401,13 +405,13 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
     int32_t pooling = 0;
     t->encoder = a->encoder;
     if (mnem__key_find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %d isn't supported",
-                          r->model->path, r->key, value.i != 0);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d for this architecture",
+                          r->model->path, r->key, value.i != 0, !a->encoder);
     MNEM__TRY(mnem__take_int(r, "pooling_type", 0, 4, 0, &pooling));
     if (pooling > MNEM_POOLING_LAST)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: 4 (a reranker, which scores two texts) isn't supported; "
-                          "only models of embeddings are",
+                          "%s: key %s: is 4 (a reranker, which scores two texts), which isn't "
+                          "supported; embedding models are",
                           r->model->path, r->key);
     t->pooling = (mnem_pooling)pooling;
     if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&

@@ -18,8 +18,8 @@ static mnem_status take_function(mnem__key_reader *r, const mnem__architecture *
     int32_t function = 0;
     MNEM__TRY(mnem__take_int(r, "expert_gating_func", 0, INT32_MAX, 0, &function));
     if (function > 3)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the value %d isn't supported",
-                          r->model->path, r->key, function);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected 0 to 3", r->model->path,
+                          r->key, function);
     route->sigmoid = function == 2 || (function == 0 && a->sigmoid_weights);
     route->normalized |= function == 3;
     return MNEM_OK;

@@ -42,8 +42,9 @@ static mnem_status check_name(const checker *c, const char *name) {
     const bool of_experts =
         strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp.");
     if (of_experts && (!role || !mnem__architecture_has(c->architecture, role)))
-        return unknown(c, name, " (mixture of experts)");
-    if (!role && !is_never_read(c, mnem__layer_name(name, &layer))) return unknown(c, name, "");
+        return unknown(c, name, ": this architecture has no experts");
+    if (!role && !is_never_read(c, mnem__layer_name(name, &layer)))
+        return unknown(c, name, ": its name is unknown");
     if (role && !mnem__architecture_has(c->architecture, role))
         return unknown(c, name, " in this architecture");
     if (layer < c->t->layers) return MNEM_OK;

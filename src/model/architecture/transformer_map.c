@@ -196,11 +196,16 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
     *map = NULL;
     mnem_transformer shape;
     MNEM__TRY(mnem_model_transformer(model, &shape));
-    if (end != 0 && (begin < 0 || begin >= end || end > shape.layers || shape.encoder))
+    if (end != 0 && shape.encoder)
         return mnem__fail(MNEM_INVALID,
-                          "model: layers %d to %d can't be loaded as a part: the model has %d "
-                          "layers (an encoder has no parts)",
-                          begin, end - 1, shape.layers);
+                          "model: layers %d to %d can't be loaded as a part: the model is an "
+                          "encoder, which is loaded whole",
+                          begin, end - 1);
+    if (end != 0 && (begin < 0 || begin >= end || end > shape.layers))
+        return mnem__fail(MNEM_INVALID,
+                          "model: layers %d to %d can't be loaded as a part: the model has the "
+                          "layers 0 to %d",
+                          begin, end - 1, shape.layers - 1);
     shape.part_begin = begin;
     shape.part_end = end;
     return map_shape(model, &shape, NULL, map);

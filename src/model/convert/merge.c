@@ -111,17 +111,19 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
     for (int64_t i = 0; i < j->batch; i++) {
         const row_sum *s = &j->sums[i];
         if (s->bad)
-            return mnem__fail(
-                MNEM_BAD_FILE, "%s: tensor %s: row %lld has numbers that aren't finite",
-                mnem_model_file_path(s->bad, 0), s->bad == j->model ? j->tensor.name : j->b.name,
-                (long long)(first + i));
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: tensor %s: row %lld has numbers that aren't finite: the file is "
+                              "damaged; download it again",
+                              mnem_model_file_path(s->bad, 0),
+                              s->bad == j->model ? j->tensor.name : j->b.name,
+                              (long long)(first + i));
         if (s->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
-                              "merge: %s: row %lld has numbers that aren't finite in %s; choose "
+                              "merge: tensor %s: row %lld has numbers too large for %s; choose "
                               "another type for the result",
                               j->tensor.name, (long long)(first + i), mnem_type_get(j->to)->name);
         if (s->status != MNEM_OK)
-            return mnem__fail(s->status, "merge: %s: %s", j->tensor.name,
+            return mnem__fail(s->status, "merge: tensor %s: %s", j->tensor.name,
                               mnem_status_text(s->status));
         all->added += s->added;
         all->old += s->old;
@@ -214,9 +216,10 @@ static mnem_status read_a(job *j) {
         if (status == MNEM_OK)
             status = mnem_dequantize_row(j->a.type, j->k, j->floats, j->a_rows + i * j->k);
         if (status == MNEM_OK && !mnem__is_finite(j->a_rows + i * j->k, j->k))
-            status =
-                mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: row %lld has numbers that aren't finite",
-                           mnem_model_file_path(j->adapter, 0), j->a.name, (long long)i);
+            status = mnem__fail(MNEM_BAD_FILE,
+                                "%s: tensor %s: row %lld has numbers that aren't finite: the file "
+                                "is damaged; download it again",
+                                mnem_model_file_path(j->adapter, 0), j->a.name, (long long)i);
     }
     return status;
 }
@@ -345,9 +348,9 @@ static mnem_status measure(job *j, room *r) {
         if (j->pair->a < 0) continue;
         if (!j->row_to)
             return mnem__fail(MNEM_INVALID,
-                              "merge: rows of %lld numbers of %s aren't whole blocks of %s; choose "
-                              "another type for the result",
-                              (long long)j->k, j->tensor.name, mnem_type_get(j->to)->name);
+                              "merge: tensor %s: its rows of %lld numbers aren't whole blocks of "
+                              "%s; choose another type for the result",
+                              j->tensor.name, (long long)j->k, mnem_type_get(j->to)->name);
         const uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
         r->in = mnem__max_u64(r->in, batch * j->row_from);
         r->in_b = mnem__max_u64(r->in_b, batch * j->row_b);

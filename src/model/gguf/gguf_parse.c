@@ -145,7 +145,7 @@ static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
     MNEM__TRY(mnem__cursor_u64(&p->c, &count));
     if (element == MNEM_VALUE_ARRAY)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "an array contains arrays, expected one level");
+                                 "an array contains arrays, which isn't supported");
     if (element >= MNEM_VALUE_TYPES)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
                                  "array elements have the type %u, expected 0 to 12: the file is "
@@ -249,8 +249,8 @@ static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
         uint64_t n = fastest_first[i];
         if (n == 0 || !mnem__mul_u64(elements, n, &elements) || elements > INT64_MAX / 8)
             return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                     "dimension %u is %lld, expected more than 0 and a product "
-                                     "that can be stored",
+                                     "dimension %u is %lld, expected at least 1, and below 2^60 "
+                                     "with all dimensions multiplied",
                                      i, (long long)n);
         tensor->shape[dims - 1 - i] = (int64_t)n;
     }
@@ -333,7 +333,8 @@ static mnem_status refuse_magic(mnem__gguf_parse *p, uint32_t magic) {
     const char *text = mistaken_for_a_model(magic);
     if (!text && is_safetensors(p, magic)) text = "safetensors: give the folder that contains it";
     if (text) return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file: it is %s", text);
-    return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file (begins with 0x%08x)", magic);
+    return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+                             "isn't a GGUF file: it begins with 0x%08x, not with \"GGUF\"", magic);
 }
 
 static mnem_status take_version(mnem__gguf_parse *p) {

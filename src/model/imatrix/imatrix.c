@@ -81,18 +81,33 @@ static mnem_status insert(mnem_imatrix *m, int64_t at, const char *tensor, int64
 
 static mnem_status refuse_shape(const char *tensor, int64_t matrices, int64_t columns) {
     char name[TEXT];
-    return mnem__fail(MNEM_INVALID, "tensor %s: a shape of %lld x %lld columns is invalid",
+    return mnem__fail(MNEM_INVALID,
+                      "tensor %s: has %lld matrices of %lld columns, expected at least 1 of each, "
+                      "and fewer than 2^63 numbers",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns);
+}
+
+static mnem_status refuse_other(const char *tensor, int64_t matrices, int64_t columns,
+                                const mnem__imatrix_row *before) {
+    char name[TEXT];
+    return mnem__fail(MNEM_INVALID,
+                      "imatrix: tensor %s: has %lld matrices of %lld columns, but %lld of %lld "
+                      "before",
+                      mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
+                      (long long)matrices, (long long)columns, (long long)before->matrices,
+                      (long long)before->columns);
 }
 
 static mnem_status check_numbers(const char *tensor, const char *what, const float *x, int64_t n) {
     char name[TEXT];
     for (int64_t i = 0; i < n; i++)
         if (!(x[i] >= 0) || isinf(x[i]))
-            return mnem__fail(MNEM_INVALID, "tensor %s%s: number %lld is %g, expected 0 or more",
-                              mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what,
-                              (long long)i, (double)x[i]);
+            return mnem__fail(
+                MNEM_INVALID,
+                "tensor %s%s: number %lld is %g, expected a finite number of at least 0",
+                mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what, (long long)i,
+                (double)x[i]);
     return MNEM_OK;
 }
 
@@ -100,7 +115,8 @@ mnem_status mnem_imatrix_add(mnem_imatrix *m, const char *tensor, int64_t matric
                              const float *sums, const float *counts) {
     uint64_t numbers;
     bool there;
-    if (!*tensor || matrices < 1 || columns < 1 ||
+    if (!*tensor) return mnem__fail(MNEM_INVALID, "imatrix: the name of a tensor is empty");
+    if (matrices < 1 || columns < 1 ||
         !mnem__mul_u64((uint64_t)matrices, (uint64_t)columns + 1, &numbers) || numbers > INT64_MAX)
         return refuse_shape(tensor, matrices, columns);
     MNEM__TRY(check_numbers(tensor, MNEM__IMATRIX_SUMS, sums, matrices * columns));
@@ -109,10 +125,7 @@ mnem_status mnem_imatrix_add(mnem_imatrix *m, const char *tensor, int64_t matric
     if (!there) MNEM__TRY(insert(m, at, tensor, matrices, columns));
     const mnem__imatrix_row *row = &m->row[at];
     if (row->matrices != matrices || row->columns != columns)
-        return mnem__fail_in(
-            refuse_shape(tensor, matrices, columns),
-            "imatrix: a tensor has another shape than before, which was %lld x %lld columns",
-            (long long)row->matrices, (long long)row->columns);
+        return refuse_other(tensor, matrices, columns, row);
     for (int64_t i = 0; i < matrices * columns; i++) row->numbers[i] += sums[i];
     for (int64_t i = 0; i < matrices; i++) row->numbers[matrices * columns + i] += counts[i];
     return check_numbers(tensor, "", row->numbers, matrices * (columns + 1));

@@ -121,8 +121,9 @@ static mnem_status read_gguf(const char *path, mnem_imatrix *m) {
     mnem_status status = MNEM_OK;
     if (!mnem_model_key_find(file, "general.type", &type) || type.type != MNEM_VALUE_STRING ||
         strcmp(type.text.bytes, "imatrix") != 0)
-        status = mnem__fail(MNEM_BAD_FILE,
-                            "%s: not an importance matrix: general.type isn't \"imatrix\"", path);
+        status = mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: not an importance matrix: expected the key general.type to be \"imatrix\"", path);
     for (uint32_t i = 0; status == MNEM_OK && i < file->tensors; i++) {
         status = read_tensor(m, file, i);
         if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
@@ -199,7 +200,8 @@ static mnem_status read_file(const char *path, mnem_imatrix *m) {
     mnem__cursor_seek(&c, 0);
     if (status == MNEM_OK && !gguf) status = read_old(&c, m);
     if (status == MNEM_BAD_FILE && !gguf)
-        status = mnem__fail_in(status, "not GGUF, so read as an older .dat");
+        status =
+            mnem__fail_in(status, "the file is not GGUF, and reading it as an older .dat failed");
     mnem__cursor_close(&c);
     return status == MNEM_OK && gguf ? read_gguf(path, m) : status;
 }

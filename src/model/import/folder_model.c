@@ -143,7 +143,8 @@ void mnem__put_tensor(mnem__folder *f, const char *name, mnem_type type, int dim
     if (!t->name) {
         fail(f);
     } else if (!count_bytes(type, dims, shape, &t->bytes)) {
-        f->status = mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: the shape is empty or too large",
+        f->status = mnem__fail(MNEM_BAD_FILE,
+                               "%s: tensor %s: its shape has a dimension of 0, or too many numbers",
                                f->model.path, name);
     } else {
         if (view->sources) {
@@ -180,7 +181,8 @@ mnem_status mnem__folder_end(mnem__folder *f) {
     for (uint32_t i = 1; i < m->tensors; i++) {
         const char *name = m->tensor[m->by_tensor[i]].name;
         if (strcmp(m->tensor[m->by_tensor[i - 1]].name, name) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: two tensors of the folder map to it",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: tensor %s: two tensors of the folder stand for it; remove one",
                               m->path, name);
     }
     return MNEM_OK;

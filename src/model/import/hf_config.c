@@ -72,8 +72,8 @@ mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double mo
         return MNEM_OK;
     }
     if (isnan(number))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is missing or not a number", c->path,
-                          (int)strcspn(names, " "), names);
+        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: %s", c->path, (int)strcspn(names, " "), names,
+                          mnem__hf_find(c, names) ? "is not a number" : "is missing");
     return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
                       (int)strcspn(names, " "), names, number, most);
 }
@@ -176,7 +176,7 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
                           "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
                           "convert_lora_to_gguf.py",
                           folder);
-    return mnem__fail(MNEM_BAD_FILE, "%s: file not found: is %s the folder of a model?", path,
+    return mnem__fail(MNEM_BAD_FILE, "%s: file not found, so %s is not the folder of a model", path,
                       folder);
 }
 
@@ -192,7 +192,9 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     c->root = root;
     c->text = mnem__node_get(root, "text_config");
     const mnem__node *class_name = mnem__node_at(mnem__node_get(root, "architectures"), 0);
-    if (!class_name) return mnem__fail(MNEM_BAD_FILE, "%s: architectures: is missing", path);
+    if (!class_name)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: architectures: is missing, so the kind of model is unknown", path);
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
     const char *text_type = mnem__node_text(mnem__node_get(c->text, "model_type"), NULL);

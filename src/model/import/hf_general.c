@@ -164,7 +164,7 @@ static mnem_status put_pooling(mnem__folder *f, const char *path, mnem__arena *a
     const mnem_pooling pooling = pooling_of(config);
     if (pooling == MNEM_POOLING_NONE)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: the kind of pooling isn't supported (mean, cls and lasttoken are)",
+                          "%s: the pooling mode isn't supported (mean, cls and lasttoken are)",
                           file);
     mnem__put_u32(f, ".pooling_type", (uint32_t)pooling);
     return f->status;

@@ -16,7 +16,7 @@ static double in_rope(const mnem__hf_config *c, const char *name) {
 static mnem_status refuse_number(const mnem__hf_config *c, const char *name, double number,
                                  const char *expected) {
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: rope_type \"%s\": %s is %g, which isn't supported (%s is)", c->path,
+                      "%s: rope_type \"%s\": %s is %g, which isn't supported, only %s is", c->path,
                       mnem__hf_rope_type(c), name, number, expected);
 }
 
@@ -53,7 +53,7 @@ static mnem_status check_latent_gain(const mnem__hf_config *c, double gain) {
     const double said = in_rope(c, "attention_factor");
     if (fabs(gain - 1) <= 1e-6) return MNEM_OK;
     if (!isnan(said)) return refuse_number(c, "attention_factor", said, "1");
-    return refuse_number(c, "mscale", in_rope(c, "mscale"), "that of mscale_all_dim");
+    return refuse_number(c, "mscale", in_rope(c, "mscale"), "the value of mscale_all_dim");
 }
 
 static mnem_status put_gain(mnem__folder *folder, const mnem__hf_config *c, double factor) {
@@ -82,12 +82,16 @@ static mnem_status check_truncate(const mnem__hf_config *c) {
                       rounds ? "true" : "false", exact ? "false" : "true");
 }
 
+static mnem_status bad_original(const mnem__hf_config *c, double number) {
+    static const char name[] = "original_max_position_embeddings";
+    if (isnan(number)) return mnem__fail(MNEM_BAD_FILE, "%s: %s: is missing", c->path, name);
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 1 to %d", c->path, name, number,
+                      MOST);
+}
+
 static mnem_status put_yarn(mnem__folder *folder, const mnem__hf_config *c, double factor) {
     const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
-    if (!(original >= 1 && original <= MOST))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: rope_type \"yarn\": original_max_position_embeddings: is missing",
-                          c->path);
+    if (!(original >= 1 && original <= MOST)) return bad_original(c, original);
     MNEM__TRY(check_truncate(c));
     mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
     MNEM__TRY(put_gain(folder, c, factor));
@@ -100,7 +104,8 @@ static mnem_status put_yarn(mnem__folder *folder, const mnem__hf_config *c, doub
 
 static mnem_status refuse_scaling(const mnem__hf_config *c, const char *type) {
     char text[40];
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: rope_type \"%s\" isn't supported", c->path,
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: rope_type \"%s\" isn't supported for this architecture", c->path,
                       mnem__gguf_printable(type, strlen(type), text, sizeof text));
 }
 
@@ -177,10 +182,7 @@ static mnem_status put_rope_dims(mnem__folder *folder, const mnem__hf_config *c)
 /* The context before scaling. */
 static mnem_status put_original(mnem__folder *folder, const mnem__hf_config *c) {
     const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
-    if (!(original >= 1 && original <= MOST))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: original_max_position_embeddings: is %g, expected 1 to %d", c->path,
-                          original, MOST);
+    if (!(original >= 1 && original <= MOST)) return bad_original(c, original);
     mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
     return MNEM_OK;
 }

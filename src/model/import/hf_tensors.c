@@ -184,8 +184,9 @@ static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
         const mnem__st_tensor *t = &st[source[i]];
         if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
             t->shape[1] != first->shape[1])
-            return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                                   "expected a matrix like that of the first expert");
+            return mnem__hf_refuse(
+                w->folder, t, MNEM_BAD_FILE,
+                "its shape or dtype differs from that of the layer's first expert");
     }
     const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
     const mnem__view view = {.source = source,
@@ -212,9 +213,12 @@ static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const par
 static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
                               const parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
-    if (p->layer < 0 || p->layer >= w->layers || p->expert < 0 || p->expert >= w->experts)
+    if (p->layer < 0 || p->layer >= w->layers)
         return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                               "config.json has fewer layers or experts");
+                               "its layer does not exist: config.json has fewer layers");
+    if (p->expert < 0 || p->expert >= w->experts)
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                               "its expert does not exist: config.json has fewer experts");
     MNEM__TRY(mnem__hf_check_type(w->folder, t));
     stacks *s = &w->stacks[p->layer];
     for (int i = 0; i < STACKS && !s->source[i]; i++) {
@@ -225,7 +229,8 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
     }
     uint32_t *source = &s->source[stack_of(w, row)][p->expert];
     if (*source != UINT32_MAX)
-        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, "another tensor has the same name");
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                               "another tensor has the same layer and expert");
     *source = index;
     return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
 }
@@ -311,8 +316,8 @@ static mnem_status check_llama3(const tensor_writer *w) {
                 high = rope_or(w, "high_freq_factor", 4);
     if (factor >= 1e-6f && factor <= 1e6f && low > 0 && low <= high) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: rope_type \"llama3\": factor %g, low_freq_factor %g and "
-                      "high_freq_factor %g are not valid",
+                      "%s: rope_type \"llama3\": factor %g, low_freq_factor %g, high_freq_factor "
+                      "%g: expected a factor of 1e-6 to 1e6, and 0 < low <= high",
                       w->c->path, (double)factor, (double)low, (double)high);
 }
 
@@ -337,7 +342,8 @@ static mnem_status put_llama3(const tensor_writer *w) {
 static mnem_status put_list(const tensor_writer *w, const char *member, const char *name) {
     const mnem__node *list = mnem__node_get(w->c->rope, member);
     if (!list || list->kind != MNEM__JSON_LIST || list->count == 0 || list->count > 32768)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of factors", w->c->path, member);
+        return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of 1 to 32768 factors",
+                          w->c->path, member);
     float *factors = mnem__folder_alloc(w->folder, list->count * sizeof *factors), *out = factors;
     if (!factors) return w->folder->status;
     for (const mnem__node *n = list->first; n; n = n->next)
@@ -380,9 +386,9 @@ static mnem_status check_bias(const tensor_writer *w, const char *member, const 
     snprintf(bias, sizeof bias, "%s.bias", matrix);
     if (!mnem__node_is_flag(said) || !is_there(w->folder, weight)) return MNEM_OK;
     if (mnem__node_true(said) == is_there(w->folder, bias)) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, but the weights have %s biases (%s)", w->c->path,
-                      member, mnem__node_true(said) ? "true" : "false",
-                      mnem__node_true(said) ? "no such" : "such", bias);
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %s, but the weights have %s biases (%s)",
+                      w->c->path, member, mnem__node_true(said) ? "true" : "false",
+                      mnem__node_true(said) ? "no" : "such", bias);
 }
 
 /* So too whether the layers that have one tensor have another. */
@@ -415,7 +421,7 @@ static mnem_status check_members(const tensor_writer *w) {
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
     if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: tie_word_embeddings: false, but the weights have no lm_head.weight",
+                      "%s: tie_word_embeddings: is false, but the weights have no lm_head.weight",
                       w->c->path);
 }
 

@@ -31,7 +31,7 @@ static mnem_status bad(const maker *m, const char *text) {
 static mnem_status turn(const maker *m, bool keys) {
     const int64_t heads = mnem__hf_heads(m->c, keys), rows = m->t->shape[0];
     if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
-        return bad(m, "its rows can't be divided into heads of an even number of rows");
+        return bad(m, "the number of its rows must be a multiple of twice the number of heads");
     m->made->view.halves = rows / heads;
     return MNEM_OK;
 }
@@ -116,9 +116,10 @@ static mnem_status find_scales(const maker *m, uint32_t *index) {
         return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
                        t->shape[1] == s[1] && t->shape[2] == s[2]
                    ? MNEM_OK
-                   : bad(m, "its scales have another shape or dtype");
+                   : bad(m, "its tensor of scales must have dtype U8, and its shape but for the "
+                            "last dimension");
     }
-    return bad(m, "its scales are missing");
+    return bad(m, "its tensor of scales (_scales in place of _blocks) is missing");
 }
 
 /* Codes [experts, rows, blocks, 16]. */
@@ -127,7 +128,7 @@ static mnem_status take_blocks(const maker *m, uint32_t *scales, int64_t down, i
     mnem__hf_made *made = m->made;
     if (strcmp(m->t->dtype, "U8") != 0 || m->t->dims != 4 || s[3] != 16 || s[1] % down ||
         s[2] > INT32_MAX)
-        return bad(m, "expected a dtype U8 and a shape [experts, rows, blocks, 16]");
+        return bad(m, "expected the dtype U8 and a shape [experts, rows, blocks, 16]");
     MNEM__TRY(find_scales(m, scales));
     made->type = made->view.stored = MNEM_TYPE_MXFP4;
     made->dims = 3;
@@ -151,7 +152,7 @@ static mnem_status take_head_part(const maker *m, bool keys) {
     MNEM__TRY(mnem__hf_size(m->c, "qk_nope_head_dim", 65536, &nope));
     MNEM__TRY(mnem__hf_size(m->c, "v_head_dim", 65536, &value));
     if (m->t->dims != 2 || s[0] != heads * (nope + value))
-        return bad(m, "its rows aren't num_attention_heads * (qk_nope_head_dim + v_head_dim)");
+        return bad(m, "expected num_attention_heads * (qk_nope_head_dim + v_head_dim) rows");
     made->dims = 3;
     made->shape[0] = heads;
     made->shape[1] = keys ? s[1] : value;
@@ -217,7 +218,7 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
                         .shape = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]},
                         .view = {.source = source, .sources = 1, .stored = t->type}};
     for (int d = 0; d < t->dims; d++)
-        if (t->shape[d] == 0) return bad(&m, "the shape is empty");
+        if (t->shape[d] == 0) return bad(&m, "a dimension of its shape is 0");
     MNEM__TRY(apply(&m, how, vocabulary, &source[1]));
     if (!made->view.mxfp4) MNEM__TRY(mnem__hf_check_type(folder, t));
     if (made->view.each) return MNEM_OK;

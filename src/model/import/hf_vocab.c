@@ -348,8 +348,9 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
     if (v->most > MNEM__HF_TOKENS_MAX) v->most = MNEM__HF_TOKENS_MAX;
     if (isnan(said)) return MNEM_OK;
     if (!(said >= 1 && said <= (double)v->most))
-        return mnem__fail(MNEM_BAD_FILE, "%s: vocab_size is %.0f, more than any matrix has rows",
-                          c->path, said);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: vocab_size is %.0f, expected 1 to %lld, the most rows of a matrix",
+                          c->path, said, (long long)v->most);
     v->most = v->vocab_size = (int64_t)said;
     return MNEM_OK;
 }

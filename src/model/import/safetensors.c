@@ -8,6 +8,7 @@
 #include "model/import/safetensors.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -55,7 +56,7 @@ static mnem_status take_list(mnem__json *j, const char *name, int most, int64_t 
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
         if (event != MNEM__JSON_NUMBER || !j->is_integer || j->integer < 0)
             return bad(j, name,
-                       "shape and data_offsets must be whole numbers from 0 on: the file is "
+                       "shape and data_offsets must be integers of at least 0: the file is "
                        "damaged; download it again");
         if (*n == most)
             return bad(j, name,
@@ -99,7 +100,8 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
     bool dtype = false, shape = false;
     int ends = 0;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return bad(j, t->name, "expected an object");
+    if (event != MNEM__JSON_OBJECT)
+        return bad(j, t->name, "expected an object with dtype, shape and data_offsets");
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_OBJECT_END) break;
@@ -116,8 +118,9 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
             MNEM__TRY(mnem__json_skip(j));
         }
     }
-    return dtype && shape && ends == 2 ? MNEM_OK
-                                       : bad(j, t->name, "dtype, shape or data_offsets is missing");
+    if (!dtype) return bad(j, t->name, "dtype is missing or not a known name");
+    if (!shape) return bad(j, t->name, "shape is missing");
+    return ends == 2 ? MNEM_OK : bad(j, t->name, "data_offsets must have 2 numbers");
 }
 
 /* ---- one file ---- */
@@ -146,7 +149,8 @@ static mnem_status take_header(mnem__safetensors *st, mnem__json *j, uint64_t da
                                uint64_t file_bytes) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return mnem__json_fail(j, MNEM_BAD_FILE, "expected an object");
+    if (event != MNEM__JSON_OBJECT)
+        return mnem__json_fail(j, MNEM_BAD_FILE, "expected a JSON object of tensors");
     for (;;) {
         mnem__st_tensor *t = NULL;
         int64_t range[2] = {0, 0};
@@ -248,11 +252,14 @@ typedef struct names {
 static mnem_status add_name(mnem__arena *arena, names *list, const char *folder, const char *name) {
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->name[i], name) == 0) return MNEM_OK;
-    if (list->count == PARTS_MAX || strchr(name, '/') || *name == '.' || *name == 0)
+    if (list->count == PARTS_MAX)
+        return mnem__fail(MNEM_BAD_FILE, "%s: more than %d files of weights, the limit", folder,
+                          PARTS_MAX);
+    if (strchr(name, '/') || *name == '.' || *name == 0)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "%s: part %.64s has an invalid name, or the index names more than %d parts", folder,
-            name, PARTS_MAX);
+            "%s: the index names \"%.64s\", expected the name of a file in this folder", folder,
+            name);
     list->name[list->count] = mnem__arena_text(arena, name, strlen(name));
     return list->name[list->count++] ? MNEM_OK : MNEM_NO_MEMORY;
 }
@@ -264,7 +271,9 @@ static bool ends_with(const char *name, const char *end) {
 
 static mnem_status list_folder(mnem__arena *arena, const char *folder, names *list, bool *pickled) {
     DIR *dir = opendir(folder);
-    if (!dir) return mnem__fail(MNEM_IO, "%s: can't be opened as a folder", folder);
+    if (!dir)
+        return mnem__fail(MNEM_IO, "%s: can't open the folder (%s)", folder,
+                          strerrordesc_np(errno));
     mnem_status status = MNEM_OK;
     for (const struct dirent *e; status == MNEM_OK && (e = readdir(dir));) {
         const char *name = e->d_name;
@@ -300,7 +309,8 @@ static mnem_status refuse_empty(const char *folder, bool pickled) {
                           "can run code, so mnem doesn't open them; save the model again with "
                           "transformers, which writes safetensors",
                           folder);
-    return mnem__fail(MNEM_BAD_FILE, "%s: has no model*.safetensors", folder);
+    return mnem__fail(MNEM_BAD_FILE, "%s: has no weights: no file is named model*.safetensors",
+                      folder);
 }
 
 /* ---- names over all files ---- */

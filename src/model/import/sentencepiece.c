@@ -67,8 +67,10 @@ static mnem_status put_piece(proto *p, const char *text, size_t n, float score, 
                                     MNEM__HF_NORMAL,
                                     MNEM__HF_UNUSED,
                                     MNEM__HF_BYTE};
-    if (mnem__utf8_invalid(text, n) != n) return bad(p, "a piece is not UTF-8");
-    if (type == 0 || type >= sizeof types) return bad(p, "a piece has an unknown type");
+    if (mnem__utf8_invalid(text, n) != n)
+        return bad(p, "a piece is not valid UTF-8: the file is damaged; download it again");
+    if (type == 0 || type >= sizeof types)
+        return bad(p, "a piece has an unknown type, expected 1 to 6");
     if (p->id >= p->vocab->most) return MNEM_OK; /* nothing in the model stands for it */
     return mnem__hf_vocab_set(p->vocab, p->id++, text, n, types[type], score);
 }
@@ -83,7 +85,7 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
     while (mnem__cursor_position(&p->file) < end) {
         MNEM__TRY(take_tag(p, &field, &wire, &length));
         if (field == 1 && wire == WIRE_LENGTH) {
-            if (length > sizeof text) return bad(p, "a piece has more than 4096 bytes");
+            if (length > sizeof text) return bad(p, "a piece has more than 4096 bytes, the limit");
             n = length;
             MNEM__TRY(mnem__cursor_read(&p->file, text, n));
         } else if (field == 2 && wire == WIRE_4) {
@@ -125,7 +127,7 @@ static mnem_status take_file(proto *p) {
         else
             MNEM__TRY(pass(p, wire, length));
     }
-    if (p->id == 0) return bad(p, "the file has no pieces");
+    if (p->id == 0) return bad(p, "the file has no pieces, so the vocabulary is empty");
     if (p->model_type == UNIGRAM)
         return mnem__fail(
             MNEM_UNSUPPORTED,

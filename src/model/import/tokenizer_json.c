@@ -24,7 +24,7 @@ static mnem_status grow(void **table, uint32_t count, uint32_t *room, size_t siz
 
 mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t *at) {
     if (n >= UINT32_MAX - t->used)
-        return mnem__fail(MNEM_BAD_FILE, "all tokens together have more than 4 GiB");
+        return mnem__fail(MNEM_BAD_FILE, "the texts of all tokens have more than 4 GiB, the limit");
     if (t->room - t->used < n + 1) {
         const size_t room = t->used + n + 1 + t->room / 2 + 4096;
         char *more = mnem__realloc(MNEM__IMPORT_TAG, t->bytes, room);
@@ -104,8 +104,9 @@ static mnem_status put_merge(mnem__json *j, mnem__hf_vocab *v, const char *text,
     uint32_t at;
     MNEM__TRY(mnem__texts_add(&v->merge_texts, text, n, &at));
     if (!end) v->merge_texts.used--;
-    return v->merge_texts.used < UINT32_MAX ? MNEM_OK
-                                            : bad(j, "all merges together have more than 4 GiB");
+    return v->merge_texts.used < UINT32_MAX
+               ? MNEM_OK
+               : bad(j, "the texts of all merges have more than 4 GiB, the limit");
 }
 
 /* Half of a merge as a text of its own: in files a space stands between halves, so that one inside
@@ -127,11 +128,12 @@ static mnem_status take_pair(mnem__json *j, mnem__hf_vocab *v) {
     mnem__json_event event;
     for (int i = 0; i < 2; i++) {
         MNEM__TRY(mnem__json_next(j, &event));
-        if (event != MNEM__JSON_TEXT) return bad(j, "model.merges: expected two texts");
+        if (event != MNEM__JSON_TEXT) return bad(j, "model.merges: expected a list of two texts");
         MNEM__TRY(put_half(j, v, i == 1));
     }
     MNEM__TRY(mnem__json_next(j, &event));
-    return event == MNEM__JSON_LIST_END ? MNEM_OK : bad(j, "model.merges: expected two texts");
+    return event == MNEM__JSON_LIST_END ? MNEM_OK
+                                        : bad(j, "model.merges: expected a list of two texts");
 }
 
 /* ["a b", ...] or [["a", "b"], ...] */
@@ -219,8 +221,8 @@ static mnem_status take_added(mnem__json *j, mnem__hf_vocab *v) {
         }
         MNEM__TRY(mnem__json_leave(j, event));
     }
-    if (added.id == UINT32_MAX || !has_text)
-        return bad(j, "added_tokens: id or content is missing");
+    if (added.id == UINT32_MAX) return bad(j, "added_tokens: a token has no id");
+    if (!has_text) return bad(j, "added_tokens: a token has no content");
     MNEM__TRY(grow((void **)&v->added, v->addeds, &v->added_room, sizeof *v->added));
     v->added[v->addeds++] = added;
     return MNEM_OK;
@@ -261,7 +263,7 @@ static mnem_status take_member(mnem__json *j, mnem__hf_vocab *v) {
 static mnem_status take_file(mnem__json *j, mnem__hf_vocab *v) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return bad(j, "expected an object");
+    if (event != MNEM__JSON_OBJECT) return bad(j, "expected a JSON object");
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_OBJECT_END) return mnem__json_next(j, &event);

@@ -93,7 +93,8 @@ static int peek_visible(mnem__json *j) {
 /* ---- texts ---- */
 
 static mnem_status append_text(mnem__json *j, const char *bytes, size_t n) {
-    if (n > MNEM__JSON_TEXT_MAX - j->text_bytes) return bad(j, "a text has more than 8 MiB");
+    if (n > MNEM__JSON_TEXT_MAX - j->text_bytes)
+        return bad(j, "a string has more than 8 MiB, the limit");
     const size_t need = j->text_bytes + n + 1;
     if (need > j->text_room) {
         const size_t room = need > 2 * j->text_room ? need + TEXT_ROOM : 2 * j->text_room;
@@ -138,7 +139,7 @@ static mnem_status take_unicode(mnem__json *j) {
                                               : -1;
     }
     if (code < 0 || (code >= 0xD800 && code <= 0xDFFF))
-        return bad(j, "\\u is not followed by a character");
+        return bad(j, "\\u is not followed by the 4 hexadecimal digits of a character");
     return append_text(j, utf8, mnem__utf8_put((uint32_t)code, utf8));
 }
 
@@ -147,7 +148,8 @@ static mnem_status take_escape(mnem__json *j) {
     const int c = next_char(j);
     const char *found = c > 0 ? strchr(letters, c) : NULL;
     if (c == 'u') return take_unicode(j);
-    return found ? append_text(j, &chars[found - letters], 1) : bad(j, "unknown escape");
+    return found ? append_text(j, &chars[found - letters], 1)
+                 : bad(j, "a backslash must be followed by one of \"\\/bfnrtu");
 }
 
 /* The bytes of the buffer that are neither quote nor backslash nor a control character. */
@@ -163,18 +165,19 @@ static size_t plain_bytes(const mnem__cursor *c, uint64_t left) {
 static mnem_status take_text(mnem__json *j) {
     j->text_bytes = 0;
     for (;;) {
-        if (peek(j) == NOTHING) return bad(j, "unterminated text");
+        if (peek(j) == NOTHING) return bad(j, "a string lacks its closing quote");
         const size_t n = plain_bytes(&j->file, j->end - mnem__cursor_position(&j->file));
         MNEM__TRY(append_text(j, (const char *)j->file.buffer + j->file.used, n));
         j->file.used += (uint32_t)n;
         if (n) continue;
         const int c = next_char(j);
         if (c == '"') break;
-        if (c != '\\') return bad(j, "a text has a control character");
+        if (c != '\\') return bad(j, "a control character in a string must be escaped");
         MNEM__TRY(take_escape(j));
     }
-    return mnem__utf8_invalid(j->text, j->text_bytes) == j->text_bytes ? MNEM_OK
-                                                                       : bad(j, "not UTF-8");
+    return mnem__utf8_invalid(j->text, j->text_bytes) == j->text_bytes
+               ? MNEM_OK
+               : bad(j, "a string is not valid UTF-8");
 }
 
 /* ---- numbers and words ---- */
@@ -229,7 +232,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
             j->number = others[i].number;
             return MNEM_OK;
         }
-    if (!is_number(word, &whole)) return bad(j, "expected a value");
+    if (!is_number(word, &whole)) return bad(j, "expected a JSON value");
     j->number = strtod(word, NULL);
     if (!whole) return MNEM_OK;
     errno = 0;
@@ -243,7 +246,7 @@ static mnem_status take_number(mnem__json *j, const char *word) {
 
 static mnem_status take_other(mnem__json *j, mnem__json_event *event) {
     char word[NUMBER_MAX];
-    if (!take_word(j, word)) return bad(j, "expected a value");
+    if (!take_word(j, word)) return bad(j, "expected a JSON value");
     *event = strcmp(word, "true") == 0    ? MNEM__JSON_TRUE
              : strcmp(word, "false") == 0 ? MNEM__JSON_FALSE
              : strcmp(word, "null") == 0  ? MNEM__JSON_NULL
@@ -258,7 +261,8 @@ static bool in_list(const mnem__json *j) {
 }
 
 static mnem_status open_value(mnem__json *j, bool list, mnem__json_event *event) {
-    if (j->depth == MNEM__JSON_DEPTH_MAX) return bad(j, "values are nested more than 48 deep");
+    if (j->depth == MNEM__JSON_DEPTH_MAX)
+        return bad(j, "values are nested more than 48 deep, the limit");
     j->depth++;
     j->in_list = (j->in_list & ~(1ull << j->depth)) | (uint64_t)list << j->depth;
     j->began = false;
@@ -270,7 +274,7 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     j->wants_value = false;
     j->began = true;
-    if (c == NOTHING) return bad(j, "the file ends in the middle of a value: it is cut off");
+    if (c == NOTHING) return bad(j, "the JSON ends before its last value does: it is cut off");
     if (c == '{' || c == '[') {
         j->file.used++;
         return open_value(j, c == '[', event);
@@ -282,9 +286,9 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
 }
 
 static mnem_status take_key(mnem__json *j, mnem__json_event *event) {
-    if (take_visible(j) != '"') return bad(j, "expected the name of a member");
+    if (take_visible(j) != '"') return bad(j, "expected the name of a member in double quotes");
     MNEM__TRY(take_text(j));
-    if (take_visible(j) != ':') return bad(j, "expected ':'");
+    if (take_visible(j) != ':') return bad(j, "expected ':' after the name of a member");
     *event = MNEM__JSON_KEY;
     j->wants_value = true;
     return MNEM_OK;
@@ -306,7 +310,9 @@ mnem_status mnem__json_next(mnem__json *j, mnem__json_event *event) {
         return MNEM_OK;
     }
     if (j->began) {
-        if (c != ',') return bad(j, list ? "expected ',' or ']'" : "expected ',' or '}'");
+        if (c != ',')
+            return bad(j, list ? "expected ',' or ']' after an item of a list"
+                               : "expected ',' or '}' after a member of an object");
         j->file.used++;
     }
     return list ? take_value(j, event) : take_key(j, event);

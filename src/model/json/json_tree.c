@@ -24,7 +24,7 @@ void *mnem__arena_alloc(mnem__arena *a, size_t n) {
     if (n > a->room - a->used || !a->block) {
         const size_t room = n > BLOCK_BYTES ? n : BLOCK_BYTES;
         if (room > MNEM__ARENA_BYTES_MAX - a->bytes) {
-            mnem__fail(MNEM_NO_MEMORY, "the parsed JSON needs more than 64 MiB");
+            mnem__fail(MNEM_NO_MEMORY, "the parsed JSON needs more than 64 MiB, the limit");
             return NULL;
         }
         mnem__arena_block *b = mnem__calloc(MNEM__IMPORT_TAG, 1, sizeof *b + room);

@@ -78,7 +78,7 @@ static void copy_blocks(const job *j, const uint8_t *in, uint8_t *out) {
 static const char *check_row(const job *j, const float *old, const float *new) {
     for (int64_t i = 0; i < j->cut.k_to; i++) {
         if (!isfinite(new[i])) return "has numbers that aren't finite";
-        if (j->cut.masked && old[i] == 0 && new[i] != 0) return "has zeros that aren't exact";
+        if (j->cut.masked && old[i] == 0 && new[i] != 0) return "has zeros that are not 0";
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static const char *check_given(const float *x, int64_t k) {
             zeros += x[i + a] == 0;
             if (!isfinite(x[i + a])) return "has numbers that aren't finite";
         }
-        if (zeros < 2) return "has zeros that aren't exact";
+        if (zeros < 2) return "has more than 2 numbers other than 0 among 4";
     }
     return NULL;
 }
@@ -158,10 +158,11 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
     for (int64_t i = 0; i < j->batch; i++) {
         const row_sum *s = &j->sums[i];
         if (s->what)
-            return mnem__fail(s->status, "prune: %s: row %lld %s in %s", j->cut.tensor.name,
-                              (long long)(first + i), s->what, mnem_type_get(j->cut.to)->name);
+            return mnem__fail(s->status, "prune: tensor %s: row %lld %s in type %s",
+                              j->cut.tensor.name, (long long)(first + i), s->what,
+                              mnem_type_get(j->cut.to)->name);
         if (s->status != MNEM_OK)
-            return mnem__fail(s->status, "prune: %s: %s", j->cut.tensor.name,
+            return mnem__fail(s->status, "prune: tensor %s: %s", j->cut.tensor.name,
                               mnem_status_text(s->status));
         all->all += s->all;
         all->kept += s->kept;
@@ -188,11 +189,11 @@ static mnem_status write_compact(job *j, int64_t first) {
     for (int64_t row = 0; row < j->batch; row += MNEM_PACK_ROWS, to += group)
         if (!mnem_sparse_group(j->cut.to, MNEM_PACK_ROWS, j->cut.k_to,
                                j->out + (uint64_t)row * j->row_to, to))
-            return mnem__fail(MNEM_BAD_FILE,
-                              "prune: %s: rows from %lld on aren't 2:4 when they are stored as %s; "
-                              "choose another type for the result",
-                              j->cut.name, (long long)(first + row),
-                              mnem_type_get(j->cut.to)->name);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "prune: tensor %s: the rows from %lld on aren't 2:4 when they are stored as %s; "
+                "choose another type for the result",
+                j->cut.name, (long long)(first + row), mnem_type_get(j->cut.to)->name);
     return mnem__gguf_write_data(j->rewrite.writer, j->packed, (uint64_t)(to - j->packed));
 }
 

@@ -75,16 +75,17 @@ int64_t mnem__prune_kept(const mnem__prune_choice *c, mnem__width width, int64_t
 static mnem_status check_type(const mnem__prune_cut *cut) {
     const char *type = mnem_type_get(cut->to)->name;
     if (!mnem_type_row_bytes(cut->to, cut->k_to))
-        return mnem__fail(MNEM_INVALID,
-                          "prune: rows of %lld numbers of %s aren't whole blocks of %s: choose "
-                          "another type for the result, or prune from F16",
-                          (long long)cut->k_to, cut->name, type);
-    if (cut->masked && !mnem__zeros_fit(cut->to))
         return mnem__fail(
             MNEM_INVALID,
-            "prune: %s would be %s, which has no exact zero: choose Q4_0, Q8_0 or F16 "
-            "for the result",
-            cut->name, type);
+            "prune: tensor %s: its rows of %lld numbers wouldn't be whole blocks of %s: "
+            "choose another type for the result",
+            cut->name, (long long)cut->k_to, type);
+    if (cut->masked && !mnem__zeros_fit(cut->to))
+        return mnem__fail(MNEM_INVALID,
+                          "prune: tensor %s would be of type %s, which has no exact zero: choose "
+                          "Q4_0, Q8_0 or F16 "
+                          "for the result",
+                          cut->name, type);
     if (cut->to != cut->tensor.type && !mnem_type_get(cut->tensor.type)->is_weight)
         return mnem__fail(MNEM_UNSUPPORTED, "prune: tensor %s: type %s isn't supported", cut->name,
                           mnem_type_get(cut->tensor.type)->name);
@@ -109,7 +110,7 @@ mnem_status mnem__prune_squares(const mnem__prune_choice *c, const mnem_tensor_i
     if (!imatrix) return MNEM_OK;
     if (!mnem_imatrix_find(imatrix, t->name, &entry))
         return mnem__fail(MNEM_INVALID,
-                          "prune: the importance matrix doesn't contain %s: it is incomplete, or "
+                          "prune: the importance matrix has no tensor %s: it is incomplete, or "
                           "was made for another model",
                           t->name);
     if (entry.columns != k || entry.matrices != matrices)

@@ -80,7 +80,9 @@ static mnem_status check_options(const mnem_prune_options *o) {
                        o->layers >= 0 && o->layers < 1;
     if (!parts)
         return mnem__fail(MNEM_INVALID,
-                          "prune: heads, ffn and layers must be fractions from 0 to below 1");
+                          "prune: heads is %g, ffn %g and layers %g, expected fractions from 0 to "
+                          "below 1",
+                          o->heads, o->ffn, o->layers);
     if (o->pattern != MNEM_PRUNE_DENSE && o->pattern != MNEM_PRUNE_2_4)
         return mnem__fail(
             MNEM_INVALID,

@@ -253,8 +253,8 @@ static mnem_status check_sum(const mnem__weights *w, const mnem__expert_job *job
     if (*before == job->sum) return MNEM_OK;
     return mnem__fail(
         MNEM_BAD_FILE,
-        "%s and what follows: %s: the file was overwritten while mnem used it; start again",
-        gates->name, w->parts[gates->file].file->path);
+        "%s: the experts that begin with %s were overwritten while mnem used the file; start again",
+        w->parts[gates->file].file->path, gates->name);
 }
 
 mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,
@@ -289,11 +289,12 @@ static mnem_status want(void *context, int32_t gates, const int32_t *numbers, in
     mnem__weights *w = context;
     mnem__expert_reads *e = &w->experts;
     const int32_t mixture = mixture_of(w, gates);
-    if (mixture < 0 || count > e->cache.experts)
+    if (mixture < 0)
         return mnem__fail(MNEM_INVALID,
-                          "weights: matrix %d does not begin the matrices of experts, or too many "
-                          "experts were requested",
-                          gates);
+                          "weights: matrix %d is not the first matrix of a layer's experts", gates);
+    if (count > e->cache.experts)
+        return mnem__fail(MNEM_INVALID, "weights: %d experts were requested, but a layer has %d",
+                          count, e->cache.experts);
     if (e->on_want) e->on_want(e->on_want_context, mixture, numbers, count);
     pthread_mutex_lock(&w->lock);
     mnem__weights_experts_forget(w);

@@ -72,8 +72,9 @@ static mnem_status describe_experts(const mnem__weights_options *o, int32_t i, m
         MNEM__TRY(mnem__matrix_describe(o, i + j, 0, &m[j]));
         const int64_t experts = m[j].expert_groups ? m[j].rows / m[j].expert_groups : 0;
         if (experts == 0 || experts != m[0].rows / m[0].expert_groups)
-            return mnem__fail(MNEM_INVALID, "weights: %s has another number of experts than %s",
-                              m[j].name, m[0].name);
+            return mnem__fail(MNEM_INVALID, "weights: %s has %lld experts, but %s has %lld",
+                              m[j].name, (long long)(experts / MNEM_PACK_ROWS), m[0].name,
+                              (long long)(m[0].rows / m[0].expert_groups / MNEM_PACK_ROWS));
     }
     return MNEM_OK;
 }
@@ -156,8 +157,8 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
     m->packed_bytes = whole ? mnem__matrix_group_bytes(&info) : 0;
     if (!m->packed_bytes || m->rows < 1)
-        return mnem__fail(MNEM_UNSUPPORTED, "weights: %s isn't a matrix of a supported type",
-                          info.name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "weights: tensor %s: expected a matrix of a supported type", info.name);
     m->row_bytes =
         info.compact ? m->packed_bytes / MNEM_PACK_ROWS : mnem_type_row_bytes(info.type, m->k);
     m->raw_bytes = MNEM_PACK_ROWS * m->row_bytes;

@@ -84,7 +84,7 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
         if (!page_cache) posix_fadvise(part->fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
     }
     if (error == 0) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", part->file->path,
+    return mnem__fail(MNEM_IO, "%s: can't read %llu bytes from byte %llu on (%s)", part->file->path,
                       (unsigned long long)bytes, (unsigned long long)offset,
                       error == FILE_ENDS ? "the file ends early" : strerrordesc_np(error));
 }

@@ -51,11 +51,11 @@ static void what_is_added_again_is_summed(void **state) {
     must(mnem_imatrix_add(m, "a", 1, 2, (float[]){0.5f, 100}, (float[]){4}));
     assert_true(mnem_imatrix_find(m, "a", &e));
     assert_true(e.sums[0] == 5.5f && e.sums[1] == 106 && e.counts[0] == 24);
-    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID,
-            "than before, which was 1 x 2");
+    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID, "but 1 of 2 before");
     refused(mnem_imatrix_add(m, "", 1, 2, e.sums, e.counts), MNEM_INVALID,
-            "tensor : a shape of 1 x 2");
-    refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID, "0 x 1");
+            "the name of a tensor is empty");
+    refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID,
+            "0 matrices of 1 columns");
     refused(mnem_imatrix_add(m, "x", 1, 2, (float[]){1, -1}, (float[]){1}), MNEM_INVALID,
             "tensor x.in_sum2: number 1 is -1");
     refused(mnem_imatrix_add(m, "x", 1, 1, (float[]){1}, (float[]){NAN}), MNEM_INVALID,
@@ -154,8 +154,8 @@ static void write_lie(const lie *l, const char *path) {
 static void a_file_that_lies_is_named_with_tensor_and_number(void **state) {
     (void)state;
     static const lie lies[] = {
-        {"model", "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type isn't \"imatrix\""},
-        {NULL, "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type isn't \"imatrix\""},
+        {"model", "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type to be \"imatrix\""},
+        {NULL, "a.in_sum2", "a.counts", 0, 4, 1, 1, 1, "general.type to be \"imatrix\""},
         {"imatrix", "a.in_sum2", NULL, 0, 4, 1, 1, 1,
          "tensor a.in_sum2: tensor a.counts, which belongs to it, is missing"},
         {"imatrix", NULL, "a.counts", 0, 4, 1, 1, 1,
@@ -189,7 +189,7 @@ static void an_older_file_that_is_cut_off_is_refused(void **state) {
     free(bytes);
     write_file(kit_path("words.dat"), "In the beginning", 16);
     refused(mnem_imatrix_open(kit_path("words.dat"), &m), MNEM_BAD_FILE,
-            "not GGUF, so read as an older .dat");
+            "reading it as an older .dat failed");
     refused(mnem_imatrix_open(kit_path("none"), &m), MNEM_IO, "can't be opened");
 }
 

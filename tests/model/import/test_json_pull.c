@@ -62,12 +62,14 @@ static void wrong_text_is_refused_with_its_byte(void **state) {
     (void)state;
     static const struct {
         const char *text, *word;
-    } cases[] = {
-        {"{", "expected the name"},    {"[1,]", "expected a value"}, {"{\"a\" 1}", "expected ':'"},
-        {"{\"a\":1,}", "name"},        {"[1 2]", "expected ','"},    {"\"a", "unterminated"},
-        {"\"\\x\"", "escape"},         {"\"\\ud83d\"", "\\u"},       {"01", "expected a value"},
-        {"[1]]", "more text follows"}, {"\"\x01\"", "control"},      {"\"\xff\"", "UTF-8"},
-        {"tru", "expected a value"},   {"[+1]", "expected a value"}, {"1.", "expected a value"}};
+    } cases[] = {{"{", "expected the name"},       {"[1,]", "expected a JSON value"},
+                 {"{\"a\" 1}", "expected ':'"},    {"{\"a\":1,}", "name"},
+                 {"[1 2]", "expected ','"},        {"\"a", "closing quote"},
+                 {"\"\\x\"", "backslash"},         {"\"\\ud83d\"", "\\u"},
+                 {"01", "expected a JSON value"},  {"[1]]", "more text follows"},
+                 {"\"\x01\"", "control"},          {"\"\xff\"", "UTF-8"},
+                 {"tru", "expected a JSON value"}, {"[+1]", "expected a JSON value"},
+                 {"1.", "expected a JSON value"}};
     char got[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = json_file(cases[i].text, strlen(cases[i].text));
