@@ -48,6 +48,7 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_STATE_LOSS] = &mnem__op_state_loss,
     [MNEM_OP_STATE_LOSS_GRAD] = &mnem__op_state_loss_grad,
     [MNEM_OP_GATHER] = &mnem__op_gather,
+    [MNEM_OP_DELTA] = &mnem__op_delta,
 };
 
 /* A backend with kernels has its list of tables here. */
