@@ -234,6 +234,51 @@ static void ropes(void) {
     free(x), free(angles), free(out);
 }
 
+/* ---- states, 16 tokens of one sequence: time for a token and layer ---- */
+
+enum { STATE_TOKENS = 16, STATE_HEADS = 32, STATE_SIZE = 128 };
+
+static void state_of(mnem_op_desc *d, const char *shape) {
+    static const int32_t table[] = {0};
+    mnem_kv_sequence kv = {block(8 << 20), 0, table, 1, 0, STATE_TOKENS};
+    mnem_op_args a = {.tokens = STATE_TOKENS, .kv = &kv, .kv_count = 1};
+    if (!strstr(mnem_op_text(d->kind), filter)) return;
+    for (int i = 0; i < MNEM_OP_INPUTS; i++)
+        if (d->in[i].dims) a.in[i] = random_floats((int64_t)mnem_tensor_bytes(&d->in[i]) / 4, 0.1f);
+    a.out = block(mnem_tensor_bytes(&d->out));
+    const op_check_options o = {.team = team, .warmups = 1, .repeats = REPEATS, .skip_plain = true};
+    const op_check_result r = op_check(d, &a, &o);
+    all_good &= op_check_print(shape, &r, 0);
+    printf("  %6.1f us a token\n", r.seconds / STATE_TOKENS * 1e6);
+}
+
+static void states(void) {
+    const int t = STATE_TOKENS, h = STATE_HEADS, n = STATE_SIZE, wide = 2 * h * n, conv = 8192;
+    const mnem_tensor heads = mnem_tensor_2d(MNEM_TYPE_F32, t, h);
+    const mnem_tensor head = mnem_tensor_1d(MNEM_TYPE_F32, h);
+    const mnem_tensor all = mnem_tensor_3d(MNEM_TYPE_F32, t, h, n);
+    mnem_op_desc d = {.kind = MNEM_OP_DELTA, .epsilon = 1e-6f, .scale = 0.09f, .out = all};
+    d.in[0] = d.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, t, h / 2, n);
+    d.in[2] = all, d.in[3] = d.in[4] = heads, d.in[5] = d.in[6] = head;
+    state_of(&d, "32 x 128 x 128");
+    d.in[3] = all, d.in[6] = mnem_tensor_2d(MNEM_TYPE_F32, h, n);
+    state_of(&d, "32 x 128 x 128, by channel");
+    d = (mnem_op_desc){.kind = MNEM_OP_SCAN, .out = all, .in = {all, heads}};
+    d.in[2] = d.in[3] = mnem_tensor_3d(MNEM_TYPE_F32, t, 1, n);
+    d.in[4] = d.in[5] = d.in[6] = head;
+    state_of(&d, "32 x 128 x 128 (Mamba 2)");
+    d = (mnem_op_desc){.kind = MNEM_OP_SCAN, .out = mnem_tensor_2d(MNEM_TYPE_F32, t, wide)};
+    d.in[0] = d.in[1] = d.out;
+    d.in[2] = d.in[3] = mnem_tensor_2d(MNEM_TYPE_F32, t, 16);
+    d.in[4] = mnem_tensor_2d(MNEM_TYPE_F32, wide, 16);
+    d.in[5] = d.in[6] = mnem_tensor_1d(MNEM_TYPE_F32, wide);
+    state_of(&d, "8192 x 16 (Mamba 1)");
+    d = (mnem_op_desc){.kind = MNEM_OP_CONV_SILU, .out = mnem_tensor_2d(MNEM_TYPE_F32, t, conv)};
+    d.in[0] = d.out;
+    d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, conv, 4);
+    state_of(&d, "8192 x 4");
+}
+
 /* ---- training: rows past the caches, beside a copy that moves as many bytes ---- */
 
 enum { ROWS = 4096 };
@@ -355,6 +400,7 @@ int main(int argc, char **argv) {
     all_matmuls();
     elementwise();
     ropes();
+    states();
     training_rows();
     mnem_team_destroy(team);
     return all_good ? 0 : 1;

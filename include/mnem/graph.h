@@ -71,7 +71,7 @@ typedef struct mnem_graph_node {
     int32_t out;                /* so too */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
-    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
+    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV, operators with a state: whose pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
     int32_t what;   /* GATHER: a number chosen by the builder, passed to args.gather */
@@ -172,7 +172,7 @@ typedef struct mnem_graph_node_info {
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL, EXPERTS: the handle; else -1 */
-    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV; else -1 */
+    int32_t layer;  /* of nodes that have pages or a state; else -1 */
     uint64_t workspace_bytes;
     bool waits; /* the team meets before it */
 } mnem_graph_node_info;

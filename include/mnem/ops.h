@@ -45,9 +45,18 @@ uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
 enum { MNEM_CONV_LENGTH_MAX = 16 };
 uint64_t mnem_conv_page_bytes(int64_t width, int32_t length);
 
+/* A recurrent state: a matrix [rows, columns] f32 for each head, in blocks of 32 columns, each
+ * contiguous (state_kernels.h); returns its bytes (a multiple of 64), or 0 when the arguments are
+ * invalid (1 to 2^20 each, 2^40 bytes in all). DELTA: rows are key channels, columns value channels
+ * of a head. SCAN: rows are state numbers, columns the channels of a head. */
+uint64_t mnem_state_bytes(int64_t heads, int64_t rows, int64_t columns);
+
 /* The pages of one sequence for one layer: page i of the sequence is at base + table[i] *
  * page_stride. Its tokens in this run are rows [first_row, first_row + rows) of the inputs, at
- * positions from first_position on. */
+ * positions from first_position on. A state (CONV_SILU, DELTA, SCAN) is page 0, from
+ * desc.state_offset on: a run reads the state after the token before first_position, and leaves
+ * the state after its last token. At first_position 0 the state isn't read, so a new one needn't be
+ * cleared. */
 typedef struct mnem_kv_sequence {
     uint8_t *base;
     uint64_t page_stride;
@@ -93,6 +102,27 @@ typedef struct mnem_kv_sequence {
  *             convolution of b x over the last length positions. Positions before this run come
  *             from the pages, those before position 0 are zeros; then this run's are written to
  *             the pages
+ * CONV_SILU   in[0] x [T, n] f32, in[1] weight [n, length] f32 (2 to 16), in[2] bias [n] f32 (dims
+ *             0: none), a state of mnem_conv_page_bytes(n, length) in args.kv -> out [T, n] f32
+ *             (may be in[0]): silu of bias + the convolution of x over the last length positions;
+ *             those before position 0 are zeros
+ * DELTA       gated delta rule (Yang et al. 2024). in[0] q, in[1] k [T, key_heads, n] f32, in[2] v
+ *             [T, heads, m], in[3] decay [T, heads] (or [T, heads, n]: one for each channel of k),
+ *             in[4] beta [T, heads], in[5] a [heads], in[6] bias [heads] (or [heads, n], as in[3]),
+ *             all f32, a state of mnem_state_bytes(heads, n, m) in args.kv -> out [T, heads, m]
+ *             f32. heads is a multiple of key_heads: value head h uses key head h / (heads /
+ *             key_heads), with desc.tiled h % key_heads. For each head and token, S [n, m]:
+ *             q' = desc.scale q / sqrt(q.q + epsilon), k' = k / sqrt(k.k + epsilon),
+ *             S = exp(a softplus(decay + bias)) S, d = sigmoid(beta) (v - S^T k'), S += k' d^T,
+ *             out = S^T q'
+ * SCAN        selective scan. in[0] x [T, heads, m], in[1] dt [T, heads], in[2] B, in[3] C [T,
+ *             groups, n], in[4] A [heads], in[5] D [heads], in[6] bias [heads] (dims 0: none), all
+ *             f32, a state of mnem_state_bytes(heads, n, m) in args.kv -> out [T, heads, m] f32:
+ *             Mamba 2 (Dao and Gu 2024); head h uses group h / (heads / groups). With in[0], in[1]
+ *             and out [T, m], in[2], in[3] [T, n], in[4] [m, n], in[5] and in[6] [m]: Mamba 1 (Gu
+ *             and Dao 2023), a state of mnem_state_bytes(1, n, m). For each channel, h [n]:
+ *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = C.h + D x
+ * SIGMOID_MUL  in[0] gate, in[1] up, as SILU_MUL: up / (1 + e^-gate); F32 only
  *
  * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for
  * finite differences). Gradients of weights and biases are F32 (F64) and are always accumulated;
@@ -236,7 +266,11 @@ typedef struct mnem_kv_sequence {
     X(STATE_LOSS, "state_loss")                                                                    \
     X(STATE_LOSS_GRAD, "state_loss_grad")                                                          \
     X(GATHER, "gather")                                                                            \
-    X(EXPERTS_SUM, "experts_sum")
+    X(EXPERTS_SUM, "experts_sum")                                                                  \
+    X(CONV_SILU, "conv_silu")                                                                      \
+    X(DELTA, "delta")                                                                              \
+    X(SCAN, "scan")                                                                                \
+    X(SIGMOID_MUL, "sigmoid_mul")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -304,9 +338,9 @@ typedef struct mnem_op_desc {
     mnem_tensor in[MNEM_OP_INPUTS], out;
     mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
     int32_t workers;                /* the largest team that will run it */
-    float epsilon;                  /* norms */
+    float epsilon;                  /* norms; DELTA */
     float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE;
-                                       SOFT_CAP: the cap; STATE_LOSS(_GRAD) */
+                                       SOFT_CAP: the cap; STATE_LOSS(_GRAD); DELTA: of q */
     bool accumulate;                /* MATMUL, gradients: results are added to out */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: inverse rotation, which is its gradient */
@@ -334,6 +368,9 @@ typedef struct mnem_op_desc {
     uint32_t axes;                  /* REDUCE: bits of dimensions */
     mnem_reduce reduce;             /* REDUCE */
     bool apart;                     /* EXPERTS: outputs of experts aren't summed */
+    bool tiled;                     /* DELTA: which key head a value head uses */
+    uint64_t state_offset;          /* CONV_SILU, DELTA, SCAN: bytes from the beginning of page 0
+                                       to the state, a multiple of 64 */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \
@@ -366,7 +403,7 @@ typedef struct mnem_op_args {
     int64_t row_begin, row_end; /* MATMUL */
     const int32_t *ids;         /* EMBED(_GRAD) [T], each < vocab (checked by the caller) */
     const int32_t *positions;   /* ROPE_TABLE [T]; by_position: each < vocab */
-    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV */
+    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV; states */
     int32_t kv_count;
     const int32_t *targets;         /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller);
                                STATE_LOSS(_GRAD) */

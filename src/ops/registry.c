@@ -50,6 +50,10 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_STATE_LOSS] = &mnem__op_state_loss,
     [MNEM_OP_STATE_LOSS_GRAD] = &mnem__op_state_loss_grad,
     [MNEM_OP_GATHER] = &mnem__op_gather,
+    [MNEM_OP_DELTA] = &mnem__op_delta,
+    [MNEM_OP_SCAN] = &mnem__op_scan,
+    [MNEM_OP_CONV_SILU] = &mnem__op_conv_silu,
+    [MNEM_OP_SIGMOID_MUL] = &mnem__op_sigmoid_mul,
 };
 
 /* A backend with kernels has its list of tables here. */

@@ -19,6 +19,7 @@
 #include "base/sort.h"
 #include "graph/build/graph_private.h"
 #include "ops/query/in_place.h"
+#include "ops/query/op_extent.h"
 
 /* ---- roots ---- */
 
@@ -129,9 +130,8 @@ static bool is_steady(const mnem_graph *graph, int32_t tensor) {
 /* Neither touches more than its operands, nor comes in chunks, nor at other rows. */
 static bool is_plain(const mnem_graph *graph, const mnem__graph_step *step) {
     const mnem_op_kind kind = step->op.desc.kind;
-    if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || kind == MNEM_OP_KV_STORE ||
-        kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV || kind == MNEM_OP_GATHER ||
-        step->tail || step->op.desc.accumulate || step->out == 0)
+    if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || mnem__op_has_pages(kind) ||
+        kind == MNEM_OP_GATHER || step->tail || step->op.desc.accumulate || step->out == 0)
         return false;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (step->in[j] && !is_steady(graph, step->in[j])) return false;

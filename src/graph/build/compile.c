@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/event.h"
 #include "graph/build/graph_private.h"
+#include "ops/query/op_extent.h"
 
 /* ---- lifetimes and offsets ---- */
 
@@ -127,10 +128,9 @@ static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph
     for (int j = 0; j < MNEM_OP_ALSO; j++) note_tensor(graph, list, step->also[j], true);
     note_tensor(graph, list, step->out, true);
     if (step->op.workspace_bytes) note(list, SPACE_WORKSPACE, 0, step->op.workspace_bytes, true);
-    if (step->op.desc.kind == MNEM_OP_KV_STORE || step->op.desc.kind == MNEM_OP_SHORT_CONV)
-        note(list, SPACE_KV, (uint64_t)step->layer, 1, true);
-    else if (step->op.desc.kind == MNEM_OP_ATTENTION)
-        note(list, SPACE_KV, (uint64_t)step->layer, 1, false);
+    const mnem_op_kind kind = step->op.desc.kind;
+    if (mnem__op_has_pages(kind))
+        note(list, SPACE_KV, (uint64_t)step->layer, 1, kind != MNEM_OP_ATTENTION);
 }
 
 static bool conflict(const accesses *a, const accesses *b) {

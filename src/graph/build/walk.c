@@ -3,6 +3,7 @@
  * Idea: copies out of the tables; the tables stay private.
  * Invariant: what is told is what run.c uses. Cost: a few words copied. */
 #include "graph/build/graph_private.h"
+#include "ops/query/op_extent.h"
 
 bool mnem_graph_tensor_get(const mnem_graph *graph, int32_t id, mnem_graph_tensor_info *info) {
     if (id < 1 || id > graph->tensors) return false;
@@ -34,8 +35,7 @@ bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node
                                    .waits = step->wait};
     for (int j = 0; j < MNEM_OP_INPUTS; j++) info->in[j] = step->in[j];
     for (int j = 0; j < MNEM_OP_ALSO; j++) info->also[j] = step->also[j];
-    if (kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV)
-        info->layer = step->layer;
+    if (mnem__op_has_pages(kind)) info->layer = step->layer;
     return true;
 }
 

@@ -67,7 +67,7 @@ static void cost_of(const mnem__run *r, const mnem__graph_step *step, uint64_t *
     }
     *bytes = rate->bytes + (uint64_t)tokens * rate->token_bytes;
     *products = (uint64_t)tokens * rate->token_products;
-    if (!rate->position_bytes || !r->args->kv) return;
+    if ((!rate->position_bytes && !rate->state_bytes) || !r->args->kv) return;
     const mnem_kv_sequence *kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
     mnem_kv_sequence of_tail;
     if (first > 0) {

@@ -158,6 +158,9 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_MATMUL: return check_rows(op, args);
     case MNEM_OP_KV_STORE:
     case MNEM_OP_SHORT_CONV:
+    case MNEM_OP_CONV_SILU:
+    case MNEM_OP_DELTA:
+    case MNEM_OP_SCAN:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
     case MNEM_OP_EXPERTS: return args->experts ? MNEM_OK : fail(op, "experts", "must not be NULL");
     default: return MNEM_OK;

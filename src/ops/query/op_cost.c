@@ -29,6 +29,9 @@ static unsigned wholes(const mnem_op_desc *d) {
     case MNEM_OP_LAYER_NORM_GRAD: return 2 | ALSO0 | ALSO1;
     case MNEM_OP_EMBED_GRAD: return d->by_token ? 0 : OUT;
     case MNEM_OP_EXPERTS: return 2 | 4 | 8 | 32;
+    case MNEM_OP_CONV_SILU: return 2 | 4;
+    case MNEM_OP_DELTA: return 32 | 64;
+    case MNEM_OP_SCAN: return 16 | 32 | 64;
     case MNEM_OP_REDUCE: return d->axes & 1 ? OUT : 0;
     case MNEM_OP_CONCAT: return d->axis == 0 ? ALL : 0;
     default: return 0;
@@ -117,6 +120,12 @@ static uint64_t position_bytes(const mnem_op_desc *d) {
     return mnem_kv_page_bytes(&d->kv) / (uint64_t)d->kv.page_tokens;
 }
 
+/* Rows of a matrix of a state: numbers kept for each channel of out. */
+static uint64_t state_rows(const mnem_op_desc *d) {
+    const mnem_tensor *by_row = &d->in[d->kind == MNEM_OP_DELTA ? 0 : 2];
+    return (uint64_t)by_row->shape[by_row->dims - 1];
+}
+
 /* Positions before the end, or of these tokens. */
 static uint64_t positions_touched(const mnem_op_desc *d, const mnem_kv_sequence *kv,
                                   int32_t count) {
@@ -129,6 +138,19 @@ static uint64_t positions_touched(const mnem_op_desc *d, const mnem_kv_sequence 
         positions += (uint64_t)(s->rows ? seen : 0);
     }
     return positions;
+}
+
+/* Of the state of one sequence, which is read and written once, whatever the number of tokens. */
+static uint64_t state_bytes(const mnem_op_desc *d) {
+    if (d->kind == MNEM_OP_CONV_SILU)
+        return mnem_conv_page_bytes(d->in[0].shape[1], (int32_t)d->in[1].shape[1]);
+    return mnem__op_has_state(d->kind) ? elements(&d->out, 1) * state_rows(d) * sizeof(float) : 0;
+}
+
+static uint64_t states_touched(const mnem_kv_sequence *kv, int32_t count) {
+    uint64_t states = 0;
+    for (int32_t i = 0; i < count; i++) states += kv[i].rows > 0;
+    return states;
 }
 
 /* ---- products ---- */
@@ -167,6 +189,7 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
     case MNEM_OP_MATMUL: return tokens * (uint64_t)rows_done(args) * (uint64_t)d->in[1].shape[1];
     case MNEM_OP_LINEAR:
     case MNEM_OP_SHORT_CONV:
+    case MNEM_OP_CONV_SILU:
     case MNEM_OP_LINEAR_GRAD_INPUT: return tokens * elements(&d->in[1], 0);
     case MNEM_OP_LINEAR_GRAD_WEIGHT:
         return mnem__tensor_absent(&d->out) ? 0 : tokens * elements(&d->out, 0);
@@ -177,6 +200,8 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
         return tokens * (uint64_t)d->route.used * (uint64_t)d->in[3].shape[1] *
                (uint64_t)(2 * d->in[1].shape[1] + d->out.shape[1] / (d->apart ? d->route.used : 1));
     case MNEM_OP_ATTENTION: return attention_products(d, args->kv, args->kv_count);
+    case MNEM_OP_DELTA: return 3 * tokens * elements(&d->out, 1) * state_rows(d);
+    case MNEM_OP_SCAN: return 2 * tokens * elements(&d->out, 1) * state_rows(d);
     case MNEM_OP_CAUSAL_ATTENTION: return causal_products(d, tokens, 2);
     case MNEM_OP_CAUSAL_ATTENTION_GRAD: return causal_products(d, tokens, 5);
     default: return 0;
@@ -192,6 +217,9 @@ mnem_op_cost mnem_op_cost_get(const mnem_op *op, const mnem_op_args *args) {
         if (i < MNEM__OP_OUT || added_to(d) >> i & 1) cost.bytes_read += bytes;
         if (i >= MNEM__OP_OUT) cost.bytes_written += bytes;
     }
+    const uint64_t states = state_bytes(d) * states_touched(args->kv, args->kv_count);
+    cost.bytes_read += states;
+    cost.bytes_written += states;
     if (!position_bytes(d)) return cost;
     const uint64_t pages = position_bytes(d) * positions_touched(d, args->kv, args->kv_count);
     if (d->kind == MNEM_OP_KV_STORE)
@@ -215,11 +243,14 @@ mnem__op_rate mnem__op_rate_of(const mnem_op *op) {
                            .bytes = bytes - token,
                            .token_bytes = token,
                            .token_products = two.multiply_adds - one.multiply_adds,
-                           .position_bytes = position_bytes(d)};
+                           .position_bytes = position_bytes(d),
+                           .state_bytes = 2 * state_bytes(d)};
 }
 
 void mnem__op_rate_pages(const mnem__op_rate *rate, const mnem_op *op, const mnem_kv_sequence *kv,
                          int32_t count, uint64_t *bytes, uint64_t *products) {
-    *bytes += rate->position_bytes * positions_touched(&op->desc, kv, count);
+    if (rate->position_bytes)
+        *bytes += rate->position_bytes * positions_touched(&op->desc, kv, count);
+    *bytes += rate->state_bytes * states_touched(kv, count);
     if (op->desc.kind == MNEM_OP_ATTENTION) *products += attention_products(&op->desc, kv, count);
 }

@@ -24,6 +24,17 @@ static inline const mnem_tensor *mnem__op_counted(const mnem_op_desc *d) {
     }
 }
 
+/* Its state is page 0 of a sequence (ops.h). */
+static inline bool mnem__op_has_state(mnem_op_kind kind) {
+    return kind == MNEM_OP_CONV_SILU || kind == MNEM_OP_DELTA || kind == MNEM_OP_SCAN;
+}
+
+/* It takes args.kv. All but ATTENTION write there. */
+static inline bool mnem__op_has_pages(mnem_op_kind kind) {
+    return kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV ||
+           mnem__op_has_state(kind);
+}
+
 /* EXPERTS gets matrices from elsewhere, and in[6] says only what could be guessed. */
 static inline bool mnem__op_reads(const mnem_op_desc *d, int i) {
     return d->kind != MNEM_OP_EXPERTS || i == 0 || i == 4 || i == 5 || i >= MNEM__OP_OUT;

@@ -8,10 +8,10 @@
 #include "mnem/ops.h"
 
 /* Of t > 0 tokens, all rows of a matrix: bytes + t * token_bytes, t * token_products, and what
- * mnem__op_rate_pages adds where there are position_bytes. */
+ * mnem__op_rate_pages adds where there are position_bytes or state_bytes. */
 typedef struct mnem__op_rate {
     bool known; /* false: it isn't so, ask mnem_op_cost_get */
-    uint64_t bytes, token_bytes, token_products, position_bytes;
+    uint64_t bytes, token_bytes, token_products, position_bytes, state_bytes;
 } mnem__op_rate;
 
 mnem__op_rate mnem__op_rate_of(const mnem_op *op);

@@ -228,3 +228,8 @@ LANES_INLINE lanes sigmoid_lanes(lanes x) {
 void ROW(sigmoid)(int64_t n, const float *x, float *out) {
     EACH_LANES(n, lanes_store_part(out + i, sigmoid_lanes(lanes_load_part(x + i, m)), m))
 }
+
+void ROW(sigmoid_mul)(int64_t n, const void *gate, const void *up, void *out) {
+    EACH_LANES(
+        n, put(F32, out, i, m, lanes_mul(get(F32, up, i, m), sigmoid_lanes(get(F32, gate, i, m)))))
+}

@@ -138,6 +138,7 @@ const mnem__row_kernels ROW(kernels) = {
     .gelu_erf = ROW(gelu_erf),
     .gelu_mul = ROW(gelu_mul),
     .swiglu_mul = ROW(swiglu_mul),
+    .sigmoid_mul = ROW(sigmoid_mul),
     .dot = dot,
     .softmax = ROW(softmax),
     .sigmoid = ROW(sigmoid),

@@ -60,6 +60,8 @@ typedef struct mnem__row_kernels {
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* ops.h: SWIGLU_MUL */
     void (*swiglu_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* up / (1 + e^-gate) */
+    void (*sigmoid_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* out = e^x / sum(e^x), or 1 / (1 + e^-x); the sum in 16 partial sums. Floats only, as is
      * add_scaled: out += factor x, one rounding. */
     float (*dot)(int64_t n, const float *a, const float *b); /* in 16 partial sums */
