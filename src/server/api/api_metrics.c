@@ -34,7 +34,7 @@ static const metric metrics[] = {
     {"prefix_cache_hits", "prefix_cache_hits", COUNTER, AT(prefix_hits),
      "Prompt tokens found in the prefix cache"},
     {"recomputed_tokens", NULL, COUNTER, AT(tokens_recomputed),
-     "Tokens computed again after a preemption"},
+     "Tokens recomputed after a preemption"},
     {"evicted_pages", NULL, COUNTER, AT(evicted_pages),
      "KV cache pages evicted from the prefix cache"},
     {"requests_refused_full", NULL, COUNTER, AT(refused_full),
@@ -93,7 +93,7 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
     open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
     open_metrics_family(
         out, "mnem_", "swap_failures", OPEN_METRICS_COUNTER,
-        "Failed writes and reads of the swap file, after which pages are computed again");
+        "Failed writes and reads of the swap file, after which pages are recomputed");
     open_metrics_count(out, NULL, s->swap_failures);
 }
 
@@ -107,14 +107,15 @@ static void put_aside(const mnem_scheduler_stats *s, open_metrics *out) {
                                 [MNEM_ASIDE_NO_FILE] = {recompute, "no_swap_file"},
                                 [MNEM_ASIDE_NO_ROOM] = {recompute, "no_room"}};
     open_metrics_family(out, "mnem_", "set_aside", OPEN_METRICS_COUNTER,
-                        "Preemptions by what became of the pages (way) and the reason (why)");
+                        "Preemptions by what was done with the KV cache pages (way: swap offloads "
+                        "them, recompute drops them) and the reason (why)");
     for (size_t i = 0; i < MNEM_ASIDE_COUNT; i++)
         open_metrics_count(out,
                            (open_metrics_label[]){{"way", rows[i].way}, {"why", rows[i].why}, {0}},
                            s->aside[i]);
     open_metrics_family(
         out, "mnem_", "set_aside_expected_seconds", OPEN_METRICS_COUNTER,
-        "Expected seconds of each way for preemptions where both ways were possible");
+        "Expected seconds to swap or to recompute pages, of preemptions where both were possible");
     open_metrics_real(out, (open_metrics_label[]){{"way", swap}, {0}}, s->aside_swap_seconds);
     open_metrics_real(out, (open_metrics_label[]){{"way", recompute}, {0}},
                       s->aside_recompute_seconds);
