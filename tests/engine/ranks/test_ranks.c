@@ -42,7 +42,6 @@ static struct {
      4, 3},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
      "", 4, 5},
-    /* experts */
     {"--arch mixtral --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 12 "
      "--experts-used 2 --ff 2048 --ff-expert 2048 --layers 3",
      "", 4, 3},
@@ -51,7 +50,6 @@ static struct {
      "", 8, 3},
     {NULL, MNEM_TEST_DATA "/architectures/qwen2moe.gguf", 2, 0}, /* and one for all */
     {NULL, MNEM_TEST_DATA "/architectures/granitemoe_shared.gguf", 2, 0},
-    {NULL, MNEM_TEST_DATA "/architectures/minimax_m2.gguf", 2, 0},
     {NULL, MNEM_TEST_DATA "/architectures/gpt_oss.gguf", 2, 0}, /* sinks, biases, windows */
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
      "", 2, 3},
