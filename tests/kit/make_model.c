@@ -299,6 +299,7 @@ static bool is_made(const options *o, mnem__option option) {
     case MNEM__OPTION_FFN_BIAS: return o->bias;
     case MNEM__OPTION_OUT_BIAS:
     case MNEM__OPTION_CHOICE_BIAS:
+    case MNEM__OPTION_HEAD_NORMS:
     case MNEM__OPTION_ROPE_LONG: return false;
     case MNEM__OPTION_OUTPUT: return !o->tied;
     case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);

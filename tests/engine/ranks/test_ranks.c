@@ -42,18 +42,15 @@ static struct {
      4, 3},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0 --layers 5 --tied --ff 2048",
      "", 4, 5},
-    /* experts */
     {"--arch mixtral --heads 4 --kv-heads 2 --head-dim 32 --type Q8_0 --experts 12 "
      "--experts-used 2 --ff 2048 --ff-expert 2048 --layers 3",
      "", 4, 3},
     {"--arch qwen3moe --heads 8 --kv-heads 4 --head-dim 32 --type Q4_0 --experts 16 "
      "--experts-used 5 --ff 1056 --ff-expert 1056 --embd 160 --layers 3",
      "", 8, 3},
-    {NULL, MNEM_TEST_DATA "/architectures/qwen2moe.gguf", 2, 0},          /* and one for all */
-    {NULL, MNEM_TEST_DATA "/architectures/granitemoe_shared.gguf", 2, 0}, /* scaled, too */
-    {NULL, MNEM_TEST_DATA "/architectures/minimax_m2.gguf", 2, 0}, /* and a norm over all heads */
-    {NULL, MNEM_TEST_DATA "/architectures/glm4moe_norms.gguf", 0, 0}, /* dense layers first */
-    {NULL, MNEM_TEST_DATA "/architectures/gpt_oss.gguf", 2, 0},       /* sinks, biases, windows */
+    {NULL, MNEM_TEST_DATA "/architectures/qwen2moe.gguf", 2, 0}, /* and one for all */
+    {NULL, MNEM_TEST_DATA "/architectures/granitemoe_shared.gguf", 2, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/gpt_oss.gguf", 2, 0}, /* sinks, biases, windows */
     {"--arch olmoe --heads 2 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32 --layers 3",
      "", 2, 3},
     /* a norm over all heads, of which ranks have copies of keys, too */
