@@ -46,7 +46,7 @@ enum { MNEM_CONV_LENGTH_MAX = 16 };
 uint64_t mnem_conv_page_bytes(int64_t width, int32_t length);
 
 /* A recurrent state: a matrix [rows, columns] f32 for each head, in blocks of 32 columns, each
- * contiguous (state_kernels.h); returns its bytes (a multiple of 64), or 0 when the arguments are
+ * contiguous; returns its bytes (a multiple of 64), or 0 when the arguments are
  * invalid (1 to 2^20 each, 2^40 bytes in all). DELTA: rows are key channels, columns value channels
  * of a head. SCAN: rows are state numbers, columns the channels of a head. */
 uint64_t mnem_state_bytes(int64_t heads, int64_t rows, int64_t columns);
@@ -121,7 +121,7 @@ typedef struct mnem_kv_sequence {
  *             Mamba 2 (Dao and Gu 2024); head h uses group h / (heads / groups). With in[0], in[1]
  *             and out [T, m], in[2], in[3] [T, n], in[4] [m, n], in[5] and in[6] [m]: Mamba 1 (Gu
  *             and Dao 2023), a state of mnem_state_bytes(1, n, m). For each channel, h [n]:
- *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = C.h + D x
+ *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = sum(C h) + D x
  * SIGMOID_MUL  in[0] gate, in[1] up, as SILU_MUL: up / (1 + e^-gate); F32 only
  *
  * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for

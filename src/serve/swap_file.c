@@ -112,18 +112,23 @@ static mnem_status fail_open(const char *path) {
                       strerrordesc_np(errno));
 }
 
+static mnem_status fail_folder(const char *folder) {
+    return mnem__fail(MNEM_IO, "swap file: can't create a file in the folder %s (%s)", folder,
+                      strerrordesc_np(errno));
+}
+
 /* A file without a name, where the folder's file system can, else one whose name is taken away. */
 static mnem_status open_unnamed(mnem__swap_file *f, const char *folder) {
     char path[PATH_MAX];
     f->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (f->fd >= 0) return MNEM_OK;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return fail_open(folder);
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return fail_folder(folder);
     if (snprintf(path, sizeof path, "%s/mnem-swap-XXXXXX", folder) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
-        return fail_open(folder);
+        return fail_folder(folder);
     }
     f->fd = mkostemp(path, O_CLOEXEC);
-    if (f->fd < 0) return fail_open(folder);
+    if (f->fd < 0) return fail_folder(folder);
     unlink(path);
     return MNEM_OK;
 }

@@ -9,6 +9,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
+#include "plan/plan_parts.h"
 
 /* Under sanitizers fewer budgets of every model and variant. */
 enum { STEPS = MNEM_SANITIZED ? 2 : 4, CLOSE = MNEM_SANITIZED ? 6 : 20 };
@@ -173,7 +174,7 @@ static void check(int model, const mnem_engine_options *o) {
     mnem_engine_plan plan;
     assert_int_equal(try_budget(model, 0, o, &plan), MNEM_OK);
     const uint64_t most = plan.peak_bytes;
-    assert_int_equal(try_budget(model, 9 << 17, o, &plan), MNEM_OVER_BUDGET);
+    assert_int_equal(try_budget(model, MNEM__RESERVE, o, &plan), MNEM_OVER_BUDGET);
     const uint64_t least = plan.needed_bytes;
     if (least > most)
         fail_msg("%d: least %llu, without a limit %llu", model, (unsigned long long)least,
@@ -182,7 +183,7 @@ static void check(int model, const mnem_engine_options *o) {
     assert_int_equal(try_budget(model, least, o, &plan), MNEM_OK);
     assert_int_equal(plan.peak_bytes, least);
     assert_refused_with_a_knob_that_works(model, least - 1, *o);
-    assert_refused_with_a_knob_that_works(model, least - (least - (9 << 17)) / 2 - 1, *o);
+    assert_refused_with_a_knob_that_works(model, least - (least - MNEM__RESERVE) / 2 - 1, *o);
 }
 
 static void every_plan_of_the_grid_is_what_its_session_takes(void **state) {

@@ -48,7 +48,7 @@ static void a_full_queue_says_when_to_come_again(void **state) {
     serve_step(b); /* the first has begun */
     a->request.prompt_tokens = 200;
     assert_int_equal(mnem_scheduler_submit(b->scheduler, &a->request, &number, NULL), MNEM_BUSY);
-    assert_non_null(strstr(mnem_last_error(), "of 1600 bytes"));
+    assert_non_null(strstr(mnem_last_error(), "of at most 1600 bytes"));
     a->request.prompt_tokens = 50;
     must(serve_submit(b, a));
     serve_run(b->scheduler, 100);

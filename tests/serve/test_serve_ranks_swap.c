@@ -235,7 +235,7 @@ static void a_rank_that_has_no_folder_is_named(void **state) {
     assert_int_equal(make_scheduler(&c, file[0]), MNEM_IO);
     assert_string_equal(
         mnem_last_error(),
-        "rank 2: swap file: can't create one in nowhere (No such file or directory)");
+        "rank 2: swap file: can't create a file in the folder nowhere (No such file or directory)");
     serve_ranks_close(c.rank, 3, MNEM_OK);
 }
 

@@ -341,7 +341,7 @@ static void a_reader_keeps_to_its_memory(void **state) {
         } else {
             assert_int_equal(status, MNEM_OVER_BUDGET);
         }
-        assert_non_null(strstr(mnem_last_error(), "the limit of 32768 bytes"));
+        assert_non_null(strstr(mnem_last_error(), "the limit, 32768 bytes"));
         mnem_trace_reader_close(reader);
         must(mnem_ledger_destroy(r.ledger));
     }

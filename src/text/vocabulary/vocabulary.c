@@ -96,8 +96,8 @@ static mnem_status look_at(learning *l, const char *const *files, size_t count) 
     }
     if (l->text_total > 0) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "vocabulary: the files (%zu) have 0 bytes of text; give files with text",
-                      count);
+                      "vocabulary: %zu file%s given, with 0 bytes of text; give files with text",
+                      count, count == 1 ? "" : "s");
 }
 
 static mnem_status count_words(learning *l, const char *const *files, size_t count) {

@@ -158,8 +158,8 @@ static void a_rank_without_the_folder_is_named(void **state) {
               "exit $C",
               2);
     assert_int_equal(s->code, 1);
-    assert_non_null(strstr(
-        s->err, "mnem: rank 1: swap file: can't create one in pages (No such file or directory)"));
+    assert_non_null(strstr(s->err, "mnem: rank 1: swap file: can't create a file in the folder "
+                                   "pages (No such file or directory)"));
 }
 
 /* While pages of many go out and come back. */

@@ -208,7 +208,7 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w16.jsonl",
          "{\"messages\": [" U("a\\u0000") ", " A("b") "]}\n",
          {"line 1: 'messages[0].content' contains the character U+0000"}},
-        {"w17.jsonl", "{\"messages\": []}\n", {"line 1: 'messages' is empty"}},
+        {"w17.jsonl", "{\"messages\": []}\n", {"line 1: 'messages' is an empty list"}},
         {"w18.jsonl",
          "{\"messages\": [{\"role\": \"user\"}, " A("b") "]}\n",
          {"line 1: 'messages[0].content' is missing"}},
