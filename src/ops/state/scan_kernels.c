@@ -6,8 +6,13 @@
 #include "ops/state/state_lanes.h"
 
 typedef struct scan_columns_of {
+    const mnem__scan_token *token;
+    const float *a; /* of Mamba 1, as its token has it, from these columns on */
+    float *state;
+    int64_t width;
     lanes x[2], step[2]; /* s */
     lanes input[2];      /* s x */
+    lanes decay;         /* of Mamba 2 */
 } scan_columns_of;
 
 LANES_INLINE lanes scan_step(const mnem__scan_token *t, int at, int64_t m) {
@@ -16,14 +21,16 @@ LANES_INLINE lanes scan_step(const mnem__scan_token *t, int at, int64_t m) {
     return state_softplus(dt);
 }
 
-LANES_INLINE void scan_row(int wide, bool by_column, int j, const mnem__scan_token *t, int64_t i,
-                           const float *a, const scan_columns_of *of, lanes all, float *row,
+/* Row i, into sum j of each column. */
+LANES_INLINE void scan_row(int wide, bool by_column, int j, int64_t i, const scan_columns_of *of,
                            state_sums *sums) {
-    const lanes b = lanes_set(t->b[i]), c_i = lanes_set(t->c[i]);
+    const lanes b = lanes_set(of->token->b[i]), c_i = lanes_set(of->token->c[i]);
+    const float *const a = by_column ? of->a + i * of->width : NULL;
+    float *const row = of->state + i * of->width;
     LANES_UNROLL
     for (int c = 0; c < wide; c++) {
         const lanes decay =
-            by_column ? lanes_exp2(lanes_mul(of->step[c], lanes_load(a + c * LANES))) : all;
+            by_column ? lanes_exp2(lanes_mul(of->step[c], lanes_load(a + c * LANES))) : of->decay;
         const lanes now = lanes_fma(of->input[c], b, lanes_mul(decay, lanes_load(row + c * LANES)));
         lanes_store(row + c * LANES, now);
         sums->of[c][j] = lanes_fma(now, c_i, sums->of[c][j]);
@@ -33,12 +40,14 @@ LANES_INLINE void scan_row(int wide, bool by_column, int j, const mnem__scan_tok
 /* Columns of `wide` lanes, m of the last one. */
 LANES_INLINE void scan_columns(int wide, bool by_column, const mnem__state_block *b,
                                const mnem__scan_token *t, int from, int64_t m) {
-    float *const state = b->state + from, *const out = b->out + from;
-    const float *const a = by_column ? t->a + from : NULL;
-    const int64_t rows = b->rows, width = b->width;
-    const lanes all = lanes_set(t->decay);
+    float *const out = b->out + from;
+    const int64_t rows = b->rows;
     state_sums sums = state_nothing(wide);
-    scan_columns_of of;
+    scan_columns_of of = {.token = t,
+                          .a = by_column ? t->a + from : NULL,
+                          .state = b->state + from,
+                          .width = b->width,
+                          .decay = lanes_set(t->decay)};
     LANES_UNROLL
     for (int c = 0; c < wide; c++) {
         const int at = from + c * LANES;
@@ -47,8 +56,7 @@ LANES_INLINE void scan_columns(int wide, bool by_column, const mnem__state_block
         of.step[c] = by_column ? scan_step(t, at, n) : lanes_set(t->step);
         of.input[c] = lanes_mul(of.step[c], of.x[c]);
     }
-    EACH_ROW(rows, scan_row(wide, by_column, j, t, i, by_column ? a + i * width : NULL, &of, all,
-                            state + i * width, &sums))
+    EACH_ROW(rows, scan_row(wide, by_column, j, i, &of, &sums))
     LANES_UNROLL
     for (int c = 0; c < wide; c++) {
         const int64_t n = c + 1 < wide ? LANES : m;
