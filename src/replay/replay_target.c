@@ -185,8 +185,11 @@ mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settin
         if (strcmp(name, others[k].name) == 0) return others[k].create(settings, target);
     const mnem_status status = mnem_offset_policy_parse(name, &policy);
     if (status == MNEM_OK) return offset_create(policy, settings, target);
-    return mnem__fail_in(status, "replay: the policy is unknown: expected the name of an offset "
-                                 "policy, pool, granules or pytorch");
+#define MNEM_OFFSET_POLICY_NAMED(id, text) " " text
+    return mnem__fail(status,
+                      "replay: unknown policy \"%s\"; the policies are pool granules pytorch%s",
+                      name, MNEM_OFFSET_POLICY_LIST(MNEM_OFFSET_POLICY_NAMED));
+#undef MNEM_OFFSET_POLICY_NAMED
 }
 
 void mnem_replay_target_destroy(mnem_replay_target *target) {

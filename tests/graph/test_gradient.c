@@ -318,7 +318,7 @@ static void what_has_no_gradient_is_named(void **state) {
         [FAULT_NO_RULE] =
             {MNEM_UNSUPPORTED,
              "node 1 (copy) can't be differentiated: its input, tensor 3, has no gradient rule"},
-        [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "it scales an input by alpha"},
+        [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "it adds an input times alpha"},
         [FAULT_BROADCAST] = {MNEM_UNSUPPORTED, "its inputs must have the shape of its output"},
         [FAULT_COLUMNS] = {MNEM_UNSUPPORTED, "only some columns of tensor 3 have a gradient"},
         [FAULT_SHAPE] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},

@@ -10,8 +10,8 @@
     do {                                                                                           \
         if (!(condition))                                                                          \
             return mnem__fail(MNEM_INVALID,                                                        \
-                              "pool %s: the pool's check failed (an error of mnem, or "            \
-                              "overwritten memory): " text,                                        \
+                              "pool %s: the pool's tables are inconsistent; the program wrote "    \
+                              "outside its blocks, or mnem has a defect: " text,                   \
                               pool->tag);                                                          \
     } while (0)
 

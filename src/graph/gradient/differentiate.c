@@ -263,8 +263,11 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     if (d->graph->error != MNEM_OK) return;
     if (kind == MNEM_OP_ADD) {
         if (step->op.desc.alpha != 0.0f && step->op.desc.alpha != 1.0f)
-            refuse(d, node, "it scales an input by alpha (out is tensor %d); use a scale node",
-                   step->out);
+            refuse(
+                d, node,
+                "it adds an input times alpha, which has no gradient (out is tensor %d); set alpha "
+                "to 1, and scale the input by a scale node",
+                step->out);
         if (!is_plain_sum(d->graph, step))
             refuse(d, node, "its inputs must have the shape of its output, tensor %d", step->out);
         for (int j = 0; j < 2; j++)

@@ -264,7 +264,9 @@ static mnem_status check_types(const mnem_model *model) {
     mnem_tensor_info info;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
         if (!mnem_type_get(info.type)->is_weight)
-            return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s isn't supported",
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: tensor %s: type %s can't be read as weights; use a file of the "
+                              "model in F32, F16, BF16 or a quantized type",
                               mnem_model_file_path(model, info.file), info.name,
                               mnem_type_get(info.type)->name);
     return MNEM_OK;

@@ -152,7 +152,7 @@ static mnem_status take_head_part(const maker *m, bool keys) {
     MNEM__TRY(mnem__hf_size(m->c, "qk_nope_head_dim", 65536, &nope));
     MNEM__TRY(mnem__hf_size(m->c, "v_head_dim", 65536, &value));
     if (m->t->dims != 2 || s[0] != heads * (nope + value))
-        return bad(m, "expected num_attention_heads * (qk_nope_head_dim + v_head_dim) rows");
+        return bad(m, "the rows must be num_attention_heads * (qk_nope_head_dim + v_head_dim)");
     made->dims = 3;
     made->shape[0] = heads;
     made->shape[1] = keys ? s[1] : value;

@@ -87,8 +87,10 @@ static mnem_status check_type(const mnem__prune_cut *cut) {
                           "for the result",
                           cut->name, type);
     if (cut->to != cut->tensor.type && !mnem_type_get(cut->tensor.type)->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED, "prune: tensor %s: type %s isn't supported", cut->name,
-                          mnem_type_get(cut->tensor.type)->name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "prune: tensor %s: type %s can't be read as weights; use a file of the "
+                          "model in F32, F16, BF16 or a quantized type",
+                          cut->name, mnem_type_get(cut->tensor.type)->name);
     return MNEM_OK;
 }
 

@@ -253,7 +253,8 @@ static mnem_status check_sum(const mnem__weights *w, const mnem__expert_job *job
     if (*before == job->sum) return MNEM_OK;
     return mnem__fail(
         MNEM_BAD_FILE,
-        "%s: the experts that begin with %s were overwritten while mnem used the file; start again",
+        "%s: another program wrote to the file while mnem used it (to experts beside tensor %s); "
+        "start mnem again once the file is complete",
         w->parts[gates->file].file->path, gates->name);
 }
 

@@ -65,7 +65,8 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
     if (!f32 && !mnem__op_is_a8(in, in->shape[0], in->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 or A8 [T, n]");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != in->shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, n_out]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must be F32, a matrix with as many rows as in[0]");
     MNEM__TRY(check_weights(desc));
     if (!f32 && (mnem_matmul_input(desc->in[1].type) != MNEM_TYPE_A8 ||
                  mnem_matmul_input(desc->in[2].type) != MNEM_TYPE_A8))

@@ -195,8 +195,8 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
         m->use += use;
         if (m->allowed == 0)
             return mnem__fail(MNEM_INVALID,
-                              "place: no space is allowed for both buffer %zu and the buffers that "
-                              "share its bytes; allow one",
+                              "place: buffer %zu and those that share its bytes are allowed in no "
+                              "common memory space; allow one for all of them",
                               i);
         const mnem__body *b = &x->b.bodies[x->b.body_of[i]];
         if (x->constraints[i].fixed && (m->allowed & (m->allowed - 1)))

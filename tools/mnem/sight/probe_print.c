@@ -127,7 +127,8 @@ void probe_doubts(const mnem_probe *p) {
         if (mnem_probe_level_lies(l))
             tool_message(
                 "cache %s: the system reports %s, but the measured latencies suggest %s; this "
-                "happens on a virtual machine, or when other programs share the cache",
+                "happens on a virtual machine, or when other programs share the cache; the table "
+                "shows both",
                 l->name, tool_size(l->said_bytes, said), tool_size(l->measured_bytes, seen));
         if (l->partly)
             tool_message("memory was measured with a block of %s, part of which fits in the %s "

@@ -155,7 +155,7 @@ static void warn(const work *w, const quantize_options *o) {
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (o->imatrix && w->unweighted)
         tool_message("%u of the quantized tensors %s in the importance matrix %s, so their columns "
-                     "were weighted equally",
+                     "were weighted equally; a matrix of this model weights them by their inputs",
                      w->unweighted, w->unweighted == 1 ? "isn't" : "aren't", o->imatrix);
 }
 

@@ -103,14 +103,17 @@ static bool take_names(key_writer *w, const char *const *name, uint32_t count, u
     for (uint32_t i = 0; i < count; i++) {
         if (*n == KEYS_MAX)
             return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
-                                     "\"additionalProperties\" is not supported together with more "
-                                     "than %d named properties",
+                                     "an object that permits further properties supports up to %d "
+                                     "named ones: name fewer, or set \"additionalProperties\" to "
+                                     "false",
                                      KEYS_MAX);
         if (strlen(name[i]) > KEY_BYTES_MAX)
-            return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
-                                     "\"additionalProperties\" is not supported together with a "
-                                     "name of %zu bytes, only with names of up to %d",
-                                     strlen(name[i]), KEY_BYTES_MAX);
+            return mnem__schema_fail(
+                w->s, MNEM_UNSUPPORTED,
+                "a property name has %zu bytes; an object that permits further "
+                "properties supports names of up to %d: shorten the name, or "
+                "set \"additionalProperties\" to false",
+                strlen(name[i]), KEY_BYTES_MAX);
         w->name[(*n)++] = name[i];
     }
     return true;

@@ -43,7 +43,10 @@ static int parse_space(placing *p, const char *text) {
         rest += 1 + digits;
     }
     if (*rest == ':' && !take_cost(rest + 1, &s->cost))
-        return tool_usage("place", "--space %s: the : must be followed by a whole number", text);
+        return tool_usage(
+            "place",
+            "--space %s: the : must be followed by the cost of an access to a byte, a whole number",
+            text);
     p->space_names[p->space_count++] = name;
     return TOOL_OK;
 }
