@@ -85,7 +85,7 @@ static void lists_audit(audit *a) {
                 const mnem__grun *run = mnem__grun_at(a->f, i);
                 if (run->live || run->zone != zone || run->bin != bin ||
                     mnem__bin_of(run->units) != bin || run->list_prev != before)
-                    wrong(a, "a list of gaps is wrong");
+                    wrong(a, "a list of free gaps is inconsistent");
                 before = i;
                 count++;
             }
@@ -139,8 +139,8 @@ mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {
         sums_audit(&a);
         if (a.wrong)
             status = mnem__fail(MNEM_INVALID,
-                                "granules: the allocator's check failed: %s (an error of mnem, or "
-                                "overwritten memory)",
+                                "granules: the allocator's check failed: %s (a bug in mnem, or "
+                                "memory that the program overwrote)",
                                 a.wrong);
     }
     mnem__free(a.bits);

@@ -187,7 +187,7 @@ static void tally_fail(tally *t, const char *what, uint64_t offset, uint64_t byt
     if (t->status == MNEM_OK)
         t->status = mnem__fail(MNEM_INVALID,
                                "offset: the allocator's check failed: %s at offset %llu (%llu "
-                               "bytes): an error of mnem, or overwritten memory",
+                               "bytes): a bug in mnem, or memory that the program overwrote",
                                what, (unsigned long long)offset, (unsigned long long)bytes);
 }
 

@@ -243,18 +243,19 @@ static mnem_status buddy_check(const mnem_offset_allocator *a) {
     for (uint32_t i = 0; i < b->root_count; i++) {
         const uint32_t n = count_node(b, b->roots[i]);
         if (n == UINT32_MAX)
-            return mnem__fail(MNEM_INVALID, "offset: check failed: the links of a buddy are wrong "
-                                            "(an error of mnem, or overwritten memory)");
+            return mnem__fail(MNEM_INVALID,
+                              "offset: check failed: the links of a buddy are wrong "
+                              "(a bug in mnem, or memory that the program overwrote)");
         count += n;
     }
     if (count != b->nodes.used)
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u of %u nodes were found (an error of mnem, or "
-                          "overwritten memory)",
+                          "offset: check failed: %u of %u nodes were found (a bug in mnem, or "
+                          "memory that the program overwrote)",
                           count, b->nodes.used);
     if (!lists_right(b))
         return mnem__fail(MNEM_INVALID, "offset: check failed: a list of free buddies is wrong (an "
-                                        "error of mnem, or overwritten memory)");
+                                        "bug in mnem, or memory that the program overwrote)");
     return MNEM_OK;
 }
 

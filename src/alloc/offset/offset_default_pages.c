@@ -275,14 +275,15 @@ mnem_status mnem__pages_check(const mnem__default *d) {
         with_room += p->slots && p->node && p->free;
     }
     if (live != d->pages_live || dissolved != d->pages_dissolved)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u pages are live, %u were counted; %u are "
-                          "dissolved, %u were counted (an error of mnem, or overwritten memory)",
-                          live, d->pages_live, dissolved, d->pages_dissolved);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: check failed: %u pages are live, %u were counted; %u are "
+            "dissolved, %u were counted (a bug in mnem, or memory that the program overwrote)",
+            live, d->pages_live, dissolved, d->pages_dissolved);
     if (!open_check(d, &open) || open != with_room)
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: %u pages have free slots, but %u are listed as "
-                          "open (an error of mnem, or overwritten memory)",
+                          "open (a bug in mnem, or memory that the program overwrote)",
                           with_room, open);
     return MNEM_OK;
 }

@@ -322,7 +322,7 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: the free lists don't contain the %u free runs of "
-                          "the range (an error of mnem, or overwritten memory)",
+                          "the range (a bug in mnem, or memory that the program overwrote)",
                           free_count);
     return mnem__pages_check(d);
 }

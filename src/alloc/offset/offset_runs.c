@@ -181,12 +181,12 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u "
-                          "spare (an error of mnem, or overwritten memory)",
+                          "spare (a bug in mnem, or memory that the program overwrote)",
                           r->used, count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: the index doesn't contain the %u free runs of the "
-                          "range (an error of mnem, or overwritten memory)",
+                          "range (a bug in mnem, or memory that the program overwrote)",
                           free_count);
     return MNEM_OK;
 }

@@ -213,12 +213,17 @@ static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const par
 static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
                               const parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
-    if (p->layer < 0 || p->layer >= w->layers)
-        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                               "its layer does not exist: config.json has fewer layers");
-    if (p->expert < 0 || p->expert >= w->experts)
-        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                               "its expert does not exist: config.json has fewer experts");
+    char text[96];
+    if (p->layer < 0 || p->layer >= w->layers) {
+        snprintf(text, sizeof text, "is of layer %lld, but config.json has only %lld layers",
+                 (long long)p->layer, (long long)w->layers);
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, text);
+    }
+    if (p->expert < 0 || p->expert >= w->experts) {
+        snprintf(text, sizeof text, "is of expert %lld, but config.json has only %lld experts",
+                 (long long)p->expert, (long long)w->experts);
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, text);
+    }
     MNEM__TRY(mnem__hf_check_type(w->folder, t));
     stacks *s = &w->stacks[p->layer];
     for (int i = 0; i < STACKS && !s->source[i]; i++) {

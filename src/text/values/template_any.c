@@ -265,7 +265,7 @@ mnem__any_list *mnem__any_items(mnem_template *t, mnem__any a) {
             mnem__any_list_add(t, list, mnem__any_int(a.range->start + i * a.range->step));
         return list;
     default:
-        mnem__template_refuse(t, "a value of type %s can't be iterated, as a list or a dict can",
+        mnem__template_refuse(t, "can't iterate a value of type %s, expected a list or a dict",
                               mnem__any_type(a));
     }
 }
