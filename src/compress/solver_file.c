@@ -9,8 +9,9 @@
 #include "compress/solver_private.h"
 
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
-    return mnem__fail(MNEM_IO, "%s: the temporary file of solved rows can't be %s (%s)", s->path,
-                      what, error ? strerrordesc_np(error) : "the file ends early");
+    return mnem__fail(
+        MNEM_IO, "%s: the temporary file of solved rows can't be %s (%s); run the command again",
+        s->path, what, error ? strerrordesc_np(error) : "the file ends early");
 }
 
 mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {

@@ -11,7 +11,7 @@
         if (!(condition))                                                                          \
             return mnem__fail(MNEM_INVALID,                                                        \
                               "pool %s: the pool's tables are inconsistent; the program wrote "    \
-                              "outside its blocks, or mnem has a defect: " text,                   \
+                              "outside its blocks, or mnem has a bug: " text,                      \
                               pool->tag);                                                          \
     } while (0)
 
@@ -112,11 +112,12 @@ static mnem_status check_units(const mnem_pool *pool) {
     for (uint32_t i = 0; i < pool->units; i++) {
         const uint16_t owner = pool->unit_owner[i];
         const bool memory = owner != MNEM__UNIT_ABSENT;
-        REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->heap_count, "an owner");
+        REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->heap_count,
+                "the owner of a unit is unknown");
         reserved += memory;
     }
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
-            "reserved units");
+            "the counter of reserved units is wrong");
     return MNEM_OK;
 }
 

@@ -317,8 +317,9 @@ static bool choose_ways(mnem__differentiation *d, const mnem__gradient_rule *rul
             ways[k] = WAY_WEIGHT;
             if (!d->graph->tensor[tensor].gradient)
                 mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                                  "tensor %d is used as a weight without being a parameter, so it "
-                                  "can't have a gradient: declare it by mnem_graph_parameter",
+                                  "tensor %d is computed and then used as a weight, which has no "
+                                  "gradient: use an external tensor, declared by "
+                                  "mnem_graph_parameter",
                                   tensor);
             continue;
         }

@@ -266,7 +266,7 @@ static mnem_status check_types(const mnem_model *model) {
         if (!mnem_type_get(info.type)->is_weight)
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: tensor %s: type %s can't be read as weights; use a file of the "
-                              "model in F32, F16, BF16 or a quantized type",
+                              "model in F32, F16, BF16, or a type such as Q8_0, Q4_K or IQ4_XS",
                               mnem_model_file_path(model, info.file), info.name,
                               mnem_type_get(info.type)->name);
     return MNEM_OK;

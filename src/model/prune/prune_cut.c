@@ -89,7 +89,7 @@ static mnem_status check_type(const mnem__prune_cut *cut) {
     if (cut->to != cut->tensor.type && !mnem_type_get(cut->tensor.type)->is_weight)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "prune: tensor %s: type %s can't be read as weights; use a file of the "
-                          "model in F32, F16, BF16 or a quantized type",
+                          "model in F32, F16, BF16, or a type such as Q8_0, Q4_K or IQ4_XS",
                           cut->name, mnem_type_get(cut->tensor.type)->name);
     return MNEM_OK;
 }

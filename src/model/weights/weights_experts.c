@@ -253,9 +253,9 @@ static mnem_status check_sum(const mnem__weights *w, const mnem__expert_job *job
     if (*before == job->sum) return MNEM_OK;
     return mnem__fail(
         MNEM_BAD_FILE,
-        "%s: another program wrote to the file while mnem used it (to experts beside tensor %s); "
-        "start mnem again once the file is complete",
-        w->parts[gates->file].file->path, gates->name);
+        "%s: the weights of expert %d (tensor %s and those used with it) changed between two "
+        "reads: another program wrote to the model; start mnem again once it is complete",
+        w->parts[gates->file].file->path, (int)job->number, gates->name);
 }
 
 mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,

@@ -40,7 +40,9 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
     if (desc->kind == MNEM_OP_LAYER_NORM &&
         (!mnem__tensor_is_f32(&desc->in[2], 1) || desc->in[2].shape[0] != n))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [n], with the n of in[0]");
-    if (in->dims != 2 || !mnem__op_is_a8(&desc->out, in->shape[0], n))
+    if (in->dims != 2)
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n], because out is A8");
+    if (!mnem__op_is_a8(&desc->out, in->shape[0], n))
         return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 [T, n], with the shape of in[0]");
     return mnem__real_check_epsilon(desc);
 }

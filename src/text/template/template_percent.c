@@ -15,8 +15,8 @@ typedef struct percent {
 
 static mnem__any next_value(mnem_template *t, percent *p) {
     if (p->next >= p->count)
-        mnem__template_refuse(
-            t, "%%-formatting: the text has more conversions than the %u values given", p->count);
+        mnem__template_refuse(t, "%%-formatting: the text takes more than the %u values given",
+                              p->count);
     const uint32_t i = p->next++;
     return mnem__any_is(p->values, MNEM__ANY_TUPLE) ? p->values.list->items[i] : p->values;
 }
@@ -158,8 +158,7 @@ mnem__any mnem__text_percent(mnem_template *t, mnem__any text, mnem__any values)
         !(mnem__any_is(values, MNEM__ANY_DICT) || mnem__any_is(values, MNEM__ANY_LIST) ||
           mnem__any_is(values, MNEM__ANY_RANGE) || mnem__any_is(values, MNEM__ANY_UNDEFINED));
     if (counts && p.next < p.count)
-        mnem__template_refuse(t,
-                              "%%-formatting: %u values are given, but the text has %u conversions",
+        mnem__template_refuse(t, "%%-formatting: %u values are given, but the text takes %u",
                               p.count, p.next);
     return mnem__template_cut(t, mark);
 }

@@ -155,7 +155,7 @@ static void warn(const work *w, const quantize_options *o) {
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (o->imatrix && w->unweighted)
         tool_message("%u of the quantized tensors %s in the importance matrix %s, so their columns "
-                     "were weighted equally; a matrix of this model weights them by their inputs",
+                     "were weighted equally (usual for token_embd and output)",
                      w->unweighted, w->unweighted == 1 ? "isn't" : "aren't", o->imatrix);
 }
 
@@ -237,7 +237,11 @@ static int read_rules(const quantize_options *o, char (*pattern)[RULE_BYTES],
                       mnem_tensor_rule *rule) {
     for (int i = 0; i < o->rules.count; i++) {
         const char *text = o->rules.text[i], *type = strrchr(text, '=');
-        if (!type || type == text || (size_t)(type - text) >= RULE_BYTES)
+        if (type && (size_t)(type - text) >= RULE_BYTES)
+            return tool_usage("quantize",
+                              "--tensor-type: the pattern has %zu bytes, expected at most %d",
+                              (size_t)(type - text), RULE_BYTES - 1);
+        if (!type || type == text)
             return tool_usage("quantize",
                               "--tensor-type takes PATTERN=TYPE, such as "
                               "attn_v=Q6_K, not \"%s\"",

@@ -30,10 +30,6 @@ bool mnem__schema_gather_item(mnem__schema *s, uint32_t i, mnem__schema_parts *p
         if (!read_tuple(s, s->all->part[k].node, &t)) return false;
         const mnem__node *own =
             t.first && i < t.first->count ? mnem__node_at(t.first, i) : t.others;
-        if (t.first && i < t.first->count && !own)
-            return mnem__schema_fail(
-                s, MNEM_BAD_FILE,
-                "the schema of item %u is null, expected an object, true or false", i);
         if (own && !mnem__schema_gather(s, parts, own, MNEM__SCHEMA_NO_PARENT)) return false;
         const bool prefix = mnem__schema_get(s->all->part[k].node, MNEM__WORD_PREFIX_ITEMS);
         taken[k] = own && !(s->draft_2019 && prefix);

@@ -104,8 +104,8 @@ static bool take_names(key_writer *w, const char *const *name, uint32_t count, u
         if (*n == KEYS_MAX)
             return mnem__schema_fail(w->s, MNEM_UNSUPPORTED,
                                      "an object that permits further properties supports up to %d "
-                                     "named ones: name fewer, or set \"additionalProperties\" to "
-                                     "false",
+                                     "named ones: name fewer, or list all in \"properties\" and "
+                                     "set \"additionalProperties\" to false",
                                      KEYS_MAX);
         if (strlen(name[i]) > KEY_BYTES_MAX)
             return mnem__schema_fail(

@@ -66,8 +66,8 @@ static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
     if (turns)
         snprintf(what, sizeof what, "dropped the oldest %d turn%s%s", turns,
                  tool_s((uint64_t)turns), cut ? " and " : "");
-    tool_message("the context of %d tokens is full: mnem %s%s and processes the remaining %zu "
-                 "token%s again%s",
+    tool_message("the context of %d tokens is full: mnem %s%s and processes %zu "
+                 "token%s%s",
                  c->stage->plan.context, what, cut ? "kept only the end of the last answer" : "",
                  read_again, tool_s(read_again),
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
@@ -116,7 +116,8 @@ static mnem_status lay(chat *c, int32_t until, int drop, bool *fits) {
             break;
         }
     }
-    if ((drop || cut) && *fits) say_dropped(c, drop, cut, n);
+    if ((drop || cut) && *fits)
+        say_dropped(c, drop, cut, (size_t)(c->g->count - mnem_session_length(c->stage->session)));
     c->answer_at = (int32_t)n;
     return MNEM_OK;
 }

@@ -84,8 +84,7 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
         mnem_workload_close(*workload);
         *workload = NULL;
         return tool_failed(
-            "can't read %s: xz failed to unpack it, so the file is damaged or not an xz file",
-            path);
+            "can't read %s: xz failed to unpack it, for the reason that it printed above", path);
     }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

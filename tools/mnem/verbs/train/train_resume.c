@@ -135,10 +135,15 @@ static int check_template(const train_run *run) {
 static int grow(train_run *run, int64_t steps) {
     train_config *c = &run->config;
     if (steps == c->steps) return TOOL_OK;
-    if (steps < c->steps || c->steps == 0)
+    if (c->steps == 0)
+        return tool_usage("train",
+                          "the length of the run in %s comes from --time and is not known in steps "
+                          "yet: leave out --steps and --tokens, or use --stop-after %lld",
+                          run->out, (long long)steps);
+    if (steps < c->steps)
         return tool_usage("train",
                           "the run in %s has %lld steps, which can be raised but not lowered to "
-                          "%lld: use --stop-after %lld to stop there",
+                          "%lld: --stop-after %lld stops there, unless the run is past it",
                           run->out, (long long)c->steps, (long long)steps, (long long)steps);
     if (!run->args->quiet)
         tool_message("the run now has %lld steps instead of %lld; from here on, the learning rate "
