@@ -323,11 +323,11 @@ TOOL_VERB(
     "Without an operand, lists the verbs. With a VERB, shows what it does, its options and\n"
     "examples, as `mnem VERB --help` does.\n"
     "\n"
-    "Three more operands are for other programs: man prints the manual page mnem(1) in roff,\n"
-    "verbs the names of the verbs, and options all options, one on each line, for shell\n"
-    "completion.\n",
+    "The other operands are for programs: `man` prints the manual page mnem(1) in roff. `verbs`\n"
+    "lists the names of the verbs and `options` the options of all verbs, one per line, for\n"
+    "shell completion.\n",
     "mnem help run  # the help of run\n"
-    "mnem help man | man -l -  # all of it, as a manual page\n");
+    "mnem help man | man -l -  # the help of all verbs, as a manual page\n");
 
 static const tool_option version_options[] = {
     TOOL_GROUP(tool_json_options, 0),

@@ -29,8 +29,7 @@ const tool_option tool_model_options[] = {
 
 const tool_option tool_json_options[] = {
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
-     .help =
-         "write JSON to standard output: one object, or one object per line if output is streamed"},
+     .help = "write JSON to standard output: one object, or one per line if results are streamed"},
     {0},
 };
 
@@ -64,8 +63,8 @@ const tool_option tool_shape_options[] = {
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
      .also = "kv-type cache-type-k cache-type-v ctk ctv",
      .help =
-         "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto, which takes q8_0 if "
-         "that allows more than f16 in the budget (default: f16)"},
+         "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto: q8_0 if a longer "
+         "context or a faster run then fits in the budget, else f16 (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
      .also = "ubatch-size ub",
      .help = "number of prompt tokens per forward pass (default: chosen by the plan, at most 512)"},
@@ -74,8 +73,9 @@ const tool_option tool_shape_options[] = {
 
 const tool_option tool_page_cache_options[] = {
     {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache),
-     .help = "read streamed weights through the page cache of the system, not around it; the page "
-             "cache is not counted in the budget; may be faster if memory is plentiful"},
+     .help =
+         "read streamed weights through the page cache of the system, instead of past it (direct "
+         "I/O); the page cache is not counted in the budget; may be faster if memory is plentiful"},
     {0},
 };
 
@@ -105,8 +105,10 @@ const tool_option tool_cut_options[] = {
 
 const tool_option tool_link_options[] = {
     {"link", 0, "RATE,LATENCY", TOOL_VALUE_TEXT, AT(link),
-     .help = "with --ranks: bandwidth and latency of the network between the ranks, such as "
-             "1Gbit/s,0.1ms, or one of the two (default: as measured by mnem bench under mpirun)"},
+     .help =
+         "with --ranks: bandwidth and latency of the network between the ranks, such as "
+         "1Gbit/s,0.1ms, or one of the two (default: as measured by mnem bench under mpirun; if "
+         "it never ran, messages take no time)"},
     {0},
 };
 
@@ -136,8 +138,8 @@ const tool_option tool_types_options[] = {
      .help = "data type of activations: f32, bf16 or f16 (half the bytes), or auto: f32 if it "
              "fits, else bf16 (default: auto)"},
     {"moments", 0, "TYPE", TOOL_VALUE_CHOICE, AT(moments), .choices = "f32 8bit",
-     .help = "data type of the optimizer's moments: f32, or 8bit (a quarter of the bytes) "
-             "(default: f32)"},
+     .help = "data type of the optimizer's moments (two running averages per weight): f32, or 8bit "
+             "(a quarter of the bytes) (default: f32)"},
     {0},
 };
 

@@ -25,16 +25,17 @@ const tool_variable tool_variables[] = {
     {"MNEM_CPU", "the best that the processor has",
      "the most advanced instruction set that kernels may use: plain, avx2, avx512 or avx512_bf16"},
     {"XDG_CACHE_HOME", "$HOME/.cache",
-     "folder of caches: the machine profile (mnem/profile.json) and the parts of models that ranks "
-     "store (mnem/parts)"},
-    {"MNEM_HISTORY", "on", "if \"off\": don't add runs to mnem/history.jsonl"},
+     "folder of caches: the machine profile (mnem/profile.json), and under mpirun the parts of "
+     "models that a rank without the file received (mnem/parts)"},
+    {"MNEM_HISTORY", "on",
+     "if \"off\": don't add finished runs to $XDG_STATE_HOME/mnem/history.jsonl"},
     {"XDG_STATE_HOME", "$HOME/.local/state",
-     "folder of state: the input history of chats (mnem/history), the finished runs "
+     "folder of state: the lines typed in chats (mnem/history), figures of finished runs "
      "(mnem/history.jsonl) and the results of mnem probe"},
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
      "folder of the status files of running commands (mnem/PID.status)"},
     {"MNEM_STATUS", "on",
-     "if \"off\": run, train and serve write no status file, which mnem top reads"},
+     "if \"off\": run, train and serve write no status file, so mnem top can't show them"},
     {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},
     {"NO_COLOR", "none", "any value: no colours on a terminal"},
     {"TERM", "none", "if \"dumb\": no colours on a terminal"},

@@ -13,9 +13,9 @@ const tool_option tool_trace_options[] = {
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
      .help =
          "write a trace of memory use, operators, steps, requests and reads to FILE, whose "
-         "extension chooses the format: .pftrace, .perfetto or .json (ui.perfetto.dev; under "
-         "mpirun, with all ranks), .pickle (PyTorch's memory viewer), .folded (flame graph of the "
-         "peak) or _ascend_pt (MindStudio Insight)"},
+         "extension chooses the format: .pftrace, .perfetto or .json (opens in ui.perfetto.dev; "
+         "under mpirun one file for all ranks), .pickle (PyTorch's memory viewer), .folded (flame "
+         "graph of the peak) or _ascend_pt (a folder for MindStudio Insight)"},
     {0},
 };
 

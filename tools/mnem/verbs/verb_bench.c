@@ -310,11 +310,11 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     {"pp", 'p', "N,...", TOOL_VALUE_TEXT, AT(prompt_tokens), .also = "n-prompt prompt",
-     .help = "prompt length to measure, or several; 0: none (default: 512)"},
+     .help = "prompt lengths to measure, separated by commas; 0: none (default: 512)"},
     {"tg", 'n', "N,...", TOOL_VALUE_TEXT, AT(tokens), .also = "n-gen tokens n-predict",
-     .help = "number of generated tokens to measure, or several; 0: none (default: 128)"},
+     .help = "numbers of generated tokens to measure, separated by commas; 0: none (default: 128)"},
     {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), .least = 1, .most = 1000,
-     .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
+     .also = "repetitions", .help = "measure N times and show the fastest (default: 3)"},
     {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 256,
      .also = "n-parallel npl",
      .help = "also measure N sequences that are generated at once (default: 1, one sequence only)"},
@@ -334,23 +334,24 @@ static const tool_option options[] = {
 static bench_options asked;
 TOOL_VERB(
     bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
-    "Measures the speed of a prompt (pp: pp512 is a prompt of 512 tokens) and of generation\n"
-    "(tg), in tokens a second, and the share of this machine's read bandwidth that generation\n"
-    "reaches.\n"
+    "Measures, in tokens per second, the speed of processing a prompt (pp512: a prompt of 512\n"
+    "tokens) and of generation (tg128: 128 generated tokens), and the share of this machine's\n"
+    "memory bandwidth that generation reaches.\n"
     "\n"
-    "The machine is measured once. Its profile ($XDG_CACHE_HOME/mnem/profile.json, by default\n"
-    "in ~/.cache) is what mnem plan predicts speeds from. The profile also has the speed of this\n"
-    "model with this number of threads: for plans of one thread, run bench with --threads 1.\n"
-    "Under mpirun (MPI's launcher, which starts one process, a rank, for each share of the\n"
-    "model) it also has the latency and bandwidth of the slowest link between two consecutive\n"
-    "ranks, for mnem plan --ranks.\n"
+    "The machine is measured once. The results are stored in its profile\n"
+    "($XDG_CACHE_HOME/mnem/profile.json, by default in ~/.cache), from which mnem plan predicts\n"
+    "speeds. The profile also stores the speed of this model for this number of threads: to plan\n"
+    "runs with one thread, run bench with --threads 1 first. Under mpirun (MPI's launcher, which\n"
+    "starts several processes, the ranks, each with a share of the model) it also stores the\n"
+    "latency and bandwidth of the slowest link between two consecutive ranks, for mnem plan\n"
+    "--ranks.\n"
     "\n"
-    "A bandwidth that is measured while other processes use the processors is too low. It is\n"
-    "shown with their share of the processors' time, mnem plan mentions it, and it never\n"
-    "replaces one of a quiet machine. If generation reads more bytes a second than the stored\n"
-    "bandwidth, the bandwidth is measured again, at most once a day, and the higher value is\n"
-    "kept; this needs a model whose tokens read more than four times the last-level cache, so\n"
-    "that the cache can't explain the speed.\n",
+    "A bandwidth that is measured while other processes use the processors is too low. bench\n"
+    "shows their share of the processors' time beside it, mnem plan mentions it too, and such a\n"
+    "measurement never replaces one of a quiet machine. If generation reads more bytes per\n"
+    "second than the stored bandwidth, the bandwidth is measured again, at most once a day, and\n"
+    "the higher value is kept. This applies to models that read more than four times the size\n"
+    "of the last-level cache per token, because smaller ones are partly read from the cache.\n",
     "mnem bench model.gguf  # pp512 and tg128\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
     "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"

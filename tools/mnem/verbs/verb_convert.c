@@ -120,8 +120,8 @@ static const tool_option options[] = {
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
      .help = "the file to write (required); same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
-     .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as in "
-             "the folder; F32 becomes F16)"},
+     .help = "data type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: the folder's, "
+             "BF16 or F16; a folder in F32 gives F16)"},
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_pre_options, AT(pre)),
@@ -134,10 +134,10 @@ static convert_options asked;
 TOOL_VERB(
     convert, "FOLDER [OUT]", 1, 1, "write a Hugging Face folder as a GGUF file",
     "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
-    "tokenizer.json or tokenizer.model) as one GGUF file, in any type. The model is read row\n"
-    "by row, so that it may be larger than memory; the file appears only when it is complete.\n"
-    "Tensors and keys have the names and values that llama.cpp's converter writes. Other verbs\n"
-    "accept a FOLDER as a MODEL too, so that converting it first is not required.\n"
+    "tokenizer.json or tokenizer.model) as one GGUF file, in any data type (--type). The model\n"
+    "is read row by row, so it may be larger than memory. The file appears only when it is\n"
+    "complete. Tensors and metadata have the names and values that llama.cpp's converter writes.\n"
+    "Converting is optional: other verbs accept a FOLDER as a MODEL too.\n"
     "\n"
     "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"
     "other tools (GPTQ, AWQ, FP8).\n",

@@ -273,8 +273,8 @@ static const tool_option options[] = {
      .help = "read a text from each line of a file, after those of the command line (- is standard "
              "input)"},
     {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
-     .help = "how the rows of a text become its embedding: their mean, the first row (cls) or the "
-             "last (default: file, the pooling that the model file names)"},
+     .help = "how the hidden states of a text's tokens become its embedding: their mean, the first "
+             "one (cls) or the last (default: file, the pooling that the model file names)"},
     {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "don't normalize embeddings to length 1"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),

@@ -111,9 +111,10 @@ static const tool_option options[] = {
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the text from FILE; same as the operand FILE (- is standard input)"},
     {"kl", 0, "MODEL", TOOL_VALUE_TEXT, AT(kl), .path = TOOL_PATH_READ,
-     .help = "compare with another model of the same vocabulary, usually the F16 file of this one: "
-             "the Kullback-Leibler divergence of each prediction from that model's (in nats), and "
-             "how often both have the same likeliest token"},
+     .help =
+         "compare with another model of the same vocabulary, usually the unquantized (F16) file "
+         "of this one: the Kullback-Leibler divergence of this model's predictions from that "
+         "model's (in nats), and how often both predict the same token as the likeliest"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -127,12 +128,16 @@ static const tool_option options[] = {
 static perplexity_options asked;
 TOOL_VERB(
     perplexity, "MODEL FILE", 1, 2, "measure how well a model predicts a text",
-    "Cuts the text into windows as long as the context, which don't overlap; an incomplete\n"
-    "last window is dropped. Only the predictions in the second half of each window count.\n"
-    "Lower is better; a good 4-bit type raises the perplexity by about 0.5 %. For a quantized\n"
-    "or pruned model, --kl tells more: errors in both directions cancel in perplexity, but not\n"
-    "in KL divergence.\n",
-    "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+    "Perplexity is the exponential of the mean negative log-likelihood per token of the text:\n"
+    "lower is better, and a good 4-bit type raises it by about 0.5 %.\n"
+    "\n"
+    "The text is cut into windows as long as the context, which don't overlap; an incomplete\n"
+    "last window is dropped. Only the predictions in the second half of each window count, so\n"
+    "that each has at least half a window of text before it.\n"
+    "\n"
+    "For a quantized or pruned model, --kl is more sensitive: tokens that became more likely and\n"
+    "tokens that became less likely cancel in perplexity, but not in KL divergence.\n",
+    "mnem perplexity model.gguf heldout.txt  # windows of the model's context, up to 4096\n"
     "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
     "script\n"
-    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what 4 bits cost, against F16\n");
+    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what quantizing to 4 bits costs\n");

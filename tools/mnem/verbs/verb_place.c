@@ -350,10 +350,9 @@ static const tool_option options[] = {
          "available memory: stop at the first placement that fits (default: search for the lowest "
          "peak)"},
     {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), .most = TOOL_SPACES_MAX,
-     .help =
-         "NAME[=SIZE][:COST]: a space that buffers may be in, its size (default: no limit), and "
-         "the cost of a byte and access there (default: 0, 1, 2, ... in the order given); may "
-         "be repeated up to 32 times"},
+     .help = "NAME[=SIZE][:COST]: a space (a memory) that buffers may be in, its size (default: no "
+             "limit), and the cost of one access to one byte there (default: 0, 1, 2, ... in the "
+             "order given); may be repeated up to 32 times"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
      .help = "seconds to search for a better placement (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
@@ -371,31 +370,32 @@ static const tool_option options[] = {
 static place_options asked = {.seconds = 2};
 TOOL_VERB(
     place, "FILE.csv [OUT]", 1, 1, "find offsets for buffers whose lifetimes are known",
-    "Places the buffers of a table so that no two buffers that are live at the same time\n"
-    "overlap, and shows how good the placement is: the lower bound of any placement, the peak,\n"
-    "and whether it is optimal. Lists the buffers that are live at the moment when most bytes\n"
-    "are live.\n"
+    "Finds an offset for each buffer of a table, so that buffers that are live at the same time\n"
+    "don't overlap and the peak (the largest end of a buffer) is low. Shows how good the\n"
+    "placement is: its peak, a lower bound for the peak of any placement, and whether it is\n"
+    "optimal. Also lists the buffers that are live when the sum of live bytes is largest.\n"
     "\n"
-    "The table is MiniMalloc's CSV with the columns id, lower, upper (the lifetime: from lower\n"
-    "to before upper) and size. Optional columns are alignment, hint (a preferred offset),\n"
-    "gaps (times within the lifetime in which other buffers may use the bytes: 5-9, or\n"
-    "5-9@0:64 if bytes 0 to 63 stay in use) and offset (a given offset is fixed). `-` as the\n"
-    "file means standard input. A table of two buffers:\n"
+    "The table is a CSV file as MiniMalloc reads it, with the columns id, lower, upper (the\n"
+    "buffer is live at the times t with lower <= t < upper) and size (in bytes). Optional columns\n"
+    "are alignment, hint (a preferred offset), gaps (times within the lifetime in which other\n"
+    "buffers may use the bytes: 5-9, or 5-9@0:64 if bytes 0 to 63 stay in use) and offset (a\n"
+    "given offset is fixed). `-` as the file means standard input. A table of two buffers:\n"
     "\n"
     "  id,lower,upper,size\n"
     "  a,0,3,40\n"
     "  b,2,5,24\n"
     "\n"
-    "With --capacity, the exit code is 3 when no placement within it was found. Ctrl-C (and\n"
-    "SIGTERM) ends the search: the best placement so far is shown and written (exit code 130,\n"
-    "or 143).\n"
+    "With --capacity, the exit code is 3 when no placement that fits was found. Ctrl-C or\n"
+    "SIGTERM ends the search; the best placement so far is shown and written (exit code 130 or\n"
+    "143).\n"
     "\n"
-    "With --space (given once for each space), buffers are spread over several spaces so that\n"
-    "the sum of accesses x bytes x cost is as small as possible. Columns for that: accesses\n"
-    "(default: 1), spaces (names of those that a buffer may be in, separated by blanks) and\n"
-    "space (the one chosen in the output; in the input, the one that is fixed).\n",
+    "With --space (given once for each space), buffers are distributed over several memories, or\n"
+    "spaces, so that the sum of accesses x bytes x cost is as small as possible. Three more\n"
+    "columns are for that: accesses (how often the buffer is accessed, default: 1), spaces (names\n"
+    "of the spaces that it may be in, separated by blanks) and space (in the output the chosen\n"
+    "space; in the input a space that is fixed).\n",
     "mnem place buffers.csv  # how low can the peak be?\n"
     "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
     "mnem place buffers.csv --time 60 --svg map.svg  # search longer, and draw the result\n"
-    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two memories\n"
     "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");

@@ -171,7 +171,7 @@ static const tool_option options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
      .help =
          "with --ranks: what each rank holds: layers (consecutive layers) or rows (rows of every "
-         "matrix) (default: the faster of the two; both are shown)"},
+         "matrix) (default: the faster of the two; the speed of the other is shown beside it)"},
     TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
      .help = "show every way to run that no other way beats in both bytes and speed (the Pareto "
@@ -192,20 +192,20 @@ static plan_options asked;
 TOOL_VERB_WITH(
     plan, defaults, "[MODEL [PROMPT]]", 0, 2,
     "show what a run would need, without loading the model",
-    "Shows the plan of a run with the same options: memory by kind and purpose, what was\n"
-    "chosen and why, what the next smaller and larger budget would change, and the predicted\n"
-    "peak and speed. Only the file's header is read, so planning takes hardly any time,\n"
-    "whatever the size of the model. The exit code is 3 when the budget is too small. The other "
-    "options of run\n"
-    "are accepted too, so that the command line of a run can be planned as it is. With the\n"
-    "prompt (-p, -f) the context is as long as in that run, and so the plan has its exact\n"
-    "bytes.\n"
+    "Shows the plan that mnem run would make with the same options: memory by kind and purpose,\n"
+    "the choices and their reasons, what the next smaller and larger budget would change, and\n"
+    "the predicted peak and speed. Only the file's header is read, so planning takes little\n"
+    "time for a model of any size. The exit code is 3 when the budget is too\n"
+    "small. All other options of mnem run are accepted too: to plan a run, replace \"run\" by\n"
+    "\"plan\" in its command line. Its prompt (-p, -f) determines the context length, so with the\n"
+    "prompt the plan has the exact bytes of that run.\n"
     "\n"
     "--device null plans for a device that this machine doesn't have; --capacity sets its\n"
     "memory. --devices distributes the layers over several such devices, so that the fullest\n"
-    "one has as much free memory as possible. --ranks plans for several machines under mpirun,\n"
-    "without using them. --explain shows which ways to run each budget allows.\n",
-    "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
+    "one has as much free memory as possible. --ranks plans for several processes or machines\n"
+    "under mpirun, without using them. --explain shows the best ways to run for every budget,\n"
+    "from the smallest one that works.\n",
+    "mnem plan model.gguf --memory 2G  # does it run in 2 GiB, and how?\n"
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
     "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
     "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"

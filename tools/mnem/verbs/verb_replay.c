@@ -402,8 +402,9 @@ static const tool_option options[] = {
     {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy),
      .choices =
          "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pool granules pytorch",
-     .help = "policies to compare, separated by commas, or all; pictures show the first (default: "
-             "mnem,tlsf,best-fit,pytorch)"},
+     .help =
+         "policies to compare, separated by commas, or all; --svg and --timeline show the first "
+         "(default: mnem,tlsf,best-fit,pytorch)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
      .help = "replay within this much memory (default: as much as it takes)"},
     {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
@@ -427,25 +428,28 @@ static replay_options asked;
 TOOL_VERB(
     replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
     "compare what pool policies would cost on a recorded trace",
-    "Replays allocation traces through pool policies, without allocating the memory: time per\n"
-    "operation, the smallest capacity that is enough, what a growing pool would reserve, how\n"
-    "often it would ask the device, a verdict for each, and advice: the policy and settings\n"
-    "that suit this trace, and what they save.\n"
+    "Replays allocation traces with several pool policies (ways in which a memory pool chooses\n"
+    "the place of a block), without allocating the memory. For each policy it shows the time per\n"
+    "operation, the smallest capacity that is enough, how much a growing pool would reserve, how\n"
+    "often it would request memory from the device, and verdicts (good, fair or bad). The advice\n"
+    "at the end names the policy and settings that suit this trace, and what they save.\n"
     "\n"
-    "For a PyTorch snapshot it also shows what holds the peak (lines of your code with bytes,\n"
-    "blocks and ages), why a request failed, and which PYTORCH_CUDA_ALLOC_CONF would have done\n"
-    "better, as found by replaying it.\n"
+    "For a PyTorch snapshot it also shows which lines of your code hold the memory at the peak\n"
+    "(with bytes, blocks and ages), why a request failed, and which PYTORCH_CUDA_ALLOC_CONF would\n"
+    "have needed less memory, as found by replaying the snapshot with it.\n"
     "\n"
     "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
     "is read without running any code in it) or text with one event on each line:\n"
     "\n"
-    "  a ID BYTES [STREAM]   allocates block ID, used only once (STREAM: default 0)\n"
-    "  f ID [STREAM]         frees it\n"
+    "  a ID BYTES [STREAM]   allocates the block ID (STREAM: default 0)\n"
+    "  f ID [STREAM]         frees the block ID\n"
     "\n"
-    "Names that end in .xz are decompressed by xz; - is standard input.\n"
+    "An ID names one block in the whole trace: it is never used again.\n"
+    "\n"
+    "Files whose names end in .xz are decompressed with xz; - is standard input.\n"
     "\n"
     "With --capacity, the exit code is 3 when no policy completes the trace.\n",
-    "mnem replay snapshot.pickle  # what holds the peak, and what would help?\n"
-    "mnem replay snapshot.pickle --policy all --capacity 16G  # what fits 16 GiB?\n"
-    "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
+    "mnem replay snapshot.pickle  # which code holds the peak?\n"
+    "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit in 16 GiB?\n"
+    "mnem replay serve.trace.xz --svg map.svg --timeline  # draw memory over time\n"
     "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

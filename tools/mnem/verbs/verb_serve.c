@@ -387,12 +387,14 @@ static const tool_option options[] = {
     {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
      .help = "allow requests from browser pages of ORIGIN (https://example.com, or * for all)"},
     {"metrics-compat", 0, "NAMES", TOOL_VALUE_CHOICE, AT(metrics), .choices = "mnem vllm",
-     .help = "metric names in /metrics: mnem's, or vllm's in addition (default: mnem)"},
+     .help =
+         "names of the metrics in /metrics: mnem, or vllm: the same metrics also by vLLM's names "
+         "(default: mnem)"},
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
      .help = "truncate prompts that exceed the context, instead of refusing them"},
     {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
-     .help = "how the rows of a text become its embedding: their mean, the first row (cls) or the "
-             "last (default: file, the pooling that the model file names)"},
+     .help = "how the hidden states of a text's tokens become its embedding: their mean, the first "
+             "one (cls) or the last (default: file, the pooling that the model file names)"},
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     TOOL_GROUP(tool_breaker_options, AT(breakers)),
@@ -414,29 +416,32 @@ static void defaults(tool_args *args) {
 static serve_options asked;
 TOOL_VERB_WITH(
     serve, defaults, "[MODEL]", 0, 1, "serve a model to many clients, inside the budget",
-    "Serves a model over HTTP to clients of OpenAI's API (chat and text completions,\n"
-    "responses, and Anthropic's messages), and a chat page for browsers at the address that it\n"
+    "Serves a model over HTTP, with OpenAI's API (chat completions, text completions and\n"
+    "responses), Anthropic's messages API, and a chat page for browsers at the address that it\n"
     "prints on standard output. Weights, conversations, connections and requests all stay\n"
     "inside the budget.\n"
     "\n"
-    "Conversations share pages of the KV cache, and common prefixes are stored once (prefix\n"
-    "cache). When pages run short, some conversations wait, or are preempted and resumed\n"
-    "later: none is dropped, and every answer has the same tokens as alone. A request that\n"
-    "could never fit is refused with the bytes that it needs. Weights that don't fit are\n"
-    "streamed from disk, once for all conversations together.\n"
+    "The KV cache is divided into pages, which all conversations use; a prefix that several of\n"
+    "them have in common is stored once (prefix cache). When free pages run out, some\n"
+    "conversations wait, or are preempted (interrupted) and resumed later: none is dropped, and\n"
+    "every answer has the tokens that it would have if its request were the only one. A request\n"
+    "that could never fit is refused with the bytes that it needs. Weights that don't fit are\n"
+    "streamed from disk, once per step for all conversations together.\n"
     "\n"
-    "Preempted conversations are offloaded to --swap if that takes less time than recomputing\n"
-    "them, as estimated from recent times of both. To set the speed of the swap file yourself,\n"
-    "add \"swap_bytes_per_s\" to the machine profile ($XDG_CACHE_HOME/mnem/profile.json).\n"
+    "With --swap, the pages of a preempted conversation are written to a file if that takes less\n"
+    "time than recomputing them; recent times of both decide. To set the speed of the file\n"
+    "instead, add \"swap_bytes_per_s\" to the machine profile\n"
+    "($XDG_CACHE_HOME/mnem/profile.json).\n"
     "\n"
     "With --swap FILE --keep-cache, a server that was stopped by a signal restores its prefix\n"
     "cache at the next start; the FILE of a server that was killed is discarded.\n"
     "\n"
-    "The server listens on this machine only; another --host needs --api-key-file, or\n"
-    "--no-auth. SIGTERM or Ctrl-C lets it finish the requests in progress, a second one ends it\n"
-    "at once; under mpirun, which kills soon after, the first one ends it.\n",
+    "By default only clients on this machine can connect; another --host needs --api-key-file or\n"
+    "--no-auth. After SIGTERM or Ctrl-C the server finishes the requests in progress and ends\n"
+    "with exit code 0; a second signal ends it at once. Under mpirun the first signal ends it at\n"
+    "once, because mpirun kills the processes soon after it.\n",
     "mnem serve  # the bundled model, at http://127.0.0.1:8080\n"
     "mnem serve model.gguf --memory 600M --ctx 8192  # all clients inside 600 MiB\n"
-    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and 4 GiB of disk\n"
+    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and up to 4 GiB on disk\n"
     "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # on the network, with keys\n"
     "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");

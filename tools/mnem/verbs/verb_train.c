@@ -286,7 +286,9 @@ static const tool_option options[] = {
     {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), .also = "output output-dir",
      .help = "folder of the run (default: mnem-train)"},
     {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume),
-     .help = "continue the run in the folder --out from its last checkpoint"},
+     .help =
+         "continue the run in the folder --out, or in the folder given as operand, from its last "
+         "checkpoint"},
     {"export", 0, "FILE", TOOL_VALUE_TEXT, AT(export), .path = TOOL_PATH_WRITE,
      .help = "with --resume: train nothing, and write the model (with --lora the adapter) of the "
              "last checkpoint to FILE"},
@@ -300,19 +302,20 @@ static const tool_option options[] = {
          "scale of the adapters: their output is multiplied by X / R (default: twice the rank)"},
     {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets),
      .choices = "q k v qkv o gate up down",
-     .help = "matrices of each layer that get an adapter, separated by commas, such as q,v "
-             "(default: all)"},
+     .help = "matrices of each layer that get an adapter, of q, k, v, qkv, o, gate, up and down, "
+             "separated by commas (default: all)"},
     {"masked", 0, NULL, TOOL_VALUE_FLAG, AT(masked),
      .help = "keep the zeros in the matrices of --init: a pruned model stays pruned, a 2:4 model "
              "stays 2:4"},
     {"distill", 0, "TEACHER", TOOL_VALUE_TEXT, AT(distill),
-     .help = "distill from this teacher model too; it must have the vocabulary of --init and may "
-             "be quantized; its layers are streamed if it doesn't fit in the budget"},
+     .help =
+         "also learn from the outputs of this model, the teacher; it must have the vocabulary of "
+         "--init and may be quantized; its layers are streamed if it doesn't fit in the budget"},
     {"distill-on", 0, "PART", TOOL_VALUE_CHOICE, AT(distill_on), .choices = "logits states both",
      .help = "what is learned from the teacher: its logits, the hidden states after its layers "
              "(needs a model of the same width), or both (default: logits)"},
     {"distill-weight", 0, "X", TOOL_VALUE_REAL, AT(distill_weight), .least = 0.001, .most = 1,
-     .help = "weight of the teacher in the loss; the text has the rest (default: 0.5)"},
+     .help = "weight X of the teacher in the loss; the text has the weight 1 - X (default: 0.5)"},
     {"distill-temperature", 0, "X", TOOL_VALUE_REAL, AT(distill_temperature), .least = 0.1,
      .most = 100,
      .help = "distillation temperature, which divides the logits of both models (default: 2)"},
@@ -330,15 +333,15 @@ static const tool_option options[] = {
     {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume continues"},
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
-     .help = "number of steps between checkpoints (default: about one minute's)"},
+     .help = "number of steps between checkpoints (default: as many as take about a minute)"},
     TOOL_GROUP(tool_batch_options, AT(training)),
     {"shard", 0, "WHAT", TOOL_VALUE_CHOICE, AT(shard),
      .choices = "none optimizer gradients weights",
      .help =
-         "under mpirun, with --memory SIZE[,SIZE...] per rank: what is sharded over the ranks in "
-         "addition to the batch: none, the optimizer's moments, or the gradients too (not with "
-         "--masked; weights is not supported yet). Default: optimizer, or gradients if they are "
-         "faster in the budgets of all ranks or nothing else fits; -v prints the reason"},
+         "under mpirun, with --memory SIZE[,SIZE...] per rank: what is divided among the ranks in "
+         "addition to the batch: none, optimizer (its moments) or gradients (and the moments; not "
+         "with --masked); weights is not supported yet (default: optimizer, or gradients if that "
+         "is faster in the budgets of all ranks or nothing else fits; -v prints the reason)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
      .also = "ctx-size context n-ctx",
      .help = "sequence length in tokens, and the model's context length (default: the config's or "
@@ -359,7 +362,9 @@ static const tool_option options[] = {
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = 0, .most = 1e18,
      .help = "seed of the initial weights, the order of the text and dropout (default: 1)"},
     {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample),
-     .help = "prompt of the samples (default: the beginning of the held-out text)"},
+     .help =
+         "prompt of the sample texts that are printed during the run (default: the beginning of "
+         "the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help =
          "print the plan and what other budgets would allow, then exit; a budget that is too small "
@@ -376,39 +381,45 @@ static train_options asked;
 TOOL_VERB(
     train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-    "from a model (--init). One line about the plan is printed before the first step; -v or\n"
-    "--dry-run prints all of it: bytes by kind, the number of sequences per pass, what is\n"
+    "from a model (--init). A summary of the plan is printed before the first step. -v or\n"
+    "--dry-run prints the whole plan: bytes by kind, the number of sequences per pass, what is\n"
     "recomputed to save memory, and what another budget would allow. A smaller budget changes the "
-    "speed, not the result, except for rounding.\n"
+    "speed, not the result, except for rounding; if f32 doesn't fit, activations are in "
+    "bf16 (see --precision).\n"
     "\n"
     "The vocabulary is learned from the text. The folder of the run (--out) holds its\n"
     "checkpoint, log.jsonl (one line per step), loss.svg, and at the end model.gguf, which\n"
     "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume continues from\n"
-    "the last checkpoint, also after a crash, and the result is the same.\n"
+    "the last checkpoint, also after a crash, and the result is that of an uninterrupted run.\n"
     "\n"
     "Files should be text in UTF-8; files that are clearly not text are refused. --json streams\n"
     "the lines of log.jsonl to standard output; the last line is an object with the result.\n"
     "\n"
-    "Conversations are JSON lines; the model's chat template renders them as text, and only\n"
-    "the assistant's messages are trained on. A line (wrapped here):\n"
+    "A file of conversations (JSON, usually one on each line) needs --init: the chat template of\n"
+    "that model, or --template, renders them as text, and only the assistant's messages count in\n"
+    "the loss. One line of such a file (wrapped here):\n"
     "\n"
     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"},\n"
     "                {\"role\": \"assistant\", \"content\": \"Hello!\"}]}\n"
     "\n"
-    "--lora trains low-rank adapters on a frozen model, quantized or not: only the adapters\n"
-    "have gradients and moments. The result is adapter.gguf, for that model.\n"
+    "--lora trains low-rank adapters (small matrices whose product is added to a matrix of the\n"
+    "model) for the model of --init, quantized or not, which stays unchanged: only the adapters\n"
+    "have gradients and moments. The result is adapter.gguf, which is used with that model.\n"
     "\n"
-    "Under mpirun several ranks train one model: each processes its share of a batch, inside a\n"
-    "budget of its own, and holds its part of the optimizer's state (docs/mpi.md).\n"
+    "Under mpirun several processes (ranks) train one model: each processes its share of a batch,\n"
+    "inside a budget of its own, and holds its part of the optimizer's state (docs/mpi.md).\n"
     "\n"
-    "--masked trains a pruned model and keeps its zeros, so that 2:4 stays 2:4; with\n"
-    "--distill it also learns from the model that was pruned, which stays frozen. Neither\n"
-    "uses dropout, unless --dropout or --config is given.\n",
+    "--masked trains a pruned model and keeps its zeros, so a 2:4 sparse model (two of\n"
+    "every four consecutive weights are zero) stays 2:4. --distill also trains on the outputs of a "
+    "second\n"
+    "model, the teacher, such as the model before pruning; the teacher stays unchanged. Both\n"
+    "train without dropout, unless --dropout or --config is given.\n",
     "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
-    "mnem train --data book.txt --memory 256M --dry-run  # what would other budgets allow?\n"
+    "mnem train --data book.txt --memory 256M --dry-run  # what do other budgets allow?\n"
     "mnem train --resume  # continue after Ctrl-C\n"
     "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
-    "mnem train --resume tuned --export so_far.gguf  # the adapter of its last checkpoint\n"
-    "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # with less loss\n"
-    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"
+    "mnem train --resume tuned --export so_far.gguf  # the adapter as of its last checkpoint\n"
+    "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # recover from "
+    "pruning\n"
+    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # a small GPT-2\n"
     "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");
