@@ -178,8 +178,14 @@ static const mnem__backend backend = {.name = "apart",
                                       .submit = submit,
                                       .synchronize = nothing};
 
-void apart_add(void) {
+static void add(void) {
     mnem__device_add_backend(&backend);
+}
+
+/* Ranks that are threads add it all at once. */
+void apart_add(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, add);
 }
 
 uint64_t apart_entries(void) {

@@ -20,10 +20,10 @@ static int shown(mnem__any text) {
     return text.length < 40 ? (int)text.length : 40;
 }
 
-static _Noreturn void bad_type(mnem_template *t, mnem__any format, mnem__any value,
+static _Noreturn void bad_type(mnem_template *t, mnem__any text, mnem__any value,
                                const char *types) {
     mnem__template_refuse(t, "format(): '%.*s' must end in one of %s for a value of type %s",
-                          shown(format), format.text, types, mnem__any_type(value));
+                          shown(text), text.text, types, mnem__any_type(value));
 }
 
 static mnem__spec read_spec(mnem_template *t, mnem__any text, bool of_text) {
