@@ -275,8 +275,28 @@ static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state)
     assert_non_null(strstr(r.err, "--memory"));
 }
 
+/* Rows of 160 numbers are no blocks of 256: in Q4_K_M they are Q5_0, hardly less than Q5_1. */
+static void a_type_that_makes_no_smaller_file_is_not_advised(void **state) {
+    (void)state;
+    static const char *const types[] = {"Q5_1", "F16"};
+    if (!MNEM_RELEASE) skip();
+    for (int i = 0; i < 2; i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments,
+                 "--arch llama --embd 160 --heads 5 --kv-heads 5 --ff 480 --layers 24 --type %s",
+                 types[i]);
+        make_model(at("narrow.gguf"), arguments);
+        tool_result r = RUN("plan", at("narrow.gguf"), "--memory", "1M");
+        r = RUN("plan", at("narrow.gguf"), "--memory", tool_bytes(tool_least(&r) + MIB));
+        assert_int_equal(r.code, 0);
+        assert_non_null(strstr(r.out, "  faster "));
+        assert_int_equal(strstr(r.out, "Q4_K_M weights") != NULL, i);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_type_that_makes_no_smaller_file_is_not_advised),
         cmocka_unit_test(what_a_run_would_refuse_is_refused_to_its_plan),
         cmocka_unit_test(sequences_take_pages_of_their_own),
         cmocka_unit_test(devices_share_the_layers),

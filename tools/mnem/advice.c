@@ -9,9 +9,12 @@
 
 enum { ADVICE_MOST = 5 };
 
-/* Bits a weight of the type that is proposed, its scales included. */
-#define SMALL_TYPE "Q4_K_M"
-#define SMALL_BITS 4.85
+/* Bits a weight of the type that is proposed, its scales included. Rows that aren't whole blocks of
+ * 256 get types of blocks of 32: Q5_0, and Q8_0 for the matrices of a vocabulary. */
+#define SMALL_TYPE          "Q4_K_M"
+#define SMALL_BITS          4.85
+#define SMALL_BITS_OF_32    5.5
+#define SMALL_BITS_OF_TABLE 8.5
 
 typedef struct advice {
     double gain; /* times as fast */
@@ -52,13 +55,31 @@ static void add_kv(const tool_stage *stage, advices *all) {
     snprintf(a->why, sizeof a->why, "halves the KV cache; the text hardly changes");
 }
 
+static double small_bits(const mnem_tensor_info *t) {
+    if (t->dims > 0 && t->shape[t->dims - 1] % 256 == 0) return SMALL_BITS;
+    const bool table = !strcmp(t->name, "token_embd.weight") || !strcmp(t->name, "output.weight");
+    return table ? SMALL_BITS_OF_TABLE : SMALL_BITS_OF_32;
+}
+
+/* What its tensors would take in that type. */
+static double small_bytes(const mnem_model *model) {
+    mnem_tensor_info t;
+    double bytes = 0;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
+        double numbers = 1;
+        for (int d = 0; d < t.dims; d++) numbers *= (double)t.shape[d];
+        bytes += numbers * small_bits(&t) / 8;
+    }
+    return bytes;
+}
+
 /* What is read from disk shrinks by all that the weights do. */
 static void add_type(const tool_stage *stage, advices *all) {
     const mnem_engine_plan *p = &stage->plan;
     char size[TOOL_TEXT];
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
-    const double part = SMALL_BITS * (double)m.parameters / 8 / (double)m.tensor_bytes;
+    const double part = small_bytes(stage->model) / (double)m.tensor_bytes;
     const double out = (double)(p->weight_bytes - p->weight_bytes_resident);
     const double left = out - (1 - part) * (double)p->weight_bytes;
     if (part > 0.85 || p->expert_slots) return;

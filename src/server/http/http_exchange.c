@@ -134,10 +134,12 @@ static int refuse_route(http_exchange *e, bool has_body) {
         http__answer_options(e, allow);
         return 204;
     }
-    if (status == 405)
-        refuse(e, status, has_body, allow,
-               "this path does not support the method of this request: use one of those in the "
-               "response's Allow header");
+    if (status == 405) {
+        char text[128];
+        snprintf(text, sizeof text, "this path supports %s, not the method of this request",
+                 *methods ? methods : "OPTIONS");
+        refuse(e, status, has_body, allow, text);
+    }
     if (status == 404) refuse(e, status, has_body, NULL, unknown_path(e));
     return status;
 }

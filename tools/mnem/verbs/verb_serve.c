@@ -27,6 +27,17 @@ static serve served; /* one in a process, as handlers have the API's context */
 
 /* ---- the thread of the connections ---- */
 
+static void say_draining(serve *s, const mnem_scheduler *ready) {
+    mnem_scheduler_stats stats;
+    if (s->said_draining || !ready || tool_ranks() || s->stage.args->quiet) return;
+    s->said_draining = true;
+    mnem_scheduler_stats_get(ready, &stats);
+    const int32_t left = stats.running + stats.waiting;
+    if (left > 0)
+        tool_message("finishing %d request%s; a second Ctrl-C or SIGTERM ends at once", left,
+                     tool_s((uint64_t)left));
+}
+
 /* It is the only one that calls the API. */
 static void on_wake(void *context) {
     serve *s = &served;
@@ -35,7 +46,10 @@ static void on_wake(void *context) {
         s->begun = true;
         api_begin(s->api, s->http, ready, s->stage.plan.context);
     }
-    if (atomic_load(&s->draining)) api_drain(s->api);
+    if (atomic_load(&s->draining)) {
+        api_drain(s->api);
+        say_draining(s, ready);
+    }
     s->api_wake(context);
     if (s->begun) {
         mnem_scheduler_stats stats;
@@ -209,7 +223,7 @@ static int make_http(serve *s) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return tool_failed("can't listen at %s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
+    return tool_failed("%s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
                        status == MNEM_IO ? "; choose another --port (0: any free one)" : "");
 }
 
