@@ -155,8 +155,8 @@ static void options_of_other_tools_take_their_value_along(void **state) {
                                 "--max_model_len", "64"),
                         expected);
     static const char *const passed[][2] = {
-        {"--numa", "distribute"}, {"--keepalive", "5m"}, {"--dtype", "auto"},
-        {"--device", "cpu"},      {"--prio", "2"},
+        {"--numa", "distribute"}, {"--keepalive", "5m"}, {"--dtype", "auto"}, {"--device", "cpu"},
+        {"--prio", "2"},          {"-md", "draft.gguf"}, {"-fit", "on"},      {"-np", "4"},
     };
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         char line[80];
@@ -176,6 +176,9 @@ static void what_changes_the_text_is_refused_with_the_way_there_is(void **state)
         {"--reasoning-budget", "0", "--template-args"},
         {"--think=false", NULL, "--template-args"},
         {"--override-kv", "a=int:1", "--pretokenizer"},
+        {"--image", "a.png", "not supported"},
+        {"--bf16", NULL, "--precision"},
+        {"--target-modules", "q", "--lora-targets"},
         {"--rope-freq-base", "10000", "position encoding (RoPE)"},
         {"--context-shift", NULL, "--ctx"},
         {"--gpu-memory-utilization", "0.5", "--memory"},
