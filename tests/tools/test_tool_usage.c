@@ -170,6 +170,7 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("run", "--memory");
     WRONG("run", "-n");
     WRONG("run", "--memory", "lots");
+    WRONG("run", "--memory", "50");
     WRONG("run", "--memory=0");
     WRONG("run", "--json=yes", "-p", "x");
     WRONG("run", "-n", "0");

@@ -65,8 +65,12 @@ static int set_rank_budget(const char *verb, const tool_option *o, const char *t
 int tool_option_budget(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
     if (strchr(text, ',')) return set_rank_budget(verb, o, text, out);
     if (strchr(text, '%')) return set_share(verb, o, text, out);
-    if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
-    return tool_usage(
-        verb, "--%s takes a size such as 512M or 2G, or a percentage such as 50%%, not \"%s\"",
-        o->name, text);
+    if (mnem_size_parse(text, out) != MNEM_OK)
+        return tool_usage(
+            verb, "--%s takes a size such as 512M or 2G, or a percentage such as 50%%, not \"%s\"",
+            o->name, text);
+    if (*out > 0 && *out < 4096 && text[strspn(text, "0123456789")] == 0)
+        return tool_usage(verb, "--%s %s is %s bytes; did you mean %sM?", o->name, text, text,
+                          text);
+    return TOOL_OK;
 }

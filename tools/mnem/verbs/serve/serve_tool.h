@@ -63,7 +63,7 @@ typedef struct serve {
     /* Between the threads: the scheduler once it is there; the thread has ended; a signal came. */
     _Atomic(mnem_scheduler *) ready;
     atomic_bool over, draining;
-    bool said_draining; /* by the thread of the connections */
+    bool said_draining;              /* by the thread of the connections */
     void (*api_wake)(void *context); /* the API's on_wake */
     void (*api_tick)(void *context);
     char swap_failure[160]; /* that was said last */
