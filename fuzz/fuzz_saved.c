@@ -53,7 +53,7 @@ static void make_page_right(const mnem_engine *e, const mnem__saved_header *h, i
 
 static void make_right(const mnem_engine *e, uint8_t *data, size_t n) {
     mnem__saved_header h;
-    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
     if (n < sizeof h) return;
     memcpy(&h, data, sizeof h);
@@ -69,7 +69,7 @@ static void make_right(const mnem_engine *e, uint8_t *data, size_t n) {
         mnem__saved_lay_out(e, &h, pages, &h.bytes);
         const size_t ids = sizeof h + (size_t)h.length * sizeof(int32_t);
         if (ids <= n) h.ids_checksum = mnem__checksum_of(data + sizeof h, ids - sizeof h);
-        for (int k = 0; k < MNEM__KV_KINDS; k++)
+        for (int k = 0; k < MNEM__KV_PAGED; k++)
             for (int32_t i = pages[k].begin; i < pages[k].end; i++) {
                 const uint64_t at =
                     pages[k].at + pages[k].record_bytes * (uint64_t)(i - pages[k].begin);

@@ -344,14 +344,16 @@ mnem_status mnem_engine_follow(mnem_engine *engine);
 /* ---- pages ---- */
 
 /* Pages by the kind of layers whose keys and values they hold: layers that attend to all positions,
- * and layers with sliding windows, which discard old positions. Most models have only one kind; the
- * counts of the other are 0. */
+ * and layers with sliding windows, which discard old positions. states: those of recurrent layers,
+ * one for each sequence that has tokens. Most models have only one kind; the counts of the others
+ * are 0. */
 typedef struct mnem_page_count {
-    int32_t full, window;
+    int32_t full, window, states;
 } mnem_page_count;
 typedef struct mnem_engine_pages {
     int32_t tokens;                    /* positions of a page */
     uint64_t full_bytes, window_bytes; /* of a page; 0: no layer is of this kind */
+    uint64_t state_bytes;              /* of a sequence's recurrent states; 0: there are none */
     mnem_page_count all, free;
     mnem_page_count most; /* of one sequence whose context is full */
 } mnem_engine_pages;

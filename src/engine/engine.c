@@ -40,10 +40,11 @@ static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem__location pages = mnem__part_at(&e->taken, MNEM__PART_PAGES);
     mnem_tensor_info info;
-    for (int k = 0; k < MNEM__KV_KINDS; k++) { /* one kind's behind the other's */
+    for (int k = 0; k < MNEM__KV_PAGED; k++) { /* one kind's behind the other's */
         e->pages[k].base = pages;
         pages = mnem__kv_page_at(&e->pages[k], e->pages[k].count);
     }
+    e->pages[MNEM__KV_STATES].base = mnem__part_at(&e->taken, MNEM__PART_STATES);
     if (embedding >= 0) {
         mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
         e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
@@ -112,7 +113,7 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
                                        .references = t->kind[k].references,
                                        .ids = t->kind[k].ids};
         mnem__kv_pages_init(&e->pages[k]);
-        e->stats.pages += (uint64_t)e->pages[k].count;
+        if (!t->kind[k].need.one) e->stats.pages += (uint64_t)e->pages[k].count;
     }
     for (int32_t i = 0; i < e->sequences; i++) {
         t->sequences[i] = (mnem_sequence){.engine = e};
@@ -176,6 +177,9 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     setup.logits_rows = plan->logits_rows;
     setup.sequences = plan->sequences;
     mnem_status status = start(&setup, plan, &e);
+    if (status == MNEM_OK && mnem__engine_has_states(e) && options->comm)
+        status = mnem__fail(MNEM_UNSUPPORTED, "engine: several ranks are not supported for models "
+                                              "with recurrent states yet");
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);
@@ -212,7 +216,8 @@ void mnem_engine_destroy(mnem_engine *e) {
 void mnem_engine_pages_get(const mnem_engine *e, mnem_engine_pages *pages) {
     *pages = (mnem_engine_pages){.tokens = mnem__engine_page_tokens(e),
                                  .full_bytes = e->pages[MNEM__KV_FULL].page_bytes,
-                                 .window_bytes = e->pages[MNEM__KV_WINDOW].page_bytes};
+                                 .window_bytes = e->pages[MNEM__KV_WINDOW].page_bytes,
+                                 .state_bytes = e->pages[MNEM__KV_STATES].page_bytes};
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         *mnem__page_count_at(&pages->all, k) = e->pages[k].count;
         *mnem__page_count_at(&pages->free, k) = e->pages[k].free_count;
@@ -222,7 +227,7 @@ void mnem_engine_pages_get(const mnem_engine *e, mnem_engine_pages *pages) {
 
 void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     *stats = e->stats;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         stats->pages_used += (uint64_t)(e->pages[k].count - e->pages[k].free_count);
     if (!e->weights) return;
     mnem__weights_stats weights;

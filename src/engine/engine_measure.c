@@ -297,7 +297,8 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__kv_need need =
             mnem__kv_need_of(t, &kv, (mnem__kv_kind)k, choice->context, choice->chunk);
-        bytes[MNEM__PART_PAGES] += need.page_bytes * mnem__engine_pages_of(setup, choice, &need);
+        bytes[need.one ? MNEM__PART_STATES : MNEM__PART_PAGES] +=
+            need.page_bytes * mnem__engine_pages_of(setup, choice, &need);
     }
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);

@@ -20,6 +20,7 @@
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
     X(ADAPTERS, WEIGHTS, "adapters", PINNED)                                                       \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
+    X(STATES, KV, "live states", BLOCK)                                                            \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(LOGITS, ACTIVATION, "logits", PINNED)                                                        \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
@@ -96,8 +97,8 @@ int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);
 /* Those of layers that need so much of one sequence: windows never hold as many as all do. */
 static inline uint64_t mnem__engine_pages_of(const mnem__setup *setup, const mnem__choice *choice,
                                              const mnem__kv_need *need) {
-    return mnem__min_u64((uint64_t)choice->pages,
-                         (uint64_t)need->pages * (uint64_t)setup->sequences);
+    const uint64_t all = (uint64_t)need->pages * (uint64_t)setup->sequences;
+    return need->one ? all : mnem__min_u64((uint64_t)choice->pages, all);
 }
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);

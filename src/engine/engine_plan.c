@@ -223,7 +223,7 @@ static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine
     const mnem_kv_layout kv = mnem__engine_kv(&p->setup, choice->kv_type);
     plan->pages = choice->pages;
     plan->page_tokens = kv.page_tokens;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         plan->page_bytes += mnem__kv_need_of(&p->setup.map->shape, &kv, (mnem__kv_kind)k,
                                              choice->context, choice->chunk)
                                 .page_bytes;

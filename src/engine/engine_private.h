@@ -17,7 +17,7 @@ struct mnem_sequence {
     bool open, in_step;
     /* Pages that are being filled from a file: entries that the table doesn't have yet (saved/). */
     struct {
-        int32_t begin[MNEM__KV_KINDS], end[MNEM__KV_KINDS], keep[MNEM__KV_KINDS];
+        int32_t begin[MNEM__KV_PAGED], end[MNEM__KV_PAGED], keep[MNEM__KV_PAGED];
         int32_t n;
         bool on;
     } load;
@@ -70,13 +70,15 @@ typedef struct mnem__engine_tables {
     } kind[MNEM__KV_KINDS];
     int32_t table_pages; /* of positions: a whole context's */
     int32_t window;      /* that a token sees where a kind forgets; 0: none does */
+    int32_t *history;    /* [sequences][context]: the tokens of each; NULL: there are no states */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables);
 
 /* Of a sequence's tokens, those before ready of which count, the first that must run before one
- * behind position n can: n itself, or the begin of its page where what n's page keeps is gone. */
+ * behind position n can: n itself; the begin of its page where what n's page keeps is gone; 0 where
+ * a recurrent state is. */
 int32_t mnem__engine_ready(const mnem_engine *engine, int32_t ready, int32_t n);
 /* Whether pages of windows that begin at position held have what the token at ready sees. */
 bool mnem__engine_holds(const mnem_engine *engine, int32_t ready, int32_t held);
@@ -146,7 +148,15 @@ static inline const mnem__kv_need *mnem__engine_need(const mnem_engine *engine, 
  * and none forgets. */
 static inline bool mnem__engine_keeps(const mnem_engine *engine, int kind) {
     const mnem__kv_need *need = mnem__engine_need(engine, kind);
-    return need->pages > 0 && !need->forgets;
+    return need->pages > 0 && !need->forgets && !need->one;
+}
+static inline bool mnem__engine_has_states(const mnem_engine *engine) {
+    return mnem__engine_need(engine, MNEM__KV_STATES)->pages > 0;
+}
+/* All tokens of the sequence [length]; where there are states. */
+static inline int32_t *mnem__sequence_history(const mnem_sequence *sequence) {
+    const mnem__engine_tables *t = &sequence->engine->tables;
+    return t->history + (sequence - t->sequences) * (int64_t)sequence->engine->choice.context;
 }
 /* The kind whose pages know their tokens; below 0: none. */
 static inline int mnem__engine_ids_kind(const mnem_engine *engine) {

@@ -64,8 +64,10 @@ int32_t mnem__step_deal(const mnem__step *x, mnem__step_cursor *c, mnem__segment
 mnem__kv_room mnem__step_room(const mnem_sequence *s, int kind, int32_t ready, int32_t n) {
     const mnem_engine *e = s->engine;
     const mnem_kv_layout *layout = &e->pages[kind].layout;
-    const int32_t end = mnem__kv_pages_for(layout, mnem__max_i32(ready + n, s->length));
+    const int32_t behind = mnem__engine_has_states(e) ? 0 : s->length; /* sequence.c */
+    const int32_t end = mnem__kv_pages_for(layout, mnem__max_i32(ready + n, behind));
     if (e->pages[kind].count == 0) return (mnem__kv_room){0};
+    if (mnem__engine_need(e, kind)->one) return (mnem__kv_room){.end = 1};
     return (mnem__kv_room){.keep = end - mnem__engine_need(e, kind)->pages,
                            .write = ready / layout->page_tokens,
                            .end = end};
@@ -200,9 +202,10 @@ static mnem_status check_pages(const mnem__step *x) {
         if (needed > pages->free_count)
             return mnem__fail(
                 MNEM_OVER_BUDGET,
-                "engine: the step needs %d pages of KV cache, but only %d of %d are free; "
-                "close or shorten sequences, or plan with a larger context",
-                needed, pages->free_count, pages->count);
+                "engine: the step needs %d %s, but only %d of %d are free; close or shorten "
+                "sequences, or plan with a larger context",
+                needed, mnem__engine_need(x->e, k)->one ? "recurrent states" : "pages of KV cache",
+                pages->free_count, pages->count);
     }
     return MNEM_OK;
 }

@@ -57,6 +57,8 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
         lay_out_kind(setup, choice, k, base, &at, &t);
         if (t.kind[k].need.forgets) t.window = setup->map->shape.window;
     }
+    if (t.kind[MNEM__KV_STATES].need.pages > 0)
+        t.history = carve(base, &at, sequences * (uint64_t)choice->context, sizeof(int32_t));
     if (tables) *tables = t;
     return at;
 }

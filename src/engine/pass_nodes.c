@@ -47,9 +47,12 @@ static void fill_ids(mnem__step *x, const mnem__segment *g) {
     const mnem_step_part *part = &x->parts[g->part];
     const mnem_sequence *s = part->sequence;
     const int k = mnem__engine_ids_kind(e);
+    int32_t *history = mnem__engine_has_states(e) ? mnem__sequence_history(s) : NULL;
     for (int32_t i = 0; i < g->n; i++) {
         const int32_t at = g->at + i, position = s->ready + i;
-        int32_t *known = k >= 0 ? mnem__kv_id(&e->pages[k], &s->table[k], position) : NULL;
+        int32_t *known = history  ? &history[position]
+                         : k >= 0 ? mnem__kv_id(&e->pages[k], &s->table[k], position)
+                                  : NULL;
         const int32_t id = at < 0 ? *known : part->ids[at];
         e->tables.ids[g->row + i] = id;
         e->tables.positions[g->row + i] = position;
@@ -74,7 +77,9 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(layer - first) * x->segments + index];
         const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, layer);
         const mnem__kv_kind k = kept.pages;
-        *kv = mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
+        *kv = kept.unit == MNEM__KEPT_SEQUENCE
+                  ? mnem__kv_state_of(&e->pages[k], offset[k], &s->table[k])
+                  : mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
         kv->first_position = s->ready;
         kv->first_row = g->row;
         kv->rows = g->n;

@@ -10,10 +10,16 @@
  *
  *     length 150, cut to 140:   | page 0 | page 1 | 128 .. 139 |      page 2 runs again: ready 128
  *
+ * A recurrent state is of a sequence's end, and in a page of its own (kept.h). Cut before its end,
+ * a sequence has no state: it gives all pages back, and runs its tokens again from 0; the engine
+ * knows them (history). A fork of the whole shares the state, until one of the two steps.
+ *
  * Layers with windows forget pages that lie before them (kv_pages.h). What a cut or a fork would
  * see of those is gone, so it is refused.
  * Invariant: a sequence has exactly the pages that its length needs, but while a step runs.
  * Cost: O(pages) for a fork, no bytes of keys and values are moved. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/minmax.h"
 #include "engine/engine_private.h"
@@ -63,6 +69,13 @@ static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
                       n, s->length, s->engine->tables.window, mnem__sequence_held(s));
 }
 
+/* The pages of a kind that n tokens need, of which those before ready needn't run again. */
+static int32_t pages_of(const mnem_engine *e, int kind, int32_t n, int32_t ready) {
+    if (mnem__engine_need(e, kind)->one) return ready > 0;
+    const int32_t held = mnem__engine_has_states(e) ? mnem__min_i32(n, ready) : n;
+    return mnem__kv_pages_for(&e->pages[kind].layout, held);
+}
+
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {
     mnem_engine *e = of->engine;
     *sequence = NULL;
@@ -78,13 +91,16 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     s->ready = mnem__engine_ready(e, of->ready, n);
     for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)
         if (e->pages[k].count)
-            mnem__kv_pages_share(&e->pages[k], &of->table[k],
-                                 mnem__kv_pages_for(&e->pages[k].layout, n), &s->table[k]);
+            mnem__kv_pages_share(&e->pages[k], &of->table[k], pages_of(e, k, n, s->ready),
+                                 &s->table[k]);
+    if (mnem__engine_has_states(e) && e->taken.runs)
+        memcpy(mnem__sequence_history(s), mnem__sequence_history(of), (size_t)n * sizeof(int32_t));
     return tell(of, MNEM__RELAY_FORK, n);
 }
 
 int32_t mnem__engine_ready(const mnem_engine *e, int32_t ready, int32_t n) {
     if (n >= ready) return ready;
+    if (mnem__engine_has_states(e)) return 0;
     return mnem__engine_ids_kind(e) >= 0 ? n - n % mnem__engine_page_tokens(e) : n;
 }
 
@@ -112,7 +128,7 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     for (int k = 0; k < MNEM__KV_KINDS && s->engine->taken.runs; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];
         if (pages->count)
-            mnem__kv_pages_cut(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));
+            mnem__kv_pages_cut(pages, &s->table[k], pages_of(s->engine, k, n, s->ready));
     }
     return tell(s, MNEM__RELAY_TRUNCATE, n);
 }

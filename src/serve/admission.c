@@ -27,6 +27,7 @@ static mnem_page_count shared_by(const mnem__lane *base, int32_t whole) {
     mnem_page_count shared = {0};
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem_sequence *of = base->sequence;
+        if (mnem__engine_need(of->engine, k)->one) continue; /* it is copied */
         if (mnem__engine_keeps(of->engine, k) || base->state == MNEM__LANE_CACHED)
             *mnem__page_count_at(&shared, k) = mnem__max_i32(whole - of->table[k].first, 0);
     }

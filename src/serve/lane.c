@@ -47,7 +47,7 @@ void mnem__lane_free(mnem__lane *lane) {
 mnem_page_count mnem__lane_loading(const mnem__lane *lane) {
     mnem_page_count count = {0};
     if (!lane->sequence || !lane->sequence->load.on) return count;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         *mnem__page_count_at(&count, k) =
             lane->sequence->load.end[k] - lane->sequence->load.begin[k];
     return count;

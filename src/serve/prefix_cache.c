@@ -46,8 +46,10 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
         if (!shares(s, lane, tree)) continue;
         /* The last token runs in any case: what follows it is wanted. */
         const int32_t same = alike(ids, lane->ids, mnem__min_i32(lane->count, n - 1));
-        const int32_t there = mnem__min_i32(same, mnem__lane_length(lane));
+        int32_t there = mnem__min_i32(same, mnem__lane_length(lane));
         if (same > there && same > *coming) *coming = same;
+        if (mnem__engine_has_states(s->engine)) /* what would run again isn't there */
+            there = mnem__engine_ready(s->engine, lane->sequence->ready, there);
         if (there >= MNEM__PREFIX_LEAST && there > *common &&
             mnem__sequence_holds(lane->sequence, there)) {
             *common = there;

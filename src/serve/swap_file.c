@@ -54,7 +54,7 @@ static uint64_t moved_by(const mnem__swap_file *f, const mnem__swap_job *job) {
     if (!job->reads) return job->bytes;
     const mnem_sequence *s = job->sequence;
     uint64_t bytes = 0;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * f->page_bytes[k];
     return bytes;
 }
@@ -191,7 +191,7 @@ static mnem_status start_thread(mnem__swap_file *f) {
 /* Of the longest save. */
 static uint64_t save_most(const mnem__swap_file *f) {
     mnem__saved_header h = mnem__saved_header_of(f->engine, 0, f->engine->choice.context, 0);
-    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_pages pages[MNEM__KV_PAGED];
     memcpy(h.page_bytes, f->page_bytes, sizeof h.page_bytes);
     mnem__saved_lay_out(f->engine, &h, pages, &h.bytes);
     return h.bytes;
@@ -207,7 +207,7 @@ mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *e
     f->tail = &f->head;
     f->engine = engine;
     f->ledger = engine->ledger;
-    for (int k = 0; k < MNEM__KV_KINDS; k++) f->page_bytes[k] = engine->pages[k].page_bytes;
+    for (int k = 0; k < MNEM__KV_PAGED; k++) f->page_bytes[k] = engine->pages[k].page_bytes;
     f->bytes_most = bytes_most;
     f->bytes_per_s = 200e6; /* until it is known */
     f->region_bytes = mnem__align_up(save_most(f), ALIGNMENT);

@@ -48,7 +48,7 @@ typedef struct mnem__swap_file {
     bool named;
     bool shared; /* other ranks have files for their parts of the pages */
     uint64_t region_bytes, bytes_most;
-    uint64_t page_bytes[MNEM__KV_KINDS]; /* of the widest part, by kind */
+    uint64_t page_bytes[MNEM__KV_PAGED]; /* of the widest part, by kind */
     mnem_engine *engine;
     mnem_ledger *ledger;   /* charged for the thread's stack */
     mnem__swap_job *asked; /* others have been asked how that went */

@@ -15,6 +15,13 @@ int32_t mnem__kept_layers(const mnem_transformer *t) {
 
 mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t layer) {
     mnem__kept kept = {.layer = t->encoder ? 0 : layer, .here = mnem__layer_here(t, layer)};
+    const uint64_t state = mnem__layer_state_bytes(t, layer);
+    if (state > 0) {
+        kept.pages = MNEM__KV_STATES;
+        kept.unit = MNEM__KEPT_SEQUENCE;
+        kept.page_bytes = state;
+        return kept;
+    }
     if (mnem_layer_is(&t->convolving, layer)) {
         kept.unit = MNEM__KEPT_PAGE;
         kept.page_bytes = mnem_conv_page_bytes(t->embd, t->conv_length);
@@ -35,6 +42,7 @@ static int32_t pages_touched(const mnem_kv_layout *layout, int64_t positions) {
 /* Of one layer, in one sequence. */
 static int32_t pages_of(const mnem__kept *kept, const mnem_kv_layout *layout, int32_t context,
                         int32_t chunk) {
+    if (kept->unit == MNEM__KEPT_SEQUENCE) return 1;
     const int32_t all = mnem__kv_pages_for(layout, context);
     const int64_t seen = (int64_t)kept->window + chunk - 1; /* by the tokens of a pass */
     return kept->window && seen < context ? mnem__min_i32(all, pages_touched(layout, seen)) : all;
@@ -48,6 +56,7 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *
         if (kept.pages != kind || kept.layer != layer) continue;
         need.ids |= kept.unit == MNEM__KEPT_PAGE;
         need.forgets |= kept.window > 0;
+        need.one |= kept.unit == MNEM__KEPT_SEQUENCE;
         need.pages = mnem__max_i32(need.pages, pages_of(&kept, layout, context, chunk));
         if (kept.here) need.page_bytes += kept.page_bytes;
     }

@@ -4,6 +4,7 @@
  *   attention                     FULL     POSITION   0        keys and values
  *   attention that sees a window  WINDOW   POSITION   of it    keys and values
  *   one that convolves            FULL     PAGE       0        the last columns (short_conv.c)
+ *   a recurrent one               STATES   SEQUENCE   0        its state
  *   of an encoder, but the first  as the first: they share its pages, since a text is one pass
  *
  * Who follows it: the plan and the ledger (bytes of a page, how many of each kind), cuts of a model
@@ -13,9 +14,10 @@
  * whether it forgets, whether its pages know their tokens. None of them names a kind.
  *
  * POSITION: a sequence goes on from any position. PAGE: only from a page's begin, or where it ends;
- * such pages know their tokens, to run the rest of a page again. A state that is too large for each
- * page (a delta net's: 2 MiB a layer) would be a third unit, SEQUENCE, with snapshots at chosen
- * positions: mnem__engine_ready then answers with the nearest one.
+ * such pages know their tokens, to run the rest of a page again. SEQUENCE: for states that are too
+ * large for each page (a delta net's: 2 MiB a layer). A sequence has one page of this kind, however
+ * long it is; it goes on from its end only, else from its begin: the engine knows its tokens, and
+ * runs them again. Snapshots are to come: mnem__engine_ready then answers with the nearest one.
  *
  * A row is made from the model's description, in a few instructions: nothing is stored by layer.
  * What the rows add up to is (mnem__kv_need, in the engine's tables). */
@@ -26,8 +28,18 @@
 #include "mnem/ops.h"
 
 /* The kinds of pages (kv_pages.h). */
-typedef enum mnem__kv_kind { MNEM__KV_FULL, MNEM__KV_WINDOW, MNEM__KV_KINDS } mnem__kv_kind;
-typedef enum mnem__kept_unit { MNEM__KEPT_POSITION, MNEM__KEPT_PAGE } mnem__kept_unit;
+typedef enum mnem__kv_kind {
+    MNEM__KV_FULL,
+    MNEM__KV_WINDOW,
+    MNEM__KV_PAGED, /* kinds up to here have pages of positions */
+    MNEM__KV_STATES = MNEM__KV_PAGED,
+    MNEM__KV_KINDS
+} mnem__kv_kind;
+typedef enum mnem__kept_unit {
+    MNEM__KEPT_POSITION,
+    MNEM__KEPT_PAGE,
+    MNEM__KEPT_SEQUENCE
+} mnem__kept_unit;
 
 typedef struct mnem__kept {
     mnem__kv_kind pages; /* in which it is */
@@ -51,6 +63,7 @@ int32_t mnem__kept_layers(const mnem_transformer *transformer);
 typedef struct mnem__kv_need {
     bool ids;      /* a layer, here or elsewhere, keeps by page: pages know their tokens */
     bool forgets;  /* its layers have windows: pages before those are given back */
+    bool one;      /* a sequence has one page, whatever its length */
     int32_t pages; /* that one sequence has at the most, the same on every rank; 0: no layer */
     uint64_t page_bytes; /* of all that are here */
 } mnem__kv_need;

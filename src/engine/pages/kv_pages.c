@@ -78,6 +78,13 @@ mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offs
                               .table = table->page};
 }
 
+mnem_kv_sequence mnem__kv_state_of(const mnem__kv_pages *pages, uint64_t offset,
+                                   const mnem__kv_table *table) {
+    const mnem__location page = mnem__kv_page_at(pages, table->page[0]);
+    return (mnem_kv_sequence){.base = mnem__location_bind(mnem__location_at(page, offset)),
+                              .table = table->page};
+}
+
 int32_t *mnem__kv_id(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t position) {
     const int32_t tokens = pages->layout.page_tokens;
     return &pages->ids[(int64_t)table->page[position / tokens] * tokens + position % tokens];

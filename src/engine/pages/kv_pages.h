@@ -66,6 +66,9 @@ static inline mnem__location mnem__kv_page_at(const mnem__kv_pages *pages, int32
 /* Where the operators find the pages of the layer that begins at offset in each. */
 mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
                                       const mnem__kv_table *table);
+/* The same of states: the one page of the table, at any position. */
+mnem_kv_sequence mnem__kv_state_of(const mnem__kv_pages *pages, uint64_t offset,
+                                   const mnem__kv_table *table);
 /* The id at a position that the table has. */
 int32_t *mnem__kv_id(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t position);
 

@@ -10,6 +10,7 @@
 #include "mnem/engine.h"
 
 static inline int32_t *mnem__page_count_at(mnem_page_count *count, int kind) {
+    if (kind == MNEM__KV_STATES) return &count->states;
     return kind == MNEM__KV_FULL ? &count->full : &count->window;
 }
 

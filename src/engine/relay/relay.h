@@ -48,7 +48,7 @@ typedef struct mnem__relay_answer {
     int32_t status;
     char text[220]; /* of a failure */
     double seconds;
-    uint64_t bytes[MNEM__KV_KINDS]; /* of a page, by kind */
+    uint64_t bytes[MNEM__KV_PAGED]; /* of a page, by kind */
 } mnem__relay_answer;
 _Static_assert(sizeof(mnem__relay_answer) == 248, "no holes");
 

@@ -26,7 +26,7 @@ static mnem_status damaged(const char *what) {
 
 /* Numbers that layouts may be made of. */
 static bool is_sound(const mnem__saved_header *h) {
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         if (h->page_bytes[k] >= (uint64_t)1 << 32) return false;
     return h->page_tokens > 0 && h->length > 0 && h->from >= 0 && h->from < h->length &&
            h->from % h->page_tokens == 0 && h->ready >= 0 && h->ready <= h->length &&
@@ -62,6 +62,9 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
+    if (mnem__engine_has_states(e))
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: loading is not supported for models "
+                                            "with recurrent states yet");
     if (!e->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -136,7 +139,7 @@ static int32_t first_after(const mnem_sequence *s, int kind) {
 /* mnem__sequence_held of it, later. */
 static int32_t held_after(const mnem_sequence *s) {
     int32_t first = 0;
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         if (mnem__engine_need(s->engine, k)->forgets)
             first = mnem__max_i32(first, first_after(s, k));
     return first * mnem__engine_page_tokens(s->engine);
@@ -168,7 +171,7 @@ static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, 
 }
 
 static mnem_status check_pages(const mnem_sequence *s) {
-    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+    for (int k = 0; k < MNEM__KV_PAGED; k++) {
         const mnem__kv_pages *pages = &s->engine->pages[k];
         const int32_t needed = s->load.end[k] - s->load.begin[k];
         if (needed > pages->free_count)
@@ -184,14 +187,14 @@ static mnem_status check_pages(const mnem_sequence *s) {
 mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
     MNEM__TRY(check_begin(s, saved, n));
-    for (int k = 0; k < MNEM__KV_KINDS; k++) plan_kind(s, saved, k, n);
+    for (int k = 0; k < MNEM__KV_PAGED; k++) plan_kind(s, saved, k, n);
     if (!mnem__engine_holds(e, mnem__engine_ready(e, saved->ready, n), held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the sliding "
                           "window of %d tokens has dropped them",
                           n, saved->length, e->tables.window);
     MNEM__TRY(check_pages(s));
-    for (int k = 0; k < MNEM__KV_KINDS; k++)
+    for (int k = 0; k < MNEM__KV_PAGED; k++)
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
             s->table[k].page[i] = mnem__kv_pages_take(&s->engine->pages[k]);
     s->load.n = n;
@@ -230,10 +233,10 @@ static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, in
 mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
     const mnem__saved_header h =
         mnem__saved_header_of(s->engine, saved->from, saved->length, saved->first_window);
-    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
     mnem__saved_lay_out(s->engine, &h, pages, &bytes);
-    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+    for (int k = 0; k < MNEM__KV_PAGED; k++) {
         const mnem__saved_pages *p = &pages[k];
         if (h.page_bytes[k] == 0) continue; /* the kind's layers are other ranks' */
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
@@ -261,8 +264,8 @@ static void take_over(mnem_sequence *s, int kind) {
 }
 
 mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mnem_status read) {
-    for (int k = 0; k < MNEM__KV_KINDS && read != MNEM_OK; k++) give_back(s, k);
-    for (int k = 0; k < MNEM__KV_KINDS && read == MNEM_OK; k++)
+    for (int k = 0; k < MNEM__KV_PAGED && read != MNEM_OK; k++) give_back(s, k);
+    for (int k = 0; k < MNEM__KV_PAGED && read == MNEM_OK; k++)
         if (s->engine->pages[k].count) take_over(s, k);
     if (read == MNEM_OK) {
         s->length = s->load.n;

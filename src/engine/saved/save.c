@@ -25,6 +25,9 @@ uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
 
 static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = mnem__engine_page_tokens(s->engine);
+    if (mnem__engine_has_states(s->engine))
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: saving is not supported for models "
+                                            "with recurrent states yet");
     if (!s->engine->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -57,7 +60,7 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
 
 mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
     mnem__saved_header h = header_of(s, 0);
-    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_pages pages[MNEM__KV_PAGED];
     if (page_bytes) memcpy(h.page_bytes, page_bytes, sizeof h.page_bytes);
     mnem__saved_lay_out(s->engine, &h, pages, &h.bytes);
     return (mnem_saved){.fd = -1,
@@ -70,7 +73,7 @@ mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
 mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint64_t ids_checksum,
                                 int32_t from, int fd, uint64_t offset) {
     const size_t ids_bytes = (size_t)s->length * sizeof *ids;
-    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
     MNEM__TRY(check(s, from));
     mnem__saved_header h = header_of(s, from);
@@ -79,7 +82,7 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
     h.checksum = mnem__saved_header_checksum(&h);
     mnem__saved_lay_out(s->engine, &h, pages, &bytes);
     if (ids) MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
-    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+    for (int k = 0; k < MNEM__KV_PAGED; k++) {
         const mnem__saved_pages *p = &pages[k];
         for (int32_t i = p->begin; i < p->end; i++)
             MNEM__TRY(write_page(s, k, i, &h, fd,

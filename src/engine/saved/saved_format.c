@@ -22,19 +22,19 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int
                             .page_tokens = mnem__engine_page_tokens(e),
                             .kv_type = (int32_t)e->choice.kv_type,
                             .states = mnem__engine_ids_kind(e) >= 0};
-    mnem__saved_pages pages[MNEM__KV_KINDS];
-    for (int k = 0; k < MNEM__KV_KINDS; k++) h.page_bytes[k] = e->pages[k].page_bytes;
+    mnem__saved_pages pages[MNEM__KV_PAGED];
+    for (int k = 0; k < MNEM__KV_PAGED; k++) h.page_bytes[k] = e->pages[k].page_bytes;
     mnem__saved_lay_out(e, &h, pages, &h.bytes);
     return h;
 }
 
 void mnem__saved_lay_out(const mnem_engine *e, const mnem__saved_header *h,
-                         mnem__saved_pages pages[MNEM__KV_KINDS], uint64_t *bytes) {
+                         mnem__saved_pages pages[MNEM__KV_PAGED], uint64_t *bytes) {
     const uint64_t tokens = (uint64_t)h->page_tokens;
     const int32_t begin = h->from / h->page_tokens;
     const int32_t end = (int32_t)mnem__div_up((uint64_t)h->length, tokens);
     uint64_t at = sizeof *h + mnem__align_up((uint64_t)h->length * sizeof(int32_t), 8);
-    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+    for (int k = 0; k < MNEM__KV_PAGED; k++) {
         mnem__saved_pages *p = &pages[k];
         const mnem__kv_need *need = mnem__engine_need(e, k);
         const int32_t held = need->forgets ? h->first_window / h->page_tokens : 0;

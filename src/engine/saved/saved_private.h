@@ -24,7 +24,7 @@ typedef struct mnem__saved_header {
     uint64_t magic;
     uint64_t identity; /* of the model, as it runs */
     uint64_t bytes;    /* of the whole save */
-    uint64_t page_bytes[MNEM__KV_KINDS];
+    uint64_t page_bytes[MNEM__KV_PAGED];
     int32_t from, length, ready; /* ready: engine_private.h */
     int32_t first_window;
     int32_t page_tokens, kv_type, states; /* states: pages of one kind have ids */
@@ -45,7 +45,7 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *engine, int32_t from
                                          int32_t first_window);
 /* By an engine's kinds of pages, and a header with sound numbers; *bytes: of the whole save. */
 void mnem__saved_lay_out(const mnem_engine *engine, const mnem__saved_header *header,
-                         mnem__saved_pages pages[MNEM__KV_KINDS], uint64_t *bytes);
+                         mnem__saved_pages pages[MNEM__KV_PAGED], uint64_t *bytes);
 uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
 /* What a page's bytes and ids are added to; number: of the page, by kind and position. */
 mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_checksum);

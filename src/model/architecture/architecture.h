@@ -165,6 +165,9 @@ void mnem__architecture_names(char *text, size_t size);
 
 /* Whether tokens of this layer see transformer.window positions only. */
 bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
+/* Of a layer that carries a state from token to token (a gated delta net, a selective scan): its
+ * bytes, of one sequence of any length; a multiple of 64. 0: it has none. */
+uint64_t mnem__layer_state_bytes(const mnem_transformer *transformer, int32_t layer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

@@ -84,6 +84,11 @@ bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
     return t->window > 0 && mnem_layer_is(&t->windowed, layer);
 }
 
+uint64_t mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
+    (void)t, (void)layer; /* no family has one yet */
+    return 0;
+}
+
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {
     for (const mnem__tensor_use *use = a->tensors; use->role; use++)
         if (use->role == role) return true;

@@ -88,8 +88,8 @@ static void a_save_has_what_the_rows_say(void **state) {
 /* A table's number stands where users find it. */
 static void counts_are_of_their_kinds(void **state) {
     (void)state;
-    mnem_page_count a = {3, 5};
-    const mnem_page_count b = {4, 1};
+    mnem_page_count a = {.full = 3, .window = 5};
+    const mnem_page_count b = {.full = 4, .window = 1};
     assert_int_equal(mnem__page_count_of(a, MNEM__KV_FULL), a.full);
     assert_int_equal(mnem__page_count_of(a, MNEM__KV_WINDOW), a.window);
     assert_int_equal(mnem__page_count_total(a), 8);
