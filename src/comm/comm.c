@@ -78,7 +78,10 @@ mnem_status mnem_comm_fail(mnem_comm *comm, const char *format, ...) {
         atomic_store_explicit(&comm->failed, 2, memory_order_release);
     }
     const char *text = mnem_comm_failure(comm); /* NULL: another thread is about to say it */
-    return mnem__fail(MNEM_IO, "%s", text ? text : "comm: communication has failed");
+    return mnem__fail(MNEM_IO, "%s",
+                      text ? text
+                           : "comm: communication has failed; the error of another "
+                             "thread says why");
 }
 
 static mnem_status check_alive(const mnem_comm *comm) {

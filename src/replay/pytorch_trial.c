@@ -59,7 +59,7 @@ static mnem_status run_ops(trial *t) {
         if (i % PIECE == 0 &&
             !mnem__progress_tell(&t->progress, "replaying", t->passes * t->info.count + i,
                                  PASSES * t->info.count))
-            return mnem__fail(MNEM_CANCELLED, "replay: cancelled by the caller");
+            return mnem__fail(MNEM_CANCELLED, "replay: stopped by the caller");
     }
     return ask_failed(t, &next, t->info.count);
 }

@@ -117,7 +117,7 @@ static mnem_status advance(replay *r, size_t ops) {
     r->silent = 0;
     const uint64_t done = (uint64_t)(PARTS * (r->part < 1 ? r->part : 1));
     if (mnem__progress_tell(&r->o.progress, "replaying", done, PARTS)) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "replay: cancelled by the caller");
+    return mnem__fail(MNEM_CANCELLED, "replay: stopped by the caller");
 }
 
 /* Work ahead, in passes, so that its parts sum to 1. */

@@ -34,7 +34,7 @@ static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
     const mnem_workload_options *o = in->options;
     const uint64_t done = in->before + (uint64_t)(in->end - in->start);
     if (o && !mnem__progress_tell(&o->progress, "reading", done, 0))
-        return mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", in->name);
+        return mnem__fail(MNEM_CANCELLED, "%s: stopped by the caller", in->name);
     return MNEM_OK;
 }
 
@@ -146,7 +146,9 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
             "with an allocation of %llu bytes the sum of all allocations is 2^64 bytes or more",
             (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
-        return mnem__fail(MNEM_UNSUPPORTED, "the trace has more than %u blocks", MNEM__NUMBER_NONE);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "the trace has more than %u blocks; record a shorter run",
+                          MNEM__NUMBER_NONE);
     MNEM__TRY(mnem__workload_stream(w, stream, &index));
     if (!grow((void **)&w->blocks, w->info.allocations, &w->blocks_room, sizeof *w->blocks))
         return mnem__heap_status();

@@ -183,7 +183,9 @@ mnem_status mnem_server_create(const mnem_server_options *options, mnem_server *
     if (options->request_bytes > (uint64_t)1 << 40)
         return mnem_error_set(MNEM_INVALID, "server: options.request_bytes must be at most 1 TiB");
     mnem_server *s = calloc(1, sizeof *s);
-    if (!s) return mnem_error_set(MNEM_NO_MEMORY, "server: out of memory");
+    if (!s)
+        return mnem_error_set(MNEM_NO_MEMORY,
+                              "server: out of memory to create it: end other programs");
     s->ledger = options->ledger;
     mnem_status status = make_api(s, options);
     if (status == MNEM_OK) status = make_http(s, options);

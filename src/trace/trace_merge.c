@@ -132,7 +132,9 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     if (best == m->count) return 0;
     *out = m->parts[best].next;
     if (!renumber(&m->parts[best], best, out)) {
-        mnem__fail(MNEM_BAD_FILE, "the trace of rank %u: a name is declared after the first event",
+        mnem__fail(MNEM_BAD_FILE,
+                   "the trace of rank %u is damaged: an event has a name, an account or a thread "
+                   "that was not declared before the first event",
                    best);
         return -1;
     }
@@ -189,8 +191,9 @@ mnem_status mnem_trace_merge(const mnem_trace_part *parts, uint32_t count, const
     mnem_trace_format format;
     MNEM__TRY(mnem_trace_format_of(path, &format));
     if (format != MNEM_TRACE_PERFETTO && format != MNEM_TRACE_CHROME)
-        return mnem__fail(MNEM_UNSUPPORTED, "trace: %s: this format supports one process only",
-                          path);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "trace: %s: this format supports one process only; write a .pftrace or .json", path);
     if (count < 1 || count > MNEM_TRACE_PARTS_MAX)
         return mnem__fail(MNEM_INVALID,
                           "trace: the number of parts to merge is %u, expected 1 to %d", count,

@@ -254,7 +254,7 @@ static mnem_status buddy_check(const mnem_offset_allocator *a) {
                           "memory that the program overwrote)",
                           count, b->nodes.used);
     if (!lists_right(b))
-        return mnem__fail(MNEM_INVALID, "offset: check failed: a list of free buddies is wrong (an "
+        return mnem__fail(MNEM_INVALID, "offset: check failed: a list of free buddies is wrong (a "
                                         "bug in mnem, or memory that the program overwrote)");
     return MNEM_OK;
 }

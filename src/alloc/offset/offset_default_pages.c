@@ -267,8 +267,8 @@ mnem_status mnem__pages_check(const mnem__default *d) {
         const mnem__page *p = mnem__page_at(d, page);
         if (!page_check(d, page))
             return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: page %u and its run disagree (an error of "
-                              "mnem, or overwritten memory)",
+                              "offset: check failed: page %u and its run disagree (a bug in mnem, "
+                              "or memory that the program overwrote)",
                               page);
         live += p->slots && p->node;
         dissolved += p->slots && !p->node;

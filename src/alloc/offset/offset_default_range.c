@@ -302,22 +302,22 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
         const mnem__node *node = mnem__node_at(d, i);
         if (node->before != before || node->offset != end || ++count >= d->node_used)
             return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong (an error of "
-                              "mnem, or overwritten memory)",
+                              "offset: check failed: the neighbour of run %u is wrong (a bug in "
+                              "mnem, or memory that the program overwrote)",
                               i);
         free_count += node->list >= MNEM__LIST_FREE;
         end += node->units;
         before = i;
     }
     if (mnem__node_at(d, 0)->before != before || end != d->units)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (an error of "
-                                        "mnem, or overwritten memory)");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (a bug in "
+                                        "mnem, or memory that the program overwrote)");
     uint32_t spare = 0;
     for (uint32_t i = d->spare; i && spare < d->node_used; i = mnem__node_at(d, i)->after) spare++;
     if (d->node_used != 1 + count + spare)
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u nodes, but %u runs and %u spare (an error of "
-                          "mnem, or overwritten memory)",
+                          "offset: check failed: %u nodes, but %u runs and %u spare (a bug in "
+                          "mnem, or memory that the program overwrote)",
                           d->node_used, count, spare);
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,

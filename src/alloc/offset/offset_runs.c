@@ -169,15 +169,15 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
         const mnem__run *run = mnem__run_at(r, i);
         if (run->before != before || ++count >= r->used)
             return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong (an error of "
-                              "mnem, or overwritten memory)",
+                              "offset: check failed: the neighbour of run %u is wrong (a bug in "
+                              "mnem, or memory that the program overwrote)",
                               i);
         free_count += run->is_free;
         before = i;
     }
     if (mnem__run_at(r, 0)->before != before || mnem__run_at(r, 0)->is_free)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (an error of "
-                                        "mnem, or overwritten memory)");
+        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (a bug in "
+                                        "mnem, or memory that the program overwrote)");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
         return mnem__fail(MNEM_INVALID,
                           "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u "

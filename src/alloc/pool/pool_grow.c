@@ -138,7 +138,7 @@ static mnem_status take_units(mnem_pool *pool, uint32_t least, uint32_t most) {
 static mnem_status over_max(const mnem_pool *pool, uint32_t need) {
     char most[24], left[24], more[24];
     return mnem__fail(
-        MNEM_OVER_BUDGET, "bytes_max is %s and leaves %s, but %s more are needed",
+        MNEM_OVER_BUDGET, "bytes_max is %s, of which %s are left, but %s more are needed",
         mnem_size_format(pool->options.bytes_max, most, sizeof most),
         mnem_size_format((uint64_t)(pool->units_max - pool->units_reserved) << pool->unit_shift,
                          left, sizeof left),

@@ -238,7 +238,8 @@ static mnem_status check_threads(const mnem_comm_mpi_options *o, mnem_comm *comm
     MPI_Query_thread(&provided);
     if (o->quiet || provided >= MPI_THREAD_SERIALIZED) return MNEM_OK;
     return mnem_comm_fail(comm, "comm: MPI was initialized without MPI_THREAD_SERIALIZED; request "
-                                "it in MPI_Init_thread, or set options.quiet");
+                                "it in MPI_Init_thread, or set options.quiet to run without "
+                                "the heartbeat thread");
 }
 
 mnem_status mnem_comm_mpi_create(MPI_Comm mpi, const mnem_comm_mpi_options *options,

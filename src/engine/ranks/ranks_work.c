@@ -66,6 +66,6 @@ mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed
     return found ? MNEM_OK
                  : mnem__fail(MNEM_INVALID,
                               "ranks: %d ranks are too many to split by layers: the model has %d "
-                              "layers, and each rank needs at least one",
-                              ranks, t.layers);
+                              "layers, so use at most %d ranks",
+                              ranks, t.layers, t.layers);
 }

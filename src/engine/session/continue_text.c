@@ -46,7 +46,8 @@ static mnem_status run_prompt(continuation *c, const char *prompt) {
     MNEM__TRY(mnem_tokenizer_encode(c->o->tokenizer, prompt, strlen(prompt), 0, &ids, &n));
     if (n == 0)
         return mnem__fail(MNEM_INVALID,
-                          "engine: the prompt is empty, and the model has no BOS token");
+                          "engine: the prompt is empty, and the model has no BOS token to start "
+                          "from: give a prompt of at least one character");
     for (size_t i = 0; i < n; i++) mnem_sampler_accept(c->sampler, ids[i]);
     return mnem_session_eval(c->o->session, ids, (int32_t)n, (int32_t)n - 1, choose, c);
 }

@@ -159,7 +159,7 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) 
     if (!tensor) return 0;
     if (!mnem__add_u64((uint64_t)desc->offset, (uint64_t)graph->tensor[of].desc.offset, &begin) ||
         !mnem__add_u64(begin, tensor->bytes, &end) || end > graph->tensor[root].bytes)
-        return wrong(graph, "a view ends beyond the last byte of its tensor, %d", root);
+        return wrong(graph, "a view of tensor %d ends beyond the last byte of that tensor", root);
     tensor->desc.offset = (int64_t)begin;
     tensor->root = root;
     return graph->tensors;

@@ -26,8 +26,9 @@ static mnem_status check_adapters(const mnem_adapter *adapters, int32_t count) {
         if (!adapters[i].model)
             return mnem__fail(MNEM_INVALID, "adapters: the model of adapter %d is NULL", i);
         if (!isfinite(adapters[i].scale))
-            return mnem__fail(MNEM_INVALID, "%s: the adapter's scale is not a finite number",
-                              mnem_model_file_path(adapters[i].model, 0));
+            return mnem__fail(
+                MNEM_INVALID, "%s: the scale given for the adapter is %g, expected a finite number",
+                mnem_model_file_path(adapters[i].model, 0), (double)adapters[i].scale);
     }
     return MNEM_OK;
 }

@@ -158,7 +158,9 @@ static mnem_status take_vocab(const checker *c) {
         uint64_t says = i == 0 ? value.count : value.u;
         if (says != (uint64_t)vocab)
             return mnem__fail(
-                MNEM_BAD_FILE, "%s: key %s: says %llu tokens, but tensor %s has %lld rows",
+                MNEM_BAD_FILE,
+                "%s: key %s: says %llu tokens, but tensor %s has %lld rows: the file is damaged; "
+                "download or convert it again",
                 c->model->path, keys[i], (unsigned long long)says, name, (long long)vocab);
     }
     return MNEM_OK;

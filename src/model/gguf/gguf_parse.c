@@ -345,7 +345,9 @@ static mnem_status take_version(mnem__gguf_parse *p) {
     if (status != MNEM_OK) return status;
     if (version != 0 && (version & 0xffff) == 0)
         return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
-                                 "big-endian files aren't supported (version 0x%08x)", version);
+                                 "big-endian files aren't supported (version 0x%08x); convert the "
+                                 "model again for little-endian machines",
+                                 version);
     if (version != 2 && version != 3)
         return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "the GGUF version is %u, expected 2 or 3",
                                  version);

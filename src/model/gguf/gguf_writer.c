@@ -114,8 +114,8 @@ static mnem_status begin_key(mnem_gguf_writer *w, const char *key, uint32_t type
     if (w->phase != PHASE_KEYS || n == 0 || n > MNEM__GGUF_NAME_MAX)
         return w->failed = mnem__fail(MNEM_INVALID, "%s: key \"%.64s\": %s", w->file.path, key,
                                       w->phase != PHASE_KEYS
-                                          ? "a key must be written before the first tensor"
-                                          : "the name must have 1 to 1023 bytes");
+                                          ? "keys can't be written once a tensor is declared"
+                                          : "the name of a key must have 1 to 1023 bytes");
     w->keys++;
     mnem_status status = put_text(w, key, n);
     return status == MNEM_OK ? put_u32(w, type) : status;
@@ -223,11 +223,15 @@ mnem_status mnem__gguf_write_tensor(mnem_gguf_writer *w, const char *name, mnem_
     if (w->failed != MNEM_OK) return w->failed;
     uint64_t bytes = shape_bytes(type, dims, shape);
     size_t n = strlen(name);
-    if (w->phase == PHASE_DATA || bytes == 0 || n == 0 || n > MNEM__GGUF_NAME_MAX)
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: tensor \"%.64s\": %s", w->file.path, name,
-                                      w->phase == PHASE_DATA
-                                          ? "a tensor must be declared before the first data"
-                                          : "the name, the type or the shape is invalid");
+    const char *why =
+        w->phase == PHASE_DATA              ? "tensors can't be declared once data are written"
+        : n == 0 || n > MNEM__GGUF_NAME_MAX ? "the name of a tensor must have 1 to 1023 bytes"
+        : bytes == 0 ? "the shape must be of 1 to 4 dimensions of at least 1, the last "
+                       "one of whole blocks of a known type"
+                     : NULL;
+    if (why)
+        return w->failed =
+                   mnem__fail(MNEM_INVALID, "%s: tensor \"%.64s\": %s", w->file.path, name, why);
     w->phase = PHASE_TENSORS;
     mnem_status status = note_bytes(w, bytes);
     if (status == MNEM_OK) status = put_text(w, name, n);
@@ -256,9 +260,11 @@ mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_
     mnem_status status = begin_data(w);
     while (status == MNEM_OK && bytes > 0) {
         if (w->current == w->tensors)
-            return w->failed =
-                       mnem__fail(MNEM_INVALID, "%s: %llu bytes more than declared were written",
-                                  w->file.path, (unsigned long long)bytes);
+            return w->failed = mnem__fail(
+                       MNEM_INVALID,
+                       "%s: data of all declared tensors are written, and %llu bytes more "
+                       "were given",
+                       w->file.path, (unsigned long long)bytes);
         uint64_t left = w->bytes[w->current] - w->written, part = bytes < left ? bytes : left;
         status = write_buffered(w, from, part);
         from += part;
@@ -296,7 +302,7 @@ mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
         status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
-                            w->tensors ? "data were written, but the file is to have none"
+                            w->tensors ? "data of tensors were written into a file without data"
                                        : "no tensor was declared");
     if (status == MNEM_OK) status = pad(w);
     if (status == MNEM_OK) status = put_counts(w);

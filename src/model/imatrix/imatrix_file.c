@@ -201,7 +201,7 @@ static mnem_status read_file(const char *path, mnem_imatrix *m) {
     if (status == MNEM_OK && !gguf) status = read_old(&c, m);
     if (status == MNEM_BAD_FILE && !gguf)
         status =
-            mnem__fail_in(status, "the file is not GGUF, and reading it as an older .dat failed");
+            mnem__fail_in(status, "%s: neither a GGUF nor a valid .dat importance matrix", path);
     mnem__cursor_close(&c);
     return status == MNEM_OK && gguf ? read_gguf(path, m) : status;
 }

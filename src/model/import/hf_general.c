@@ -157,7 +157,9 @@ static mnem_status put_pooling(mnem__folder *f, const char *path, mnem__arena *a
     if (!inside) return MNEM_OK;
     if (strstr(inside, "..") || *inside == '/' || strlen(inside) > 255)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the path of the Pooling module leads out of the folder", file);
+                          "%s: the path of the Pooling module is \"%.64s\", which is not a path "
+                          "inside the folder of the model",
+                          file, mnem__gguf_printable(inside, strlen(inside), name, 72));
     snprintf(name, sizeof name, "%s/config.json", inside);
     MNEM__TRY(mnem__folder_path(path, name, file));
     MNEM__TRY(mnem__tree_open(arena, file, &config));

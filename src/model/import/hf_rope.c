@@ -105,8 +105,13 @@ static mnem_status put_yarn(mnem__folder *folder, const mnem__hf_config *c, doub
 static mnem_status refuse_scaling(const mnem__hf_config *c, const char *type) {
     char text[40];
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: rope_type \"%s\" isn't supported for this architecture", c->path,
-                      mnem__gguf_printable(type, strlen(type), text, sizeof text));
+                      "%s: rope_type \"%s\" isn't supported for this architecture (default, %s%s%s "
+                      "are)",
+                      c->path, mnem__gguf_printable(type, strlen(type), text, sizeof text),
+                      c->family->traits & MNEM__HF_LLAMA3_FACTORS ? "llama3, " : "",
+                      c->family->keys & MNEM__HF_SECTIONS ? "mrope, " : "",
+                      c->family->traits & MNEM__HF_LONG_FACTORS ? "longrope and yarn"
+                                                                : "linear, yarn and longrope");
 }
 
 static bool is_plain(const char *type) {
@@ -118,6 +123,13 @@ static mnem_status check_long(const mnem__hf_config *c, const char *type) {
     if (strcmp(type, "longrope") != 0 && strcmp(type, "su") != 0 && strcmp(type, "yarn") != 0)
         return refuse_scaling(c, type);
     return check_plain(c);
+}
+
+static mnem_status bad_factor(const mnem__hf_config *c, const char *type, double factor) {
+    if (isnan(factor))
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing", c->path, type);
+    return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is %g, expected 1e-6 to 1e6",
+                      c->path, type, factor);
 }
 
 static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
@@ -135,8 +147,7 @@ static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
     if (strcmp(type, "su") == 0) type = "longrope";
     const bool yarn = strcmp(type, "yarn") == 0, longrope = strcmp(type, "longrope") == 0;
     if (!yarn && !longrope && strcmp(type, "linear") != 0) return refuse_scaling(c, type);
-    if (!longrope && !(factor >= 1e-6 && factor <= 1e6))
-        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing", c->path, type);
+    if (!longrope && !(factor >= 1e-6 && factor <= 1e6)) return bad_factor(c, type, factor);
     mnem__put_text(folder, ".rope.scaling.type", type, strlen(type));
     if (!longrope) mnem__put_f32(folder, ".rope.scaling.factor", factor);
     return yarn ? put_yarn(folder, c, factor) : MNEM_OK;

@@ -235,7 +235,8 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
     uint32_t *source = &s->source[stack_of(w, row)][p->expert];
     if (*source != UINT32_MAX)
         return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
-                               "another tensor has the same layer and expert");
+                               "another tensor has the same layer and expert: the folder is "
+                               "damaged; download it again");
     *source = index;
     return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
 }
@@ -243,7 +244,9 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
 static mnem_status check_stacks(const tensor_writer *w) {
     for (int64_t i = 0; w->stacks && i < w->layers; i++)
         if (w->stacks[i].found != 0 && w->stacks[i].found != STACKS * w->experts)
-            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has only %u of %d matrices of experts",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: layer %d has only %u of %d matrices of experts: the folder is "
+                              "incomplete; download it again",
                               w->folder->model.path, (int)i, w->stacks[i].found,
                               (int)(STACKS * w->experts));
     return MNEM_OK;
@@ -334,7 +337,7 @@ static mnem_status put_llama3(const tensor_writer *w) {
     MNEM__TRY(mnem__hf_size(w->c, "hidden_size", 1 << 30, &embd));
     if (!dim) dim = heads ? embd / heads : 0;
     if (dim < 2 || dim > 65536)
-        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %lld, expected 2 to 65536", w->c->path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim is %lld, expected 2 to 65536", w->c->path,
                           (long long)dim);
     float *factors = mnem__folder_alloc(w->folder, (size_t)(dim / 2) * sizeof *factors);
     if (!factors) return w->folder->status;
@@ -426,7 +429,8 @@ static mnem_status check_members(const tensor_writer *w) {
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
     if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: tie_word_embeddings: is false, but the weights have no lm_head.weight",
+                      "%s: tie_word_embeddings: is false, but the weights have no lm_head.weight: "
+                      "the folder is incomplete; download it again",
                       w->c->path);
 }
 

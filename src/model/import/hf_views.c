@@ -91,7 +91,8 @@ static mnem_status take_part(const maker *m, int64_t parts, int64_t part) {
     const bool turned = experts && (parts == 2 ? columns != embd : rows != embd);
     const int64_t all = turned ? columns : rows, width = turned ? rows : columns;
     if (dims < 2 || dims > 3 || all % parts || (parts == 2 ? width : all) != embd)
-        return bad(m, "expected a matrix, or one of each expert, as wide as hidden_size");
+        return bad(m, "expected a matrix, or one for each expert, of which one side has "
+                      "hidden_size numbers");
     m->made->shape[experts] = all / parts;
     m->made->shape[experts + 1] = width;
     m->made->view.stride = all * width;

@@ -253,13 +253,16 @@ static mnem_status add_name(mnem__arena *arena, names *list, const char *folder,
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->name[i], name) == 0) return MNEM_OK;
     if (list->count == PARTS_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: more than %d files of weights, the limit", folder,
-                          PARTS_MAX);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: the weights are in more than %d files, which is not supported; save "
+                          "the model in fewer files",
+                          folder, PARTS_MAX);
     if (strchr(name, '/') || *name == '.' || *name == 0)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "%s: the index names \"%.64s\", expected the name of a file in this folder", folder,
-            name);
+            "%s: the index of the weights names \"%.64s\", expected the name of a file in this "
+            "folder; download the index again",
+            folder, name);
     list->name[list->count] = mnem__arena_text(arena, name, strlen(name));
     return list->name[list->count++] ? MNEM_OK : MNEM_NO_MEMORY;
 }

@@ -150,7 +150,9 @@ static mnem_status keep_best(scorer *s, int32_t n, int32_t stay, int32_t *list) 
     for (int32_t i = 0; i < n; i++) {
         s->order[i] = (uint32_t)i;
         if (!isfinite(s->score[i]))
-            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has numbers that aren't finite",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: layer %d has numbers that aren't finite (NaN or infinite): the "
+                              "file is damaged; download or convert it again",
                               mnem_model_file_path(s->choice->model, 0), s->layer);
     }
     mnem__sort(s->order, (size_t)n, is_better, s->score);

@@ -209,7 +209,8 @@ static mnem_status not_sparse(const mnem__matrix *m, int64_t row, const uint8_t 
     mnem__row_spans_together(&m->here, row, 1, &tensor_row);
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: the file says that the model is 2:4 (mnem.sparsity.pattern), but row "
-                      "%lld has more than two numbers that aren't 0 in columns %lld to %lld",
+                      "%lld has more than two numbers that aren't 0 in columns %lld to %lld; prune "
+                      "the model again",
                       m->name, (long long)tensor_row, (long long)at, (long long)at + 3);
 }
 

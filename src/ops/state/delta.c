@@ -22,12 +22,15 @@ static mnem_status check_gates(const mnem_op_desc *desc, int64_t tokens, int64_t
     const bool by_row = is_by_row(desc);
     if (!mnem__tensor_is_f32(decay, by_row ? 3 : 2) || decay->shape[0] != tokens ||
         decay->shape[1] != heads || (by_row && decay->shape[2] != n))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[3] must be F32 [T, heads] of in[2], or [T, heads, n]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[3] must be F32 [T, heads] or [T, heads, n], with the T and heads of in[2]");
     if (!mnem__tensor_is_f32(beta, 2) || beta->shape[0] != tokens || beta->shape[1] != heads)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[4] must be F32 [T, heads] of in[2]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[4] must be F32 [T, heads], with the T and heads of in[2]");
     if (!mnem__tensor_is_f32(a, 1) || a->shape[0] != heads)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[5] must be F32 [heads] of in[2]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[5] must be F32 [heads], with the heads of in[2]");
     if (!mnem__tensor_is_f32(bias, by_row ? 2 : 1) || bias->shape[0] != heads ||
         (by_row && bias->shape[1] != n))
         return mnem__op_fail(MNEM_INVALID, desc,
@@ -51,9 +54,12 @@ static mnem_status check_delta(const mnem_op_desc *desc) {
     if (!mnem_state_bytes(v->shape[1], q->shape[2], v->shape[2]))
         return mnem__op_fail(MNEM_INVALID, desc, "the state is larger than 2^40 bytes");
     if (!(desc->epsilon >= 0.0f && desc->epsilon < 1.0f))
-        return mnem__op_fail(MNEM_INVALID, desc, "epsilon must be between 0 and 1");
+        return mnem__op_fail(MNEM_INVALID, desc, "epsilon is %g, expected 0 to less than 1",
+                             (double)desc->epsilon);
     if (!isfinite(desc->scale) || desc->scale == 0.0f)
-        return mnem__op_fail(MNEM_INVALID, desc, "scale must be a finite number other than 0");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "scale is %g, expected a finite number other than 0",
+                             (double)desc->scale);
     return mnem__state_check(desc);
 }
 

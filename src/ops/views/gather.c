@@ -33,7 +33,7 @@ static mnem_status check_gather(const mnem_op_desc *desc) {
         in->shape[1] % (routes->shape[1] / 2))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[1] must be F32 [T, 2 * used], and in[0] F32 with the shape of "
-                             "out, and a multiple of used columns");
+                             "out; used must divide the number of columns");
     return MNEM_OK;
 }
 

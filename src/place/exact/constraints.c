@@ -410,10 +410,10 @@ mnem_status mnem__solve_constrained(const mnem__task *task,
     if (!any_constraint(constraints, n)) return mnem__solve(task, limits, result);
     mnem_status status = mnem__place_check(task->buffers, n, result);
     if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID,
-                            "place: the sizes of the %zu buffers are too large to add; use fewer "
-                            "or smaller buffers",
-                            n);
+        status = mnem__fail(
+            MNEM_INVALID,
+            "place: the sizes of %zu buffers add up to 2^60 or more; use fewer or smaller buffers",
+            n);
     if (status != MNEM_OK) return status;
     constrained w = {.buffers = task->buffers,
                      .constraints = constraints,

@@ -47,7 +47,9 @@ static mnem_status check_wish(const mnem_place_buffer *buffers, const mnem_place
     const uint64_t alignment = b->alignment ? b->alignment : 64;
     if (b->bytes > MNEM__BODY_FAR || alignment > MNEM__BODY_FAR)
         return mnem__fail(MNEM_INVALID,
-                          "place: the size or the alignment of buffer %zu is too large", i);
+                          "place: buffer %zu has %llu bytes and an alignment of %llu, expected "
+                          "fewer than 2^60 for both",
+                          i, (unsigned long long)b->bytes, (unsigned long long)alignment);
     if (w->in_place > n || w->same_as > n || w->in_place == i + 1 || w->same_as == i + 1)
         return mnem__fail(MNEM_INVALID,
                           "place: in_place or same_as of buffer %zu names buffer %u, expected "
@@ -208,8 +210,8 @@ mnem_status mnem__bodies_check_fixed(const mnem__bodies *out, const uint32_t *sp
         if (!a->fixed) continue;
         if (a->offset % a->alignment)
             return mnem__fail(MNEM_INVALID,
-                              "place: a buffer is fixed at offset %lld, expected a multiple of its "
-                              "alignment, %lld",
+                              "place: buffers at the fixed offset %lld need a multiple of their "
+                              "largest alignment, %lld",
                               (long long)a->offset, (long long)a->alignment);
         for (uint32_t j = 0; j < i; j++)
             if (out->bodies[j].fixed && (!space_of || space_of[i] == space_of[j]) &&

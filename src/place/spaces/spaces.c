@@ -217,9 +217,10 @@ static mnem_status check_fixed(mnem__spaces *x) {
     for (uint32_t i = 0; i < x->b.count; i++) {
         const uint32_t allowed = x->movers[i].allowed;
         if (x->b.bodies[i].fixed && (allowed & (allowed - 1)))
-            return mnem__fail(MNEM_INVALID,
-                              "place: a buffer fixed at %lld must be allowed in exactly one space",
-                              (long long)x->b.bodies[i].offset);
+            return mnem__fail(
+                MNEM_INVALID,
+                "place: the buffer fixed at %lld must be allowed in exactly one space",
+                (long long)x->b.bodies[i].offset);
         x->space_of[i] = (uint32_t)__builtin_ctz(allowed);
     }
     return mnem__bodies_check_fixed(&x->b, x->space_of);
@@ -410,8 +411,7 @@ static mnem_status finish(mnem__spaces *x, mnem_place_buffer *buffers, mnem_plac
     for (uint32_t s = 0; s < x->count; s++) {
         spaces[s].peak_bytes = (uint64_t)peak_of(x, s);
         if (spaces[s].peak_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow 64 bits",
-                              x->n);
+            return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers exceed 2^60", x->n);
     }
     for (size_t i = 0; i < x->n; i++) {
         buffers[i].offset = (uint64_t)x->b.bodies[x->b.body_of[i]].offset;
@@ -456,8 +456,8 @@ static mnem_status check_spaces(size_t n, const mnem_place_space *spaces, uint32
                           count, MNEM_PLACE_SPACES_MAX);
     for (uint32_t s = 0; s < count; s++)
         if (spaces[s].capacity_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "place: space %u has %llu bytes, which is too large", s,
-                              (unsigned long long)spaces[s].capacity_bytes);
+            return mnem__fail(MNEM_INVALID, "place: space %u has %llu bytes, expected below 2^60",
+                              s, (unsigned long long)spaces[s].capacity_bytes);
     if (options->capacity_bytes)
         return mnem__fail(MNEM_INVALID, "place: with spaces, options.capacity_bytes must be 0: "
                                         "each space has its own capacity");
@@ -482,7 +482,7 @@ mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
     for (uint32_t s = 0; s < space_count && status == MNEM_OK; s++) spaces[s].peak_bytes = 0;
     if (status == MNEM_OK) status = mnem__place_check(buffers, n, &sums);
     if (status == MNEM_OK && sums.total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "place: the sizes of %zu buffers are too large", n);
+        status = mnem__fail(MNEM_INVALID, "place: the sizes of %zu buffers add up to over 2^60", n);
     if (status != MNEM_OK || n == 0) return status;
     mnem_place_constraint *none = constraints ? NULL : mnem__calloc("plan", n, sizeof *none);
     if (!constraints && !none) return mnem__heap_status();

@@ -246,17 +246,20 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
         error->least_bytes = w.part * API_PARTS;
         mnem_size_budget(error->least_bytes, size, sizeof size);
         api_refuse(error, 400, param,
-                   "%s: it needs %llu bytes, but this server reserves %llu for grammars: start the "
+                   "%s: the grammar needs %llu bytes, but this server reserves %llu for grammars: "
+                   "start the "
                    "server with --memory %s",
                    why, (unsigned long long)w.part, have, size);
     } else if (w.none) {
-        api_refuse(error, 400, param,
-                   "%s: it needs more than %llu bytes, the most that a server reserves for "
-                   "grammars with any --memory: simplify it",
-                   why, most);
+        api_refuse(
+            error, 400, param,
+            "%s: the grammar needs more than %llu bytes, the most that a server reserves for "
+            "grammars with any --memory: simplify the schema or grammar",
+            why, most);
     } else {
         api_refuse(error, 400, param,
-                   "%s: it needs more than the %llu bytes reserved for grammars: start the server "
+                   "%s: the grammar needs more than the %llu bytes reserved for grammars: start "
+                   "the server "
                    "with a larger --memory, of which 1/64 is reserved (up to %llu bytes at 512M)",
                    why, have, most);
     }

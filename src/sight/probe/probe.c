@@ -227,7 +227,7 @@ static mnem_status rounds(mnem__probe_run *run) {
     for (int turn = 0;; turn++) {
         const double now = mnem__seconds();
         if (!tell(run) || cancelled(run))
-            return mnem__fail(MNEM_CANCELLED, "probe: cancelled by the caller");
+            return mnem__fail(MNEM_CANCELLED, "probe: stopped by the caller");
         if ((turn >= turns && now > run->until) || mnem__probe_stopped(run)) return MNEM_OK;
         long_one(run, turn % turns);
         short_ones(run, share);
@@ -303,7 +303,9 @@ mnem_status mnem_probe_run(const mnem_probe_options *options, mnem_probe *probe)
     *probe = (mnem_probe){0};
     if (!(options->seconds >= 0 && options->seconds <= 60) || options->threads < 0)
         return mnem__fail(MNEM_INVALID,
-                          "probe: options.seconds must be 0 to 60, and options.threads 0 or more");
+                          "probe: options.seconds is %g and options.threads %d, expected 0 to 60 "
+                          "seconds and 0 or more threads",
+                          (double)options->seconds, (int)options->threads);
     mnem__probe_run *run = mnem__calloc("probe", 1, sizeof *run);
     if (!run) return mnem__heap_status();
     run->options = options;

@@ -20,7 +20,7 @@ static mnem_status count_all(mnem_report *r) {
         if (status == MNEM_OK && r->count.events % TELL_EVERY == 0)
             status = mnem__progress_tell(&r->options.progress, "counting", r->count.events, 0)
                          ? MNEM_OK
-                         : mnem__fail(MNEM_CANCELLED, "report: cancelled by the caller");
+                         : mnem__fail(MNEM_CANCELLED, "report: stopped by the caller");
     }
     return status == MNEM_NOT_FOUND ? MNEM_OK : status;
 }

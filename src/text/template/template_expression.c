@@ -206,8 +206,7 @@ static void check_target(mnem__parser *p, const mnem__node *node) {
         for (const mnem__node *item = node->a; item; item = item->next) check_target(p, item);
         mnem__template_leave(p->t);
     } else if (node->kind != MNEM__NODE_NAME && node->kind != MNEM__NODE_FIELD) {
-        mnem__parse_fail(p,
-                         "a name must stand before this, to set it, but another expression does");
+        mnem__parse_fail(p, "only a name can be set here, but another expression is given");
     }
 }
 

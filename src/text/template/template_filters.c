@@ -201,7 +201,7 @@ FILTER(abs) {
     if (mnem__any_big(in)) return in;
     const int64_t i = mnem__argument_int(t, in, 0, "abs");
     if (i == INT64_MIN)
-        mnem__template_refuse(t, "abs: the result is 2^63, and integers are below it");
+        mnem__template_refuse(t, "abs: the result 2^63 does not fit in an integer of 64 bits");
     return mnem__any_int(i < 0 ? -i : i);
 }
 

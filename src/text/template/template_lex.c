@@ -200,7 +200,7 @@ static size_t skip_int(const mnem__lexer *l, size_t at) {
 }
 
 static _Noreturn void bad_number(const mnem__lexer *l, mnem__any text) {
-    mnem__template_fail(l->t, MNEM_BAD_FILE, "'%.*s' is not a number",
+    mnem__template_fail(l->t, MNEM_BAD_FILE, "'%.*s' is not a valid number",
                         (int)(text.length < 40 ? text.length : 40), text.text);
 }
 

@@ -34,7 +34,7 @@ static mnem__any path_part(mnem_template *t, mnem__any part) {
         if (!mnem__char_is_digit(mnem__char_next(part.text, &at))) return part;
     if (!mnem__template_read_int(t, part, 10, &number.i)) /* a superscript is no number, as there */
         mnem__template_refuse(
-            t, "'%.*s' does not number an item; write the number in the digits 0 to 9",
+            t, "the item number '%.*s' of an attribute must be written in the digits 0 to 9",
             (int)(part.length < 40 ? part.length : 40), part.text);
     return number;
 }

@@ -55,9 +55,10 @@ static mnem_status merge_put(mnem__bpe *bpe, mnem__token_work *w, uint32_t rank)
     const mnem_text merge = mnem_value_text(&bpe->merges, rank);
     const char *space = merge.length > 1 ? memchr(merge.bytes + 1, ' ', merge.length - 1) : NULL;
     if (!space)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "key tokenizer.ggml.merges[%u] is not two texts with a space between them", rank);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key tokenizer.ggml.merges[%u] is not two texts with a space between "
+                          "them; download or convert the file again",
+                          rank);
     const size_t split = (size_t)(space - merge.bytes), rest = merge.length - split - 1;
     MNEM__TRY(mnem__token_work_text(w, merge.length));
     const size_t left = decode(w->vocab, merge.bytes, split, w->text);

@@ -27,14 +27,15 @@ mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
             MNEM_BAD_FILE,
             "key tokenizer.ggml.scores is not an array of f32; download or convert the file again");
     if (scores->count != tokens)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "key tokenizer.ggml.scores has %llu entries, expected %llu, one for each token",
-            (unsigned long long)scores->count, (unsigned long long)tokens);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "key tokenizer.ggml.scores has %llu entries, expected %llu, one for each "
+                          "token; download or convert the file again",
+                          (unsigned long long)scores->count, (unsigned long long)tokens);
     for (uint64_t i = 0; i < scores->count; i++)
         if (isnan(mnem_value_f64(scores, i)))
             return mnem__fail(MNEM_BAD_FILE,
-                              "key tokenizer.ggml.scores[%llu] is NaN, expected a number",
+                              "key tokenizer.ggml.scores[%llu] is NaN, expected a number; download "
+                              "or convert the file again",
                               (unsigned long long)i);
     return MNEM_OK;
 }

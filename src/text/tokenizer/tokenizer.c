@@ -59,8 +59,10 @@ static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenien
     }
     *id = -1;
     if (lenient) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "key %s is %lld, expected the id of a token, 0 to %d", key,
-                      (long long)value.i, t->info.vocab - 1);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "key %s is %lld, expected the id of a token, 0 to %d; download or convert the file again",
+        key, (long long)value.i, t->info.vocab - 1);
 }
 
 static mnem_status read_tokens(mnem_tokenizer *t) {
@@ -73,8 +75,10 @@ static mnem_status read_tokens(mnem_tokenizer *t) {
                           "key %s is not an array of strings; download or convert the file again",
                           key);
     if (t->vocab.tokens.count == 0 || t->vocab.tokens.count >= INT32_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "key %s has %llu entries, expected 1 to 2^31 - 2", key,
-                          (unsigned long long)t->vocab.tokens.count);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "key %s has %llu entries, expected 1 to 2^31 - 2; download or convert the file again",
+            key, (unsigned long long)t->vocab.tokens.count);
     t->info.vocab = (int32_t)t->vocab.tokens.count;
     return MNEM_OK;
 }
@@ -87,7 +91,9 @@ static mnem_status read_types(mnem_tokenizer *t) {
                           "key %s is not an array of integers; download or convert the file again",
                           key);
     if (t->vocab.types.count == t->vocab.tokens.count) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "key %s has %llu entries, expected %llu, one for each token",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "key %s has %llu entries, expected %llu, one for each token; download or "
+                      "convert the file again",
                       key, (unsigned long long)t->vocab.types.count,
                       (unsigned long long)t->vocab.tokens.count);
 }

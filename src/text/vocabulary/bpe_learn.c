@@ -301,7 +301,7 @@ mnem_status mnem__bpe_learn(const mnem__words *words, uint32_t wanted, mnem__mer
     for (*count = 0; *count < wanted && status == MNEM_OK; ++*count) {
         if (*count % PROGRESS_EVERY == 0 &&
             !mnem__progress_tell(progress, "merging", *count, wanted)) {
-            status = mnem__fail(MNEM_CANCELLED, "vocabulary: cancelled by the caller");
+            status = mnem__fail(MNEM_CANCELLED, "vocabulary: stopped by the caller");
             break;
         }
         const uint32_t best = heap_best(&l);

@@ -81,7 +81,7 @@ static mnem_status count_file(learning *l, const char *path) {
         if (status == MNEM_OK) status = count_piece(l, piece);
         l->text_done += piece.length;
         if (status == MNEM_OK && !progress(l, "counting words", l->text_done, l->text_total))
-            status = mnem__fail(MNEM_CANCELLED, "vocabulary: cancelled by the caller");
+            status = mnem__fail(MNEM_CANCELLED, "vocabulary: stopped by the caller");
     } while (status == MNEM_OK && piece.length > 0);
     mnem__text_close(&reader);
     return status;

@@ -47,7 +47,7 @@ static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes
         if (got == 0)
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "%s: the checkpoint is cut off at byte %llu; continue from another checkpoint",
+                "%s: the checkpoint is cut off at byte %llu; use a copy of it, or start a new run",
                 c->path, (unsigned long long)place);
         to += got;
         place += (uint64_t)got;
@@ -83,8 +83,8 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
 static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h) {
     if (c->file_bytes < sizeof *h)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the file has %llu bytes, too few for a checkpoint; continue from "
-                          "another checkpoint",
+                          "%s: the file has %llu bytes, too few for a checkpoint; use a copy of "
+                          "it, or start a new run",
                           c->path, (unsigned long long)c->file_bytes);
     MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
@@ -97,18 +97,18 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
     if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
         return mnem__fail(
             MNEM_BAD_FILE,
-            "%s: the header of the checkpoint is damaged; continue from another checkpoint",
+            "%s: the header of the checkpoint is damaged; use a copy of it, or start a new run",
             c->path);
     if (h->file_bytes != c->file_bytes)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: the file has %llu bytes, but its header says %llu: the checkpoint "
-                          "is damaged; continue from another one",
+                          "is damaged; use a copy of it, or start a new run",
                           c->path, (unsigned long long)c->file_bytes,
                           (unsigned long long)h->file_bytes);
     if (h->rows > MNEM__CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: the checkpoint is damaged: its header says %u sections, too many "
-                          "for a file of %llu bytes",
+                          "for a file of %llu bytes; use a copy of it, or start a new run",
                           c->path, h->rows, (unsigned long long)c->file_bytes);
     c->n = h->rows;
     return MNEM_OK;
@@ -145,8 +145,8 @@ static mnem_status read_rows(mnem__checkpoint *c, const mnem__checkpoint_header 
     MNEM__TRY(sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum));
     if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the table of sections of the checkpoint is damaged; continue from "
-                          "another checkpoint",
+                          "%s: the table of sections of the checkpoint is damaged; use a copy of "
+                          "it, or start a new run",
                           c->path);
     c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
     if (!c->rows) return mnem__heap_status();
@@ -168,28 +168,34 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
     if (!name_is_good(row->name))
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: the checkpoint is damaged (the name of section %zu is invalid); "
-                          "continue from another checkpoint",
+                          "use a copy of it, or start a new run",
                           c->path, i);
     for (size_t j = 0; j < i; j++)
-        if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "appears twice");
+        if (strcmp(c->rows[j].name, row->name) == 0)
+            return bad(
+                c, row,
+                "appears twice: the checkpoint is damaged; use a copy of it, or start a new run");
     if (row->type >= MNEM__ENTRY_TYPES || row->zero)
-        return bad(
-            c, row,
-            "its type is unknown, so the checkpoint is damaged; continue from another checkpoint");
+        return bad(c, row,
+                   "its type is unknown, so the checkpoint is damaged; use a copy of it, or start "
+                   "a new run");
     if (mnem__checkpoint_is_number(row->type))
         return row->bytes == 8 && row->checksum == 0
                    ? MNEM_OK
-                   : bad(c, row, "its number is damaged; continue from another checkpoint");
+                   : bad(c, row,
+                         "is a number of other than 8 bytes, so the checkpoint is damaged; use a "
+                         "copy of it, or start a new run");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: section %s has %llu bytes at byte %llu, expected at byte %llu and "
-                          "within the file of %llu bytes",
+                          "within the file of %llu bytes: the checkpoint is damaged; use a copy of "
+                          "it, or start a new run",
                           c->path, row->name, (unsigned long long)row->bytes,
                           (unsigned long long)row->place, (unsigned long long)*end,
                           (unsigned long long)c->file_bytes);
     *end = mnem__align_up(*end + row->bytes, MNEM__CHECKPOINT_ALIGN);
     return *end <= c->file_bytes ? MNEM_OK
-                                 : bad(c, row, "is cut off; continue from another checkpoint");
+                                 : bad(c, row, "is cut off; use a copy of it, or start a new run");
 }
 
 /* Sections fill the file from the rows to its end. */
@@ -201,7 +207,7 @@ static mnem_status check_rows(const mnem__checkpoint *c) {
     if (end == c->file_bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: the sections end at byte %llu, but the file has %llu bytes: the "
-                      "checkpoint is damaged; continue from another one",
+                      "checkpoint is damaged; use a copy of it, or start a new run",
                       c->path, (unsigned long long)end, (unsigned long long)c->file_bytes);
 }
 
@@ -214,7 +220,7 @@ static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
                            mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum));
         if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
             return bad(c, row,
-                       "is damaged (its checksum differs); continue from another checkpoint");
+                       "is damaged (its checksum differs); use a copy of it, or start a new run");
     }
     return MNEM_OK;
 }
@@ -281,13 +287,15 @@ static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__en
                            const mnem__checkpoint_row **row) {
     *row = find(c, name);
     if (!*row)
-        return mnem__fail(
-            MNEM_NOT_FOUND,
-            "%s: the checkpoint has no section %.63s: it is from a run with other options", c->path,
-            name);
+        return mnem__fail(MNEM_NOT_FOUND,
+                          "%s: the checkpoint has no section %.63s: it is from a run with other "
+                          "options; set them as in that run",
+                          c->path, name);
     if ((*row)->type == type) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: section %s has the type %s, expected %s", c->path, name,
-                      type_text((*row)->type), type_text(type));
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: section %s has the type %s, expected %s: the checkpoint is from a run "
+                      "with other options; set them as in that run",
+                      c->path, name, type_text((*row)->type), type_text(type));
 }
 
 static mnem_status check_bytes(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
@@ -295,7 +303,7 @@ static mnem_status check_bytes(const mnem__checkpoint *c, const mnem__checkpoint
     if (row->bytes == bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: section %s has %llu bytes, expected %llu: the checkpoint is from a run "
-                      "with other options",
+                      "with other options; set them as in that run",
                       c->path, row->name, (unsigned long long)row->bytes,
                       (unsigned long long)bytes);
 }
@@ -316,9 +324,9 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
         size_t j = 0;
         while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
         if (j == n)
-            return bad(
-                c, &c->rows[i],
-                "is not expected by this run: the checkpoint is from a run with other options");
+            return bad(c, &c->rows[i],
+                       "is not expected by this run: the checkpoint is from a run with other "
+                       "options; set them as in that run");
     }
     return MNEM_OK;
 }
@@ -352,9 +360,9 @@ mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char 
 mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *data, uint64_t bytes) {
     const mnem__checkpoint_row *row = s->row;
     if (bytes > row->bytes - s->at)
-        return bad(
-            s->checkpoint, row,
-            "is shorter than this run expects: the checkpoint is from a run with other options");
+        return bad(s->checkpoint, row,
+                   "is shorter than this run expects: the checkpoint is from a run with other "
+                   "options; set them as in that run");
     MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
     mnem__checksum_add(&s->sum, data, bytes);
     s->at += bytes;

@@ -82,10 +82,11 @@ static mnem_status check_head(const mnem_corpus *c) {
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
         (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
               : all != c->file_bytes))
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: the file has %llu bytes, but its header says %llu tokens of %u bytes", c->path,
-            (unsigned long long)c->file_bytes, (unsigned long long)h->tokens, h->width);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the file has %llu bytes, but its header says %llu tokens of %u "
+                          "bytes: the cache is damaged; it is made again when its text is given",
+                          c->path, (unsigned long long)c->file_bytes, (unsigned long long)h->tokens,
+                          h->width);
     if (h->tokens == 0 || h->vocab == 0 || h->vocab > INT32_MAX)
         return damaged(c, "the number of tokens or the size of the vocabulary is invalid: the "
                           "cache is damaged; it is made again when its text is given");
@@ -190,7 +191,9 @@ static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, bool
 }
 
 static mnem_status bad_id(const mnem_corpus *c, uint64_t index) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: token %llu, at byte %llu, is not in the vocabulary of %u",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: token %llu, at byte %llu, is not in the vocabulary of %u: the cache is "
+                      "damaged; it is made again when its text is given",
                       c->path, (unsigned long long)index,
                       (unsigned long long)(c->head.header_bytes + index * c->head.width),
                       c->head.vocab);
@@ -255,7 +258,7 @@ static mnem_status verify(mnem_corpus *c, const mnem_corpus_options *o, uint8_t 
         const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
         if (bad < count) return bad_id(c, at / c->head.width + bad);
         if (!mnem__progress_tell(&o->progress, "verifying", at + n, bytes))
-            return mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", c->path);
+            return mnem__fail(MNEM_CANCELLED, "%s: stopped by the caller", c->path);
     }
     if (c->head.version == MNEM__CORPUS_ROWS) MNEM__TRY(mnem__corpus_rows_check(c, &sum));
     return mnem__checksum_get(&sum) == c->head.data_checksum

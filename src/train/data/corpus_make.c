@@ -125,7 +125,7 @@ static mnem_status run_round(maker *m, mnem__text_reader *reader) {
     status = put_round(m);
     if (status == MNEM_OK &&
         !mnem__progress_tell(&o->progress, "tokenizing", m->head.text_bytes, m->text_total))
-        status = mnem__fail(MNEM_CANCELLED, "%s: cancelled by the caller", o->cache);
+        status = mnem__fail(MNEM_CANCELLED, "%s: stopped by the caller", o->cache);
     return status;
 }
 
@@ -196,7 +196,8 @@ static mnem_status add_rows(maker *m) {
         m->header_at += sizeof before + mnem__align_up(before.name_bytes, 8);
         MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
         if (memcmp(&stamp, &before.stamp, sizeof stamp) != 0)
-            return mnem__fail(MNEM_IO, "%s: the file changed while it was read", o->files[i]);
+            return mnem__fail(MNEM_IO, "%s: the file changed while it was read; start again",
+                              o->files[i]);
     }
     return put_index(m);
 }
@@ -214,10 +215,13 @@ static mnem_status look_at_files(maker *m) {
         bytes += sizeof(mnem__cache_source) + mnem__align_up(strlen(o->files[i]), 8);
     }
     if (m->text_total == 0)
-        return mnem__fail(MNEM_INVALID, "corpus: %zu file%s given, with 0 bytes of text", o->count,
-                          o->count == 1 ? "" : "s");
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: %zu file%s given, with 0 bytes of text; give files with text",
+                          o->count, o->count == 1 ? "" : "s");
     if (bytes > MNEM__CORPUS_HEADER_MAX || o->count > UINT32_MAX)
-        return mnem__fail(MNEM_INVALID, "corpus: the names of %zu files take more than %d bytes",
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: the names of %zu files take more than %d bytes; use fewer files "
+                          "or shorter paths",
                           o->count, MNEM__CORPUS_HEADER_MAX);
     m->header = mnem__calloc(MNEM__CORPUS_TAG, 1, bytes);
     m->head.header_bytes = bytes;

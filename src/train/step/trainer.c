@@ -292,11 +292,11 @@ mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *sou
 static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *report,
                               const mnem__optimizer_update_result *r) {
     const int32_t bad = r->bad_segment < 0 ? 0 : (int32_t)r->bad_segment;
-    return mnem__fail(
-        MNEM_NOT_FINITE,
-        "train: step %llu: the loss is %g, and the gradient of %s isn't finite (number %lld)",
-        (unsigned long long)report->step, report->loss, t->setup.shape->param[bad].name,
-        (long long)r->bad_place);
+    return mnem__fail(MNEM_NOT_FINITE,
+                      "train: step %llu: the loss is %g, and the gradient of %s isn't finite "
+                      "(number %lld); a lower learning rate may prevent this",
+                      (unsigned long long)report->step, report->loss,
+                      t->setup.shape->param[bad].name, (long long)r->bad_place);
 }
 
 /* What a step leaves behind, by how it ends:

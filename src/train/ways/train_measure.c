@@ -213,7 +213,8 @@ static mnem_status add_segments(mnem__train_setup *setup) {
                                           mnem_comm_rank(setup->comm), setup->parts);
     if (setup->part_count > 0) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: the model's %lld parameters are too few for a share of rank %d of %d",
+                      "train: the model's %lld parameters are too few for a share of rank %d of "
+                      "%d; use fewer ranks",
                       (long long)s->count, mnem_comm_rank(setup->comm), setup->cut.ranks);
 }
 

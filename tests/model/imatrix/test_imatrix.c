@@ -189,7 +189,7 @@ static void an_older_file_that_is_cut_off_is_refused(void **state) {
     free(bytes);
     write_file(kit_path("words.dat"), "In the beginning", 16);
     refused(mnem_imatrix_open(kit_path("words.dat"), &m), MNEM_BAD_FILE,
-            "reading it as an older .dat failed");
+            "neither a GGUF nor a valid .dat importance matrix");
     refused(mnem_imatrix_open(kit_path("none"), &m), MNEM_IO, "can't be opened");
 }
 

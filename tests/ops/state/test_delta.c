@@ -181,10 +181,10 @@ static void what_is_wrong_is_said(void **state) {
     op_refused(&d, "in[6] must be F32 [heads]");
     d = desc_of(s, 4);
     d.in[3].shape[1] = 5;
-    op_refused(&d, "in[3] must be F32 [T, heads] of in[2], or [T, heads, n]");
+    op_refused(&d, "in[3] must be F32 [T, heads] or [T, heads, n], with");
     d = desc_of(s, 4);
     d.scale = 0;
-    op_refused(&d, "scale must be a finite number other than 0");
+    op_refused(&d, "scale is 0, expected a finite number other than 0");
     d = desc_of(s, 4);
     d.state_offset = 32;
     op_refused(&d, "state_offset must be a multiple of 64");

@@ -167,10 +167,10 @@ int tool_kept_flush(tool_kept_part *kept) {
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
             return fail(kept, "write its index");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
-            return tool_failed(
-                "can't add to %s: this rank's part of the model has more separate byte ranges than "
-                "mnem stores; copy the model file to this machine instead",
-                kept->path);
+            return tool_failed("can't add to %s: this rank's part of the model has more than %d "
+                               "separate byte ranges: "
+                               "copy the model file to this machine instead",
+                               kept->path, kept->have.room);
     }
     kept->more.count = 0;
     tool_ranges_sort(&kept->have);

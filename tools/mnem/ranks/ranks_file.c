@@ -123,7 +123,7 @@ static int read_piece(uint64_t at, size_t bytes) {
         if (n <= 0)
             return tool_failed("can't read the model file %s: %s", x.path,
                                n < 0 ? strerror(errno)
-                                     : "the file became shorter while it was read");
+                                     : "the file became shorter while it was read; start again");
         done += (size_t)n;
     }
     return TOOL_OK;

@@ -195,9 +195,10 @@ static int make_http(serve *s) {
     const char *why;
     size_t count = api_routes(&rows);
     if (count > SERVE_ROUTES - 4)
-        return tool_failed("the server has %zu routes, more than its table holds (%d); this is an "
-                           "error in mnem, please report it",
-                           count, SERVE_ROUTES - 4);
+        return tool_failed(
+            "the server has %zu routes, more than its table holds (%d); this is a bug "
+            "in mnem, please report it",
+            count, SERVE_ROUTES - 4);
     memcpy(s->routes, rows, count * sizeof *rows);
     serve_page_routes(s, count);
     http_server_options options = {.host = o->host,
