@@ -64,7 +64,7 @@ static void stage(mnem__walker *w, const mnem_graph_tapped *tapped, float *to,
 void mnem__walk_see(void *context, const mnem_graph_tapped *tapped, const mnem_worker *worker) {
     mnem__walker *w = context;
     const bool apart = w->taken.apart;
-    float *staged = mnem__part_host(&w->taken, MNEM__WALK_PART_STAGING);
+    float *staged = mnem__part_host(&w->taken, MNEM__PART_STAGING);
     if (apart) stage(w, tapped, staged, worker);
     const int32_t matrix = tapped->matrix - w->map->layer_first[w->layer];
     const mnem_walk_input input = {.matrix = matrix,

@@ -22,9 +22,6 @@
 #include "plan/plan_budget.h"
 #include "plan/plan_ways.h"
 
-static const mnem__part_info part_infos[MNEM__WALK_PARTS] = {MNEM__WALK_PART_LIST(MNEM__PART_INFO)};
-const mnem__part_table mnem__walk_part_table = {part_infos, MNEM__WALK_PARTS};
-
 enum { PASS_LEAST = 16 };
 
 /* Halves of 2^31 tokens down to PASS_LEAST. */
@@ -64,10 +61,10 @@ static mnem_status measure_weights(mnem__walker *w, bool streamed, uint64_t *byt
         const mnem__weights_options o = mnem__walk_weights_options(w, layer);
         mnem__weights_sizes sizes;
         MNEM__TRY(mnem__weights_measure(&o, &sizes));
-        raise(&bytes[MNEM__WALK_PART_MATRICES], sizes.resident_bytes);
-        raise(&bytes[MNEM__WALK_PART_RING], sizes.ring_bytes);
-        raise(&bytes[MNEM__WALK_PART_HOST_WEIGHTS], sizes.host_bytes);
-        raise(&bytes[MNEM__WALK_PART_READER], sizes.stack_bytes);
+        raise(&bytes[MNEM__PART_MATRICES], sizes.resident_bytes);
+        raise(&bytes[MNEM__PART_RING], sizes.ring_bytes);
+        raise(&bytes[MNEM__PART_HOST_WEIGHTS], sizes.host_bytes);
+        raise(&bytes[MNEM__PART_READER], sizes.stack_bytes);
     }
     return MNEM_OK;
 }
@@ -89,15 +86,15 @@ static mnem_status measure_graphs(mnem__walker *w, int32_t pass, uint64_t *bytes
         mnem_graph_sizes sizes;
         MNEM__TRY(mnem__transformer_part(&o, layer, &graph, &sizes));
         mnem_graph_destroy(graph);
-        raise(&bytes[MNEM__WALK_PART_GRAPH], sizes.block_bytes);
-        raise(&bytes[MNEM__WALK_PART_WORKSPACE], sizes.workspace_bytes);
+        raise(&bytes[MNEM__PART_ACTIVATIONS], sizes.block_bytes);
+        raise(&bytes[MNEM__PART_WORKSPACE], sizes.workspace_bytes);
     }
     if (mnem__walk_again(w))
         raise(&bytes[mnem__walk_scratch(w)],
               mnem__walk_replace_bytes(most_columns(w), w->taken.apart));
     if (w->taken.apart && o.keep_inputs)
-        raise(&bytes[MNEM__WALK_PART_STAGING], mnem__walk_seen_bytes(pass, most_columns(w)));
-    bytes[MNEM__WALK_PART_HOST_GRAPH] = mnem__transformer_part_bytes(&o);
+        raise(&bytes[MNEM__PART_STAGING], mnem__walk_seen_bytes(pass, most_columns(w)));
+    bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_part_bytes(&o);
     return MNEM_OK;
 }
 
@@ -112,17 +109,15 @@ static uint64_t page_bytes(const mnem__walker *w) {
 static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_t *bytes) {
     const mnem_transformer *t = &w->map->shape;
     mnem_tensor_info embedding = {0};
-    for (int i = 0; i < MNEM__WALK_PARTS; i++) bytes[i] = 0;
+    for (int i = 0; i < MNEM__PARTS; i++) bytes[i] = 0;
     MNEM__TRY(measure_weights(w, streamed, bytes));
     MNEM__TRY(measure_graphs(w, pass, bytes));
     mnem_model_tensor_get(w->model, (uint32_t)w->map->matrices[w->map->embedding], &embedding);
-    bytes[MNEM__WALK_PART_ROWS] = (uint64_t)pass * mnem_type_row_bytes(embedding.type, t->embd);
-    bytes[MNEM__WALK_PART_VECTORS] = w->map->vector_bytes;
-    bytes[MNEM__WALK_PART_PAGES] = page_bytes(w) * (uint64_t)mnem__kv_pages_for(&w->kv, w->chunk);
-    bytes[MNEM__WALK_PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
-    bytes[MNEM__WALK_PART_TEAM] = mnem_team_bytes(w->threads);
-    bytes[MNEM__WALK_PART_RESERVE] = MNEM__RESERVE;
-    mnem__parts_round(&mnem__walk_part_table, w->taken.device, bytes);
+    bytes[MNEM__PART_ROWS] = (uint64_t)pass * mnem_type_row_bytes(embedding.type, t->embd);
+    bytes[MNEM__PART_VECTORS] = w->map->vector_bytes;
+    bytes[MNEM__PART_PAGES] = page_bytes(w) * (uint64_t)mnem__kv_pages_for(&w->kv, w->chunk);
+    bytes[MNEM__PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
+    mnem__parts_complete(w->taken.device, w->threads, bytes);
     return MNEM_OK;
 }
 
@@ -173,7 +168,7 @@ static mnem_status measure_way(void *owner, int64_t index) {
     chooser *c = owner;
     const mnem__walk_way way = way_of(c, index);
     MNEM__TRY(measure(c->w, way.pass, way.streamed, c->w->bytes));
-    c->beside[index] = c->live + mnem__parts_total(&mnem__walk_part_table, c->w->bytes);
+    c->beside[index] = c->live + mnem__parts_total(c->w->bytes);
     return MNEM_OK;
 }
 
@@ -208,8 +203,7 @@ static void fill_report(const chooser *c, mnem_walk_report *report) {
                                  .streamed = w->way.streamed,
                                  .bytes_states = (uint64_t)w->sequences * w->states.sequence_bytes,
                                  .bytes_spilled = (uint64_t)spilled * w->states.sequence_bytes,
-                                 .peak_bytes =
-                                     c->live + mnem__parts_total(&mnem__walk_part_table, w->bytes),
+                                 .peak_bytes = c->live + mnem__parts_total(w->bytes),
                                  .budget_bytes = c->budget == UINT64_MAX ? 0 : c->budget};
 }
 
@@ -226,8 +220,7 @@ static void choose(chooser *c, int64_t index) {
     for (int32_t i = 0; i < w->matrices_most; i++) w->resident[i] = !w->way.streamed;
     const bool spills = w->way.in_memory < w->sequences;
     w->states.in_memory = w->way.in_memory;
-    w->bytes[MNEM__WALK_PART_STATES] =
-        states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
+    w->bytes[MNEM__PART_TEXT] = states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
 }
 
 mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {

@@ -14,31 +14,6 @@
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
-/* X(NAME, kind, tag, how): everything that a walk takes, and how (plan_parts.h). */
-#define MNEM__WALK_PART_LIST(X)                                                                    \
-    X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
-    X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
-    X(PAGES, KV, "pages", BLOCK)                                                                   \
-    X(STATES, ACTIVATION, "states", PINNED)                                                        \
-    X(GRAPH, ACTIVATION, "graph", BLOCK)                                                           \
-    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(RING, IO, "ring", PINNED)                                                                    \
-    X(ROWS, IO, "embedding rows", PINNED)                                                          \
-    X(STAGING, IO, "staging", PINNED)                                                              \
-    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
-    X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
-    X(HOST_WATCHER, HOST, "watcher", CALLER)                                                       \
-    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
-    X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
-    X(RESERVE, RUNTIME, "reserve", CHARGE)
-typedef enum mnem__walk_part {
-#define MNEM__WALK_PART_ENUM(name, kind, tag, how) MNEM__WALK_PART_##name,
-    MNEM__WALK_PART_LIST(MNEM__WALK_PART_ENUM)
-#undef MNEM__WALK_PART_ENUM
-        MNEM__WALK_PARTS
-} mnem__walk_part;
-extern const mnem__part_table mnem__walk_part_table;
-
 /* What planning chooses. */
 typedef struct mnem__walk_way {
     int32_t pass;      /* tokens run together */
@@ -66,7 +41,7 @@ typedef struct mnem__walker {
     int32_t matrices_most; /* that a layer has */
     /* chosen, and taken */
     mnem__walk_way way;
-    uint64_t bytes[MNEM__WALK_PARTS];
+    uint64_t bytes[MNEM__PARTS];
     mnem__taken taken;
     mnem_team *team;
     mnem__walk_states states;
@@ -122,8 +97,8 @@ mnem_status mnem__walk_states_put(mnem__walk_states *states, int64_t sequence);
 /* ---- walk_replace.c ---- */
 
 /* What the host uses between runs: of the program's block, or of memory of its own. */
-static inline mnem__walk_part mnem__walk_scratch(const mnem__walker *w) {
-    return w->taken.apart ? MNEM__WALK_PART_STAGING : MNEM__WALK_PART_GRAPH;
+static inline mnem__part mnem__walk_scratch(const mnem__walker *w) {
+    return w->taken.apart ? MNEM__PART_STAGING : MNEM__PART_ACTIVATIONS;
 }
 /* What replacing takes of it, for rows of so many columns. */
 uint64_t mnem__walk_replace_bytes(int64_t columns, bool apart);

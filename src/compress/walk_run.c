@@ -104,13 +104,12 @@ static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
     MNEM__TRY(mnem__walk_choose(w, report));
     MNEM__TRY(mnem_ledger_hold(w->options->ledger));
     MNEM__TRY(mnem__parts_take(&w->taken));
-    w->states.base = mnem__part_host(&w->taken, MNEM__WALK_PART_STATES);
+    w->states.base = mnem__part_host(&w->taken, MNEM__PART_TEXT);
     if (w->way.in_memory < w->sequences)
         MNEM__TRY(mnem__walk_states_open(&w->states, w->options->spill));
     MNEM__TRY(mnem_team_create(w->threads, &w->team));
     mnem__team_adapt(w->team);
-    return mnem__transformer_vectors_load(w->map,
-                                          mnem__part_at(&w->taken, MNEM__WALK_PART_VECTORS));
+    return mnem__transformer_vectors_load(w->map, mnem__part_at(&w->taken, MNEM__PART_VECTORS));
 }
 
 /* ---- a pass ---- */
@@ -121,7 +120,7 @@ static mnem_status read_rows(const mnem__walker *w, const int32_t *ids, int32_t 
     mnem_tensor_info info;
     mnem_model_tensor_get(w->model, tensor, &info);
     const uint64_t bytes = mnem_type_row_bytes(info.type, w->map->shape.embd);
-    uint8_t *rows = mnem__part_host(&w->taken, MNEM__WALK_PART_ROWS);
+    uint8_t *rows = mnem__part_host(&w->taken, MNEM__PART_ROWS);
     for (int32_t i = 0; i < n; i++)
         MNEM__TRY(mnem_model_tensor_read(w->model, tensor, (uint64_t)ids[i] * bytes, bytes,
                                          rows + (uint64_t)i * bytes));
@@ -145,21 +144,20 @@ static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
     const mnem_graph_weights source = mnem__weights_source(w->weights);
     const mnem_graph_tap tap = {mnem__walk_see, w};
     const mnem_kv_sequence kv = {
-        .base = mnem__part_bound(&w->taken, MNEM__WALK_PART_PAGES),
+        .base = mnem__part_bound(&w->taken, MNEM__PART_PAGES),
         .page_stride = w->layer < 0 ? 0 : mnem__kv_layer_bytes(&w->map->shape, &w->kv, w->layer),
         .table = w->pages,
         .first_position = w->position,
         .rows = n};
     const uint64_t at = (uint64_t)((uint8_t *)x - w->states.base);
-    const mnem__location states = mnem__part_at(&w->taken, MNEM__WALK_PART_STATES);
+    const mnem__location states = mnem__part_at(&w->taken, MNEM__PART_TEXT);
     void *external[MNEM__SLOTS] = {
         [MNEM__SLOT_HIDDEN] = mnem__location_bind(mnem__location_at(states, at)),
-        [MNEM__SLOT_VECTORS] = mnem__part_bound(&w->taken, MNEM__WALK_PART_VECTORS),
-        [MNEM__SLOT_EMBEDDING] = mnem__part_bound(&w->taken, MNEM__WALK_PART_ROWS)};
+        [MNEM__SLOT_VECTORS] = mnem__part_bound(&w->taken, MNEM__PART_VECTORS),
+        [MNEM__SLOT_EMBEDDING] = mnem__part_bound(&w->taken, MNEM__PART_ROWS)};
     const mnem_graph_args args = {.tokens = n,
-                                  .block = mnem__part_bound(&w->taken, MNEM__WALK_PART_GRAPH),
-                                  .workspace =
-                                      mnem__part_bound(&w->taken, MNEM__WALK_PART_WORKSPACE),
+                                  .block = mnem__part_bound(&w->taken, MNEM__PART_ACTIVATIONS),
+                                  .workspace = mnem__part_bound(&w->taken, MNEM__PART_WORKSPACE),
                                   .external = external,
                                   .ids = w->rows,
                                   .positions = w->positions,
@@ -213,9 +211,8 @@ static mnem_status run_sequence(mnem__walker *w) {
 
 static mnem_status load(mnem__walker *w) {
     const mnem__weights_options o = mnem__walk_weights_options(w, w->layer);
-    const mnem__weights_blocks blocks = {.resident =
-                                             mnem__part_at(&w->taken, MNEM__WALK_PART_MATRICES),
-                                         .ring = mnem__part_host(&w->taken, MNEM__WALK_PART_RING)};
+    const mnem__weights_blocks blocks = {.resident = mnem__part_at(&w->taken, MNEM__PART_MATRICES),
+                                         .ring = mnem__part_host(&w->taken, MNEM__PART_RING)};
     const mnem_progress nobody = {NULL, NULL};
     MNEM__TRY(mnem__weights_create(&o, &blocks, &w->weights));
     return mnem__weights_load(w->weights, &nobody);
@@ -307,7 +304,7 @@ mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options,
                       .sequences = sequences,
                       .chunk = options->chunk ? options->chunk : CHUNK_DEFAULT,
                       .threads = options->threads ? options->threads : mnem__processors(),
-                      .taken = {.table = &mnem__walk_part_table, .ledger = options->ledger},
+                      .taken = {.ledger = options->ledger},
                       .states = {.fd = -1}};
     w.taken.bytes = w.bytes;
     w.threads = mnem__min_i32(w.threads, MNEM_TEAM_MAX);

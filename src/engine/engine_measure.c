@@ -11,9 +11,6 @@
 #include "engine/pages/kv_pages.h"
 #include "model/architecture/roles.h"
 
-static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
-const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
-
 enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
@@ -238,7 +235,6 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice, m
                                             mnem__transformer_map_bytes(setup->map) +
                                             (setup->adapters ? setup->adapters->host_bytes : 0);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
-    if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
 }
 
 /* A ring that is free after loading lies in the block that passes fill most of, which isn't used
@@ -315,9 +311,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
     if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);
     measure_host(setup, choice, parts);
-    bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
-    bytes[MNEM__PART_RESERVE] = MNEM__RESERVE;
-    mnem__parts_round(&mnem__engine_parts, setup->device, bytes);
+    mnem__parts_complete(setup->device, setup->threads, bytes);
 }
 
 void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,
@@ -331,7 +325,7 @@ void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *
     bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     bytes[MNEM__PART_READER] = weights->stack_bytes;
     place_ring(setup, weights, parts);
-    parts->total = mnem__parts_total(&mnem__engine_parts, bytes);
+    parts->total = mnem__parts_total(bytes);
 }
 
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,

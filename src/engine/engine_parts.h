@@ -13,36 +13,6 @@
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
-/* X(NAME, kind, tag, how): everything that an engine takes, and how (plan_parts.h). */
-#define MNEM__PART_LIST(X)                                                                         \
-    X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
-    X(EXPERTS, WEIGHTS, "experts", PINNED)                                                         \
-    X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
-    X(ADAPTERS, WEIGHTS, "adapters", PINNED)                                                       \
-    X(PAGES, KV, "pages", BLOCK)                                                                   \
-    X(STATES, KV, "live states", BLOCK)                                                            \
-    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
-    X(LOGITS, ACTIVATION, "logits", PINNED)                                                        \
-    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(RING, IO, "ring", PINNED)                                                                    \
-    X(ROWS, IO, "embedding rows", PINNED)                                                          \
-    X(RELAY, IO, "states of ranks", PINNED)                                                        \
-    X(STAGING, IO, "staging", PINNED)                                                              \
-    X(HOST_SESSION, HOST, "session", HEAP)                                                         \
-    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
-    X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
-    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
-    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
-    X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
-    X(RESERVE, RUNTIME, "reserve", CHARGE)
-typedef enum mnem__part {
-#define MNEM__PART_ENUM(name, kind, tag, how) MNEM__PART_##name,
-    MNEM__PART_LIST(MNEM__PART_ENUM)
-#undef MNEM__PART_ENUM
-        MNEM__PARTS
-} mnem__part;
-extern const mnem__part_table mnem__engine_parts;
-
 /* What planning chooses. */
 typedef struct mnem__choice {
     int32_t context, chunk;

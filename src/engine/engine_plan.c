@@ -216,7 +216,7 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan 
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__engine_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
                          &parts);
-    mnem__parts_add_lines(&mnem__engine_parts, parts.bytes, &lines);
+    mnem__parts_add_lines(parts.bytes, &lines);
 }
 
 static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine_plan *plan) {

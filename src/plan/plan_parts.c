@@ -1,4 +1,4 @@
-/* plan_parts.c: walks over a table of parts.
+/* plan_parts.c: walks over the list of parts.
  *
  * Invariant: the bytes taken are those that were measured: one array serves the plan's lines, the
  * taking and the giving back. Cost: a step for each part; there are some tens. */
@@ -6,6 +6,14 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "device/backend/backend.h"
+
+#define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__HOW_##how},
+const mnem__part_info mnem__part_infos[MNEM__PARTS] = {MNEM__PART_LIST(INFO)};
+
+static bool is_block(mnem__part part) {
+    return part < MNEM__PART_BLOCKS;
+}
 
 uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes) {
     if (bytes == 0) return 0;
@@ -13,25 +21,24 @@ uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes) {
     return mnem__align_up(bytes, MNEM__PART_ALIGNMENT);
 }
 
-void mnem__parts_round(const mnem__part_table *table, mnem_device *device, uint64_t *bytes) {
-    const mnem__part_info *info = table->info;
-    const int count = table->count;
-    for (int i = 0; i < count; i++) /* for each of a million ways */
-        if (mnem__how_is_block(info[i].how))
-            bytes[i] = device ? mnem__part_block_bytes(device, bytes[i])
-                              : mnem__align_up(bytes[i], MNEM__PART_ALIGNMENT);
+void mnem__parts_complete(mnem_device *device, int32_t threads, uint64_t *bytes) {
+    bytes[MNEM__PART_TEAM] = mnem_team_bytes(threads);
+    bytes[MNEM__PART_RESERVE] = MNEM__RESERVE;
+    if (!device) bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
+    for (int i = 0; i < MNEM__PART_BLOCKS; i++) /* for each of a million ways */
+        bytes[i] = device ? mnem__part_block_bytes(device, bytes[i])
+                          : mnem__align_up(bytes[i], MNEM__PART_ALIGNMENT);
 }
 
-uint64_t mnem__parts_total(const mnem__part_table *table, const uint64_t *bytes) {
+uint64_t mnem__parts_total(const uint64_t *bytes) {
     uint64_t total = 0;
-    for (int i = 0; i < table->count; i++) total += bytes[i];
+    for (int i = 0; i < MNEM__PARTS; i++) total += bytes[i];
     return total;
 }
 
-void mnem__parts_add_lines(const mnem__part_table *table, const uint64_t *bytes,
-                           const mnem__plan_lines *lines) {
-    for (int i = 0; i < table->count; i++)
-        mnem__plan_lines_add(lines, table->info[i].kind, table->info[i].tag, bytes[i]);
+void mnem__parts_add_lines(const uint64_t *bytes, const mnem__plan_lines *lines) {
+    for (int i = 0; i < MNEM__PARTS; i++)
+        mnem__plan_lines_add(lines, mnem__part_infos[i].kind, mnem__part_infos[i].tag, bytes[i]);
     mnem__plan_lines_sort(lines);
 }
 
@@ -45,35 +52,41 @@ mnem_status mnem__taken_open(mnem__taken *taken, mnem_device *device) {
 }
 
 void mnem__taken_close(mnem__taken *taken) {
-    for (int i = 0; taken->device && i < taken->table->count; i++) mnem__part_give(taken, i);
+    for (int i = 0; taken->device && i < MNEM__PARTS; i++) mnem__part_give(taken, (mnem__part)i);
     if (taken->owns_device) mnem_device_close(taken->device);
     *taken = (mnem__taken){0};
 }
 
-/* Where both reach all memory, there is one kind of it. */
-static mnem_space space_of(const mnem__taken *taken, mnem__part_how how) {
-    return how == MNEM__HOW_PINNED && taken->apart ? MNEM_SPACE_PINNED : MNEM_SPACE_DEVICE;
+/* A block that isn't there yet, as the device makes it. Where both reach all memory, there is one
+ * kind of it. */
+static mnem_block block_of(const mnem__taken *taken, mnem__part part) {
+    const bool pinned = mnem__part_infos[part].how == MNEM__HOW_PINNED && taken->apart;
+    const mnem_space space = pinned ? MNEM_SPACE_PINNED : MNEM_SPACE_DEVICE;
+    return (mnem_block){.device = taken->device,
+                        .address = taken->address[part],
+                        .bytes = mnem_device_alloc_bytes(taken->device, space, taken->bytes[part]),
+                        .space = space};
 }
 
 /* Bytes that a plan placed, with a block of them or without. */
-static mnem_status take(mnem__taken *taken, int part) {
-    const mnem__part_info *info = &taken->table->info[part];
-    const bool is_block = mnem__how_is_block(info->how);
-    const mnem_space space = space_of(taken, info->how);
-    uint64_t bytes = taken->bytes[part];
-    if (is_block) bytes = mnem_device_alloc_bytes(taken->device, space, bytes);
+static mnem_status take(mnem__taken *taken, mnem__part part) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    if (!is_block(part))
+        return mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag, taken->bytes[part]);
+    mnem_block block = block_of(taken, part);
+    const uint64_t bytes = block.bytes;
     MNEM__TRY(mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag, bytes));
-    if (!is_block) return MNEM_OK;
     const mnem_status status =
-        mnem_device_alloc(taken->device, space, bytes, MNEM__PART_ALIGNMENT, &taken->block[part]);
+        mnem_device_alloc(taken->device, block.space, bytes, MNEM__PART_ALIGNMENT, &block);
     if (status != MNEM_OK) mnem_ledger_release(taken->ledger, info->kind, info->tag, bytes);
+    taken->address[part] = block.address;
     return status;
 }
 
-mnem_status mnem__part_take(mnem__taken *taken, int part) {
-    const mnem__part_how how = taken->table->info[part].how;
-    const bool here = mnem__how_is_block(how) || how == MNEM__HOW_CHARGE ||
-                      (how == MNEM__HOW_LOAD && !taken->runs);
+mnem_status mnem__part_take(mnem__taken *taken, mnem__part part) {
+    const mnem__part_how how = mnem__part_infos[part].how;
+    const bool here =
+        is_block(part) || how == MNEM__HOW_CHARGE || (how == MNEM__HOW_LOAD && !taken->runs);
     if (taken->bytes[part] == 0 || !here) return MNEM_OK;
     MNEM__TRY(take(taken, part));
     taken->is[part] = true;
@@ -81,16 +94,19 @@ mnem_status mnem__part_take(mnem__taken *taken, int part) {
 }
 
 mnem_status mnem__parts_take(mnem__taken *taken) {
-    for (int i = 0; i < taken->table->count; i++) MNEM__TRY(mnem__part_take(taken, i));
+    for (int i = 0; i < MNEM__PARTS; i++) MNEM__TRY(mnem__part_take(taken, (mnem__part)i));
     return MNEM_OK;
 }
 
-void mnem__part_give(mnem__taken *taken, int part) {
-    const mnem__part_info *info = &taken->table->info[part];
-    const mnem_block *block = &taken->block[part];
+void mnem__part_give(mnem__taken *taken, mnem__part part) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    uint64_t bytes = taken->bytes[part];
     if (!taken->is[part]) return;
-    const uint64_t bytes = mnem__how_is_block(info->how) ? block->bytes : taken->bytes[part];
-    mnem_device_free(&taken->block[part]);
+    if (is_block(part)) {
+        mnem_block block = block_of(taken, part);
+        bytes = block.bytes;
+        mnem_device_free(&block);
+    }
     mnem_ledger_release(taken->ledger, info->kind, info->tag, bytes);
     taken->is[part] = false;
 }

@@ -168,23 +168,16 @@ static void the_first_knob_that_fits_is_named(void **state) {
 
 /* ---- parts ---- */
 
-#define PARTS(X)                                                                                   \
-    X(A, WEIGHTS, "a", BLOCK)                                                                      \
-    X(B, HOST, "b", HEAP)                                                                          \
-    X(C, HOST, "c", LOAD)                                                                          \
-    X(D, RUNTIME, "d", CHARGE)                                                                     \
-    X(E, KV, "e", BLOCK)                                                                           \
-    X(F, IO, "f", CALLER)
-static const mnem__part_info infos[] = {PARTS(MNEM__PART_INFO)};
-enum { A, B, C, D, E, F, COUNT };
-
 static void parts_are_taken_and_given_back_whole(void **state) {
-    static const mnem__part_table table = {infos, COUNT};
     static const char *const names[] = {"null", "host"}; /* only the latter loads */
     (void)state;
     for (int loads = 0; loads < 2; loads++)
         for (int fails = 0; fails < 2; fails++) {
-            uint64_t bytes[COUNT] = {1, 20, 300, 4000, 5000, 60000};
+            uint64_t bytes[MNEM__PARTS] = {
+                [MNEM__PART_MATRICES] = 1,       [MNEM__PART_HOST_GRAPH] = 20,
+                [MNEM__PART_HOST_WEIGHTS] = 300, [MNEM__PART_CHECKPOINT] = 4000,
+                [MNEM__PART_PAGES] = 5000,       [MNEM__PART_BATCHES] = 60000};
+            const uint64_t all = mnem_team_bytes(1) + MNEM__RESERVE; /* of every owner */
             mnem_device *device;
             mnem_ledger *ledger;
             mnem_ledger_info info;
@@ -192,20 +185,34 @@ static void parts_are_taken_and_given_back_whole(void **state) {
             const mnem_device_options small = {.granularity = 4096,
                                                .capacity_bytes = fails ? 3 * 4096 - 1 : 0};
             assert_int_equal(mnem_device_open(names[loads], &small, &device), MNEM_OK);
-            mnem__taken taken = {.table = &table, .bytes = bytes, .ledger = ledger};
+            mnem__taken taken = {.bytes = bytes, .ledger = ledger};
             assert_int_equal(mnem__taken_open(&taken, device), MNEM_OK);
-            mnem__parts_round(&table, device, bytes);
-            assert_int_equal(mnem__parts_total(&table, bytes), 4096 + 8192 + 64320);
+            mnem__parts_complete(device, 1, bytes);
+            assert_int_equal(mnem__parts_total(bytes), 4096 + 8192 + 64320 + all);
             assert_int_equal(mnem__parts_take(&taken), fails ? MNEM_NO_MEMORY : MNEM_OK);
             mnem_ledger_info_get(ledger, &info);
-            assert_int_equal(info.bytes_live, 4096 + (fails ? 0 : 8192) + (loads ? 4000 : 4300));
-            assert_non_null(mnem__part_at(&taken, A).device);
-            assert_true((mnem__part_at(&taken, E).device == NULL) == fails);
+            assert_int_equal(info.bytes_live,
+                             fails ? 4096 : 4096 + 8192 + (loads ? 4000 : 4300) + all);
+            assert_non_null(mnem__part_at(&taken, MNEM__PART_MATRICES).device);
+            assert_true((mnem__part_at(&taken, MNEM__PART_PAGES).device == NULL) == fails);
             mnem__taken_close(&taken);
             mnem__taken_close(&taken);
             assert_int_equal(mnem_device_close(device), MNEM_OK); /* no block is left */
             assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
         }
+}
+
+static void blocks_come_first_and_lines_are_distinct(void **state) {
+    (void)state;
+    for (int i = 0; i < MNEM__PARTS; i++) {
+        const mnem__part_info *info = &mnem__part_infos[i];
+        const bool block = info->how == MNEM__HOW_BLOCK || info->how == MNEM__HOW_PINNED;
+        assert_int_equal(block, i < MNEM__PART_BLOCKS);
+        assert_true(strlen(info->tag) < sizeof((mnem_plan_line *)0)->tag);
+        for (int j = 0; j < i; j++)
+            assert_false(mnem__part_infos[j].kind == info->kind &&
+                         !strcmp(mnem__part_infos[j].tag, info->tag));
+    }
 }
 
 static void what_came_before_counts_while_the_ledger_is_preparing(void **state) {
@@ -232,6 +239,7 @@ int main(void) {
         cmocka_unit_test(a_failure_of_measuring_chooses_nothing),
         cmocka_unit_test(the_first_knob_that_fits_is_named),
         cmocka_unit_test(parts_are_taken_and_given_back_whole),
+        cmocka_unit_test(blocks_come_first_and_lines_are_distinct),
         cmocka_unit_test(what_came_before_counts_while_the_ledger_is_preparing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,16 +22,14 @@ static void bind(mnem_trainer *t) {
     const int32_t tokens = t->micro_batch * t->setup.o.sequence;
     for (int32_t i = 0; i < tokens; i++) t->tables.positions[i] = i % t->setup.o.sequence;
     const bool lora = t->setup.shape->lora_rank > 0;
-    t->weights =
-        (void *)mnem__trainer_host(t, lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS);
-    t->frozen = lora ? mnem__trainer_host(t, MNEM__TRAIN_PART_FROZEN) : NULL;
-    t->teacher = t->setup.teacher ? mnem__trainer_host(t, MNEM__TRAIN_PART_TEACHER) : NULL;
-    t->gradients = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_GRADIENTS);
-    t->waiting = t->rows.rows ? (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_WAITING) : NULL;
-    t->moments = mnem__trainer_host(t, MNEM__TRAIN_PART_MOMENTS);
-    t->masks = t->setup.o.masked ? mnem__trainer_host(t, MNEM__TRAIN_PART_MASKS) : NULL;
-    t->losses =
-        (void *)(mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + t->sizes.losses_offset);
+    t->weights = (void *)mnem__trainer_host(t, lora ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED);
+    t->frozen = lora ? mnem__trainer_host(t, MNEM__PART_FROZEN) : NULL;
+    t->teacher = t->setup.teacher ? mnem__trainer_host(t, MNEM__PART_TEACHER) : NULL;
+    t->gradients = (void *)mnem__trainer_host(t, MNEM__PART_GRADIENTS);
+    t->waiting = t->rows.rows ? (void *)mnem__trainer_host(t, MNEM__PART_WAITING) : NULL;
+    t->moments = mnem__trainer_host(t, MNEM__PART_MOMENTS);
+    t->masks = t->setup.o.masked ? mnem__trainer_host(t, MNEM__PART_MASKS) : NULL;
+    t->losses = (void *)(mnem__trainer_host(t, MNEM__PART_ACTIVATIONS) + t->sizes.losses_offset);
 }
 
 static mnem_status create_optimizers(mnem_trainer *t) {
@@ -62,7 +60,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     bind(t);
     if (s->comm) status = mnem__trainer_ready_cut(t);
     if (s->comm)
-        t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__TRAIN_PART_EXCHANGE), s->comm,
+        t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__PART_EXCHANGE), s->comm,
                                           &s->cut, t->team);
     if (s->streams) mnem__trainer_teacher_cut(t);
     return status;
@@ -85,8 +83,7 @@ static mnem_status create_alone(const mnem_train_options *options, const mnem_tr
     mnem_trainer *t = (void *)base;
     mnem__train_tables_lay_out(&setup, plan->micro_batch, base, &t->tables);
     t->setup = setup;
-    t->taken = (mnem__taken){
-        .table = &mnem__train_parts, .bytes = t->sizes.bytes, .ledger = setup.o.ledger};
+    t->taken = (mnem__taken){.bytes = t->sizes.bytes, .ledger = setup.o.ledger};
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
@@ -144,7 +141,7 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
 static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                              float *waiting, int32_t round, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
-    uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
+    uint8_t *activations = mnem__trainer_host(t, MNEM__PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
         [MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
         [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
@@ -155,7 +152,7 @@ static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, in
         [MNEM__TRAIN_SLOT_TAUGHT] = activations + t->sizes.taught_offset};
     args->tokens = tokens;
     args->block = activations;
-    args->workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE);
+    args->workspace = mnem__trainer_host(t, MNEM__PART_WORKSPACE);
     args->external = external;
     args->positions = t->tables.positions;
     args->seed = t->setup.o.seed;
@@ -407,7 +404,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     MNEM__TRY(run_graph(t, graph, tokens, NULL, -1,
                         &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
-    const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
+    const uint8_t *row = mnem__trainer_host(t, MNEM__PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];
     const mnem__train_frozen *frozen = mnem__train_output_get(t->setup.shape);
     const void *output = frozen ? (const void *)(t->frozen + frozen->offset) : t->weights;
@@ -415,7 +412,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
                 &(mnem_op_args){.tokens = 1,
                                 .in = {row, output},
                                 .out = logits,
-                                .workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE)},
+                                .workspace = mnem__trainer_host(t, MNEM__PART_WORKSPACE)},
                 &(mnem_worker){NULL, 0, 1});
     return MNEM_OK;
 }

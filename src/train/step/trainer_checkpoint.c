@@ -5,7 +5,7 @@
  * kind of moments are a text too: a file of another one is refused before anything is read, and so
  * is one whose sections or loss scale can't be right.
  * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
- * moments; heap that is charged from the start (MNEM__TRAIN_PART_CHECKPOINT). */
+ * moments; heap that is charged from the start (MNEM__PART_CHECKPOINT). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +19,11 @@ enum { ENTRIES = MNEM__TRAINER_ENTRIES_MASKED, SHAPE_TEXT = 512 };
 
 /* While a file is written or read, its heap takes the place of the charge. */
 static void lend(mnem_trainer *t) {
-    mnem__part_give(&t->taken, MNEM__TRAIN_PART_CHECKPOINT);
+    mnem__part_give(&t->taken, MNEM__PART_CHECKPOINT);
 }
 
 static void take_back(mnem_trainer *t) {
-    (void)mnem__part_take(&t->taken, MNEM__TRAIN_PART_CHECKPOINT);
+    (void)mnem__part_take(&t->taken, MNEM__PART_CHECKPOINT);
 }
 
 typedef struct words {

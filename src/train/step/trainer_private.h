@@ -99,7 +99,7 @@ void mnem__trainer_clear_gradients(mnem_trainer *t);
 /* Gradients of weights that stay zero become 0. */
 void mnem__trainer_mask_apply(mnem_trainer *t);
 
-static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__train_part part) {
+static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__part part) {
     return mnem__part_host(&t->taken, part);
 }
 

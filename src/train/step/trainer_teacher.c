@@ -39,7 +39,7 @@ void mnem__trainer_teacher_cut(mnem_trainer *t) {
  * of a resident teacher. */
 static mnem_status read_streamed(mnem_trainer *t, const mnem_model *model, uint64_t *checksum) {
     const mnem__train_shape *s = t->setup.teacher;
-    uint8_t *ring = mnem__trainer_host(t, MNEM__TRAIN_PART_TEACHER_RING);
+    uint8_t *ring = mnem__trainer_host(t, MNEM__PART_TEACHER_RING);
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < s->frozen_count; i++) {
@@ -64,7 +64,7 @@ mnem_status mnem_trainer_load_teacher(mnem_trainer *t, const mnem_model *teacher
     t->teacher_sum = 0;
     MNEM__TRY(read_streamed(t, teacher, &sum));
     MNEM__TRY(mnem__teacher_stream_start(&t->stream, t->setup.teacher, teacher,
-                                         mnem__trainer_host(t, MNEM__TRAIN_PART_TEACHER_RING)));
+                                         mnem__trainer_host(t, MNEM__PART_TEACHER_RING)));
     t->teacher_sum = sum;
     return MNEM_OK;
 }

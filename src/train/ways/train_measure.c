@@ -16,10 +16,6 @@
 #include "train/teacher/teacher_stream.h"
 #include "train/ways/train_plan.h"
 
-static const mnem__part_info part_infos[MNEM__TRAIN_PARTS] = {
-    MNEM__TRAIN_PARTS_LIST(MNEM__PART_INFO)};
-const mnem__part_table mnem__train_parts = {part_infos, MNEM__TRAIN_PARTS};
-
 enum { BATCH_DEFAULT = 8, BRIEF_TOKENS = 64 };
 /* 36 PB and 8.8e12: far over any machine, far under 2^64 and the optimizer's 2^44. */
 static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
@@ -392,25 +388,21 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
-    bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
-        mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
-        mnem__train_setup_bytes(setup) + (setup->teacher ? setup->teacher->bytes : 0);
-    bytes[MNEM__TRAIN_PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
-                                         mnem_graph_host_bytes(&graphs->forward.room) +
-                                         mnem_graph_host_bytes(&graphs->brief.room);
+    bytes[MNEM__PART_HOST_TRAIN] = mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) +
+                                   setup->shape->bytes + mnem__train_setup_bytes(setup) +
+                                   (setup->teacher ? setup->teacher->bytes : 0);
+    bytes[MNEM__PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
+                                   mnem_graph_host_bytes(&graphs->forward.room) +
+                                   mnem_graph_host_bytes(&graphs->brief.room);
     if (setup->teacher)
-        bytes[MNEM__TRAIN_PART_HOST_GRAPH] += mnem_graph_host_bytes(&graphs->teacher.room);
+        bytes[MNEM__PART_HOST_GRAPH] += mnem_graph_host_bytes(&graphs->teacher.room);
     size_t n;
     mnem__train_updated(setup, &n);
-    bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] = mnem__optimizer_host_bytes(n);
+    bytes[MNEM__PART_HOST_OPTIMIZER] = mnem__optimizer_host_bytes(n);
     if (setup->comm && setup->o.shard == MNEM_SHARD_NONE) /* of norms */
-        bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] +=
-            mnem__optimizer_host_bytes((size_t)setup->part_count);
-    bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
-    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(
+        bytes[MNEM__PART_HOST_OPTIMIZER] += mnem__optimizer_host_bytes((size_t)setup->part_count);
+    bytes[MNEM__PART_CHECKPOINT] = mnem__checkpoint_host_bytes(
         setup->o.masked ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES);
-    bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
-    bytes[MNEM__TRAIN_PART_RESERVE] = MNEM__RESERVE;
 }
 
 static uint64_t largest(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -427,11 +419,11 @@ static uint64_t taught_bytes(const mnem__train_setup *setup, uint64_t tokens) {
 static void measure_teacher(const mnem__train_setup *setup, uint64_t *bytes) {
     const mnem__train_shape *s = setup->teacher;
     if (!s) return;
-    bytes[MNEM__TRAIN_PART_TEACHER] =
+    bytes[MNEM__PART_TEACHER] =
         setup->streams ? mnem__train_stretch_get(s, -1).bytes : s->frozen_bytes;
     if (!setup->streams) return;
-    bytes[MNEM__TRAIN_PART_TEACHER_RING] = mnem__teacher_ring_bytes(s);
-    bytes[MNEM__TRAIN_PART_TEACHER_READER] = MNEM__TEACHER_STACK_BYTES;
+    bytes[MNEM__PART_TEACHER_RING] = mnem__teacher_ring_bytes(s);
+    bytes[MNEM__PART_TEACHER_READER] = MNEM__TEACHER_STACK_BYTES;
 }
 
 /* One graph runs at a time: the step's, the teacher's, the forward pass's and the short one's share
@@ -447,18 +439,17 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     mnem_op logits;
     size_t n;
     const mnem__segment *updated = mnem__train_updated(setup, &n);
-    MNEM__TRY(
-        mnem__optimizer_measure(&setup->o.optimizer, updated, n, &bytes[MNEM__TRAIN_PART_MOMENTS]));
-    if (setup->comm) bytes[MNEM__TRAIN_PART_EXCHANGE] = mnem__exchange_bytes(setup->cut.ranks);
+    MNEM__TRY(mnem__optimizer_measure(&setup->o.optimizer, updated, n, &bytes[MNEM__PART_MOMENTS]));
+    if (setup->comm) bytes[MNEM__PART_EXCHANGE] = mnem__exchange_bytes(setup->cut.ranks);
     MNEM__TRY(mnem__train_logits_op(setup, &logits));
     const bool lora = setup->shape->lora_rank > 0;
-    bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
-    bytes[MNEM__TRAIN_PART_GRADIENTS] = mnem__train_gradient_numbers(setup) * sizeof(float);
-    bytes[MNEM__TRAIN_PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
-                                      (uint64_t)setup->shape->t.embd * sizeof(float);
-    bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
+    bytes[lora ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED] = count * sizeof(float);
+    bytes[MNEM__PART_GRADIENTS] = mnem__train_gradient_numbers(setup) * sizeof(float);
+    bytes[MNEM__PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
+                                (uint64_t)setup->shape->t.embd * sizeof(float);
+    bytes[MNEM__PART_FROZEN] = setup->shape->frozen_bytes;
     measure_teacher(setup, bytes);
-    if (setup->o.masked) bytes[MNEM__TRAIN_PART_MASKS] = mnem__train_mask_bytes(setup->shape);
+    if (setup->o.masked) bytes[MNEM__PART_MASKS] = mnem__train_mask_bytes(setup->shape);
     const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
     const mnem_graph_sizes *brief = &graphs->brief.sizes;
     const mnem_graph_sizes *teacher = &graphs->teacher.sizes; /* zeros: none */
@@ -468,17 +459,17 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     sizes->losses_bytes = mnem__train_losses_bytes((int64_t)tokens, MNEM_TYPE_F32);
     sizes->taught_offset =
         sizes->losses_offset + sizes->losses_bytes * (uint64_t)mnem__train_losses(&setup->teach);
-    bytes[MNEM__TRAIN_PART_ACTIVATIONS] = setup->teacher
-                                              ? sizes->taught_offset + taught_bytes(setup, tokens)
-                                              : sizes->losses_offset + tokens * sizeof(float);
-    bytes[MNEM__TRAIN_PART_WORKSPACE] =
+    bytes[MNEM__PART_ACTIVATIONS] = setup->teacher
+                                        ? sizes->taught_offset + taught_bytes(setup, tokens)
+                                        : sizes->losses_offset + tokens * sizeof(float);
+    bytes[MNEM__PART_WORKSPACE] =
         mnem__max_u64(largest(logits.workspace_bytes, brief->workspace_bytes, step->workspace_bytes,
                               forward->workspace_bytes),
                       teacher->workspace_bytes);
-    bytes[MNEM__TRAIN_PART_IO] =
+    bytes[MNEM__PART_BATCHES] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     measure_host(setup, micro_batch, graphs, sizes);
-    mnem__parts_round(&mnem__train_parts, NULL, bytes);
-    sizes->total = mnem__parts_total(&mnem__train_parts, bytes);
+    mnem__parts_complete(NULL, setup->o.threads, bytes);
+    sizes->total = mnem__parts_total(bytes);
     return MNEM_OK;
 }

@@ -84,13 +84,12 @@ static mnem__plan_lines lines_of(mnem_train_plan *plan) {
 /* Of a way that was measured, since it was chosen. */
 static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
     const mnem__plan_lines lines = lines_of(plan);
-    mnem__parts_add_lines(&mnem__train_parts, sizes->bytes, &lines);
-    plan->weight_bytes =
-        sizes->bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes->bytes[MNEM__TRAIN_PART_ADAPTERS];
-    plan->frozen_bytes = sizes->bytes[MNEM__TRAIN_PART_FROZEN];
-    plan->gradient_bytes = sizes->bytes[MNEM__TRAIN_PART_GRADIENTS];
-    plan->optimizer_bytes = sizes->bytes[MNEM__TRAIN_PART_MOMENTS];
-    plan->activation_bytes = sizes->bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+    mnem__parts_add_lines(sizes->bytes, &lines);
+    plan->weight_bytes = sizes->bytes[MNEM__PART_TRAINED] + sizes->bytes[MNEM__PART_ADAPTERS];
+    plan->frozen_bytes = sizes->bytes[MNEM__PART_FROZEN];
+    plan->gradient_bytes = sizes->bytes[MNEM__PART_GRADIENTS];
+    plan->optimizer_bytes = sizes->bytes[MNEM__PART_MOMENTS];
+    plan->activation_bytes = sizes->bytes[MNEM__PART_ACTIVATIONS];
 }
 
 static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_plan *plan) {
@@ -104,7 +103,7 @@ static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_
         p->status = mnem__train_way_measure(&p->ways, &way);
     else
         way.sizes = chosen->sizes;
-    plan->activation_bytes_all = way.sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+    plan->activation_bytes_all = way.sizes.bytes[MNEM__PART_ACTIVATIONS];
 }
 
 static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {

@@ -12,37 +12,6 @@
 #include "train/program/train_graph.h"
 #include "train/ranks/exchange.h"
 
-/* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
-#define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
-    X(WEIGHTS, WEIGHTS, "weights", BLOCK)                                                          \
-    X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
-    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
-    X(TEACHER, WEIGHTS, "teacher", BLOCK)                                                          \
-    X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
-    X(WAITING, GRADIENT, "waiting", BLOCK)                                                         \
-    X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
-    X(MASKS, OPTIMIZER, "masks", BLOCK)                                                            \
-    X(EXCHANGE, IO, "exchange", BLOCK)                                                             \
-    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
-    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(TEACHER_RING, IO, "teacher", BLOCK)                                                          \
-    X(IO, IO, "batches", CALLER)                                                                   \
-    X(HOST_TRAIN, HOST, "train", HEAP)                                                             \
-    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
-    X(HOST_OPTIMIZER, HOST, "optimizer", HEAP)                                                     \
-    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
-    X(CHECKPOINT, HOST, "checkpoints", CHARGE)                                                     \
-    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
-    X(TEACHER_READER, RUNTIME, "teacher's reader", CHARGE)                                         \
-    X(RESERVE, RUNTIME, "reserve", CHARGE)
-typedef enum mnem__train_part {
-#define MNEM__TRAIN_PART_ENUM(name, kind, tag, how) MNEM__TRAIN_PART_##name,
-    MNEM__TRAIN_PARTS_LIST(MNEM__TRAIN_PART_ENUM)
-#undef MNEM__TRAIN_PART_ENUM
-        MNEM__TRAIN_PARTS
-} mnem__train_part;
-extern const mnem__part_table mnem__train_parts;
-
 /* Options with their defaults, and what follows from them. */
 typedef struct mnem__train_setup {
     mnem_train_options o;               /* defaults filled in */
@@ -118,7 +87,7 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
                                     uint8_t *base, mnem__train_tables *tables);
 
 typedef struct mnem__train_sizes {
-    uint64_t bytes[MNEM__TRAIN_PARTS];
+    uint64_t bytes[MNEM__PARTS];
     uint64_t losses_offset; /* in the block of activations, behind the graphs' block */
     uint64_t losses_bytes;  /* from one list of losses to the next */
     uint64_t taught_offset; /* behind the losses: what a teacher says */
