@@ -363,6 +363,11 @@ static int take_last(tool_args *args) {
     return take_option(args, index, &o, last_operand);
 }
 
+/* Is the last operand a text, which a shell cuts into words? */
+static bool takes_words(const tool_verb *verb) {
+    return strstr(verb->about.operands, "PROMPT") || strstr(verb->about.operands, "[TEXT");
+}
+
 static int add_operand(char *word, tool_args *args) {
     const tool_verb *verb = args->verb;
     tool_option o;
@@ -370,6 +375,12 @@ static int add_operand(char *word, tool_args *args) {
         last_operand = word;
         return TOOL_OK;
     }
+    if (args->operands == verb->about.most && takes_words(verb))
+        return tool_usage(verb->name,
+                          "%s takes %s; \"%s\" is an unexpected operand: put quotes around a text "
+                          "of several words, as in '%s %s ...'",
+                          verb->name, verb->about.operands, word, args->operand[args->operands - 1],
+                          word);
     if (args->operands == verb->about.most)
         return tool_usage(verb->name, "%s takes %s%s; \"%s\" is an unexpected operand", verb->name,
                           verb->about.most ? "" : "no operands", verb->about.operands, word);
