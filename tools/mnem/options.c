@@ -421,7 +421,7 @@ static int find_verb(const char *word, const tool_verb **verb) {
     const char *near = tool_near_verb(word);
     if (near) return tool_usage(NULL, "unknown verb \"%s\"; did you mean %s?", word, near);
     FILE *file = fopen(word, "rb");
-    if (!file) return tool_usage(NULL, "unknown verb \"%s\"; mnem help lists the verbs", word);
+    if (!file) return tool_usage(NULL, "unknown verb \"%s\"; mnem help all lists the verbs", word);
     fclose(file);
     return tool_usage(NULL, "\"%s\" is a file, not a verb; did you mean: mnem run %s", word, word);
 }

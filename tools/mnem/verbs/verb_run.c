@@ -322,10 +322,10 @@ static void defaults(tool_args *args) {
 static run_options asked;
 TOOL_VERB_WITH(
     run, defaults, "[MODEL [PROMPT]]", 0, 2, "generate text, or chat, inside a memory budget",
-    "Generates text from a GGUF model inside a hard memory budget. One line about the plan is\n"
-    "printed before the first weight is read, and one about time and memory at the end; -v prints\n"
-    "both as tables of every byte. Only the generated text goes to standard output; everything\n"
-    "else goes to standard error.\n"
+    "Generates text from a GGUF model inside a hard memory budget. Before the weights are read,\n"
+    "a line shows what the run will take, and at the end a line shows its speed and its peak; -v\n"
+    "shows both as tables with every byte. Only the generated text goes to standard output;\n"
+    "everything else goes to standard error.\n"
     "\n"
     "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, a\n"
     "chat starts on a terminal (/help there lists its commands). Several prompts (-p repeated,\n"
