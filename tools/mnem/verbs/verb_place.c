@@ -3,8 +3,8 @@
  * The table is read whole and solved within a time; a signal ends the search, and what it found so
  * far is shown and written as though the time were over. With --space the same goes for several
  * spaces, whose own parts are in place_spaces.c.
- * The busiest time, when the most bytes are live: every birth, death and gap is a moment with more or fewer bytes;
- * sorted by time, their running sum has its maximum at the busiest one. */
+ * The busiest time, when the most bytes are live: every birth, death and gap is a moment with more
+ * or fewer bytes; sorted by time, their running sum has its maximum at the busiest one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
