@@ -232,6 +232,7 @@ typedef enum mnem_aside {
 typedef struct mnem_scheduler_stats {
     /* now */
     int32_t running, waiting, preempted; /* requests; preempted ones also count as waiting */
+    int32_t running_most;                /* requests that may run together */
     uint64_t queue_bytes;
     uint64_t pages, pages_private, pages_shared, pages_cached, pages_free, page_bytes;
     bool draining;

@@ -92,6 +92,7 @@ void mnem_scheduler_stats_get(const mnem_scheduler *scheduler, mnem_scheduler_st
     *stats = s->stats;
     stats->waiting = s->waiting;
     stats->running = s->begun - s->stats.preempted;
+    stats->running_most = s->options.running;
     stats->queue_bytes = s->queue_used;
     stats->draining = s->stopping;
     pthread_mutex_unlock(&s->lock);

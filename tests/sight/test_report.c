@@ -249,6 +249,7 @@ static void a_drawing_without_memory_or_room_fails(void **state) {
         status = mnem_report_draw(r, &(mnem_report_sink){take_all, &bytes});
     } while (heap_sweep_next(&sweep, status));
     assert_int_equal(mnem_report_draw(r, &(mnem_report_sink){take_none, NULL}), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "the caller's write function returned false"));
     mnem_report_destroy(r);
 }
 

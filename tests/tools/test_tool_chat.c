@@ -76,7 +76,7 @@ static void a_full_context_keeps_the_system_text(void **state) {
         at = expect_from(at, "the limit that -n sets");
         at = expect_from(at, "> ");
     }
-    assert_non_null(strstr(screen, "dropped the oldest"));
+    assert_non_null(strstr(screen, "is full, so the oldest "));
     assert_non_null(strstr(screen, "192"));
     type("/quit\n");
     expect_from(at, " · peak ");
@@ -199,7 +199,7 @@ static void a_full_context_drops_the_oldest_turns(void **state) {
         at = expect_from(at, "said");
         at = expect_from(at, "> ");
     }
-    assert_non_null(strstr(screen, "dropped the oldest"));
+    assert_non_null(strstr(screen, "is full, so the oldest "));
     type("/reset\n");
     at = expect_from(at, "> ");
     type("/stats\n");

@@ -150,7 +150,7 @@ static void an_adapter_runs_beside_its_model(void **state) {
                   merged, x[2]);
     assert_true(x[0] < 1.02 * merged && x[0] > 0.98 * merged);
     assert_true(x[0] < x[1] && x[1] < base && x[2] != x[0]);
-    tool_result r = RUN("plan", at("base.gguf"), "--lora", lora);
+    tool_result r = RUN("plan", at("base.gguf"), "--lora", lora, "-v");
     succeed(r);
     assert_non_null(strstr(r.out, "adapters"));
     succeed(RUN("run", at("base.gguf"), "-p", "and", "-n", "4", "-q", "--lora", lora));

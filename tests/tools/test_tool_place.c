@@ -28,7 +28,7 @@ static void report_says_how_good_it_is(void **state) {
     assert_int_equal(r.err_bytes, 0);
     assert_non_null(strstr(r.out, "5 buffers"));
     assert_non_null(strstr(r.out, "optimal: no placement takes less"));
-    assert_non_null(strstr(r.out, "alive at 0, when most is: 3 buffers"));
+    assert_non_null(strstr(r.out, "busiest  at time 0, with 3 live buffers"));
     assert_non_null(strstr(r.out, "b3, 0 to 9"));
 }
 

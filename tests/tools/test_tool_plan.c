@@ -294,8 +294,82 @@ static void a_type_that_makes_no_smaller_file_is_not_advised(void **state) {
     }
 }
 
+/* ---- the first screen ---- */
+
+static int lines_of(const char *text) {
+    int lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+/* A terminal of 24 lines shows it whole: with weights that are streamed, experts, sequences. */
+static void a_plan_is_one_screen_and_has_all_bytes_in_verbose(void **state) {
+    (void)state;
+    char least[32];
+    make_model(at("experts.gguf"), "--arch olmoe --embd 256 --layers 4 --experts 16 "
+                                   "--experts-used 4 --ff 256 --ff-expert 256 --type F16");
+    const char *const models[] = {tool_model, at("experts.gguf")};
+    for (int i = 0; i < 4; i++) {
+        const char *model = strdup(models[i % 2]);
+        assert_non_null(model);
+        tool_result r = RUN("plan", model, "--memory", "1M", "--sequences", "3");
+        snprintf(least, sizeof least, "%s", tool_bytes(tool_least(&r) + MIB));
+        const char *memory = i < 2 ? least : "2G";
+        r = RUN("plan", model, "--memory", memory, "--sequences", "3");
+        assert_int_equal(r.code, 0);
+        if (lines_of(r.out) > 22) fail_msg("%d lines:\n%s", lines_of(r.out), r.out);
+        assert_non_null(strstr(r.out, "\n  peak     "));
+        assert_non_null(strstr(r.out, " of the budget of "));
+        assert_non_null(strstr(r.out, "\n  made of  weights "));
+        assert_non_null(strstr(r.out, " + runtime "));
+        assert_null(strstr(r.out, "tokenizer"));
+        assert_non_null(strstr(r.out, "  details  -v: "));
+        r = RUN("plan", model, "--memory", memory, "--sequences", "3", "-v");
+        assert_non_null(strstr(r.out, "\n  host       tokenizer "));
+        assert_null(strstr(r.out, "  details  "));
+        free((char *)model);
+    }
+}
+
+/* tokens/s of the way that this budget buys, of those that --explain lists, over the plan's. */
+static double ratio_in(json_t *plan, int64_t bytes) {
+    double here = 0, there = 0;
+    size_t i;
+    json_t *way;
+    json_array_foreach(json_object_get(plan, "frontier"), i, way) {
+        const double speed = json_number_value(json_object_get(way, "tokens_per_s"));
+        if (json_is_true(json_object_get(way, "chosen"))) here = speed;
+        if (number(way, "peak_bytes") <= bytes) there = speed;
+    }
+    assert_true(here > 0 && there > 0);
+    return there / here;
+}
+
+/* "N times as fast" is the ratio of the tokens/s that the same command shows. */
+static void the_advised_gain_is_the_ratio_of_the_speeds_shown(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more than such a budget */
+    tool_result r = RUN("plan", tool_model, "--memory", "1M");
+    const char *memory = strdup(tool_bytes(tool_least(&r) + MIB));
+    r = RUN("plan", tool_model, "--memory", memory, "--explain", "--json");
+    json_t *plan = json_of(&r, 0);
+    const double ratio = ratio_in(plan, number(json_object_get(plan, "larger"), "bytes"));
+    json_decref(plan);
+    r = RUN("plan", tool_model, "--memory", memory);
+    const char *faster = strstr(r.out, "  faster   --memory ");
+    double said = 0;
+    assert_non_null(faster);
+    assert_int_equal(sscanf(faster, " faster --memory %*s %lf times as fast", &said), 1);
+    if (said < 0.94 * ratio || said > 1.06 * ratio)
+        fail_msg("%.2f is said, and the speeds shown are %.2f apart", said, ratio);
+    assert_null(strstr(r.out, "a smaller model"));
+    free((char *)memory);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_is_one_screen_and_has_all_bytes_in_verbose),
+        cmocka_unit_test(the_advised_gain_is_the_ratio_of_the_speeds_shown),
         cmocka_unit_test(a_type_that_makes_no_smaller_file_is_not_advised),
         cmocka_unit_test(what_a_run_would_refuse_is_refused_to_its_plan),
         cmocka_unit_test(sequences_take_pages_of_their_own),

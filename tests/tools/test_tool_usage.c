@@ -34,6 +34,7 @@ static void help_is_as_agreed(void **state) {
     assert_int_equal(r.code, 0);
     assert_int_equal(r.err_bytes, 0);
     tool_golden("help.txt", r.out);
+    tool_golden("help_all.txt", RUN("help", "all").out);
     for (int i = 0; i < verb_count; i++) {
         char name[40];
         snprintf(name, sizeof name, "help_%.15s.txt", verbs[i]);
@@ -60,7 +61,41 @@ static void dash_dash_help_is_help_of_the_verb(void **state) {
 static void no_line_of_help_is_wider_than_80(void **state) {
     (void)state;
     assert_narrow(RUN("help").out);
+    assert_narrow(RUN("help", "all").out);
     for (int i = 0; i < verb_count; i++) assert_narrow(RUN("help", verbs[i]).out);
+}
+
+/* A terminal of 24 lines shows it, with the command line and the next prompt. */
+static void the_first_help_is_one_screen_and_all_has_every_verb(void **state) {
+    (void)state;
+    char line[64];
+    const char *const ways[] = {"help", "--help", "-h"};
+    for (int i = 0; i < 3; i++) {
+        const tool_result r = RUN(ways[i]);
+        int lines = 0;
+        for (const char *at = r.out; *at; at++) lines += *at == '\n';
+        if (lines > 22) fail_msg("%d lines", lines);
+        assert_non_null(strstr(r.out, "mnem help all"));
+    }
+    const char *all = RUN("help", "all").out;
+    for (int i = 0; i < verb_count; i++) {
+        snprintf(line, sizeof line, "\n  %-11s ", verbs[i]);
+        assert_non_null(strstr(all, line));
+    }
+}
+
+/* Texts of variables are whole. */
+static void every_variable_has_its_default(void **state) {
+    (void)state;
+    const char *text = strstr(RUN("help", "help").out, "Environment:");
+    int opened = 0, closed = 0;
+    assert_non_null(text);
+    for (; *text && !(text[0] == '\n' && text[1] == '\n'); text++) {
+        opened += strncmp(text, "(default:", 9) == 0;
+        closed +=
+            text[0] == ')' && text[1] == '\n' && text[2] == ' ' && text[3] == ' ' && text[4] != ' ';
+    }
+    assert_int_equal(opened, closed + 1); /* the last one ends the list */
 }
 
 typedef struct spelled {
@@ -317,6 +352,8 @@ int main(void) {
         cmocka_unit_test(help_is_as_agreed),
         cmocka_unit_test(dash_dash_help_is_help_of_the_verb),
         cmocka_unit_test(no_line_of_help_is_wider_than_80),
+        cmocka_unit_test(the_first_help_is_one_screen_and_all_has_every_verb),
+        cmocka_unit_test(every_variable_has_its_default),
         cmocka_unit_test(an_option_has_one_letter_in_every_verb),
         cmocka_unit_test(nothing_at_all_is_wrong_usage),
         cmocka_unit_test(version_is_one_line),

@@ -52,6 +52,48 @@ static void model_may_be_an_option_of_every_verb_that_opens_one(void **state) {
     assert_non_null(strstr(r.err, "\"y\" is one operand too many: --model"));
 }
 
+/* A shell cuts a text without quotes into operands. */
+static void a_text_of_several_words_needs_quotes(void **state) {
+    (void)state;
+    static const char *const verbs[] = {"run", "plan", "tokenize"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const tool_result r = RUN(verbs[i], tool_model, "Say", "hi", "to", "me");
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, "put quotes around a text of several words, as in 'Say hi"));
+    }
+    const tool_result r = RUN("run", "Say", "hi");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "for a prompt use -p 'Say ...', with quotes around all of it"));
+}
+
+/* A variable of a script that isn't set; a file; standard input. */
+static void an_empty_prompt_is_said(void **state) {
+    (void)state;
+    static const char *const blank[] = {"", " ", "\n\t"};
+    for (int i = 0; i < 3; i++) {
+        tool_result r = RUN("run", "-p", blank[i], "-n", "2");
+        assert_int_equal(r.code, 0);
+        assert_non_null(strstr(r.err, "note: the prompt is empty, so the text begins from"));
+        r = RUN("run", "-f", tool_file("blank.txt", blank[i]), "-n", "2");
+        assert_non_null(strstr(r.err, "blank.txt is empty, so "));
+        r = RUN_INPUT(blank[i], "run", "-n", "2");
+        assert_non_null(strstr(r.err, "note: the prompt on standard input is empty"));
+        r = RUN("run", "-p", "", "-n", "2", "-q");
+        assert_int_equal(r.err_bytes, 0);
+    }
+    assert_null(strstr(RUN("run", "-p", "a", "-n", "2").err, "is empty"));
+}
+
+/* The one that ships, or that of the environment. */
+static void an_adapter_without_a_model_says_which_it_takes(void **state) {
+    (void)state;
+    const char *file = tool_file("a.gguf", "GGUF");
+    assert_non_null(strstr(RUN("run", "--lora", file, "-p", "x").err,
+                           "note: no MODEL is named, so --lora is applied to /"));
+    assert_null(strstr(RUN("run", tool_model, "--lora", file, "-p", "x").err, "no MODEL"));
+    assert_null(strstr(RUN("run", "--lora", file, "-p", "x", "-q").err, "no MODEL"));
+}
+
 static void quantize_takes_its_type_and_its_file_either_way(void **state) {
     (void)state;
     static const char in[] = MNEM_TEST_DATA "/architectures/llama.gguf";
@@ -405,6 +447,9 @@ static void a_letter_means_the_same_in_all_verbs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_of_several_words_needs_quotes),
+        cmocka_unit_test(an_empty_prompt_is_said),
+        cmocka_unit_test(an_adapter_without_a_model_says_which_it_takes),
         cmocka_unit_test(spellings_of_other_tools_mean_the_same),
         cmocka_unit_test(model_may_be_an_option_of_every_verb_that_opens_one),
         cmocka_unit_test(quantize_takes_its_type_and_its_file_either_way),

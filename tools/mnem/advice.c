@@ -1,8 +1,9 @@
 /* advice.c: what would make a run faster or smaller, what gains most first.
  *
  * Memory's gain is the plan's own (larger, smaller); another KV type is planned here with the same
- * options. A smaller type and a smaller model aren't there to be planned: their gain is reckoned
- * from the bytes that would still be read from disk. Gains are of the plan's reference job. */
+ * options. A file of a smaller type isn't there to be planned: its gain is computed from the bytes
+ * that would still be read from disk. Gains are ratios of the tokens/s that the plan and --explain
+ * show; of ways that generate equally fast they are 1, and the text says what changes. */
 #include <string.h>
 
 #include "stage.h"
@@ -32,10 +33,34 @@ static advice *add(advices *all, double gain) {
     return a;
 }
 
-static void add_memory(const mnem_engine_plan *p, advices *all) {
+/* The tokens/s of two ways with this plan's context; 0: there is no such way. */
+typedef struct rates {
+    uint64_t bytes; /* what the other one may take */
+    double here, there;
+} rates;
+
+static bool on_way(void *context, const mnem_engine_way *way) {
+    rates *r = context;
+    if (way->chosen) r->here = way->tokens_per_s;
+    if (way->peak_bytes <= r->bytes) r->there = way->tokens_per_s;
+    return true;
+}
+
+/* How many times as fast tokens are generated with `bytes`, as --explain shows it; job: the same of
+ * the reference job, on ranks, where no ways are listed. */
+static double gain_of(const tool_stage *stage, uint64_t bytes, double job) {
+    rates r = {.bytes = bytes};
+    if (stage->options.comm ||
+        mnem_engine_frontier(stage->model, &stage->options, &stage->plan, on_way, &r) != MNEM_OK)
+        return job;
+    return r.here > 0 && r.there > 0 ? r.there / r.here : job;
+}
+
+static void add_memory(const tool_stage *stage, advices *all) {
+    const mnem_engine_plan *p = &stage->plan;
     char least[TOOL_TEXT];
     if (!p->larger_bytes) return;
-    advice *a = add(all, p->larger_speed);
+    advice *a = add(all, gain_of(stage, p->larger_bytes, p->larger_speed));
     snprintf(a->how, sizeof a->how, "--memory %s", tool_budget_of_other(p->larger_bytes, least));
     snprintf(a->why, sizeof a->why, "%.127s", p->larger);
 }
@@ -48,7 +73,9 @@ static void add_kv(const tool_stage *stage, advices *all) {
     o.kv = MNEM_KV_Q8_0;
     o.context = p->context;
     if (mnem_engine_plan_make(stage->model, &o, &with) != MNEM_OK) return;
-    const double gain = p->predicted_seconds / with.predicted_seconds;
+    const double gain = p->predicted_generate > 0 && with.predicted_generate > 0
+                            ? with.predicted_generate / p->predicted_generate
+                            : p->predicted_seconds / with.predicted_seconds;
     if (gain < 1.05) return;
     advice *a = add(all, gain);
     snprintf(a->how, sizeof a->how, "--kv q8_0");
@@ -83,24 +110,13 @@ static void add_type(const tool_stage *stage, advices *all) {
     const double out = (double)(p->weight_bytes - p->weight_bytes_resident);
     const double left = out - (1 - part) * (double)p->weight_bytes;
     if (part > 0.85 || p->expert_slots) return;
-    const bool whole = left <= 0.01 * out || out / left > p->larger_speed;
-    advice *a = add(all, whole ? p->larger_speed : out / left);
+    const double most = all->count ? all->list[0].gain : p->larger_speed; /* all in memory */
+    const bool whole = left <= 0.01 * out || out / left > most;
+    advice *a = add(all, whole ? most : out / left);
     snprintf(a->how, sizeof a->how, "%s weights", SMALL_TYPE);
     snprintf(a->why, sizeof a->why, "mnem quantize writes a file of %s%s",
              tool_size((uint64_t)(part * (double)m.tensor_bytes), size),
              whole ? ", which fits in memory" : "");
-}
-
-static void add_model(const tool_stage *stage, advices *all) {
-    const mnem_engine_plan *p = &stage->plan;
-    char count[TOOL_TEXT];
-    const double others = (double)(p->peak_bytes - p->weight_bytes_resident);
-    const double room = (double)p->budget_bytes - others;
-    if (room < 1 << 20 || p->expert_slots) return;
-    advice *a = add(all, p->larger_speed);
-    snprintf(a->how, sizeof a->how, "a smaller model");
-    snprintf(a->why, sizeof a->why, "models of up to about %s parameters in %s fit in this memory",
-             tool_count(room * 8 / SMALL_BITS, count), SMALL_TYPE);
 }
 
 /* The best first; of equals, what was added first. */
@@ -115,11 +131,10 @@ static void sort(advices *all) {
 
 static void make(const tool_stage *stage, advices *all) {
     *all = (advices){.count = 0};
-    add_memory(&stage->plan, all);
+    add_memory(stage, all);
     if (!stage->plan.streamed) return;
     add_kv(stage, all);
     add_type(stage, all);
-    add_model(stage, all);
     sort(all);
 }
 
@@ -153,7 +168,7 @@ void tool_advice(FILE *file, const tool_stage *stage) {
     make(stage, &all);
     for (int i = 0; i < all.count; i++) print(file, i ? "           " : lead, &all.list[i]);
     if (!p->smaller_bytes) return;
-    advice less = {.gain = p->smaller_speed};
+    advice less = {.gain = gain_of(stage, p->smaller_bytes, p->smaller_speed)};
     snprintf(less.how, sizeof less.how, "--memory %s",
              tool_budget_of_other(p->smaller_bytes, least));
     snprintf(less.why, sizeof less.why, "%.127s", p->smaller);

@@ -9,19 +9,32 @@
 
 /* ---- for people ---- */
 
+static void put_verb(FILE *file, const tool_verb *verb) {
+    fprintf(file, "  %-11s %s\n", verb->name, verb->about.summary);
+}
+
+/* One screen of a terminal: what people do first. */
 void tool_help_overview(FILE *file) {
+    static const tool_verb *const first[] = {
+        &tool_verb_run,     &tool_verb_serve,    &tool_verb_plan,  &tool_verb_info,
+        &tool_verb_convert, &tool_verb_quantize, &tool_verb_train, &tool_verb_help};
     fputs("mnem runs language models (GGUF files) inside a memory budget that you set.\n"
           "\n"
           "Usage: mnem VERB [operands] [options]\n\n",
           file);
-    for (int i = 0; tool_verbs[i]; i++)
-        fprintf(file, "  %-11s %s\n", tool_verbs[i]->name, tool_verbs[i]->about.summary);
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) put_verb(file, first[i]);
     fputs("\nStart here:\n"
           "  mnem run -p 'In the beginning'         the model that ships with mnem\n"
           "  mnem plan model.gguf --memory 2G       would this file run in 2 GiB, and how?\n"
           "  mnem run model.gguf --memory 2G        chat inside 2 GiB\n"
-          "  mnem help run                          options and examples of a verb\n",
+          "  mnem help run                          options and examples of a verb\n"
+          "  mnem help all                          all verbs\n",
           file);
+}
+
+static void help_all(FILE *file) {
+    fputs("The verbs of mnem; mnem help VERB shows the options and examples of one.\n\n", file);
+    for (int i = 0; tool_verbs[i]; i++) put_verb(file, tool_verbs[i]);
 }
 
 /* "  -p, --prompt TEXT" */
@@ -81,7 +94,7 @@ static void variables(FILE *file) {
     fputs("\nEnvironment:\n", file);
     for (int i = 0; i < tool_variables_count; i++) {
         const tool_variable *v = &tool_variables[i];
-        char lead[32], text[160];
+        char lead[32], text[400];
         snprintf(lead, sizeof lead, "  %-15s ", v->name);
         snprintf(text, sizeof text, "%s (default: %s)", v->help, v->fallback);
         tool_wrap(file, lead, text);
@@ -307,26 +320,29 @@ static int verb_help(const tool_args *args) {
         tool_help_verb(stdout, tool_verbs[i]);
         return tool_out_end();
     }
-    if (strcmp(topic, "man") == 0)
+    if (strcmp(topic, "all") == 0)
+        help_all(stdout);
+    else if (strcmp(topic, "man") == 0)
         help_man(stdout);
     else if (strcmp(topic, "verbs") == 0)
         words_verbs(stdout);
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "\"%s\" is not a verb; mnem help lists the verbs", topic);
+        return tool_usage(NULL, "\"%s\" is not a verb; mnem help all lists the verbs", topic);
     return tool_out_end();
 }
 
 TOOL_VERB(
-    help, "[VERB|man|verbs|options]", 0, 1, "show all verbs, or the help of one verb",
-    "Without an operand, lists the verbs. With a VERB, shows what it does, its options and\n"
-    "examples, as `mnem VERB --help` does.\n"
+    help, "[VERB|all|man|verbs|options]", 0, 1, "show the help of one verb, or all verbs",
+    "Without an operand, shows how to start; `all` lists all verbs. With a VERB, shows what it\n"
+    "does, its options and examples, as `mnem VERB --help` does.\n"
     "\n"
     "The other operands are for programs: `man` prints the manual page mnem(1) in roff. `verbs`\n"
     "lists the names of the verbs and `options` the options of all verbs, one per line, for\n"
     "shell completion.\n",
     "mnem help run  # the help of run\n"
+    "mnem help all  # all verbs\n"
     "mnem help man | man -l -  # the help of all verbs, as a manual page\n");
 
 static const tool_option version_options[] = {

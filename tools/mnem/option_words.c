@@ -372,6 +372,12 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
                       name, name);
 }
 
+/* Letters only: a word of a text rather than a file or "llama3:8b". */
+static bool is_word(const char *name) {
+    const size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'");
+    return letters > 0 && !name[letters + strspn(name + letters, ",.!?")];
+}
+
 int tool_check_model(const char *verb, const char *name) {
     uint64_t bytes;
     char from[128];
@@ -394,6 +400,12 @@ int tool_check_model(const char *verb, const char *name) {
             verb,
             "the model file \"%s\" does not exist; if this text is the prompt, put -p before it",
             name);
+    if (strcmp(verb, "run") == 0 && is_word(name))
+        return tool_usage(verb,
+                          "no file \"%s\": the first operand names the model's file; for a prompt "
+                          "use -p '%s ...', with quotes around all of it; mnem downloads nothing, "
+                          "but models/get_model NAME FOLDER gets a small model",
+                          name, name);
     repository(name, from, sizeof from);
     return tool_usage(verb,
                       "no file \"%s\", and mnem downloads nothing: a model is a GGUF file or a "

@@ -34,6 +34,9 @@ const tool_variable tool_variables[] = {
      "(mnem/history.jsonl) and the results of mnem probe"},
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
      "folder of the status files of running commands (mnem/PID.status)"},
+    {"MNEM_PROGRESS", "30",
+     "seconds between the progress lines of perplexity, quantize, convert, merge and prune if "
+     "standard error is not a terminal; 0: none"},
     {"MNEM_STATUS", "on",
      "if \"off\": run, train and serve write no status file, so mnem top can't show them"},
     {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},
@@ -360,6 +363,11 @@ static int take_last(tool_args *args) {
     return take_option(args, index, &o, last_operand);
 }
 
+/* Is the last operand a text, which a shell cuts into words? */
+static bool takes_words(const tool_verb *verb) {
+    return strstr(verb->about.operands, "PROMPT") || strstr(verb->about.operands, "[TEXT");
+}
+
 static int add_operand(char *word, tool_args *args) {
     const tool_verb *verb = args->verb;
     tool_option o;
@@ -367,6 +375,12 @@ static int add_operand(char *word, tool_args *args) {
         last_operand = word;
         return TOOL_OK;
     }
+    if (args->operands == verb->about.most && takes_words(verb))
+        return tool_usage(verb->name,
+                          "%s takes %s; \"%s\" is an unexpected operand: put quotes around a text "
+                          "of several words, as in '%s %s ...'",
+                          verb->name, verb->about.operands, word, args->operand[args->operands - 1],
+                          word);
     if (args->operands == verb->about.most)
         return tool_usage(verb->name, "%s takes %s%s; \"%s\" is an unexpected operand", verb->name,
                           verb->about.most ? "" : "no operands", verb->about.operands, word);
@@ -407,7 +421,7 @@ static int find_verb(const char *word, const tool_verb **verb) {
     const char *near = tool_near_verb(word);
     if (near) return tool_usage(NULL, "unknown verb \"%s\"; did you mean %s?", word, near);
     FILE *file = fopen(word, "rb");
-    if (!file) return tool_usage(NULL, "unknown verb \"%s\"; mnem help lists the verbs", word);
+    if (!file) return tool_usage(NULL, "unknown verb \"%s\"; mnem help all lists the verbs", word);
     fclose(file);
     return tool_usage(NULL, "\"%s\" is a file, not a verb; did you mean: mnem run %s", word, word);
 }

@@ -46,6 +46,7 @@ enum {
     TOOL_PATH_WRITE = 2,
     TOOL_PATH_IN_PLACE = 4, /* it may be what is read; - is standard output */
     TOOL_PATH_PLAIN = 8,    /* a device is none */
+    TOOL_PATH_MODEL = 16,   /* a model, which replaces another one but nothing else */
 };
 
 struct tool_option {

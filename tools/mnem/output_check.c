@@ -11,7 +11,12 @@ static int check_folder(const char *path) {
     char folder[PATH_MAX] = ".";
     struct stat about;
     const char *slash = strrchr(path, '/');
-    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    const int n = slash && slash > path ? (int)(slash - path) : slash ? 1 : 0;
+    if (slash) snprintf(folder, sizeof folder, "%.*s", n, path);
+    if (stat(folder, &about) != 0 && errno == ENOENT)
+        return tool_failed("can't write the file %s: the folder %s doesn't exist; make it first, "
+                           "or choose another path",
+                           path, folder);
     if (stat(folder, &about) != 0) return tool_new_failed(path, errno);
     return access(folder, W_OK) == 0 ? TOOL_OK : tool_new_failed(path, errno);
 }
@@ -40,6 +45,57 @@ static bool is_written(const tool_args *args, const tool_option *o) {
     return (o->path & TOOL_PATH_WRITE) && !tool_given(args, name);
 }
 
+/* ---- models ---- */
+
+/* What a GGUF file says of itself, where it isn't a model; NULL: it is one, or doesn't say. */
+static const char *other_kind(const char *head, size_t n) {
+    static const char *const kinds[] = {"adapter", "imatrix", "mmproj"};
+    static const char key[] = "general.type";
+    const char *at = memmem(head, n, key, sizeof key - 1);
+    if (!at) return NULL;
+    at += sizeof key - 1 + 12; /* the value's type and its length */
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t length = strlen(kinds[i]);
+        if (at + length <= head + n && memcmp(at, kinds[i], length) == 0) return kinds[i];
+    }
+    return NULL;
+}
+
+/* A new model takes the place of an old one, and of nothing else that holds bytes: that would be
+ * lost. */
+static int check_old(const tool_args *args, const char *path) {
+    char head[4096];
+    FILE *file = fopen(path, "rb");
+    if (!file) return TOOL_OK; /* what can't be read, the writing itself refuses or replaces */
+    const size_t n = fread(head, 1, sizeof head, file);
+    fclose(file);
+    const bool gguf = n >= 4 && memcmp(head, "GGUF", 4) == 0;
+    const char *kind = gguf ? other_kind(head, n) : NULL;
+    if (n > 0 && (!gguf || kind))
+        return tool_usage(tool_verb_name(),
+                          "%s exists and isn't a model%s%s%s; it would be lost: choose another "
+                          "path, or delete it first",
+                          path, kind ? " (general.type is " : "", kind ? kind : "",
+                          kind ? ")" : "");
+    if (n > 0 && !args->quiet && !args->json && !tool_given(args, "dry-run"))
+        tool_message("note: %s exists; the new model replaces it", path);
+    return TOOL_OK;
+}
+
+int tool_new_check_model(const tool_args *args, const char *path) {
+    struct stat about;
+    if (stat(path, &about) != 0) return check_folder(path);
+    if (S_ISDIR(about.st_mode))
+        return tool_failed("can't write the file %s: it is a folder; give the path of a file in it",
+                           path);
+    if (!S_ISREG(about.st_mode)) return TOOL_OK; /* the library refuses it */
+    if (args->operands > 0 && is_same_file(args->operand[0], &about))
+        return tool_usage(tool_verb_name(),
+                          "%s would be overwritten, and this command reads it: choose another path",
+                          path);
+    return check_old(args, path);
+}
+
 static int check(const tool_args *args, const tool_option *o) {
     const char *path = tool_option_path(args, o);
     struct stat about;
@@ -48,12 +104,14 @@ static int check(const tool_args *args, const tool_option *o) {
         return tool_usage(tool_verb_name(),
                           "--%s got an empty path; give the path of a file to write", o->name);
     if (stat(path, &about) != 0) return check_folder(path);
-    if (S_ISDIR(about.st_mode)) return tool_new_failed(path, EISDIR);
+    if (S_ISDIR(about.st_mode) && !(o->path & TOOL_PATH_MODEL))
+        return tool_new_failed(path, EISDIR);
     if (!(o->path & TOOL_PATH_IN_PLACE) && S_ISREG(about.st_mode) && is_read(args, &about))
         return tool_usage(
             tool_verb_name(),
             "--%s %s would overwrite a file that this command reads: give another path", o->name,
             path);
+    if (o->path & TOOL_PATH_MODEL) return tool_new_check_model(args, path);
     if (tool_new_is_replaced(path)) return check_folder(path);
     if ((o->path & TOOL_PATH_PLAIN) && !S_ISREG(about.st_mode))
         return tool_new_failed(path, ENOTSUP);

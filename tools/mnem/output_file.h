@@ -35,6 +35,9 @@ int tool_new_failed(const char *path, int error);
 bool tool_new_is_replaced(const char *path);
 /* Before any work: what options name as files to write can be written, and isn't read. */
 int tool_new_check(const tool_args *args);
+/* The same of a model to write. An old model is replaced, with a note; any other file that isn't
+ * empty is refused, since its bytes would be lost. */
+int tool_new_check_model(const tool_args *args, const char *path);
 /* A picture and a table aren't written over each other; NULL: there is none. */
 int tool_new_check_apart(const char *svg, const char *out);
 

@@ -1,11 +1,13 @@
 /* progress.c: one line on stderr that is overwritten, and the signals that end the work.
  *
- * A progress line appears when its work has taken over a second, at most five times a second after
- * that, and only on a terminal; anything else that prints takes it off first. */
+ * On a terminal a progress line appears when its work has taken over a second, at most five times a
+ * second after that; anything else that prints takes it off first. Elsewhere (a pipe, a log) a verb
+ * whose work may take long prints a line of its own every MNEM_PROGRESS seconds. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -16,9 +18,19 @@
 
 static bool line_visible; /* one line for the process */
 static bool progress_quiet;
+static double line_seconds; /* between lines where there is no terminal; 0: none */
+static double line_last;    /* when the last one was printed, or the work began */
 
 void tool_progress_quiet(bool quiet) {
     progress_quiet = quiet;
+}
+
+void tool_progress_lines(void) {
+    enum { USUAL_SECONDS = 30 };
+    const char *text = tool_env("MNEM_PROGRESS");
+    const double seconds = text ? strtod(text, NULL) : USUAL_SECONDS;
+    line_seconds = seconds > 0 ? seconds : 0;
+    line_last = tool_clock();
 }
 
 void tool_progress_hide(void) {
@@ -32,23 +44,35 @@ void tool_progress_begin(tool_progress *progress, const char *what) {
     double now = tool_clock();
     *progress = (tool_progress){.what = what, .start = now, .shown = now + 0.8};
     progress->terminal = !progress_quiet && isatty(STDERR_FILENO);
+    progress->lines = !progress_quiet && !progress->terminal && line_seconds > 0;
 }
 
-void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note) {
-    if (!progress->terminal) return;
-    double now = tool_clock();
-    if (now - progress->shown < 0.2) return;
-    progress->shown = now;
-    if (done > total) done = total;
-    double part = total ? (double)done / (double)total : 0;
-    char left[TOOL_TEXT], line[160];
-    int n = snprintf(line, sizeof line, "%s %3.0f %%", progress->what, 100 * part);
+/* "perplexity  42 %, 3 min left, 9.1234 so far" */
+static void describe(const tool_progress *progress, double now, double part, const char *note,
+                     char *line, size_t room) {
+    char left[TOOL_TEXT];
+    int n = snprintf(line, room, "%s %3.0f %%", progress->what, 100 * part);
     const double own = part - progress->before;
     if (own > 0.01 && part < 1) {
         tool_seconds((now - progress->start) * (1 - part) / own, left);
-        n += snprintf(line + n, sizeof line - (size_t)n, ", %s left", left);
+        n += snprintf(line + n, room - (size_t)n, ", %s left", left);
     }
-    if (note && *note) snprintf(line + n, sizeof line - (size_t)n, ", %s", note);
+    if (note && *note) snprintf(line + n, room - (size_t)n, ", %s", note);
+}
+
+void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note) {
+    char line[160];
+    if (!progress->terminal && !progress->lines) return;
+    const double now = tool_clock();
+    const double part = total ? (double)(done < total ? done : total) / (double)total : 0;
+    if (progress->lines && now - line_last >= line_seconds) {
+        line_last = now;
+        describe(progress, now, part, note, line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+    if (!progress->terminal || now - progress->shown < 0.2) return;
+    progress->shown = now;
+    describe(progress, now, part, note, line, sizeof line);
     const int columns = tool_columns(stderr); /* a line in the last one would wrap */
     fprintf(stderr, "\r\033[K%.*s", (columns ? columns : 80) - 1, line);
     fflush(stderr);
@@ -63,7 +87,7 @@ bool tool_progress_tell(void *context, const char *what, uint64_t done, uint64_t
 }
 
 void tool_progress_end(tool_progress *progress) {
-    progress->terminal = false;
+    progress->terminal = progress->lines = false;
     tool_progress_hide();
 }
 

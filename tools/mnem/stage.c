@@ -211,6 +211,8 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     if (code == TOOL_OK) code = check_ranks(stage);
     if (code == TOOL_OK) code = check_adapters(args->verb->name, &asked->lora);
     if (code != TOOL_OK) return code;
+    if (asked->lora.count && !args->operand[0] && !args->quiet && !tool_ranks_follows())
+        tool_message("note: no MODEL is named, so --lora is applied to %s", path);
     const mnem_ledger_options ledger = {.budget_bytes = budget,
                                         .preparing = true,
                                         .other_bytes = tool_ranks_bytes(),

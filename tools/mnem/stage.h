@@ -101,6 +101,8 @@ void tool_report_model(FILE *file, const tool_stage *stage);
 /* Model and plan in a line on standard error (--verbose: as tables), but with --quiet or --json. */
 void tool_report_start(const tool_stage *stage);
 void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
+/* The same in a few lines: the bytes of each kind, not of each part. */
+void tool_report_plan_short(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
 

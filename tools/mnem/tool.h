@@ -248,13 +248,13 @@ int tool_text_check(const tool_text *text);
  * off; 0: none does. */
 size_t tool_utf8_length(const unsigned char *s, size_t n);
 
-/* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----
- */
+/* ---- progress: one line on stderr that is overwritten; where stderr isn't a terminal nothing, or
+ * a line now and then (tool_progress_lines) ---- */
 typedef struct tool_progress {
     const char *what; /* "loading" */
     double start, shown;
     double before; /* the part, 0 to 1, that was done before the start */
-    bool terminal;
+    bool terminal, lines;
 } tool_progress;
 void tool_progress_begin(tool_progress *progress, const char *what);
 /* Shows "what  42 %  12.3 MiB/s ..." once a second has passed. note may be NULL. Cheap to call
@@ -264,6 +264,8 @@ void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, 
 bool tool_progress_tell(void *progress, const char *what, uint64_t done, uint64_t total);
 void tool_progress_end(tool_progress *progress);
 void tool_progress_quiet(bool quiet); /* from now on none */
+/* From now on also where stderr isn't a terminal: a line every MNEM_PROGRESS seconds. */
+void tool_progress_lines(void);
 void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */
 
 /* ---- signals ---- */

@@ -14,7 +14,19 @@
 #include <unistd.h>
 
 static mnem_status io_failed(const mnem__new_file *file, const char *what) {
-    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", file->temporary, what, strerrordesc_np(errno));
+    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", file->path, what, strerrordesc_np(errno));
+}
+
+/* Of PATH, which is the name that the user knows. */
+static mnem_status create_failed(const mnem__new_file *file) {
+    const int error = errno;
+    const char *slash = strrchr(file->path, '/');
+    const int n = slash ? (int)(slash - file->path) : 0;
+    if (error == ENOENT && n > 0)
+        return mnem__fail(MNEM_IO, "%s: can't be created: the folder %.*s doesn't exist",
+                          file->path, n, file->path);
+    errno = error;
+    return io_failed(file, "be created");
 }
 
 /* Renaming would put a file in the place of a device. */
@@ -41,7 +53,7 @@ mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     file->fd = create_exclusive(file->temporary);
     if (file->fd < 0 && errno == EEXIST && unlink(file->temporary) == 0)
         file->fd = create_exclusive(file->temporary);
-    return file->fd < 0 ? io_failed(file, "be created") : MNEM_OK;
+    return file->fd < 0 ? create_failed(file) : MNEM_OK;
 }
 
 mnem_status mnem__new_file_reserve(mnem__new_file *file, uint64_t bytes) {
@@ -51,7 +63,7 @@ mnem_status mnem__new_file_reserve(mnem__new_file *file, uint64_t bytes) {
     const int error = errno;
     char size[24];
     mnem_size_format(bytes, size, sizeof size);
-    return mnem__fail(MNEM_IO, "%s: no space for %s (%s)", file->temporary, size,
+    return mnem__fail(MNEM_IO, "%s: no space for %s (%s)", file->path, size,
                       strerrordesc_np(error));
 }
 

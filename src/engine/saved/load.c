@@ -50,7 +50,8 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
         memcmp(h->page_bytes, own.page_bytes, sizeof own.page_bytes))
         return mnem__fail(
             MNEM_INVALID,
-            "saved sequence: the KV cache pages of the file have another layout than the engine's");
+            "saved sequence: the file was saved with pages of another size than this engine's, by "
+            "another version or another split over ranks; save it again");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 

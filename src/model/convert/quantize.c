@@ -111,7 +111,9 @@ static mnem_status add_errors(const job *j, row_error *sum) {
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
                               (long long)(j->first + i), mnem_type_get(j->to)->name);
         if (e->status != MNEM_OK)
-            return mnem__fail(e->status, "%s: tensor %s: %s to %s: %s",
+            return mnem__fail(e->status,
+                              "%s: tensor %s can't be converted from %s to %s (%s); choose another "
+                              "type for it",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
                               mnem_type_get(j->tensor.type)->name, mnem_type_get(j->to)->name,
                               mnem_status_text(e->status));

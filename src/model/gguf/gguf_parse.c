@@ -301,46 +301,17 @@ static mnem_status take_tensor(mnem__gguf_parse *p, uint32_t index) {
 
 /* ---- one part ---- */
 
-/* What people take for a model, by its first four characters; the formats before GGUF wrote theirs
- * as a number, so backwards. */
-static const char *mistaken_for_a_model(uint32_t magic) {
-    static const struct {
-        char begin[5];
-        const char *text;
-    } files[] = {
-        {"vers", "a Git LFS pointer instead of the file: run git lfs pull to download it"},
-        {"<htm", "a web page, saved in place of the file"},
-        {"<!do", "a web page, saved in place of the file"},
-        {"<!DO", "a web page, saved in place of the file"},
-        {"PK\3\4", "a zip archive, as PyTorch writes; its folder as safetensors can be read"},
-        {"lmgg", "in a format older than GGUF (2023); download the model as GGUF"},
-        {"fmgg", "in a format older than GGUF (2023); download the model as GGUF"},
-        {"tjgg", "in a format older than GGUF (2023); download the model as GGUF"},
-    };
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (memcmp(files[i].begin, &magic, sizeof magic) == 0) return files[i].text;
-    return NULL;
-}
-
-/* Eight bytes of a length, and then JSON. */
-static bool is_safetensors(mnem__gguf_parse *p, uint32_t low) {
-    uint32_t high, json;
-    return mnem__cursor_u32(&p->c, &high) == MNEM_OK && mnem__cursor_u32(&p->c, &json) == MNEM_OK &&
-           low > 0 && high == 0 && (json & 0xff) == '{';
-}
-
-static mnem_status refuse_magic(mnem__gguf_parse *p, uint32_t magic) {
-    const char *text = mistaken_for_a_model(magic);
-    if (!text && is_safetensors(p, magic)) text = "safetensors: give the folder that contains it";
-    if (text) return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file: it is %s", text);
-    return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                             "isn't a GGUF file: it begins with 0x%08x, not with \"GGUF\"", magic);
+/* The cursor has read four bytes, and its buffer still begins where the file does. */
+static mnem_status refuse_magic(mnem__gguf_parse *p) {
+    char text[MNEM__MISTAKEN_TEXT];
+    mnem__gguf_mistaken(p->c.buffer, p->c.have, text);
+    return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "isn't a GGUF file: it is %s", text);
 }
 
 static mnem_status take_version(mnem__gguf_parse *p) {
     uint32_t magic, version;
     mnem_status status = mnem__cursor_u32(&p->c, &magic);
-    if (status == MNEM_OK && magic != MAGIC) return refuse_magic(p, magic);
+    if (status == MNEM_OK && magic != MAGIC) return refuse_magic(p);
     if (status == MNEM_OK) status = mnem__cursor_u32(&p->c, &version);
     if (status != MNEM_OK) return status;
     if (version != 0 && (version & 0xffff) == 0)

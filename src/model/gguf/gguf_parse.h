@@ -20,4 +20,9 @@ typedef struct mnem__gguf_parse {
  * MNEM_IO. */
 mnem_status mnem__gguf_parse_part(mnem__gguf_parse *parse);
 
+/* What a file that isn't GGUF seems to be, by the n bytes that it begins with, and what to do:
+ * "a zip archive, ...". Any bytes will do. */
+enum { MNEM__MISTAKEN_TEXT = 160 };
+void mnem__gguf_mistaken(const uint8_t *head, uint32_t n, char text[MNEM__MISTAKEN_TEXT]);
+
 #endif

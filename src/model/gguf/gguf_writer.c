@@ -303,7 +303,8 @@ mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
     if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
         status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
                             w->tensors ? "data of tensors were written into a file without data"
-                                       : "no tensor was declared");
+                                       : "a GGUF file needs at least one tensor, and none was "
+                                         "declared");
     if (status == MNEM_OK) status = pad(w);
     if (status == MNEM_OK) status = put_counts(w);
     if (status == MNEM_OK) /* the last byte, so that the file is as long as it says */

@@ -170,9 +170,12 @@ static mnem_status take_head_part(const maker *m, bool keys) {
 
 mnem_status mnem__hf_check_type(const mnem__folder *f, const mnem__st_tensor *t) {
     if (t->type != (mnem_type)MNEM__ST_OTHER) return MNEM_OK;
-    return mnem__hf_refuse(f, t, MNEM_UNSUPPORTED,
-                           "its dtype isn't supported; F32, F16 and BF16 are, which transformers "
-                           "writes");
+    char text[160];
+    snprintf(text, sizeof text,
+             "its data type %s is not supported; weights must be F32, F16 or BF16: get the "
+             "original model, or save it with transformers as one of these",
+             t->dtype);
+    return mnem__hf_refuse(f, t, MNEM_UNSUPPORTED, text);
 }
 
 static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, uint32_t *scales) {

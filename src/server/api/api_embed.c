@@ -75,7 +75,8 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     char param[32];
     snprintf(param, sizeof param, "input[%d]", e->texts);
     if (n == 0)
-        return api_refuse(error, 400, param, "a text of 'input' has no tokens: leave it out");
+        return api_refuse(error, 400, param,
+                          "an entry of 'input' has no tokens: send at least one");
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
         return api_refuse(
@@ -124,7 +125,8 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
                           "'input' must be a string, a list of token ids, a list of strings, or a "
                           "list of lists of token ids");
     if (json_string_length(text) == 0)
-        return api_refuse(error, 400, "input", "a string in 'input' is empty: leave it out");
+        return api_refuse(error, 400, "input",
+                          "a text in 'input' is empty: send at least one character");
     if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);

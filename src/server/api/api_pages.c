@@ -89,14 +89,15 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     api *a = context;
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
+    mnem_scheduler_stats stats;
     (void)request;
     if (!is_loaded(a, exchange)) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
+    mnem_scheduler_stats_get(a->scheduler, &stats);
     api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
                a->model.context);
     put_sampler(&a->options.sampler, &text);
-    api_format(&text, "}},\"total_slots\":%d,\"model_alias\":",
-               mnem_scheduler_slots_get(a->scheduler, NULL, 0));
+    api_format(&text, "}},\"total_slots\":%d,\"model_alias\":", stats.running_most);
     api_quote(&text, a->model.name, strlen(a->model.name));
     api_say(&text, ",\"chat_template\":");
     api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);

@@ -319,7 +319,9 @@ mnem_status mnem_report_draw(mnem_report *r, const mnem_report_sink *sink) {
     mnem_status status = draw_all(d);
     if (status == MNEM_OK) status = write_all(d, &code);
     if (status == MNEM_OK && !mnem__code_flush(&code))
-        status = mnem__fail(MNEM_IO, "report: the function that writes the page failed");
+        status = mnem__fail(
+            MNEM_IO,
+            "report: the page is not complete: the caller's write function returned false");
     fini(d);
     mnem__free(d);
     return status;

@@ -175,7 +175,8 @@ static void tensors_that_nothing_takes_are_named(void **state) {
             "doesn't support this tensor", NULL);
     put_weights(f, "{" ROWS ", " TENSOR("model.norm.weight", "F8_E4M3", "[2]", "[640, 642]") "}",
                 700);
-    refuses(f, MNEM_UNSUPPORTED, "model.norm.weight", "dtype", NULL);
+    refuses(f, MNEM_UNSUPPORTED, "model.norm.weight", "data type F8_E4M3", "get the original model",
+            NULL);
     put_weights(
         f, "{" ROWS ", " TENSOR("model.norm.weight", "F16", "[1,1,1,1,2]", "[640, 644]") "}", 700);
     refuses(f, MNEM_BAD_FILE, "model.norm.weight", "4 dimensions", NULL);

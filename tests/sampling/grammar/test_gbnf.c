@@ -77,7 +77,7 @@ static void mistakes_have_their_line_and_column(void **state) {
          "line 2, column 1: a rule of this name was defined before", MNEM_BAD_FILE},
         {"root = \"a\"", "expected '::='", MNEM_BAD_FILE},
         {"root ::= \"a\" ; \"b\"", "line 1, column 14: expected \"text\"", MNEM_BAD_FILE},
-        {"root ::= <think>", "tokens by name", MNEM_UNSUPPORTED},
+        {"root ::= <think>", "write the token's text in quotes", MNEM_UNSUPPORTED},
         {"root ::= a\na ::= root", "no finite text fits", MNEM_BAD_FILE},
         {"root ::= \"x\" root", "no finite text fits", MNEM_BAD_FILE},
         {"a #c ", "expected '::='", MNEM_BAD_FILE},

@@ -236,7 +236,7 @@ static void a_long_conversation_keeps_its_newest_turns(void **state) {
     assert_non_null(strstr(saved, "turn 299\""));
     free(saved);
     at = hello(at);
-    assert_non_null(strstr(screen, "dropped the oldest"));
+    assert_non_null(strstr(screen, "is full, so the oldest "));
     leave("/quit", at);
 }
 
@@ -357,7 +357,7 @@ static void an_answer_may_use_what_is_left(void **state) {
     size_t at = say("In the beginning", "the context of 128 tokens is full; --ctx 256 allows more",
                     expect_from(0, "> "));
     at = say("/stats", "context: 128 of 128 tokens, 1 turn", at);
-    at = say("And the Lord", "dropped the oldest 1 turn", at);
+    at = say("And the Lord", "so the oldest turn is dropped", at);
     leave("/quit", at);
 }
 
@@ -377,9 +377,9 @@ static void fill_and_go_on(const char *grammar) {
     size_t at = say("Hello", "the context of 128 tokens is full", expect_from(0, "> "));
     char *whole = save("whole.json", &at);
     at = say("/set tokens 3", "\r\n", at);
-    at = say("Go on", "kept only the end of the last answer", at);
+    at = say("Go on", "so the beginning of the last answer is dropped", at);
     at = say("/stats", "2 turns", at);
-    assert_null(strstr(screen, "dropped the oldest"));
+    assert_null(strstr(screen, "so the oldest"));
     char *cut = save("cut.json", &at);
     at = say(command_with("/load", kit_path("cut.json")), "2 turns", at);
     const char *before = first_answer(whole), *after = first_answer(cut);

@@ -70,10 +70,72 @@ static void lines_stay_lines(void **state) {
     if (!strstr(screen, r.out)) fail_msg("%s\nis not on the screen:\n%s", r.out, screen);
 }
 
+/* ---- lines ---- */
+
+enum { NARROW = 40 };
+
+#define LONG_TEXT                                                                                  \
+    "run", tool_model, "--raw", "-p", "In the beginning", "-n", "90", "--seed", "3", "--ctx", "128"
+
+/* No line is wider than the terminal, so that the terminal broke none in a word. */
+static void assert_narrow(const char *text) {
+    for (const char *line = text; *line;) {
+        const size_t n = strcspn(line, "\r\n");
+        if (n > NARROW) fail_msg("%zu columns: %.*s", n, (int)n, line);
+        line += n + strspn(line + n, "\r\n");
+    }
+}
+
+/* The words of a, in order, in b from its first one on; line ends are spaces. */
+static void assert_words(const char *a, const char *b) {
+    char word[128];
+    int n;
+    while (sscanf(a, "%127s%n", word, &n) == 1) {
+        const char *at = strstr(b, word);
+        if (!at || at - b > 8) fail_msg("\"%s\" isn't next in: %.60s", word, b);
+        a += n;
+        b = at + strlen(word);
+    }
+}
+
+/* A word at the edge goes to the next line, as in a chat; a pipe gets the text as it is. */
+static void a_terminal_breaks_lines_at_words(void **state) {
+    (void)state;
+    char text[4096];
+    snprintf(text, sizeof text, "%s", RUN(LONG_TEXT, "-q").out);
+    assert_true(strlen(text) > 4 * NARROW);
+    chat_columns = NARROW;
+    CHAT(LONG_TEXT, "-q");
+    assert_int_equal(chat_end(), 0);
+    assert_narrow(screen);
+    assert_words(text, screen);
+    chat_columns = NARROW; /* behind the prompt, which is shown before the text */
+    CHAT(LONG_TEXT);
+    assert_int_equal(chat_end(), 0);
+    char *from = strstr(screen, "In the beginning"), *end = from ? strstr(from, "\033[2m") : NULL;
+    assert_non_null(end); /* of the line with the speed */
+    *end = 0;
+    assert_narrow(from);
+    assert_words(text, from + strlen("In the beginning"));
+}
+
+static void plain_texts_are_not_broken(void **state) {
+    (void)state;
+    char text[4096];
+    snprintf(text, sizeof text, "%.60s", RUN(LONG_TEXT, "-q").out);
+    text[strcspn(text, "\n")] = 0;
+    chat_columns = NARROW;
+    CHAT(LONG_TEXT, "-q", "--plain");
+    assert_int_equal(chat_end(), 0);
+    if (!strstr(screen, text)) fail_msg("%s\nis not on the screen:\n%s", text, screen);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_no_controls_and_a_pipe_gets_all),
         cmocka_unit_test(lines_stay_lines),
+        cmocka_unit_test(a_terminal_breaks_lines_at_words),
+        cmocka_unit_test(plain_texts_are_not_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

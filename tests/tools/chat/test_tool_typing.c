@@ -392,9 +392,33 @@ static void tab_completes_commands_options_and_files(void **state) {
     assert_said("a\\tb", say("a\tb\n", from));
 }
 
+/* A chat that can't begin is told about alone: a terminal that isn't asked anything gets no escape
+ * sequence, and is left as it was. */
+static void a_chat_that_cannot_begin_leaves_the_terminal_alone(void **state) {
+    (void)state;
+    const char *text = strdup(tool_file("text.gguf", "this is no model"));
+    const char *const wrong[][3] = {
+        {"/nowhere/model.gguf", NULL, NULL},
+        {text, NULL, NULL},
+        {tool_model, "--memory", "1M"},
+        {tool_model, "--lora", "/nowhere/adapter.gguf"},
+        {tool_model, "--template", "/nowhere/template.jinja"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHAT("run", wrong[i][0], wrong[i][1], wrong[i][2]);
+        assert_true(chat_end() != 0);
+        const char *error = strstr(screen, "mnem: ");
+        if (!error || strchr(screen, '\033')) fail_msg("%s", screen);
+        assert_true(error == screen);
+        assert_true(chat_left_plain);
+    }
+    free((char *)(uintptr_t)text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_paste_of_lines_is_one_turn),
+        cmocka_unit_test(a_chat_that_cannot_begin_leaves_the_terminal_alone),
         cmocka_unit_test(what_is_pasted_can_be_edited_and_holds_no_keys),
         cmocka_unit_test(a_pasted_path_is_no_command),
         cmocka_unit_test(quotes_open_a_block),

@@ -180,14 +180,14 @@ static void what_was_there_stays_when_the_new_one_is_refused(void **state) {
     (void)state;
     begin();
     FILE *file = fopen(out, "w");
-    assert_true(file && fputs("before", file) >= 0 && fclose(file) == 0);
+    assert_true(file && fputs("GGUF before", file) >= 0 && fclose(file) == 0);
     assert_int_equal(refused().code, 1);
     char bytes[16] = "";
     file = fopen(out, "r");
     assert_non_null(file);
-    assert_int_equal(fread(bytes, 1, sizeof bytes, file), 6);
+    assert_int_equal(fread(bytes, 1, sizeof bytes, file), 11);
     fclose(file);
-    assert_string_equal(bytes, "before");
+    assert_string_equal(bytes, "GGUF before");
     assert_int_equal(files_there(), 1);
 }
 

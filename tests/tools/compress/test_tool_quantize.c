@@ -21,12 +21,12 @@ static void right(tool_result r, const char *words) {
 
 static void an_importance_matrix_adds_the_weighted_error(void **state) {
     (void)state;
-    right(RUN("quantize", MODEL, at("i.gguf"), "Q4_0", "--imatrix", IMATRIX), "weighted");
+    right(RUN("quantize", MODEL, at("i.gguf"), "Q4_0", "-v", "--imatrix", IMATRIX), "weighted");
     tool_result r = RUN("quantize", MODEL, at("i.gguf"), "Q4_0", "--imatrix", IMATRIX, "--json",
                         "--method", "imatrix");
     right(r, "\"weighted_error\":");
     right(RUN("run", at("i.gguf"), "-p", "In", "-n", "4", "--raw", "-q"), "");
-    r = RUN("quantize", MODEL, at("n.gguf"), "Q4_0", "--method", "nearest");
+    r = RUN("quantize", MODEL, at("n.gguf"), "Q4_0", "--method", "nearest", "-v");
     assert_int_equal(r.code, 0);
     assert_null(strstr(r.out, "weighted"));
 }

@@ -219,6 +219,15 @@ static void errors_have_one_form(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
+/* The page, the API and the line at the start name one number. */
+static void all_name_one_number_of_conversations(void **state) {
+    (void)state;
+    const tool_server s = SERVE("-q", "--parallel", "3");
+    assert_non_null(strstr(ask(GET("/props")).body, "\"total_slots\":3,"));
+    assert_non_null(strstr(ask(GET("/page.json")).body, "\"parallel\":3,"));
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_those_of_mnem_embed),
@@ -227,6 +236,7 @@ int main(void) {
         cmocka_unit_test(a_signal_while_texts_become_tokens_harms_nothing),
         cmocka_unit_test(a_kill_leaves_no_swap_file_and_it_starts_again),
         cmocka_unit_test(errors_have_one_form),
+        cmocka_unit_test(all_name_one_number_of_conversations),
         cmocka_unit_test(systemd_starts_it_for_the_first_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ static void a_bench_that_measures_the_machine_is_no_peak_of_a_model(void **state
                          "-t", "1", "--memory", "1G")
                          .code,
                      0);
-    const tool_result r = RUN("plan", tool_model, "--ctx", "64", "-t", "1");
+    const tool_result r = RUN("plan", tool_model, "--ctx", "64", "-t", "1", "-v");
     assert_non_null(strstr(r.out, "this machine has 1 run of this model"));
     assert_null(strstr(r.out, "of the plan"));
     const tool_result json = RUN("plan", tool_model, "--ctx", "64", "-t", "1", "--json");
@@ -146,16 +146,20 @@ static void a_bench_that_measures_the_machine_is_no_peak_of_a_model(void **state
 
 static void a_plan_tells_what_this_machine_did(void **state) {
     (void)state;
-    assert_null(strstr(RUN("plan", tool_model, "--ctx", "64", "-t", "1").out, "this machine has"));
+    assert_null(
+        strstr(RUN("plan", tool_model, "--ctx", "64", "-t", "1", "-v").out, "this machine has"));
     for (int i = 0; i < 8; i++)
         assert_int_equal(
             RUN("run", tool_model, "-p", "x", "-n", "4", "--raw", "--ctx", "64", "-t", "1", "-q")
                 .code,
             0);
-    const tool_result r = RUN("plan", tool_model, "--ctx", "64", "-t", "1");
+    const tool_result r = RUN("plan", tool_model, "--ctx", "64", "-t", "1", "-v");
     assert_non_null(strstr(r.out, "this machine has 8 runs of this model"));
     assert_non_null(strstr(r.out, "95 of 100 runs"));
-    const tool_result other = RUN("plan", tool_model, "--ctx", "64", "-t", "2");
+    const tool_result plain = RUN("plan", tool_model, "--ctx", "64", "-t", "1");
+    assert_null(strstr(plain.out, "95 of 100 runs")); /* one speed, the plan's */
+    assert_null(strstr(plain.out, "this machine has"));
+    const tool_result other = RUN("plan", tool_model, "--ctx", "64", "-t", "2", "-v");
     assert_null(strstr(other.out, "this machine has"));
     const tool_result json = RUN("plan", tool_model, "--ctx", "64", "-t", "1", "--json");
     assert_non_null(strstr(json.out, "\"band\":\"student\""));

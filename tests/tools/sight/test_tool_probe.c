@@ -160,9 +160,9 @@ static void keep_made_up(void) {
 
 static void others_find_the_probe_that_is_kept(void **state) {
     (void)state;
-    assert_null(strstr(RUN("plan", "--ctx", "128").out, "machine  at most"));
+    assert_null(strstr(RUN("plan", "--ctx", "128", "-v").out, "machine  at most"));
     keep_made_up();
-    tool_result r = RUN("plan", "--ctx", "128");
+    tool_result r = RUN("plan", "--ctx", "128", "-v");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "machine  at most"));
     assert_non_null(strstr(r.out, "10.0 GB/s"));
@@ -195,7 +195,7 @@ static void a_kept_probe_that_is_torn_is_none(void **state) {
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
         mkdir(at("mnem"), 0700);
         tool_file(name, torn[i]);
-        r = RUN("plan", "--ctx", "128");
+        r = RUN("plan", "--ctx", "128", "-v");
         assert_int_equal(r.code, 0);
         assert_null(strstr(r.out, "machine  at most"));
     }

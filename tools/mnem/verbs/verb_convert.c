@@ -32,7 +32,7 @@ static void on_report(void *context, const mnem_quantize_report *r) {
     w->bytes_from += r->bytes_from;
     w->bytes_to += r->bytes_to;
     w->tensors++;
-    tool_progress_hide();
+    if (w->args->json || w->args->verbose) tool_progress_hide();
     if (w->args->json) {
         tool_out_json("tensor",
                       json_pack("{s:s, s:s, s:s, s:I, s:I}", "tensor", r->tensor, "from",
@@ -40,7 +40,7 @@ static void on_report(void *context, const mnem_quantize_report *r) {
                                 (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to));
         return;
     }
-    if (w->args->quiet) return;
+    if (!w->args->verbose) return;
     tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s\n", r->index + 1, r->count, r->tensor,
               type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
               tool_size(r->bytes_to, to));
@@ -91,7 +91,7 @@ static mnem_status convert(work *w) {
 
 /* What a new file's writer says then. */
 static bool is_full_disk(const char *error) {
-    return strstr(error, ".tmp: no space for") || strstr(error, ".tmp: can't be written");
+    return strstr(error, ": no space for ") || strstr(error, ": can't be written (");
 }
 
 static int verb_convert(const tool_args *args) {
@@ -101,6 +101,7 @@ static int verb_convert(const tool_args *args) {
     w.args = args;
     w.asked = o;
     tool_progress_quiet(args->quiet);
+    tool_progress_lines();
     tool_interrupt_watch(NULL);
     const mnem_status status = convert(&w);
     const uint64_t needed = w.needed > w.budget ? w.needed : 0;
@@ -118,6 +119,7 @@ static int verb_convert(const tool_args *args) {
 #define AT(field) offsetof(convert_options, field)
 static const tool_option options[] = {
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
+     .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
      .help = "the file to write (required); same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help = "data type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: the folder's, "
@@ -126,6 +128,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_pre_options, AT(pre)),
     TOOL_GROUP(tool_quiet_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
+     .help = "print a line for each tensor: its types and bytes"},
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
@@ -136,7 +140,8 @@ TOOL_VERB(
     "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
     "tokenizer.json or tokenizer.model) as one GGUF file, in any data type (--type). The model\n"
     "is read row by row, so it may be larger than memory. The file appears only when it is\n"
-    "complete. Tensors and metadata have the names and values that llama.cpp's converter writes.\n"
+    "complete; an older model named OUT is then replaced, any other file is not. Tensors and\n"
+    "metadata have the names and values that llama.cpp's converter writes.\n"
     "Converting is optional: other verbs accept a FOLDER as a MODEL too.\n"
     "\n"
     "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"

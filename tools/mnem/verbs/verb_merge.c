@@ -85,6 +85,8 @@ static int verb_merge(const tool_args *args) {
     w.args = args;
     w.asked = o;
     tool_interrupt_watch(NULL);
+    tool_progress_quiet(args->quiet);
+    tool_progress_lines();
     tool_progress_begin(&w.progress, "merging");
     const mnem_merge_options options = {.type = o->type,
                                         .scale = (float)o->scale,
@@ -109,6 +111,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
+     .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
      .help = "the model to write (required); same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
      .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
@@ -131,7 +134,7 @@ TOOL_VERB(
     "Writes MODEL with the adapter added to its weights, as one file that needs no adapter.\n"
     "ADAPTER is what `mnem train --lora` writes, or any adapter that llama.cpp opens. MODEL is\n"
     "read row by row, so that it may be larger than memory; OUT appears only when it is\n"
-    "complete.\n"
+    "complete. An older model named OUT is then replaced, any other file is not.\n"
     "\n"
     "Merged tensors of quantized models become F16: most changes of an adapter are smaller\n"
     "than the rounding error of a quantized type. `mnem quantize` makes the result small again;\n"

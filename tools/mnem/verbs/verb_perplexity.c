@@ -82,6 +82,7 @@ static int verb_perplexity(const tool_args *args) {
                           "the operand \"%s\" and --file both name the text: leave one out",
                           args->operand[1]);
     tool_interrupt_watch(NULL);
+    tool_progress_lines();
     int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) {
         code = tool_stage_follow(&stage);

@@ -3,8 +3,8 @@
  * The table is read whole and solved within a time; a signal ends the search, and what it found so
  * far is shown and written as though the time were over. With --space the same goes for several
  * spaces, whose own parts are in place_spaces.c.
- * Who is alive when most is: every birth, death and gap is a moment with more or fewer bytes;
- * sorted by time, their running sum has its maximum at the busiest one. */
+ * The busiest time, when the most bytes are live: every birth, death and gap is a moment with more
+ * or fewer bytes; sorted by time, their running sum has its maximum at the busiest one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static int write_table(const placing *p) {
     return code;
 }
 
-/* ---- who is alive when most is ---- */
+/* ---- the busiest time ---- */
 
 typedef struct moment {
     int64_t time;
@@ -233,7 +233,7 @@ static void print_text(const placing *p) {
     if (p->asked->capacity)
         print_line("capacity", p->asked->capacity, place_fits(p) ? "" : "  exceeded");
     print_verdict(p);
-    tool_outf("  alive at %lld, when most is: %s buffer%s\n", (long long)p->busiest,
+    tool_outf("  busiest  at time %lld, with %s live buffer%s\n", (long long)p->busiest,
               tool_exact(p->alive_count, a), tool_s(p->alive_count));
     if (p->alive_count) tool_outf("    %18s %18s  id\n", "bytes", "offset");
     for (size_t i = 0; i < p->alive_count && i < PLACE_SHOWN_MAX; i++) {

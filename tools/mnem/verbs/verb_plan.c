@@ -22,6 +22,10 @@ static void print_most(const roofline_most *most) {
     tool_wrap(stdout, "  machine  ", text);
 }
 
+/* Of speeds only the plan's own is shown without -v: those of earlier runs and of a probe are of
+ * other conditions. */
+#define MORE "  details  -v: every part in bytes, earlier runs; --explain: all budgets\n"
+
 /* frontier NULL: not asked for. */
 static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
     roofline_most most;
@@ -32,13 +36,17 @@ static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
         if (plan && known) json_object_set_new(plan, "machine", roofline_most_json(&most));
         if (plan && frontier) json_object_set_new(plan, "frontier", tool_frontier_json(frontier));
         tool_out_json("plan", plan);
-    } else {
+    } else if (stage->args->verbose) {
         tool_report_model(stdout, stage);
         tool_report_plan(stdout, &stage->plan, stage);
         if (known) print_most(&most);
         tool_history_tell(stdout, stage);
-        if (frontier) tool_frontier_print(stdout, stage, frontier);
+    } else {
+        tool_report_model(stdout, stage);
+        tool_report_plan_short(stdout, &stage->plan, stage);
+        if (!frontier) fputs(MORE, stdout);
     }
+    if (frontier && !stage->args->json) tool_frontier_print(stdout, stage, frontier);
     return tool_out_end();
 }
 
@@ -179,8 +187,10 @@ static const tool_option options[] = {
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the ways of --explain to FILE: bytes against speed"},
     TOOL_GROUP(tool_json_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(run.args.verbose),
+     .help = "show every part in bytes, the speeds of earlier runs here, what is expected of the "
+             "next run, and what the machine allows (mnem probe)"},
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
-    TOOL_GROUP_TAKEN(tool_verbose_options, 0),
     {0},
 };
 
@@ -192,11 +202,12 @@ static plan_options asked;
 TOOL_VERB_WITH(
     plan, defaults, "[MODEL [PROMPT]]", 0, 2,
     "show what a run would need, without loading the model",
-    "Shows the plan that mnem run would make with the same options: memory by kind and purpose,\n"
-    "the choices and their reasons, what the next smaller and larger budget would change, and\n"
-    "the predicted peak and speed. Only the file's header is read, so planning takes little\n"
-    "time for a model of any size. The exit code is 3 when the budget is too\n"
-    "small. All other options of mnem run are accepted too: to plan a run, replace \"run\" by\n"
+    "Shows the plan that mnem run would make with the same options: the peak and the memory of\n"
+    "each kind, the choices and their reasons, the predicted speed, and what the next smaller\n"
+    "and larger budget would change; with -v every part in bytes. Only the file's header is\n"
+    "read, so planning takes little time for a model of any size. The exit code is 3 when the\n"
+    "budget is too small. All other options of mnem run are accepted too: to plan a run, replace "
+    "\"run\" by\n"
     "\"plan\" in its command line. Its prompt (-p, -f) determines the context length, so with the\n"
     "prompt the plan has the exact bytes of that run.\n"
     "\n"

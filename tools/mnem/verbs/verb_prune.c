@@ -189,6 +189,7 @@ static void on_plan(void *context, const mnem_prune_plan *plan) {
 
 static void on_report(void *context, const mnem_prune_report *r) {
     work *w = context;
+    if (!w->asked->args.json && !w->asked->args.verbose) return;
     tool_progress_hide();
     print_tensor(w, r);
 }
@@ -358,6 +359,7 @@ static int verb_prune(const tool_args *args) {
     int code = take_options(&w);
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);
+    tool_progress_lines();
     tool_interrupt_watch(NULL);
     if (o.dry_run) return show_plan(&w);
     code = check_plan(&w);
@@ -376,7 +378,8 @@ static int verb_prune(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
-     .path = TOOL_PATH_WRITE, .help = "the model to write (required); same as the operand OUT"},
+     .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
+     .help = "the model to write (required); same as the operand OUT"},
     {"pattern", 0, "2:4", TOOL_VALUE_NAME, AT(pattern), .choices = "2:4",
      .help = "keep two of every four adjacent weights and set the others to zero; the file keeps "
              "its size, unless --compact is given"},
@@ -415,6 +418,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
+     .help = "print a line for each tensor: its types and bytes, and how much was removed"},
     {0},
 };
 
@@ -424,7 +429,8 @@ TOOL_VERB(
     "Writes MODEL to OUT without the attention heads, feed-forward channels or layers that\n"
     "matter least, as a smaller file, or with two of every four weights set to zero. OUT is an\n"
     "ordinary GGUF file, written row by row, so that the model may be larger than memory; it\n"
-    "appears only when it is complete.\n"
+    "appears only when it is complete. An older model named OUT is then replaced, any other file\n"
+    "is not.\n"
     "\n"
     "Every pruned model loses quality: `mnem perplexity` measures how much, and training what\n"
     "is left (`mnem train --init OUT`; not supported yet with heads removed) recovers much of\n"

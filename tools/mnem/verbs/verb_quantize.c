@@ -55,7 +55,7 @@ static bool is_quantized(mnem_type type) {
 
 /* Weights that make up for each other's errors are far from what they were, and what they give is
  * near: that is what counts where it is known. */
-static void error_text(const work *w, const mnem_quantize_report *r, char *text, size_t room) {
+static void error_text(const mnem_quantize_report *r, char *text, size_t room) {
     size_t n = 0;
     *text = 0;
     if (r->from == r->to) return;
@@ -63,8 +63,7 @@ static void error_text(const work *w, const mnem_quantize_report *r, char *text,
         n = (size_t)snprintf(text, room, "of outputs %6.3f %%", 100 * r->output_error);
     else
         n = (size_t)snprintf(text, room, "error %.3f %%", 100 * r->relative_error);
-    if (!r->solved && w->args->verbose)
-        n += (size_t)snprintf(text + n, room - n, "  max %.2g", r->max_error);
+    if (!r->solved) n += (size_t)snprintf(text + n, room - n, "  max %.2g", r->max_error);
     if (r->weighted && !r->solved)
         n += (size_t)snprintf(text + n, room - n, "  weighted %.3f %%", 100 * r->weighted_error);
     if (r->exponent > 0) n += (size_t)snprintf(text + n, room - n, "  scales ^%.2f", r->exponent);
@@ -91,7 +90,7 @@ static void print_tensor(const work *w, const mnem_quantize_report *r) {
     snprintf(row, sizeof row, "%*u/%u %-25s %4s %8s -> %-4s %8s", r->count < 100 ? 2 : 3,
              r->index + 1, r->count, r->tensor, type_name(r->from), tool_size(r->bytes_from, from),
              type_name(r->to), tool_size(r->bytes_to, to));
-    error_text(w, r, error, sizeof error);
+    error_text(r, error, sizeof error);
     tool_out_row(row, error);
 }
 
@@ -121,6 +120,7 @@ static void note(work *w, const mnem_quantize_report *r) {
 static void on_report(void *context, const mnem_quantize_report *r) {
     work *w = context;
     note(w, r);
+    if (!w->args->json && !w->args->verbose) return;
     tool_progress_hide();
     print_tensor(w, r);
 }
@@ -215,7 +215,8 @@ static int choose(const quantize_options *o, work *w) {
         return tool_usage("quantize",
                           "\"%s\" is one operand too many: mnem quantize takes IN, OUT and a type",
                           args->operand[next]);
-    return o->type || !w->type ? TOOL_OK : tool_option_check(args->verb, "type", w->type);
+    const int code = o->type || !w->type ? TOOL_OK : tool_option_check(args->verb, "type", w->type);
+    return code == TOOL_OK && w->out ? tool_new_check_model(args, w->out) : code;
 }
 
 /* A plain number of at most 32 is bits of a weight; everything else is a size. */
@@ -369,6 +370,7 @@ static int verb_quantize(const tool_args *args) {
     if (code == TOOL_OK && w.out) code = set_test(o, &w, &test);
     if (code != TOOL_OK) return code;
     tool_progress_quiet(args->quiet);
+    tool_progress_lines();
     tool_interrupt_watch(NULL);
     code = plan_both(o, &w, &c, &options);
     if (code == TOOL_OK && o->calibration.text) code = calibration_run(&c);
@@ -405,7 +407,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
-     .help = "print the largest error of each tensor, too"},
+     .help = "print a line for each tensor: its types, its bytes and its error"},
     {0},
 };
 
@@ -413,7 +415,9 @@ static quantize_options asked;
 TOOL_VERB(
     quantize, "IN OUT [TYPE]", 1, 3, "write a model in a smaller data type",
     "Writes the model IN to OUT in another type, row by row, so that the model may be larger\n"
-    "than memory, and prints the error of each tensor. OUT appears only when it is complete.\n"
+    "than memory. OUT appears only when it is complete; an older model of that name is then\n"
+    "replaced, any other file is not. At the end the bytes and the largest error are printed,\n"
+    "and with -v those of each tensor.\n"
     "\n"
     "With --calibrate the model is first run over a text, one layer at a time, so it may again\n"
     "be larger than memory. Errors in columns that matter more for the text then count more,\n"

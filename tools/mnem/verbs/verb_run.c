@@ -15,6 +15,7 @@
 #include "verbs/run/prompt.h"
 #include "verbs/run/several.h"
 #include "verbs/run/slowness.h"
+#include "verbs/run/terminal_text.h"
 #include "verbs/run/wider.h"
 
 /* ---- the end ---- */
@@ -116,11 +117,19 @@ static bool is_one_place(void) {
            out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
-/* On a terminal the text follows its prompt, which is a message, not output. */
-static void echo_prompt(const tool_args *args, const char *prompt) {
+/* Where the cursor is behind a text from this column on; wide characters count as one column. */
+static int column_behind(int column, const char *text) {
+    const int columns = tool_columns(stdout);
+    for (; *text; text++) column = *text == '\n' ? 0 : column + ((*text & 0xc0) != 0x80);
+    return columns > 0 ? column % columns : 0;
+}
+
+/* On a terminal the text follows its prompt, which is a message, not output. Returns the column
+ * where it begins. */
+static int echo_prompt(const tool_args *args, const char *prompt) {
     enum { TAIL = 400 };
-    if (args->json || args->quiet) return;
-    if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
+    if (args->json || args->quiet) return 0;
+    if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return 0;
     size_t n = strlen(prompt);
     const char *tail = prompt;
     if (n > TAIL) {
@@ -129,15 +138,18 @@ static void echo_prompt(const tool_args *args, const char *prompt) {
     }
     fputs(tail, stderr);
     fflush(stderr);
+    return column_behind(tail > prompt ? 3 : 0, tail);
 }
 
 static int run_text(tool_generator *g) {
     const run_options *asked = g->asked;
     int32_t limit = asked->tokens < 0 ? INT32_MAX : asked->tokens;
     if (!limit) limit = g->answers ? INT32_MAX : TOOL_DEFAULT_TOKENS;
+    int column = 0;
     if (!g->answers && strcmp(tool_prompt_source(asked), "-p") == 0)
-        echo_prompt(&asked->args,
-                    asked->prompt.count ? asked->prompt.text[0] : asked->args.operand[1]);
+        column = echo_prompt(&asked->args,
+                             asked->prompt.count ? asked->prompt.text[0] : asked->args.operand[1]);
+    tool_out_shown_begin(asked->plain, column);
     const int32_t first = g->count;
     tool_pace pace;
     tool_pace_begin(&pace);
@@ -286,8 +298,8 @@ const tool_option tool_run_options[] = {
      .help =
          "neither read nor save the input history of chats, and don't add this run to the history"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), .also = "nowordwrap no-wordwrap",
-     .help = "print the answers of a chat as the model wrote them, without rendering Markdown or "
-             "wrapping lines at words"},
+     .help = "print texts on a terminal as the model wrote them: without wrapping lines at words, "
+             "and in a chat without rendering Markdown"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
@@ -310,10 +322,10 @@ static void defaults(tool_args *args) {
 static run_options asked;
 TOOL_VERB_WITH(
     run, defaults, "[MODEL [PROMPT]]", 0, 2, "generate text, or chat, inside a memory budget",
-    "Generates text from a GGUF model inside a hard memory budget. One line about the plan is\n"
-    "printed before the first weight is read, and one about time and memory at the end; -v prints\n"
-    "both as tables of every byte. Only the generated text goes to standard output; everything\n"
-    "else goes to standard error.\n"
+    "Generates text from a GGUF model inside a hard memory budget. Before the weights are read,\n"
+    "a line shows what the run will take, and at the end a line shows its speed and its peak; -v\n"
+    "shows both as tables with every byte. Only the generated text goes to standard output;\n"
+    "everything else goes to standard error.\n"
     "\n"
     "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, a\n"
     "chat starts on a terminal (/help there lists its commands). Several prompts (-p repeated,\n"

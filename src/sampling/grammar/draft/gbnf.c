@@ -244,7 +244,10 @@ static bool read_item(reader *r, bool *is) {
         return is_fine(r);
     }
     if (c == '<' || c == '!')
-        return fail_at(r, r->at, MNEM_UNSUPPORTED, "tokens by name (<...>) are not supported");
+        return fail_at(
+            r, r->at, MNEM_UNSUPPORTED,
+            "tokens by name (<...>) are not supported: write the token's text in quotes, "
+            "such as \"<think>\"");
     if (!(*is = is_name(c))) return true;
     const name *n = read_name(r);
     if (!n) return false;

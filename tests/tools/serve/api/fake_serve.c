@@ -202,7 +202,8 @@ int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *s
 
 void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {
     (void)s;
-    *stats = (mnem_scheduler_stats){.running = 1, .pages = 10, .pages_free = 4, .page_bytes = 1024};
+    *stats = (mnem_scheduler_stats){
+        .running = 1, .running_most = 7, .pages = 10, .pages_free = 4, .page_bytes = 1024};
 }
 
 double mnem_histogram_bound(int bucket) {

@@ -294,6 +294,8 @@ static void pages_say_what_runs(void **state) {
         assert_non_null(root);
         json_decref(root);
     }
+    fake_send(&fake, "GET", "/props", "", 0);
+    assert_true(has("\"total_slots\":7,")); /* what runs at a time, not the sequences */
     fake_send(&fake, "GET", "/metrics", "", 0);
     assert_true(has("mnem_kv_pages{state=\"free\"} 4\n"));
     assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));

@@ -63,13 +63,12 @@ static void end_line(chat *c) {
 static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
     char help[TOOL_WIDER_TEXT], what[80] = "";
     if (c->draws) end_line(c);
-    if (turns)
-        snprintf(what, sizeof what, "dropped the oldest %d turn%s%s", turns,
-                 tool_s((uint64_t)turns), cut ? " and " : "");
-    tool_message("the context of %d tokens is full: mnem %s%s and processes %zu "
-                 "token%s%s",
-                 c->stage->plan.context, what, cut ? "kept only the end of the last answer" : "",
-                 read_again, tool_s(read_again),
+    if (turns > 1) snprintf(what, sizeof what, "the oldest %d turns", turns);
+    tool_message("the context of %d tokens is full, so %s%s%s %s dropped; %zu token%s read again%s",
+                 c->stage->plan.context, turns == 1 ? "the oldest turn" : what,
+                 turns && cut ? " and " : "", cut ? "the beginning of the last answer" : "",
+                 turns > 1 || (turns && cut) ? "are" : "is", read_again,
+                 read_again == 1 ? " is" : "s are",
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
     c->told_full = true;
 }

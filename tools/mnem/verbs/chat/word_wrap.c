@@ -113,7 +113,7 @@ static void add(word_wrap *w, uint32_t c, int width, unsigned style) {
 }
 
 void wrap_character(word_wrap *w, uint32_t c, unsigned style) {
-    if (c == '\t' && !w->columns) {
+    if (c == '\t' && (w->tabs || !w->columns)) {
         wrap_verbatim(w, c, style);
         return;
     }

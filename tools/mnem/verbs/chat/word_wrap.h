@@ -19,6 +19,7 @@ typedef struct word_wrap {
     int indent;     /* spaces before the lines that a line is broken into, but for the first */
     int column;     /* columns written of this line */
     int blanks;     /* spaces between them and the word */
+    bool tabs;      /* tabs stay tabs, also where lines are broken */
     unsigned style; /* at the end of the word */
     char word[256];
     size_t bytes; /* of the word */

@@ -327,6 +327,10 @@ void tool_generator_flush(tool_generator *g, tool_end end) {
         if (!cuts(end)) g->held_bytes += mnem_utf8_join(&g->joiner, "", 0, g->held + g->held_bytes);
         print(g, 0, g->held, g->held_bytes, false);
     }
+    if (!g->mute && !g->stage->args->json) {
+        tool_out_shown_end();
+        tool_out_flush();
+    }
     g->held_bytes = 0;
     g->joiner = (mnem_utf8_joiner){0};
 }

@@ -149,10 +149,31 @@ void tool_encoding_close(tool_encoding *p) {
     tool_rendering_close(&p->rendering);
 }
 
+static bool is_blank(mnem_text text) {
+    for (size_t i = 0; i < text.length; i++)
+        if (!strchr(" \t\r\n", text.bytes[i])) return false;
+    return true;
+}
+
+/* A variable of a script that isn't set, or a file that is empty: the model makes something of it,
+ * which isn't an answer to anybody. */
+static void note_empty(const run_options *asked, const tool_encoding *p) {
+    const char *source = tool_prompt_source(asked);
+    const bool input = strcmp(source, "-") == 0, file = !input && strcmp(source, "-p") != 0;
+    if (asked->args.quiet) return;
+    tool_message("note: the prompt%s%s%s is empty, so %s", file ? " in " : "", file ? source : "",
+                 input ? " on standard input" : "",
+                 p->rendering.template
+                     ? "the model answers an empty message: give a text, or leave out the prompt "
+                       "on a terminal for a chat"
+                     : "the text begins from nothing");
+}
+
 static int encode_prompt(tool_stage *stage, const run_options *asked, tool_encoding *p) {
     mnem_text text;
     int code = tool_encoding_open(stage, asked, p);
     if (code == TOOL_OK) code = read_prompt(stage, asked, &text);
+    if (code == TOOL_OK && is_blank(text)) note_empty(asked, p);
     return code == TOOL_OK ? tool_encoding_make(p, text, asked->system) : code;
 }
 

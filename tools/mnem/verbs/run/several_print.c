@@ -1,5 +1,6 @@
 /* several_print.c: whose turn it is, and what its text is from the start. */
 #include "verbs/run/several_private.h"
+#include "verbs/run/terminal_text.h"
 
 /* "==> 2: What is the capital of ... <==", as head heads several files. */
 static void print_header(const tool_several *s, const slot *a) {
@@ -40,6 +41,7 @@ static void begin_turn(const tool_several *s, slot *a) {
     if (s->stage->args->json || !a->g.mute) return;
     print_header(s, a);
     a->g.mute = false;
+    tool_out_shown_begin(a->g.asked->plain, 0);
     say_again(s, a);
 }
 
