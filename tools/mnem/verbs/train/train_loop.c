@@ -109,8 +109,8 @@ typedef struct decision {
 /* By the clock and the losses of rank 0. */
 static int decide(train_run *run, const loop *l, uint64_t step, decision *a) {
     *a = (decision){.saves = run->asked->save_every ? step % run->asked->save_every == 0
-                                                 : tool_clock() - l->saved > TRAIN_SAVE_SECONDS,
-                 .diverged = train_diverged(run, NULL)};
+                                                    : tool_clock() - l->saved > TRAIN_SAVE_SECONDS,
+                    .diverged = train_diverged(run, NULL)};
     const mnem_status status = train_ranks_say(a, sizeof *a);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

@@ -217,8 +217,8 @@ static void print_data_line(FILE *file, const train_run *run) {
                              name, 100 * (double)run->chat_counted / (double)run->chat_tokens,
                              tool_exact(run->chat_tokens, tokens));
     else
-        n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out",
-                             tool_exact(i->tokens, tokens), held);
+        n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out%s%s",
+                             tool_exact(i->tokens, tokens), held, *name ? " · " : "", name);
     if (c->steps)
         n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
                               tool_s((uint64_t)c->steps));

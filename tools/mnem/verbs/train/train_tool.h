@@ -73,7 +73,7 @@ typedef struct train_config {
     char distill[PATH_MAX];        /* the teacher; "": none */
     double distill_weight, distill_temperature; /* 0: the usual */
     char distill_on[8];                         /* "logits", "states", "both"; "": logits */
-    char data[8];                               /* "text", "chat"; "": not given, text */
+    char data[8];                               /* "text", "chat", "texts"; "": not given, text */
     char template_args[400];                    /* JSON; "": none */
     char base[64];                              /* --config, a name or a file's; "": not known */
     int32_t vocab_asked;                        /* 0: as it is */
@@ -212,19 +212,20 @@ int train_resume_check(train_run *run);
 /* Says what to do with a folder that holds a run; an exit code. */
 int train_resume_say(const train_run *run);
 
-/* ---- train_data.c. Exit codes. ---- */
+/* ---- data/train_data.c. Exit codes. ---- */
 bool train_is_chat(const train_run *run);
+bool train_is_documents(const train_run *run); /* train_documents.c */
 enum { TRAIN_DATA_NAME = 240 };
-/* What the files of conversations are: "JSON lines of messages"; "": text. */
+/* What files of JSON are: "JSON lines of messages"; "": text. */
 void train_data_name(const train_run *run, char text[TRAIN_DATA_NAME]);
-/* Looks whether the files are conversations; config.data says it then. */
+/* Looks whether the files are conversations or documents; config.data says it then. */
 int train_data_kind(train_run *run);
 /* A file's text, to free. */
 int train_template_read(const char *path, char **text);
 /* The template for conversations where it isn't the model's own (NULL then), to free. */
 int train_template_find(const train_run *run, char **text);
 
-/* ---- train_chat.c ---- */
+/* ---- data/train_chat.c ---- */
 /* What samples continue, in tokens; an exit code. */
 int train_chat_sample(train_run *run);
 
@@ -276,7 +277,7 @@ train_times train_times_of(const train_run *run);
 enum { TRAIN_TIMES = 240 };
 char *train_times_text(const train_times *times, char text[TRAIN_TIMES]); /* returns text */
 
-/* ---- train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
+/* ---- data/train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
 int train_vocabulary_make(train_run *run); /* writes vocabulary.gguf: learned, or of --init */
 int train_text_open(train_run *run);       /* tokenizer, corpus, windows */
 uint64_t train_feed_bytes(const train_run *run, int32_t rows);
