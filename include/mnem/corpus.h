@@ -38,7 +38,8 @@ typedef struct mnem_corpus mnem_corpus;
 typedef struct mnem_corpus_row {
     const int32_t *ids;
     const bool *counted;
-    size_t count; /* at least 2 */
+    size_t count;        /* at least 2 */
+    uint64_t text_bytes; /* of a document (joined); unused otherwise */
 } mnem_corpus_row;
 
 /* The source of rows, one after another, while the cache is created. */
@@ -48,6 +49,8 @@ typedef struct mnem_corpus_rows {
     void *context;
     uint64_t key; /* of the way files become rows, such as a template's: a change recreates the
                      cache */
+    bool joined;  /* rows are documents of one text, of any length: all of their tokens count, and
+                     the tokenizer's end token, if it has one, stands between two of them */
 } mnem_corpus_rows;
 
 /* Zero means default. */

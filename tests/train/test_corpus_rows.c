@@ -37,7 +37,8 @@ static mnem_status next_row(void *context, mnem_corpus_row *row) {
         ids[i] = id_at(given, i);
         counted[i] = plan[given].marks[i] == 'x';
     }
-    *row = (mnem_corpus_row){ids, counted, shortest ? shortest : plan[given].count};
+    *row = (mnem_corpus_row){
+        .ids = ids, .counted = counted, .count = shortest ? shortest : plan[given].count};
     given++;
     return MNEM_OK;
 }

@@ -155,14 +155,14 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
             c, "the header of the cache is damaged; it is made again when its text is given");
     if (status == MNEM_OK) status = check_sources(c, o, header);
     mnem__free(header);
-    if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != (o->rows.next != NULL) &&
+    if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != mnem__corpus_has_rows(o) &&
         o->count > 0)
         status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made from %s", c->path,
-                            o->rows.next ? "text, but rows are given now"
-                                         : "rows, but text is given now");
+                            mnem__corpus_has_rows(o) ? "text, but rows are given now"
+                                                     : "rows, but text is given now");
     if (status == MNEM_OK && o->tokenizer && mnem__corpus_maker(o) != c->head.tokenizer)
         status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made with another tokenizer%s",
-                            c->path, o->rows.next ? " or template" : "");
+                            c->path, mnem__corpus_has_rows(o) ? " or template" : "");
     return status;
 }
 

@@ -157,8 +157,16 @@ static mnem_status note_row(maker *m) {
     return MNEM_OK;
 }
 
+/* Of joined rows, whose text is one. */
+static mnem_status add_document(maker *m, const mnem_corpus_row *row) {
+    if (m->head.tokens > 0 && row->count > 0 && m->end >= 0)
+        MNEM__TRY(put_ids(m, &m->end, NULL, 1));
+    m->head.text_bytes += row->text_bytes;
+    return put_ids(m, row->ids, NULL, row->count);
+}
+
 static mnem_status add_row(maker *m, const mnem_corpus_row *row) {
-    if (row->count < 2)
+    if (row->count < 2 && !m->options->rows.joined)
         return mnem__fail(MNEM_INVALID, "corpus: row %llu has %zu token%s, expected at least 2",
                           (unsigned long long)m->rows, row->count, row->count == 1 ? "" : "s");
     for (size_t i = 0; i < row->count; i++)
@@ -166,6 +174,7 @@ static mnem_status add_row(maker *m, const mnem_corpus_row *row) {
             return mnem__fail(MNEM_INVALID,
                               "corpus: row %llu has token %d, but the vocabulary has %u tokens",
                               (unsigned long long)m->rows, row->ids[i], m->head.vocab);
+    if (m->options->rows.joined) return add_document(m, row);
     MNEM__TRY(put_ids(m, row->ids, row->counted, row->count));
     return note_row(m);
 }
@@ -186,7 +195,7 @@ static mnem_status add_rows(maker *m) {
     for (size_t i = 0; i < o->count; i++) {
         MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
         put_source(m, o->files[i], &stamp);
-        m->head.text_bytes += stamp.bytes;
+        if (!o->rows.joined) m->head.text_bytes += stamp.bytes;
     }
     while ((status = o->rows.next(o->rows.context, &row)) == MNEM_OK) MNEM__TRY(add_row(m, &row));
     if (status != MNEM_NOT_FOUND) return status;
@@ -199,7 +208,7 @@ static mnem_status add_rows(maker *m) {
             return mnem__fail(MNEM_IO, "%s: the file changed while it was read; start again",
                               o->files[i]);
     }
-    return put_index(m);
+    return o->rows.joined ? MNEM_OK : put_index(m);
 }
 
 /* ---- the whole ---- */
@@ -250,7 +259,7 @@ static void start_head(maker *m) {
     mnem_tokenizer_info_get(m->options->tokenizer, &info);
     m->end = info.eos;
     memcpy(m->head.magic, MNEM__CORPUS_MAGIC, sizeof m->head.magic);
-    const bool rows = m->options->rows.next != NULL; /* whose tokens have a mark each */
+    const bool rows = mnem__corpus_has_rows(m->options); /* whose tokens have a mark each */
     m->head.version = rows ? MNEM__CORPUS_ROWS : MNEM__CORPUS_VERSION;
     m->head.width = info.vocab <= 1 << (rows ? 15 : 16) ? 2 : 4;
     m->head.vocab = (uint32_t)info.vocab;

@@ -58,6 +58,10 @@ static inline uint64_t mnem__cache_index_at(const mnem__cache_head *h) {
 uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes);
 
 /* ---- corpus.c ---- */
+/* Does the cache have rows, and not one text? */
+static inline bool mnem__corpus_has_rows(const mnem_corpus_options *options) {
+    return options->rows.next && !options->rows.joined;
+}
 /* Who turns files into tokens: the tokenizer's checksum, and of rows their key. */
 uint64_t mnem__corpus_maker(const mnem_corpus_options *options);
 mnem_status mnem__corpus_read_at(const mnem_corpus *corpus, uint64_t at, void *out, uint64_t n);

@@ -172,7 +172,17 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
     } wrong[] = {
         {"w1.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n {\"messages\": 3}]",
-         {"w1.json: element 2 (line 2): the record needs \"messages\""}},
+         {"w1.json: element 2 (line 2): \"messages\" must be a list of objects"}},
+        {"w19.jsonl",
+         "{\"messages\": [" U("a") ", " A("b") "]}\n{\"messages\": [" U(
+             "a") ", {\"content\": 1}]}\n",
+         {"w19.jsonl: line 2: message 2 of \"messages\" has no string \"role\""}},
+        {"w20.jsonl",
+         "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": 3, \"completion\": \"b\"}\n",
+         {"w20.jsonl: line 2: \"prompt\" must be a string"}},
+        {"w21.jsonl",
+         "{\"messages\": [" U("a") ", " A("b") "]}\n{\"text\": \"a\"}\n",
+         {"w21.jsonl: line 2: the record needs \"messages\"", "it has \"text\""}},
         {"w2.json",
          "[{\"messages\": [" U("a") ", " A("b") "]},\n\n {\"messages\": [}]",
          {"w2.json: element 2 (line 3): "}},
@@ -192,9 +202,6 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w9.jsonl",
          "{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}\n",
          {"line 1: \"instruction\", \"input\" and \"output\" must be strings"}},
-        {"w10.json",
-         "[{\"text\": \"a\"}]",
-         {"a JSON array of texts", "jq -r '.[].text'", "--any-bytes"}},
         {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
         {"w12.json",
          "[1, 2]",
@@ -224,6 +231,114 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
             if (!strstr(r.err, wrong[i].said[k])) fail_msg("%s: %s", wrong[i].name, r.err);
         assert_int_equal(access(at("wrong"), F_OK), -1);
     }
+}
+
+/* ---- documents ---- */
+
+/* All tokens of a run as text, "/" where one is no text. */
+static const char *text_of(const char *out) {
+    static char text[4096];
+    char path[700];
+    mnem_corpus *corpus;
+    mnem_corpus_info info;
+    mnem_model *model;
+    mnem_tokenizer *tokenizer;
+    memset(text, 0, sizeof text);
+    snprintf(path, sizeof path, "%s/vocabulary.gguf", out);
+    assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create(model, &tokenizer), MNEM_OK);
+    snprintf(path, sizeof path, "%s/tokens", out);
+    assert_int_equal(mnem_corpus_open(&(mnem_corpus_options){.cache = path}, &corpus), MNEM_OK);
+    mnem_corpus_info_get(corpus, &info);
+    assert_int_equal(info.rows, 0);
+    for (uint64_t i = 0; i < info.tokens; i++) {
+        int32_t id;
+        assert_int_equal(mnem_corpus_read(corpus, i, 1, &id), MNEM_OK);
+        const mnem_text piece = mnem_tokenizer_piece(tokenizer, id, false);
+        if (piece.length == 0) strcat(text, "/");
+        strncat(text, piece.bytes, piece.length);
+    }
+    assert_int_equal(info.text_bytes, strlen("the sea and the shipthe wide <eos> seait") * 6);
+    mnem_corpus_close(corpus);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+    return text;
+}
+
+/* Six times the same four, so that there is enough to train on; one is empty. */
+static const char *documents(const char *name, bool list) {
+    char text[4096] = "";
+    for (int i = 0; i < 6; i++) {
+        strcat(text, list ? (i ? ",\n" : "[") : "");
+        strcat(text, "{\"text\": \"the sea and the ship\"}");
+        strcat(text, list ? "," : "\n");
+        strcat(text, "{\"id\": 7, \"text\": \"the wide <eos> sea\", \"messages_count\": 2}");
+        strcat(text, list ? "," : "\n");
+        strcat(text, "{\"text\": \"\"}");
+        strcat(text, list ? "," : "\n");
+        strcat(text, "{\"text\": \"it\"}");
+        strcat(text, list ? "" : "\n");
+    }
+    strcat(text, list ? "]\n" : "");
+    return tool_file(name, text);
+}
+
+/* From random weights and from a model, as lines and as a list; resumed as well. */
+static void texts_are_documents(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char data[600], out[600];
+        const bool list = i & 1, fresh = i < 2;
+        snprintf(data, sizeof data, "%s", documents(list ? "texts.json" : "texts.jsonl", list));
+        snprintf(out, sizeof out, "%s", at("documents"));
+        const tool_result r =
+            TRAIN("--data", data, fresh ? "--config" : "--init",
+                  fresh ? at("config.json") : at("base/model.gguf"), "--out", out, "--steps", "2",
+                  "--stop-after", "1", "--ctx", "32", "--heldout", "0", "--batch", "1");
+        succeed(r);
+        if (!strstr(r.err, list ? "a JSON array of texts" : "JSON lines of texts"))
+            fail_msg("%s", r.err);
+        const char *text = text_of(out), *once = "the sea and the ship/the wide <eos> sea/it";
+        if (strncmp(text, once, strlen(once)) != 0 || text[strlen(once)] != '/')
+            fail_msg("%s", text);
+        succeed(TRAIN("--resume", "--out", out));
+        kit_remove(out);
+    }
+}
+
+static void what_is_wrong_with_a_text_is_named_by_its_line(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *said[2];
+    } wrong[] = {
+        {"w10.json", "[{\"text\": [1]}]", {"element 1 (line 1): \"text\" is a list"}},
+        {"w22.jsonl",
+         "{\"text\": \"a\"}\n\n{\"text\": null}\n",
+         {"w22.jsonl: line 3: \"text\" is null, but must be a string"}},
+        {"w23.jsonl",
+         "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n",
+         {"w23.jsonl: line 2: the record has no \"text\"", "it has \"txt\""}},
+        {"w24.jsonl", "{\"text\": \"a\"}\n{\"text\": \"a\n", {"w24.jsonl: line 2: "}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const tool_result r = TRAIN("--data", tool_file(wrong[i].name, wrong[i].text), "--config",
+                                    at("config.json"), "--out", at("wrong"), "--steps", "1");
+        if (r.code != 1) fail_msg("%s: code %d: %s", wrong[i].name, r.code, r.err);
+        for (int k = 0; k < 2 && wrong[i].said[k]; k++)
+            if (!strstr(r.err, wrong[i].said[k])) fail_msg("%s: %s", wrong[i].name, r.err);
+        assert_int_equal(access(at("wrong"), F_OK), -1);
+    }
+}
+
+static void texts_and_other_files_are_not_mixed(void **state) {
+    (void)state;
+    char data[600];
+    snprintf(data, sizeof data, "%s", documents("texts.jsonl", false));
+    const tool_result r = TRAIN("--data", data, at("text.txt"), "--config", at("config.json"),
+                                "--out", at("mixed"), "--steps", "1");
+    assert_int_equal(r.code, 1);
+    if (!strstr(r.err, "1 of 2 files are JSON records of texts and the others are not"))
+        fail_msg("%s", r.err);
 }
 
 /* A text may begin with a bracket or a brace. */
@@ -266,6 +381,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_form_is_recognised_and_learned),
         cmocka_unit_test(what_is_wrong_is_named_by_its_element),
+        cmocka_unit_test(texts_are_documents),
+        cmocka_unit_test(what_is_wrong_with_a_text_is_named_by_its_line),
+        cmocka_unit_test(texts_and_other_files_are_not_mixed),
         cmocka_unit_test(texts_stay_texts),
         cmocka_unit_test(a_data_set_that_is_read_as_text_is_told),
     };

@@ -179,8 +179,23 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     REFUSED(LOOK("-", "-q"), "standard input has no text");
 }
 
+/* What to do about it is said once. */
+static void too_little_text_is_said_once(void **state) {
+    (void)state;
+    const tool_result r = TRAIN("--data", tool_file("short.txt", "a sea\n"), "--out", at("short"),
+                                "--config", at("config.json"));
+    assert_int_equal(r.code, 1);
+    const char *said = strstr(r.err, "the text is too short: it has ");
+    if (!said || !strstr(said, "--heldout 0")) fail_msg("%s", r.err);
+    assert_null(strstr(r.err, "more text, or shorter"));
+    said = strstr(r.err, "more text");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "more text"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_little_text_is_said_once),
         cmocka_unit_test(a_binary_file_is_refused_with_its_place),
         cmocka_unit_test(every_file_is_looked_at),
         cmocka_unit_test(text_in_latin_1_is_learned_with_a_word),

@@ -145,7 +145,7 @@ static dataset_shape shape_of(const json_t *value) {
         return DATASET_PROMPTS;
     if (json_object_get(value, "instruction") && json_object_get(value, "output"))
         return DATASET_ALPACA;
-    return json_is_string(json_object_get(value, "text")) ? DATASET_TEXTS : DATASET_OTHER;
+    return json_object_get(value, "text") ? DATASET_TEXTS : DATASET_OTHER;
 }
 
 static bool ends_with(const char *path, const char *end) {
@@ -298,6 +298,43 @@ int dataset_next(dataset *d, json_t **messages, json_t **tools) {
     const int found = *messages ? 1 : no_conversation(d, value);
     json_decref(value);
     return found;
+}
+
+static const char *type_of(const json_t *value) {
+    static const char *const types[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null"};
+    return types[json_typeof(value)];
+}
+
+static int no_text(dataset *d, const json_t *value) {
+    const json_t *text = json_object_get(value, "text");
+    const char *key = json_object_iter_key(json_object_iter((json_t *)value));
+    if (!json_is_object(value)) return say(d, "the record is not a JSON object");
+    if (text)
+        snprintf(d->why, sizeof d->why, "\"text\" is %s, but must be a string", type_of(text));
+    else
+        snprintf(
+            d->why, sizeof d->why,
+            "the record has no \"text\", as the first record of the file has; it has %s%.40s%s",
+            key ? "\"" : "", key ? key : "no fields", key ? "\"" : "");
+    return -1;
+}
+
+int dataset_next_text(dataset *d, json_t **text) {
+    *text = NULL;
+    d->why[0] = 0;
+    d->index++;
+    const int status = cut(d);
+    if (status != 1) return status;
+    json_t *value = parse(d);
+    if (!value) return -1;
+    json_t *found = json_object_get(value, "text");
+    if (json_is_string(found)) *text = json_incref(found);
+    const int got = *text ? 1 : no_text(d, value);
+    json_decref(value);
+    return got;
 }
 
 void dataset_where(const dataset *d, char text[64]) {

@@ -18,7 +18,7 @@ typedef enum dataset_shape {
     DATASET_SHAREGPT, /* {"conversations": [{"from", "value"}]} */
     DATASET_ALPACA,   /* {"instruction", "input", "output"} */
     DATASET_PROMPTS,  /* {"prompt", "completion"} */
-    DATASET_TEXTS,    /* {"text"}: no conversation */
+    DATASET_TEXTS,    /* {"text"}: a document, no conversation */
     DATASET_OTHER
 } dataset_shape;
 
@@ -62,6 +62,8 @@ bool dataset_open(dataset *set, const char *path);
 /* The next conversation; tools NULL: it has none. 1, 0: there are no more, -1: why says what is
  * wrong with the element at dataset_where. The caller frees both. */
 int dataset_next(dataset *set, json_t **messages, json_t **tools);
+/* The next record's "text", of a data set of them; the results are those of dataset_next. */
+int dataset_next_text(dataset *set, json_t **text);
 /* "line 3"; "element 5 (line 12)". */
 void dataset_where(const dataset *set, char text[64]);
 void dataset_close(dataset *set);

@@ -28,16 +28,43 @@ static bool add(json_t *all, const char *role, json_t *content) {
            0;
 }
 
+typedef struct reason {
+    char *why;
+    size_t size;
+} reason;
+
 /* ---- prompt and completion ---- */
 
-static bool add_part(json_t *all, json_t *part, const char *role) {
+static bool add_part(json_t *all, const json_t *element, const char *key, const char *role,
+                     reason *r) {
+    json_t *part = json_object_get(element, key);
     if (json_is_string(part)) return add(all, role, part);
-    return dataset_is_messages(part) && json_array_extend(all, part) == 0;
+    if (dataset_is_messages(part)) return json_array_extend(all, part) == 0;
+    snprintf(r->why, r->size,
+             "\"%s\" must be a string, or a list of objects with \"role\" and \"content\"", key);
+    return false;
 }
 
-static bool add_prompt(json_t *all, const json_t *element) {
-    return add_part(all, json_object_get(element, "prompt"), "user") &&
-           add_part(all, json_object_get(element, "completion"), "assistant");
+static bool add_prompt(json_t *all, const json_t *element, reason *r) {
+    return add_part(all, element, "prompt", "user", r) &&
+           add_part(all, element, "completion", "assistant", r);
+}
+
+/* ---- messages ---- */
+
+static bool add_messages(json_t *all, json_t *messages, reason *r) {
+    size_t i;
+    json_t *message;
+    if (dataset_is_messages(messages)) return json_array_extend(all, messages) == 0;
+    if (!json_is_array(messages))
+        snprintf(r->why, r->size,
+                 "\"messages\" must be a list of objects with \"role\" and \"content\"");
+    json_array_foreach(messages, i, message) {
+        if (dataset_is_message(message)) continue;
+        snprintf(r->why, r->size, "message %zu of \"messages\" has no string \"role\"", i + 1);
+        break;
+    }
+    return false;
 }
 
 /* ---- ShareGPT ---- */
@@ -138,11 +165,11 @@ static bool add_instruction(json_t *all, const json_t *element, char *why, size_
 
 static bool add_all(json_t *all, const json_t *element, char *why, size_t size) {
     json_t *messages = json_object_get(element, "messages");
-    if (messages) return dataset_is_messages(messages) && json_array_extend(all, messages) == 0;
+    if (messages) return add_messages(all, messages, &(reason){why, size});
     if (json_is_array(element) && json_array_size(element) && dataset_is_messages(element))
         return json_array_extend(all, (json_t *)element) == 0;
     if (json_object_get(element, "prompt") && json_object_get(element, "completion"))
-        return add_prompt(all, element);
+        return add_prompt(all, element, &(reason){why, size});
     if (json_object_get(element, "conversations")) return add_conversation(all, element, why, size);
     if (json_object_get(element, "instruction") && json_object_get(element, "output"))
         return add_instruction(all, element, why, size);
@@ -150,11 +177,6 @@ static bool add_all(json_t *all, const json_t *element, char *why, size_t size) 
 }
 
 /* ---- as templates take them ---- */
-
-typedef struct reason {
-    char *why;
-    size_t size;
-} reason;
 
 static json_t *parse(const char *text, size_t n) {
     return json_loadb(text, n, 0, NULL);

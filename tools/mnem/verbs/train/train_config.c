@@ -78,7 +78,7 @@ static const field fields[] = {
     REAL(distill_temperature, 0, 100),
     TEXT(distill_on, "logits states both"),
     TEXT(init, NULL),
-    TEXT(data, "text chat"),
+    TEXT(data, "text chat texts"),
     TEXT(template_args, NULL),
     TEXT(base, NULL),
     COUNT(vocab_asked, 0, 1 << 20),

@@ -9,14 +9,19 @@
 
 enum { CONTEXT_LEAST = 32, CONTEXT_STEP = 16 };
 
+/* One sequence to train on, and one that is held out. */
 static int fail_text(const train_run *run, mnem_status status) {
-    char advice[400], size[TOOL_TEXT];
-    snprintf(
-        advice, sizeof advice,
-        " (the text has %s; give more text, or a shorter --ctx%s; --heldout %g of it is held out)",
-        tool_size(run->corpus_info.text_bytes, size), run->context_open ? " than that" : "",
-        run->config.heldout);
-    return tool_fail_with(status, advice);
+    const train_config *c = &run->config;
+    const mnem_corpus_info *i = &run->corpus_info;
+    char size[TOOL_TEXT];
+    if (status != MNEM_INVALID) return tool_fail(status);
+    const bool held = c->heldout > 0;
+    return tool_failed("the text is too short: it has %llu token%s (%s), and a sequence of %d "
+                       "tokens needs %d%s; give more text, or a shorter --ctx%s",
+                       (unsigned long long)i->tokens, tool_s(i->tokens),
+                       tool_size(i->text_bytes, size), c->context, c->context + 1,
+                       held ? ", once to train on and once to hold out" : "",
+                       held ? ", or hold out no text with --heldout 0" : "");
 }
 
 static int fit_text(train_run *run) {

@@ -31,6 +31,9 @@ static void add_point(train_curve *c, int64_t step, double loss) {
 static void note_loss(train_run *run, int64_t step, double loss) {
     if (!isfinite(loss)) return;
     run->loss_last = loss;
+    train_losses *l = &run->losses;
+    if (l->count < TRAIN_MEAN) l->first[l->count] = loss;
+    l->last[l->count++ % TRAIN_MEAN] = loss;
     add_point(&run->training_curve, step, loss);
 }
 

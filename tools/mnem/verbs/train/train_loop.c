@@ -1,9 +1,10 @@
 /* train_loop.c: the steps of a run, and what comes between them.
  *
- * After a step: its line, the number of steps of a run with --time once steps were timed, an
- * evaluation of held-out text after each tenth of the run, a checkpoint about every minute. A
- * signal is no failure: the loop stops after the current step, with a checkpoint. The time of steps
- * excludes that of evaluations and checkpoints. */
+ * After a step: its line, the number of steps of a run with --time once steps were timed, a look
+ * (train_look.c) after each tenth of the run, a checkpoint about every minute. A signal is no
+ * failure: the loop stops after the current step, with a checkpoint. A run whose loss has risen far
+ * above its start is one, and keeps the last checkpoint from before. The time of steps excludes
+ * that of looks and checkpoints. */
 #include <math.h>
 #include <unistd.h>
 
@@ -12,8 +13,8 @@
 #include "sight/monitor_file.h"
 #include "verbs/train/train_tool.h"
 
-enum { VALIDATIONS = 10, TIMED_STEPS = 6 };
-static const double save_seconds = 60, line_seconds = 10;
+enum { TIMED_STEPS = 6 };
+static const double line_seconds = 10;
 
 typedef struct loop {
     tool_progress progress;
@@ -22,6 +23,8 @@ typedef struct loop {
     double started;            /* clock, after the first step, which is slower */
     int64_t steps;             /* of this process after the first */
     double seconds_per_step;
+    double between;   /* seconds of looks and checkpoints */
+    int64_t diverged; /* steps in a row */
 } loop;
 
 /* ---- now and then ---- */
@@ -45,61 +48,6 @@ static int save(train_run *run) {
 static mnem_status feed_training(train_run *run) {
     const uint64_t first = mnem_trainer_steps(run->trainer) * (uint64_t)run->config.batch;
     return train_feed_start(run, &run->training, first, 0);
-}
-
-/* Half-way and at the end; at every evaluation where --sample or -v was given. */
-static bool wants_sample(const train_run *run, int64_t step) {
-    const int64_t every = run->config.steps / VALIDATIONS;
-    return run->asked->sample || run->args->verbose || step >= run->config.steps ||
-           step == every * (VALIDATIONS / 2);
-}
-
-static mnem_status sample_and_log(train_run *run, int64_t step, double loss) {
-    const double bytes_per_token =
-        (double)run->corpus_info.text_bytes / (double)run->corpus_info.tokens;
-    const bool chat = train_is_chat(run); /* whose files have more than what is learned */
-    const double bits = chat ? NAN : loss / log(2) / bytes_per_token;
-    tool_progress_hide();
-    if (!run->args->quiet)
-        fprintf(stderr, "step %lld: held-out loss %.4f, perplexity %.4g", (long long)step, loss,
-                exp(loss));
-    if (!run->args->quiet && chat) fputs(" of answers\n", stderr);
-    if (!run->args->quiet && !chat) fprintf(stderr, ", %.4f bits per byte\n", bits);
-    const mnem_status status = wants_sample(run, step) ? train_sample(run) : MNEM_OK;
-    if (status == MNEM_OK) train_log_validation(run, step, loss, bits);
-    return status;
-}
-
-/* What was learned: the loss of held-out text, and a sample. The record comes last, so that a step
- * that has one has had both; one that a signal cut off is looked at again when the run goes on. */
-static mnem_status look_alone(train_run *run, int64_t step, double loss) {
-    if (train_follows()) return MNEM_OK;
-    if (run->validation.count) return sample_and_log(run, step, loss);
-    return wants_sample(run, step) ? train_sample(run) : MNEM_OK;
-}
-
-/* Each rank's part of the held-out windows; it may be none. */
-static mnem_status start_held_out(train_run *run) {
-    const uint64_t count = run->validation.count, ranks = (uint64_t)run->plan.ranks;
-    const uint64_t rank = (uint64_t)(run->options.comm ? mnem_comm_rank(run->options.comm) : 0);
-    const uint64_t first = count * rank / ranks, end = count * (rank + 1) / ranks;
-    train_feed_stop(run);
-    return first < end ? train_feed_start(run, &run->validation, first, end) : MNEM_OK;
-}
-
-static mnem_status look(train_run *run) {
-    double loss = 0;
-    int64_t tokens;
-    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
-    bool looked = run->validated == step;
-    mnem_status status = train_ranks_say(&looked, sizeof looked);
-    if (status != MNEM_OK || looked) return status;
-    if (run->validation.count > 0) status = train_ranks_all(start_held_out(run));
-    if (status == MNEM_OK && run->validation.count > 0)
-        status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
-                                       &loss, &tokens);
-    if (status == MNEM_OK) status = train_ranks_all(look_alone(run, step, loss));
-    return status;
 }
 
 /* ---- after a step ---- */
@@ -154,18 +102,35 @@ static bool is_last(const train_run *run, uint64_t step) {
            (run->asked->stop_after && step >= run->asked->stop_after);
 }
 
-/* The end validates for itself; a stop doesn't. */
-static bool wants_look(const train_run *run, uint64_t step) {
-    const int64_t every = run->config.steps / VALIDATIONS;
-    return every > 0 && step % (uint64_t)every == 0 && step < (uint64_t)run->config.steps;
+typedef struct decision {
+    bool saves, diverged;
+} decision;
+
+/* By the clock and the losses of rank 0. */
+static int decide(train_run *run, const loop *l, uint64_t step, decision *a) {
+    *a = (decision){.saves = run->asked->save_every ? step % run->asked->save_every == 0
+                                                    : tool_clock() - l->saved > TRAIN_SAVE_SECONDS,
+                    .diverged = train_diverged(run, NULL)};
+    const mnem_status status = train_ranks_say(a, sizeof *a);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-/* By the clock of rank 0. */
-static int wants_save(const train_run *run, const loop *l, uint64_t step, bool *wants) {
-    *wants = run->asked->save_every ? step % run->asked->save_every == 0
-                                    : tool_clock() - l->saved > save_seconds;
-    const mnem_status status = train_ranks_say(wants, sizeof *wants);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+/* A checkpoint; never of a diverged model, in the place of one that isn't. A peak of the loss may
+ * pass; what lasts doesn't come back. */
+static int save_or_end(train_run *run, loop *l, uint64_t step) {
+    decision a;
+    const int code = decide(run, l, step, &a);
+    if (code != TOOL_OK) return code;
+    l->diverged = a.diverged ? l->diverged + 1 : 0;
+    const int64_t tenth = run->config.steps / 10, most = tenth > 50 ? tenth : 50;
+    if (l->diverged >= most) return train_diverged_say(run);
+    if (!a.saves || a.diverged) return TOOL_OK;
+    const double begin = tool_clock();
+    const int saved = save(run);
+    l->saved = tool_clock();
+    l->started += l->saved - begin;
+    l->between += l->saved - begin;
+    return saved;
 }
 
 /* mpirun kills what doesn't end soon: no checkpoint is begun, the last one stands. */
@@ -187,7 +152,7 @@ static int stop_ranks(const train_run *run) {
 
 /* A signal isn't a failure: the loop stops at it, and the next run looks at this step. */
 static int look_between(train_run *run) {
-    mnem_status status = look(run);
+    mnem_status status = train_look(run);
     if (status == MNEM_OK && !run->undrawn && !train_follows())
         run->undrawn = train_draw(run) != TOOL_OK;
     if (status == MNEM_OK) status = feed_training(run);
@@ -204,7 +169,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         l->seconds_per_step = (now - l->started) / (double)++l->steps;
     run->steps_done = l->steps;
     run->seconds_done = (double)l->steps * l->seconds_per_step;
-    run->seconds_all = now - l->begun;
+    run->seconds_all = now - l->begun - l->between;
     const double each = l->steps ? l->seconds_per_step : now - l->begun;
     const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
@@ -216,19 +181,12 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
                      "loss scale is halved; the run goes on",
                      (unsigned long long)r->step);
     int code = set_length(run, l);
-    if (code == TOOL_OK && wants_look(run, r->step)) {
+    if (code == TOOL_OK && train_wants_look(run, r->step)) {
         code = look_between(run);
         l->started += tool_clock() - now; /* that wasn't a step's time */
+        l->between += tool_clock() - now;
     }
-    bool saves = false;
-    if (code == TOOL_OK) code = wants_save(run, l, r->step, &saves);
-    if (code == TOOL_OK && saves) {
-        const double begin = tool_clock();
-        code = save(run);
-        l->saved = tool_clock();
-        l->started += l->saved - begin;
-    }
-    return code;
+    return code == TOOL_OK ? save_or_end(run, l, r->step) : code;
 }
 
 /* Other sequences together; what that takes isn't a step's time. */
@@ -248,8 +206,12 @@ static int adapt(train_run *run, loop *l, double seconds, double cpu) {
 static int stop(train_run *run, int exit_code) {
     const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
     tool_progress_hide();
-    const int code = save(run);
-    if (code != TOOL_OK) return code;
+    bool keeps = train_diverged(run, NULL) && access(train_path(run, "checkpoint"), F_OK) == 0;
+    const mnem_status status = train_ranks_say(&keeps, sizeof keeps);
+    const int code = status != MNEM_OK ? tool_fail(status)
+                     : keeps           ? train_diverged_say(run)
+                                       : save(run);
+    if (code != TOOL_OK) return keeps && exit_code != TOOL_OK ? exit_code : code;
     if (!run->undrawn && !train_follows()) train_draw(run);
     if (!run->args->quiet) {
         train_report_end(stderr, run);
@@ -274,7 +236,7 @@ static int fail_step(train_run *run, mnem_status status) {
 /* At the place where the checkpoint stands, whose look a signal may have cut off. */
 static int begin_loop(train_run *run) {
     const uint64_t step = mnem_trainer_steps(run->trainer);
-    if (step > 0 && wants_look(run, step)) return look_between(run);
+    if (step > 0 && train_wants_look(run, step)) return look_between(run);
     const mnem_status status = feed_training(run);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -306,25 +268,50 @@ static int run_steps(train_run *run) {
     return TOOL_OK;
 }
 
+/* What is said of a finished run. cut: a signal ended its last look. */
+static int say_finished(train_run *run, bool cut) {
+    const int64_t steps = (int64_t)mnem_trainer_steps(run->trainer);
+    if (train_follows()) return cut ? TOOL_INTERRUPTED : TOOL_OK;
+    const int drawn = train_draw(run);
+    if (cut && !run->args->quiet)
+        tool_message("interrupted after the last step: the %s is complete, but %s",
+                     run->config.lora ? "adapter" : "model",
+                     run->validated == steps ? "the sample of it was not finished"
+                     : run->validation.count ? "its held-out loss was not measured"
+                                             : "the sample of it was not finished");
+    train_report_end(stderr, run);
+    train_result_say(run, steps);
+    train_result_say_use(run);
+    const int said = tool_out_end();
+    return cut ? TOOL_INTERRUPTED : drawn == TOOL_OK ? said : drawn;
+}
+
+/* The feed's memory is room for the writer, and needed again to look. */
+static mnem_status write_result(train_run *run) {
+    train_feed_give(run);
+    const mnem_status status = train_ranks_all(train_follows() ? MNEM_OK : train_result_write(run));
+    return status == MNEM_OK ? train_ranks_all(train_feed_take(run)) : status;
+}
+
+/* What is trained is written before anything else takes time: a signal during the last look loses
+ * that look only. */
 static int finish(train_run *run) {
     const uint64_t steps = mnem_trainer_steps(run->trainer);
     if (!run->config.steps || steps < (uint64_t)run->config.steps)
         return stop(run, tool_interrupted() ? TOOL_INTERRUPTED : TOOL_OK);
-    int code = save(run);
+    bool diverged = train_diverged(run, NULL);
+    mnem_status status = train_ranks_say(&diverged, sizeof diverged);
+    if (status == MNEM_OK && diverged) return train_diverged_say(run);
+    int code = status == MNEM_OK ? save(run) : tool_fail(status);
     if (code != TOOL_OK) return code;
-    mnem_status status = look(run);
-    train_feed_give(run);
-    if (status == MNEM_OK)
-        status = train_ranks_all(train_follows() ? MNEM_OK : train_result_write(run));
-    if (status != MNEM_OK) return fail_step(run, status);
+    status = write_result(run);
+    if (status != MNEM_OK) return fail_run(run, status);
     run->finished = true;
-    if (train_follows()) return TOOL_OK;
-    code = train_draw(run);
-    train_report_end(stderr, run);
-    train_result_say(run, (int64_t)steps);
-    train_result_say_use(run);
-    const int said = tool_out_end();
-    return code == TOOL_OK ? said : code;
+    status = train_look(run);
+    train_feed_give(run);
+    if (status != MNEM_OK && status != MNEM_CANCELLED) return fail_run(run, status);
+    code = say_finished(run, status == MNEM_CANCELLED);
+    return code == TOOL_OK ? train_finite_check(run) : code;
 }
 
 int train_loop(train_run *run) {

@@ -38,21 +38,22 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
     }
 }
 
-/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps take about 3 min" */
+/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps take about 4 min: steps 3 min, ..." */
 static void print_time(FILE *file, const train_run *run) {
-    char text[200], count[TOOL_TEXT], whole[TOOL_TEXT];
+    char text[200 + TRAIN_TIMES], count[TOOL_TEXT], whole[TOOL_TEXT], phases[TRAIN_TIMES];
     const double s = run->seconds;
+    const train_times t = train_times_of(run);
     int n = snprintf(text, sizeof text, "%s multiply-adds a step",
                      tool_count(run->plan.macs_per_step, count));
     if (s > 0)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       ", about %.*f %s (measured by a short test of this machine)",
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
-    if (s > 0 && run->config.steps)
-        snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s",
+    if (t.all > 0)
+        snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s: %s",
                  run->asked->resume ? "all " : "", (long long)run->config.steps,
                  tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "",
-                 tool_seconds((double)run->config.steps * s, whole));
+                 tool_seconds(t.all, whole), train_times_text(&t, phases));
     tool_wrap(file, "  time     ", text);
 }
 
@@ -188,12 +189,22 @@ static void print_plan_line(FILE *file, const train_run *run) {
     tool_wrap_dim(file, "", text);
 }
 
+/* ", about 12 min", with its phases where steps aren't nearly all. */
+static size_t add_times(const train_run *run, char *text, size_t size) {
+    char time[TOOL_TEXT], phases[TRAIN_TIMES];
+    const train_times t = train_times_of(run);
+    if (t.all <= 0) return 0;
+    size_t n = (size_t)snprintf(text, size, ", about %s", tool_seconds(t.all, time));
+    if (t.steps < 0.9 * t.all)
+        n += (size_t)snprintf(text + n, size - n, " (%s)", train_times_text(&t, phases));
+    return n;
+}
+
 /* "1.2 M tokens of text, 3 % held out · 2000 steps, about 12 min" */
 static void print_data_line(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
-    char text[360 + TRAIN_DATA_NAME + PATH_MAX], tokens[TOOL_TEXT], held[TOOL_TEXT],
-        time[TOOL_TEXT];
+    char text[600 + TRAIN_DATA_NAME + PATH_MAX], tokens[TOOL_TEXT], held[TOOL_TEXT];
     size_t n;
     char name[TRAIN_DATA_NAME];
     train_data_name(run, name);
@@ -206,14 +217,12 @@ static void print_data_line(FILE *file, const train_run *run) {
                              name, 100 * (double)run->chat_counted / (double)run->chat_tokens,
                              tool_exact(run->chat_tokens, tokens));
     else
-        n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out",
-                             tool_exact(i->tokens, tokens), held);
+        n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out%s%s",
+                             tool_exact(i->tokens, tokens), held, *name ? " · " : "", name);
     if (c->steps)
         n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
                               tool_s((uint64_t)c->steps));
-    if (c->steps && run->seconds > 0)
-        n += (size_t)snprintf(text + n, sizeof text - n, ", about %s",
-                              tool_seconds((double)c->steps * run->seconds, time));
+    n += add_times(run, text + n, sizeof text - n);
     if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
     tool_wrap_dim(file, "", text);
 }
@@ -266,6 +275,15 @@ static json_t *data_json(const train_run *run) {
                      (json_int_t)i->tokens);
 }
 
+/* Seconds of a run's phases; null: not known. */
+static json_t *times_json(const train_run *run) {
+    const train_times t = train_times_of(run);
+    if (t.all <= 0) return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "all", t.all, "steps", t.steps, "held_out",
+                     (double)t.looks * t.look, "samples", (double)t.samples * t.sample,
+                     "checkpoints", (double)t.saves * t.save);
+}
+
 json_t *train_report_plan_json(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const tool_bytes bytes = bytes_of(run);
@@ -274,7 +292,7 @@ json_t *train_report_plan_json(const train_run *run) {
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o}",
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o, s:o}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
         "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
@@ -288,5 +306,5 @@ json_t *train_report_plan_json(const train_run *run) {
         "steps_peak_bytes", (json_int_t)p->peak_bytes, "teacher_streamed", p->teacher_streamed,
         "teacher_bytes_read", (json_int_t)p->teacher_bytes_read, "ranks", p->ranks, "shard",
         shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes,
-        "data", data_json(run));
+        "data", data_json(run), "seconds", times_json(run));
 }

@@ -97,6 +97,24 @@ static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
     return MNEM_OK;
 }
 
+/* The graph for short texts has so many tokens (BRIEF_TOKENS), the other one a whole sequence. */
+static int64_t pass_tokens(const train_run *run, int32_t n) {
+    enum { BRIEF = 64 };
+    const int32_t most = run->config.context;
+    return n <= BRIEF && BRIEF < most ? BRIEF : most;
+}
+
+uint64_t train_sample_tokens(const train_run *run) {
+    const int32_t context = run->config.context;
+    int32_t n = train_is_chat(run)        ? run->chat_sample_count
+                : context < SAMPLE_PROMPT ? 1
+                                          : SAMPLE_PROMPT;
+    int64_t tokens = 0;
+    const int32_t end = n + SAMPLE_TOKENS < context ? n + SAMPLE_TOKENS : context;
+    for (; n > 0 && n < end; n++) tokens += pass_tokens(run, n);
+    return (uint64_t)tokens;
+}
+
 /* An answer ends where the model says so. A new seed of the sampler isn't needed: it goes on. */
 mnem_status train_sample(train_run *run) {
     int32_t ids[TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS], n;
@@ -106,13 +124,16 @@ mnem_status train_sample(train_run *run) {
     const int32_t prompt = n;
     int32_t end = n + SAMPLE_TOKENS;
     if (end > run->config.context) end = run->config.context;
+    train_slow slow;
+    train_slow_begin(run, &slow, "sample");
     for (; n > 0 && n < end && status == MNEM_OK; n++) {
+        train_slow_step(&slow, (uint64_t)(n - prompt), (uint64_t)(end - prompt), "tokens");
         status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
         if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
         if (status == MNEM_OK && chat && mnem_tokenizer_is_end(run->tokenizer, ids[n])) break;
     }
+    train_slow_end(&slow);
     if (status != MNEM_OK) return status;
-    tool_progress_hide();
     fputs("sample: ", stderr);
     print_quoted(run, ids, prompt, SHOWN_PROMPT, true);
     fputs("\n     -> ", stderr);

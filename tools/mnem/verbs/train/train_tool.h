@@ -30,6 +30,8 @@ enum {
  * integer of JSON holds. */
 #define TRAIN_STEPS_MAX  1e15
 #define TRAIN_NUMBER_MAX 1e18
+/* Between checkpoints, unless --save-every says steps. */
+#define TRAIN_SAVE_SECONDS 60
 /* Unless an option says them. */
 #define TRAIN_DISTILL_WEIGHT      0.5
 #define TRAIN_DISTILL_TEMPERATURE 2.0
@@ -71,7 +73,7 @@ typedef struct train_config {
     char distill[PATH_MAX];        /* the teacher; "": none */
     double distill_weight, distill_temperature; /* 0: the usual */
     char distill_on[8];                         /* "logits", "states", "both"; "": logits */
-    char data[8];                               /* "text", "chat"; "": not given, text */
+    char data[8];                               /* "text", "chat", "texts"; "": not given, text */
     char template_args[400];                    /* JSON; "": none */
     char base[64];                              /* --config, a name or a file's; "": not known */
     int32_t vocab_asked;                        /* 0: as it is */
@@ -123,6 +125,13 @@ typedef struct train_curve {
     int count, every, skipped;
 } train_curve;
 
+/* The first losses of a run and the last ones, the newest at (count - 1) % TRAIN_MEAN. */
+enum { TRAIN_MEAN = 20 };
+typedef struct train_losses {
+    double first[TRAIN_MEAN], last[TRAIN_MEAN];
+    int64_t count;
+} train_losses;
+
 /* Of --adapt. */
 typedef struct train_adapting {
     mnem_adapt plan;
@@ -167,6 +176,7 @@ typedef struct train_run {
     float *logits;
     int32_t logits_count; /* of the model: at least the tokenizer's vocabulary */
     train_curve training_curve, validation_curve;
+    train_losses losses;
     FILE *log;
     bool log_gap;  /* a line couldn't be written, and that was said */
     bool undrawn;  /* the same of the picture */
@@ -202,19 +212,20 @@ int train_resume_check(train_run *run);
 /* Says what to do with a folder that holds a run; an exit code. */
 int train_resume_say(const train_run *run);
 
-/* ---- train_data.c. Exit codes. ---- */
+/* ---- data/train_data.c. Exit codes. ---- */
 bool train_is_chat(const train_run *run);
+bool train_is_documents(const train_run *run); /* train_documents.c */
 enum { TRAIN_DATA_NAME = 240 };
-/* What the files of conversations are: "JSON lines of messages"; "": text. */
+/* What files of JSON are: "JSON lines of messages"; "": text. */
 void train_data_name(const train_run *run, char text[TRAIN_DATA_NAME]);
-/* Looks whether the files are conversations; config.data says it then. */
+/* Looks whether the files are conversations or documents; config.data says it then. */
 int train_data_kind(train_run *run);
 /* A file's text, to free. */
 int train_template_read(const char *path, char **text);
 /* The template for conversations where it isn't the model's own (NULL then), to free. */
 int train_template_find(const train_run *run, char **text);
 
-/* ---- train_chat.c ---- */
+/* ---- data/train_chat.c ---- */
 /* What samples continue, in tokens; an exit code. */
 int train_chat_sample(train_run *run);
 
@@ -238,8 +249,35 @@ void train_teacher_close(train_run *run);
 /* ---- train_sample.c ---- */
 /* A line on standard error, unless --quiet. */
 mnem_status train_sample(train_run *run);
+/* Tokens that run for one. */
+uint64_t train_sample_tokens(const train_run *run);
 
-/* ---- train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
+/* ---- train_look.c ---- */
+/* Work of unknown length between steps: a line on a terminal, elsewhere one now and then. */
+typedef struct train_slow {
+    tool_progress progress;
+    const char *what;
+    double said; /* clock */
+    bool quiet;
+} train_slow;
+void train_slow_begin(const train_run *run, train_slow *slow, const char *what);
+void train_slow_step(train_slow *slow, uint64_t done, uint64_t all, const char *unit);
+void train_slow_end(train_slow *slow);
+/* Does a look follow the step? The end looks for itself; a stop doesn't. */
+bool train_wants_look(const train_run *run, uint64_t step);
+/* The loss of held-out text and a sample, unless this step has them. */
+mnem_status train_look(train_run *run);
+/* Predicted seconds of a run; zeros: not known. */
+typedef struct train_times {
+    int64_t looks, samples, saves; /* how many */
+    double look, sample, save;     /* of each */
+    double steps, all;             /* of all */
+} train_times;
+train_times train_times_of(const train_run *run);
+enum { TRAIN_TIMES = 240 };
+char *train_times_text(const train_times *times, char text[TRAIN_TIMES]); /* returns text */
+
+/* ---- data/train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
 int train_vocabulary_make(train_run *run); /* writes vocabulary.gguf: learned, or of --init */
 int train_text_open(train_run *run);       /* tokenizer, corpus, windows */
 uint64_t train_feed_bytes(const train_run *run, int32_t rows);
@@ -266,6 +304,18 @@ int train_plan_early(train_run *run);
 int train_plan(train_run *run);
 /* For --dry-run: the plan and what other budgets would buy, on standard output; an exit code. */
 int train_plan_ways(train_run *run);
+
+/* ---- train_diverged.c ---- */
+typedef struct train_means {
+    double first, last, bound;
+    int steps; /* of each mean */
+} train_means;
+/* Has the loss risen far above its start? means may be NULL. */
+bool train_diverged(const train_run *run, train_means *means);
+/* Says so, and what is kept; the exit code. */
+int train_diverged_say(const train_run *run);
+/* Of a finished run: is the held-out loss a number? An exit code. */
+int train_finite_check(const train_run *run);
 
 /* ---- train_loop.c ---- */
 /* All steps that are left, and the result; an exit code. */

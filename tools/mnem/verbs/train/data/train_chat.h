@@ -1,6 +1,6 @@
 /* train_chat.h: reading conversations: what train_chat.c keeps from row to row. */
-#ifndef MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_CHAT_H
-#define MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_CHAT_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_TRAIN_DATA_TRAIN_CHAT_H
+#define MNEM_TOOLS_MNEM_VERBS_TRAIN_DATA_TRAIN_CHAT_H
 
 #include "dataset/dataset.h"
 #include "verbs/train/train_tool.h"

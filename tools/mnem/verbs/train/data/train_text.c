@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/train/train_chat.h"
+#include "verbs/train/data/train_chat.h"
+#include "verbs/train/data/train_documents.h"
 
 /* ---- vocabulary ---- */
 
@@ -64,7 +65,8 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
 
 /* Counting words wants room before the trainer has its own: three quarters of what is free now, but
  * no less than can count a small text and no more than a large one needs. */
-static mnem_status learn_vocabulary(train_run *run, const char *path) {
+static mnem_status learn_vocabulary(train_run *run, const char *const *files, size_t count,
+                                    const char *path) {
     tool_progress progress;
     mnem_vocabulary *vocabulary;
     mnem_tokenizer *tokenizer;
@@ -80,8 +82,7 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
                                        .pre = run->config.pre,
                                        .bytes_max = room,
                                        .progress = {tool_progress_tell, &progress}};
-    mnem_status status = mnem_vocabulary_learn(&options, (const char *const *)run->config.file,
-                                               (size_t)run->config.files, &vocabulary);
+    mnem_status status = mnem_vocabulary_learn(&options, files, count, &vocabulary);
     tool_progress_end(&progress);
     if (status != MNEM_OK) return status;
     status = mnem_tokenizer_create_from(vocabulary, &tokenizer);
@@ -96,10 +97,21 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
     return status;
 }
 
+/* From a passing file of the texts. */
+static int learn_documents(train_run *run, const char *path) {
+    const char *texts = train_path(run, "documents");
+    const int code = train_documents_copy(run, texts);
+    const mnem_status status = code == TOOL_OK ? learn_vocabulary(run, &texts, 1, path) : MNEM_OK;
+    unlink(texts);
+    return status == MNEM_OK ? code : tool_fail(status);
+}
+
 int train_vocabulary_make(train_run *run) {
     const char *path = train_path(run, "vocabulary.gguf");
     if (run->base) return copy_vocabulary(run, path);
-    const mnem_status status = learn_vocabulary(run, path);
+    if (train_is_documents(run)) return learn_documents(run, path);
+    const mnem_status status = learn_vocabulary(run, (const char *const *)run->config.file,
+                                                (size_t)run->config.files, path);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -143,8 +155,18 @@ static int open_chats(train_run *run) {
     return code;
 }
 
+static int open_documents(train_run *run) {
+    document_reader reader;
+    mnem_corpus_rows rows;
+    train_documents_begin(run, &reader, &rows);
+    const mnem_status status = open_with(run, &rows);
+    train_documents_end(&reader);
+    return status == MNEM_OK ? TOOL_OK : reader.said ? TOOL_FAILED : tool_fail(status);
+}
+
 static int open_corpus(train_run *run) {
     if (train_is_chat(run) && !train_follows()) return open_chats(run);
+    if (train_is_documents(run) && !train_follows()) return open_documents(run);
     const mnem_status status = open_with(run, &(mnem_corpus_rows){.next = NULL});
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

@@ -1,8 +1,8 @@
 /* train_data.c: detects the kind of data that a run trains on, and finds the template for
  * conversations.
  *
- * Files that begin as a data set of conversations does (dataset.h) are conversations, all of them
- * or none; --any-bytes learns from them as from any text. */
+ * Files that begin as a data set of conversations or of documents does (dataset.h) are such, all of
+ * them or none; --any-bytes learns from them as from any text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,10 @@ bool train_is_chat(const train_run *run) {
     return !strcmp(run->config.data, "chat");
 }
 
-/* Refuses other JSON, such as {"text": ...} or a truncated file: a run would train on its braces.
+/* Refuses other JSON, such as {"chosen": ...} or a truncated file: a run would train on its braces.
  */
 static int check_look(const char *path, const dataset_look *look) {
     char name[80];
-    const bool list = look->form == DATASET_ARRAY;
     dataset_name(look, name);
     if (look->shape == DATASET_NONE) return TOOL_OK;
     if (*look->why)
@@ -28,15 +27,10 @@ static int check_look(const char *path, const dataset_look *look) {
             "%s begins as JSON, but is not valid: %s; correct it, or use --any-bytes "
             "to train on its text unchanged",
             path, look->why);
-    if (look->shape == DATASET_TEXTS)
-        return tool_failed("%s is %s whose records have \"text\", which is not supported: convert "
-                           "the file to plain "
-                           "text with jq -r %s FILE, or train on it unchanged with --any-bytes",
-                           path, name, list ? "'.[].text'" : ".text");
     return tool_failed(
-        "%s is %s, but its first record has %s%s%s instead of \"messages\", \"prompt\" and "
-        "\"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" (Alpaca); "
-        "--any-bytes trains on the file unchanged",
+        "%s is %s, but its first record has %s%s%s instead of \"text\", \"messages\", \"prompt\" "
+        "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" "
+        "(Alpaca): rename its fields; --any-bytes trains on the file unchanged",
         path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
         *look->key ? "\"" : "");
 }
@@ -45,7 +39,7 @@ static int check_look(const char *path, const dataset_look *look) {
 void train_data_name(const train_run *run, char text[TRAIN_DATA_NAME]) {
     const train_config *c = &run->config;
     *text = 0;
-    for (int32_t i = 0; i < c->files && train_is_chat(run); i++) {
+    for (int32_t i = 0; i < c->files && (train_is_chat(run) || train_is_documents(run)); i++) {
         char name[80];
         dataset_look look;
         dataset_look_at(c->file[i], &look);
@@ -68,36 +62,70 @@ static int check_chat(const train_run *run) {
     return TOOL_OK;
 }
 
-int train_data_kind(train_run *run) {
-    train_config *c = &run->config;
-    const bool said = train_config_given(c, "data") && *c->data;
-    int32_t chats = 0, other = 0;
+/* How many files are of a kind, and one that isn't. */
+static int32_t count_files(const train_run *run, bool (*is)(const dataset_look *look),
+                           int32_t *other) {
+    int32_t n = 0;
     dataset_look look;
-    for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++) {
-        dataset_look_at(c->file[i], &look);
-        chats += dataset_is_chat(&look);
-        if (!dataset_is_chat(&look)) other = i;
+    for (int32_t i = 0; i < run->config.files && !run->asked->any_bytes; i++) {
+        dataset_look_at(run->config.file[i], &look);
+        n += is(&look);
+        if (!is(&look)) *other = i;
     }
-    if (chats && chats < c->files)
-        return tool_failed(
-            "%d of %d files are chat data and the others are not (%s), but a run trains on one "
-            "kind: leave some out, or treat all as plain text with --any-bytes",
-            chats, c->files, c->file[other]);
-    if (said && train_is_chat(run) && !chats)
-        return tool_failed("the config's \"data\" is \"chat\", but %s has no conversations: name a "
-                           "file of conversations with --data, or start a run in another --out",
-                           c->file[0]);
-    if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : "text");
-    if (train_is_chat(run)) return check_chat(run);
-    for (int32_t i = 0; i < c->files && !run->asked->any_bytes; i++) {
-        dataset_look_at(c->file[i], &look);
-        const int code = check_look(c->file[i], &look);
+    return n;
+}
+
+static bool is_chat(const dataset_look *look) {
+    return dataset_is_chat(look);
+}
+
+static bool is_texts(const dataset_look *look) {
+    return look->shape == DATASET_TEXTS;
+}
+
+static int check_alike(const train_config *c, int32_t found, int32_t other, const char *what) {
+    if (!found || found == c->files) return TOOL_OK;
+    return tool_failed(
+        "%d of %d files are %s and the others are not (%s), but a run trains on one kind: leave "
+        "some out, or treat all as plain text with --any-bytes",
+        found, c->files, what, c->file[other]);
+}
+
+/* What was said of the data before, by a config, must be so. */
+static int check_said(const train_run *run, int32_t chats, int32_t texts) {
+    const train_config *c = &run->config;
+    if ((!train_is_chat(run) || chats) && (!train_is_documents(run) || texts)) return TOOL_OK;
+    return tool_failed("the config's \"data\" is \"%s\", but %s has no %s: name a file of them "
+                       "with --data, or start a run in another --out",
+                       c->data, c->file[0], train_is_chat(run) ? "conversations" : "texts");
+}
+
+static int check_texts(const train_run *run) {
+    dataset_look look;
+    for (int32_t i = 0; i < run->config.files && !run->asked->any_bytes; i++) {
+        dataset_look_at(run->config.file[i], &look);
+        if (is_texts(&look) && train_is_documents(run)) continue;
+        const int code = check_look(run->config.file[i], &look);
         if (code != TOOL_OK) return code;
     }
     if (run->asked->template.file || run->asked->template.arguments)
         return tool_usage("train", "--template applies to chat data only, and the files of --data "
                                    "are plain text: leave it out");
     return TOOL_OK;
+}
+
+int train_data_kind(train_run *run) {
+    train_config *c = &run->config;
+    int32_t other = 0;
+    const int32_t chats = count_files(run, is_chat, &other);
+    int code = check_alike(c, chats, other, "chat data");
+    const int32_t texts = count_files(run, is_texts, &other);
+    if (code == TOOL_OK) code = check_alike(c, texts, other, "JSON records of texts");
+    const bool said = train_config_given(c, "data") && *c->data && strcmp(c->data, "text") != 0;
+    if (code == TOOL_OK && said) code = check_said(run, chats, texts);
+    if (code != TOOL_OK) return code;
+    if (!said) snprintf(c->data, sizeof c->data, "%s", chats ? "chat" : texts ? "texts" : "text");
+    return train_is_chat(run) ? check_chat(run) : check_texts(run);
 }
 
 /* ---- the template ---- */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/train/train_chat.h"
+#include "verbs/train/data/train_chat.h"
 
 /* ---- files ---- */
 
@@ -202,7 +202,7 @@ static mnem_status next_row(void *context, mnem_corpus_row *row) {
     }
     if (r->data.file)
         tool_progress_step(&r->progress, r->done + (uint64_t)ftello(r->data.file), r->bytes, NULL);
-    *row = (mnem_corpus_row){r->ids, r->counted, r->count};
+    *row = (mnem_corpus_row){.ids = r->ids, .counted = r->counted, .count = r->count};
     return status;
 }
 
@@ -242,7 +242,8 @@ int train_chat_begin(train_run *run, chat_reader *r, mnem_corpus_rows *rows) {
                            "file is damaged or was replaced",
                            train_path(run, "vocabulary.gguf"));
     const mnem_status status = open_template(text, &r->template);
-    *rows = (mnem_corpus_rows){next_row, r, key_of(text, run->config.template_args)};
+    *rows = (mnem_corpus_rows){
+        .next = next_row, .context = r, .key = key_of(text, run->config.template_args)};
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
