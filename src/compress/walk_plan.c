@@ -175,7 +175,7 @@ static mnem_status measure_way(void *owner, int64_t index) {
 /* Of the way that takes least; fixed: what no way changes. */
 static mnem_status refuse(const chooser *c, int64_t index, uint64_t fixed,
                           mnem_walk_report *report) {
-    char need[24], budget[24], over[24], some[24], spill[96] = "";
+    char some[24], spill[96] = "";
     const bool in_file = c->w->options->spill != NULL;
     const uint64_t least = mnem__max_u64(with_states(c, index, false), fixed);
     const uint64_t least_spilled = mnem__max_u64(with_states(c, index, true), fixed);
@@ -186,11 +186,7 @@ static mnem_status refuse(const chooser *c, int64_t index, uint64_t fixed,
         snprintf(spill, sizeof spill, "; %s with the hidden states in a file (spill)",
                  mnem_size_budget(least_spilled, some, sizeof some));
     *report = (mnem_walk_report){.budget_bytes = c->budget, .needed_bytes = needed};
-    return mnem__fail(
-        MNEM_OVER_BUDGET, "walk: needs %llu bytes (%s), budget is %llu (%s), %s over%s",
-        (unsigned long long)needed, mnem_size_format(needed, need, sizeof need),
-        (unsigned long long)c->budget, mnem_size_format(c->budget, budget, sizeof budget),
-        mnem_size_format(needed - c->budget, over, sizeof over), spill);
+    return mnem__plan_refuse("walk", needed, c->budget, spill);
 }
 
 static void fill_report(const chooser *c, mnem_walk_report *report) {
@@ -225,9 +221,7 @@ static void choose(chooser *c, int64_t index) {
 
 mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {
     const mnem_ledger *ledger = w->options->ledger;
-    mnem_ledger_info info;
-    mnem_ledger_info_get(ledger, &info);
-    chooser c = {.w = w, .budget = mnem__plan_budget(ledger), .live = info.bytes_live};
+    chooser c = {.w = w, .budget = mnem__plan_budget(ledger), .live = mnem__plan_live(ledger)};
     for (c.passes = 1; smaller(w, way_of(&c, c.passes - 1).pass) > 0;) c.passes++;
     const mnem__plan_ways ways = {.owner = &c,
                                   .count = mnem__walk_again(w) ? c.passes : 2 * c.passes,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/engine_search.h"
 #include "engine/engine_text.h"
+#include "plan/plan_budget.h"
 
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
@@ -35,13 +36,6 @@ static mnem_engine_way describe(const mnem__search *search, const mnem__way *way
                            .chosen = is_chosen(&choice, plan)};
     if (fastest) mnem__engine_change(search, fastest, way, out.gave_up, sizeof out.gave_up);
     return out;
-}
-
-/* What is charged now, as when the plan was made. */
-static uint64_t bytes_live(const mnem_engine_options *options) {
-    mnem_ledger_info info = {0};
-    if (options->ledger) mnem_ledger_info_get(options->ledger, &info);
-    return info.bytes_live;
 }
 
 /* What the plan's reference job was made for, or anything with the same one. */
@@ -81,7 +75,7 @@ mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_opti
                                  const mnem_engine_plan *plan, mnem_on_way *on_way, void *context) {
     mnem__setup setup;
     mnem__search search;
-    const uint64_t live = bytes_live(options);
+    const uint64_t live = mnem__plan_live(options->ledger); /* as when the plan was made */
     const mnem_engine_options o = with_pages(options, plan);
     MNEM__TRY(mnem__setup_init(&setup, model, &o));
     mnem_status status = mnem__search_init(&search, &setup, live);

@@ -29,20 +29,22 @@ typedef struct planner {
     mnem_status status; /* of measuring; ways are empty after a failure */
 } planner;
 
-/* The fastest way within budget at this context, measured when first asked for. */
-static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
+/* The graphs of a context are measured when it is first asked for. */
+static bool is_measured(planner *p, int32_t context) {
     const mnem_engine_options *o = p->setup.options;
     if (p->status == MNEM_OK)
         p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
-    if (p->status != MNEM_OK) return (mnem__way){0};
+    return p->status == MNEM_OK;
+}
+
+/* The fastest way within budget at this context. */
+static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
+    if (!is_measured(p, context)) return (mnem__way){0};
     return mnem__search_fastest(&p->search, context, budget);
 }
 
 static mnem__way smallest(planner *p, int32_t context, double seconds) {
-    const mnem_engine_options *o = p->setup.options;
-    if (p->status == MNEM_OK)
-        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
-    if (p->status != MNEM_OK) return (mnem__way){0};
+    if (!is_measured(p, context)) return (mnem__way){0};
     return mnem__search_smallest(&p->search, context, seconds);
 }
 
@@ -399,7 +401,7 @@ static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
     plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
     plan->budget_bytes = p->budget;
     if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
-    return mnem__engine_refuse(plan->needed_bytes, p->budget);
+    return mnem__plan_refuse("plan", plan->needed_bytes, p->budget, "");
 }
 
 static mnem_status refuse(planner *p, mnem_engine_plan *plan) {

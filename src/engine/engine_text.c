@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-
 /* Appends to a text of at most n bytes, "; " between sentences; what doesn't fit is cut. */
 __attribute__((format(printf, 3, 4))) static void add(char *out, size_t n, const char *format,
                                                       ...) {
@@ -87,12 +85,4 @@ void mnem__engine_change(const mnem__search *search, const mnem__way *from, cons
         add(out, n, "embedding rows %s", b.embedding_packed ? "in memory" : "from disk");
     if ((b.slots != a.slots || b.slot_bytes != a.slot_bytes) && !out[0])
         add(out, n, "ring of %d x %s", b.slots, mnem_size_format(b.slot_bytes, size, sizeof size));
-}
-
-mnem_status mnem__engine_refuse(uint64_t needed, uint64_t budget) {
-    char a[24], b[24], c[24];
-    return mnem__fail(MNEM_OVER_BUDGET, "plan: needs %llu bytes (%s), budget is %llu (%s), %s over",
-                      (unsigned long long)needed, mnem_size_format(needed, a, sizeof a),
-                      (unsigned long long)budget, mnem_size_format(budget, b, sizeof b),
-                      mnem_size_format(needed - budget, c, sizeof c));
 }

@@ -9,7 +9,5 @@ void mnem__engine_why(mnem_engine_plan *plan);
 /* What another way would change: "2 MiB from disk for every token, chunks of 64". */
 void mnem__engine_change(const mnem__search *search, const mnem__way *from, const mnem__way *to,
                          char *out, size_t n);
-/* Sets the last error to needed bytes, budget and bytes over; returns MNEM_OVER_BUDGET. */
-mnem_status mnem__engine_refuse(uint64_t needed, uint64_t budget);
 
 #endif

@@ -10,5 +10,12 @@ uint64_t mnem__plan_budget(const mnem_ledger *ledger);
  * so let it pass the budget; else 0. The same run has that peak again, so it needs at least so
  * much, and where that passes the budget no option helps. */
 uint64_t mnem__plan_before(const mnem_ledger *ledger);
+/* What is charged to the ledger now. */
+uint64_t mnem__plan_live(const mnem_ledger *ledger);
+
+/* The sentence of every refusal, "WHOSE: needs ... over", and `more` behind it. Returns
+ * MNEM_OVER_BUDGET. */
+mnem_status mnem__plan_refuse(const char *whose, uint64_t needed, uint64_t budget,
+                              const char *more);
 
 #endif

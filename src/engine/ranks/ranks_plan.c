@@ -139,10 +139,8 @@ static mnem_status gather_speed(ranks *x) {
 }
 
 static mnem_status gather_room(ranks *x) {
-    mnem_ledger_info info;
-    mnem_ledger_info_get(x->options.ledger, &info);
     const uint64_t budget = mnem__min_u64(mnem__plan_budget(x->options.ledger), UINT64_C(1) << 50);
-    const uint64_t taken = info.bytes_live + BESIDE;
+    const uint64_t taken = mnem__plan_live(x->options.ledger) + BESIDE;
     x->room[x->rank] = budget > taken ? budget - taken : 1;
     return gather_rows(x, x->room, sizeof *x->room);
 }

@@ -189,23 +189,13 @@ static mnem_knob knob_of(const planner *p) {
     return (mnem_knob){MNEM_KNOB_NONE, 0};
 }
 
-static uint64_t peak_before(const planner *p) {
-    return mnem__plan_before(p->setup.o.ledger);
-}
-
 /* What came before counts too; where that is too much, no option helps. */
 static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
-    char needed[24], budget[24], over[24];
-    const uint64_t before = peak_before(p);
+    const uint64_t before = mnem__plan_before(p->setup.o.ledger);
     plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
     plan->budget_bytes = p->budget;
     if (before <= p->budget) plan->knob = knob_of(p);
-    return mnem__fail(
-        MNEM_OVER_BUDGET, "train: needs %llu bytes (%s), budget is %llu (%s), %s over",
-        (unsigned long long)plan->needed_bytes,
-        mnem_size_format(plan->needed_bytes, needed, sizeof needed), (unsigned long long)p->budget,
-        mnem_size_format(p->budget, budget, sizeof budget),
-        mnem_size_format(plan->needed_bytes - p->budget, over, sizeof over));
+    return mnem__plan_refuse("train", plan->needed_bytes, p->budget, "");
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
@@ -217,7 +207,7 @@ static mnem_status refuse(planner *p, mnem_train_plan *plan) {
 
 /* A plan that fits where its preparation doesn't. */
 static mnem_status check_before(planner *p, mnem_train_plan *plan) {
-    return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
+    return mnem__plan_before(p->setup.o.ledger) <= p->budget ? MNEM_OK : say_refused(p, plan);
 }
 
 /* ---- the whole ---- */
@@ -463,12 +453,11 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
                                 void *context) {
     planner p;
     mnem__plan_frontier f;
-    mnem_ledger_info ledger = {0};
-    if (options->ledger) mnem_ledger_info_get(options->ledger, &ledger);
     mnem_train_options o = *options;
+    const uint64_t before = mnem__plan_live(o.ledger);
     o.shard = plan->shard;
     MNEM__TRY(start(&p, &o));
-    p.before = ledger.bytes_live;
+    p.before = before;
     const mnem__plan_ways ways = ways_of(&p);
     mnem_status status = mnem__plan_frontier_make(&ways, noticed, &f);
     for (int32_t i = 0; i < f.count && status == MNEM_OK; i++) {
