@@ -210,8 +210,6 @@ static void the_predicted_time_has_every_phase(void **state) {
     assert_true(seconds_of(seconds, "all") > 0.999 * all);
     assert_true(seconds_of(seconds, "all") < 1.001 * all);
     json_decref(plan);
-    if (!strstr(r.err, "held-out loss (10)") || !strstr(r.err, "samples (2)"))
-        fail_msg("%s", r.err);
 }
 
 int main(void) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/train/train_run.h"
 
 static void wrong_input_is_named(void **state) {
@@ -195,6 +196,50 @@ static void a_folder_that_is_a_file_is_named(void **state) {
     assert_non_null(strstr(r.err, "no_folder: Not a directory"));
 }
 
+/* ---- what would fit instead ---- */
+
+#define PLAN(memory, ...)                                                                          \
+    RUN("train", "-q", "--init", tool_model, "--threads", "1", "--data", text_file(), "--out",     \
+        folder("planned"), "--dry-run", "--memory", memory, __VA_ARGS__)
+
+static void has(tool_result r, int code, const char *said) {
+    if (r.code != code || (said && !strstr(r.err, said)))
+        fail_msg("exit code %d, no \"%s\" in: %s", r.code, said ? said : "", r.err);
+}
+
+/* Each option that it names fits, with the budget that it names. */
+static void a_refusal_names_options_that_fit(void **state) {
+    (void)state;
+    enum { MORE = 512 << 10 };
+    char least[32];
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
+    tool_result r = PLAN("1M", "--batch", "2", "--ctx", "64", "--moments", "8bit");
+    const char *memory = tool_bytes(tool_least(&r) + MORE);
+    r = PLAN(memory, "--batch", "2", "--ctx", "64");
+    has(r, 3, " with --moments 8bit");
+    const char *lora = strstr(r.err, "--lora 8 trains adapters instead of all weights");
+    const char *named = lora ? strstr(lora, "--memory ") : NULL;
+    if (!named || sscanf(named, "--memory %31s", least) != 1) fail_msg("%s", r.err);
+    has(PLAN(memory, "--batch", "2", "--ctx", "64", "--moments", "8bit"), 0, NULL);
+    has(PLAN(least, "--batch", "2", "--ctx", "64", "--lora", "8"), 0, NULL);
+    r = PLAN("1M", "--batch", "1", "--ctx", "64");
+    memory = tool_bytes(tool_least(&r) + MORE / 8);
+    r = PLAN(memory, "--batch", "1", "--ctx", "256");
+    has(r, 3, "it fits in ");
+    named = strstr(r.err, "--ctx ");
+    if (!named || sscanf(named, "--ctx %31[0-9]", least) != 1) fail_msg("%s", r.err);
+    has(PLAN(memory, "--batch", "1", "--ctx", least), 0, NULL);
+}
+
+/* Nothing about adapters where they are trained. */
+static void adapters_are_not_advised_instead_of_adapters(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    const tool_result r = PLAN("1M", "--batch", "2", "--lora", "4");
+    has(r, 3, "the smallest budget that works");
+    assert_null(strstr(r.err, "instead of all weights"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_has_one_run_at_a_time),
@@ -204,6 +249,8 @@ int main(void) {
         cmocka_unit_test(a_run_is_not_overwritten),
         cmocka_unit_test(a_run_resumes_only_with_its_text),
         cmocka_unit_test(a_folder_that_is_a_file_is_named),
+        cmocka_unit_test(a_refusal_names_options_that_fit),
+        cmocka_unit_test(adapters_are_not_advised_instead_of_adapters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

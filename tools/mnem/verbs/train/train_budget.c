@@ -111,11 +111,16 @@ static int make_sampler(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
+/* text: bytes that the plan has for a text that isn't read yet. */
+static int fail_plan(train_run *run, mnem_status status, const mnem_train_plan *plan,
+                     uint64_t text) {
     if (status == MNEM_OVER_BUDGET && train_ranks() > 1)
         return tool_fail_rank(mnem_last_error(), plan->needed_rank, plan->needed_bytes,
                               plan->budget_bytes, plan->knob, "");
-    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
+    const int code =
+        tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
+    if (status == MNEM_OVER_BUDGET && plan->needed_bytes) train_instead_say(run, text);
+    return code;
 }
 
 int train_plan(train_run *run) {
@@ -124,7 +129,7 @@ int train_plan(train_run *run) {
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
     if (status == MNEM_OK) status = train_ranks_all(mnem_ledger_hold(run->ledger));
-    if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
+    if (status != MNEM_OK) return fail_plan(run, status, &run->plan, 0);
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->asked->dry_run || run->asked->adapt)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
@@ -155,7 +160,7 @@ uint64_t train_file_bytes(const train_run *run) {
 int train_plan_early(train_run *run) {
     enum { SHORT = 16 << 20 };
     mnem_train_plan plan;
-    uint64_t all = train_file_bytes(run);
+    uint64_t all = train_file_bytes(run), text = 0;
     const mnem_status said = train_ranks_say(&all, sizeof all);
     if (said != MNEM_OK) return tool_fail(said);
     set_options(run);
@@ -166,11 +171,12 @@ int train_plan_early(train_run *run) {
     if (status == MNEM_OVER_BUDGET && (all < SHORT || (run->context_open && train_is_chat(run))))
         return TOOL_OK; /* of conversations the context may become much shorter */
     if (status == MNEM_OVER_BUDGET) {
-        run->options.io_bytes += text_bytes(run, all);
+        text = text_bytes(run, all);
+        run->options.io_bytes += text;
         status = mnem_train_plan_make(&run->options, &plan);
     }
     if (status == MNEM_OK) return TOOL_OK;
-    return fail_plan(run, status, &plan);
+    return fail_plan(run, status, &plan, text);
 }
 
 /* ---- what other budgets would buy ---- */

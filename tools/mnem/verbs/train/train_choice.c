@@ -78,6 +78,7 @@ static int choose(const train_options *asked, train_config *config) {
         config->given = UINT64_MAX;
         return TOOL_OK;
     }
+    if (asked->init) snprintf(config->init, sizeof config->init, "%s", asked->init);
     if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
     return tool_usage("train", "--config %s is neither a file nor one of the built-in configs: %s",
                       name, train_config_names());

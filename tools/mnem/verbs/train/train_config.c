@@ -41,14 +41,14 @@ typedef struct field {
 #define REAL(name, least, most)                                                                    \
     { #name, FIELD_REAL, AT(name), 0, least, most, NULL }
 static const field fields[] = {
-    TEXT(architecture, "llama gpt2 qwen2 qwen3"),
+    TEXT(architecture, NULL), /* that of --init, or of a new model */
     COUNT(layers, 1, 1024),
     COUNT(embd, 1, 1 << 20),
     COUNT(heads, 1, 4096),
     COUNT(kv_heads, 1, 4096),
     COUNT(head_dim, 0, 256),
     COUNT(ff, 1, 1 << 22),
-    COUNT(vocab, 256, 1 << 20),
+    COUNT(vocab, 1, 1 << 20), /* of --init; one that is learned has each byte */
     COUNT(context, 1, 1 << 20),
     REAL(epsilon, 1e-12, 0.1),
     REAL(rope_base, 1, 1e12),
@@ -227,6 +227,18 @@ static json_t *load_object(const char *path) {
     return NULL;
 }
 
+/* What a new model may be; --init decides for itself. */
+static int check_new(const char *path, const train_config *c) {
+    enum { BYTES = 256 };
+    if (strcmp(c->architecture, "llama") != 0 && strcmp(c->architecture, "gpt2") != 0)
+        return tool_failed("the config %s: \"architecture\" is \"%s\"; it must be one of: llama "
+                           "gpt2",
+                           path, c->architecture);
+    if (c->vocab >= BYTES) return TOOL_OK;
+    return tool_failed("the config %s: \"vocab\" is %d; it must be a whole number from %d to %d",
+                       path, c->vocab, BYTES, 1 << 20);
+}
+
 int train_config_load(const char *path, train_config *config) {
     json_t *root = load_object(path);
     const char *key;
@@ -237,6 +249,7 @@ int train_config_load(const char *path, train_config *config) {
         if (code == TOOL_OK) code = read_key(path, key, value, config);
     }
     json_decref(root);
+    if (code == TOOL_OK && !*config->init) code = check_new(path, config);
     return code;
 }
 

@@ -89,6 +89,13 @@ static void copy_shape(train_run *run, const mnem_transformer *t) {
     if (c->lora && c->context > LORA_CONTEXT) c->context = LORA_CONTEXT;
 }
 
+/* What `mnem info` says of it. */
+static int check_supported(const train_run *run, const mnem_transformer *t) {
+    const mnem_status status = mnem_transformer_supports(
+        t, run->config.lora ? MNEM_FEATURE_TRAIN_ADAPTERS : MNEM_FEATURE_TRAIN);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 /* All weights are trained in shapes that the trainer makes itself; adapters take any. */
 static int check_trainable(const train_run *run, const mnem_transformer *t) {
     const mnem_rope *r = &t->rope;
@@ -110,6 +117,7 @@ int train_init_shape(train_run *run) {
     status = mnem_model_transformer(model, &t);
     int code = status == MNEM_OK ? check_shape(run, model, &t) : tool_fail(status);
     mnem_model_close(model);
+    if (code == TOOL_OK) code = check_supported(run, &t);
     if (code == TOOL_OK) code = check_trainable(run, &t);
     if (code == TOOL_OK) copy_shape(run, &t);
     return code;

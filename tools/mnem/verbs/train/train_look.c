@@ -172,6 +172,7 @@ train_times train_times_of(const train_run *run) {
     t.all = t.steps + (double)t.looks * t.look + (double)t.samples * t.sample;
     t.saves = run->asked->save_every ? run->config.steps / (int64_t)run->asked->save_every
                                      : (int64_t)(t.all / TRAIN_SAVE_SECONDS);
+    if (t.saves > run->config.steps) t.saves = run->config.steps;
     t.saves++; /* at the end */
     t.save = checkpoint_seconds(run);
     t.all += (double)t.saves * t.save;

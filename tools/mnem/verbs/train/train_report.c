@@ -195,7 +195,7 @@ static size_t add_times(const train_run *run, char *text, size_t size) {
     const train_times t = train_times_of(run);
     if (t.all <= 0) return 0;
     size_t n = (size_t)snprintf(text, size, ", about %s", tool_seconds(t.all, time));
-    if (t.steps < 0.9 * t.all)
+    if (t.all >= 1 && t.steps < 0.9 * t.all)
         n += (size_t)snprintf(text + n, size - n, " (%s)", train_times_text(&t, phases));
     return n;
 }

@@ -252,6 +252,10 @@ mnem_status train_sample(train_run *run);
 /* Tokens that run for one. */
 uint64_t train_sample_tokens(const train_run *run);
 
+/* ---- train_instead.c ---- */
+/* After a refusal: says which options would fit. text_bytes: of io, for a text that isn't read. */
+void train_instead_say(train_run *run, uint64_t text_bytes);
+
 /* ---- train_look.c ---- */
 /* Work of unknown length between steps: a line on a terminal, elsewhere one now and then. */
 typedef struct train_slow {
