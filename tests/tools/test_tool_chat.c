@@ -21,7 +21,7 @@ static void chat_runs_the_models_template(void **state) {
     (void)state;
     const char *model = model_copy(tagged, 256);
     CHAT("run", model, "--temp", "0", "-n", "8", "--system", "Be brief");
-    size_t at = expect_from(0, "Chat by the model's own template");
+    size_t at = expect_from(0, "This chat uses the model's own template");
     at = expect_from(at, "> ");
     type("Hello\n");
     at = expect_from(at, "stopped after 8 tokens, the limit that -n sets");

@@ -311,7 +311,9 @@ static void a_model_that_is_none_is_described(void **state) {
     assert_int_equal(fclose(file), 0);
     wrong(RUN("info", at("cut.gguf")), 1, ": the file is cut off");
     wrong(RUN("info", tool_file("nothing.gguf", "")), 1, "nothing.gguf: is empty");
-    wrong(RUN("info", tool_scratch()), 1, "is not the folder of a model");
+    wrong(RUN("info", tool_scratch()), 1, "as it has no config.json; give the GGUF file in it: /");
+    assert_int_equal(mkdir(folder("bare"), 0700), 0);
+    wrong(RUN("info", at("bare")), 1, "is not the folder of a model");
 }
 
 static void info_says_how_many_experts_and_how_wide_a_latent(void **state) {

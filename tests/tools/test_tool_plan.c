@@ -319,7 +319,7 @@ static void a_plan_is_one_screen_and_has_all_bytes_in_verbose(void **state) {
         assert_int_equal(r.code, 0);
         if (lines_of(r.out) > 22) fail_msg("%d lines:\n%s", lines_of(r.out), r.out);
         assert_non_null(strstr(r.out, "\n  peak     "));
-        assert_non_null(strstr(r.out, " of the budget of "));
+        assert_non_null(strstr(r.out, ", in a budget of "));
         assert_non_null(strstr(r.out, "\n  made of  weights "));
         assert_non_null(strstr(r.out, " + runtime "));
         assert_null(strstr(r.out, "tokenizer"));

@@ -84,6 +84,19 @@ static void an_empty_prompt_is_said(void **state) {
     assert_null(strstr(RUN("run", "-p", "a", "-n", "2").err, "is empty"));
 }
 
+/* Ollama puts a text in a pipe behind the prompt; here it isn't read, which is said. */
+static void a_text_beside_a_prompt_is_not_dropped_silently(void **state) {
+    (void)state;
+    static const char note[] = "note: the text on standard input was not read";
+    tool_result r = RUN_INPUT("a long text", "run", "-p", "Sum up", "-n", "2");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, note));
+    assert_null(strstr(RUN_INPUT("a", "run", "-p", "Sum up", "-n", "2", "-q").err, "note"));
+    assert_null(strstr(RUN_INPUT("", "run", "-p", "Sum up", "-n", "2").err, note));
+    assert_null(strstr(RUN_INPUT("a", "run", "-n", "2").err, note));
+    assert_null(strstr(RUN_INPUT("a", "run", "-p", "-", "-n", "2").err, note));
+}
+
 /* The one that ships, or that of the environment. */
 static void an_adapter_without_a_model_says_which_it_takes(void **state) {
     (void)state;
@@ -448,6 +461,7 @@ static void a_letter_means_the_same_in_all_verbs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_of_several_words_needs_quotes),
+        cmocka_unit_test(a_text_beside_a_prompt_is_not_dropped_silently),
         cmocka_unit_test(an_empty_prompt_is_said),
         cmocka_unit_test(an_adapter_without_a_model_says_which_it_takes),
         cmocka_unit_test(spellings_of_other_tools_mean_the_same),

@@ -408,8 +408,8 @@ int tool_check_model(const char *verb, const char *name) {
                           name, name);
     repository(name, from, sizeof from);
     return tool_usage(verb,
-                      "no file \"%s\", and mnem downloads nothing: a model is a GGUF file or a "
-                      "Hugging Face folder on this machine, such as what hf download %s writes; "
-                      "models/get_model NAME FOLDER downloads a small one",
+                      "no file \"%s\": a model is a GGUF file or a Hugging Face folder on this "
+                      "machine. mnem downloads nothing: hf download %s does, and "
+                      "models/get_model NAME FOLDER downloads a small model",
                       name, *from ? from : "OWNER/NAME FILE.gguf --local-dir .");
 }

@@ -39,11 +39,17 @@ static void plan_choice(FILE *file, const mnem_engine_plan *p) {
              tool_s((uint64_t)p->chunk), p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     if (p->bytes_streamed_per_pass == p->expert_bytes_per_token) return;
-    const int n =
-        p->expert_slots
-            ? snprintf(text, sizeof text, "weights outside of experts are streamed")
-            : snprintf(text, sizeof text, "%d of %d layer%s stay resident; the rest is streamed",
-                       p->layers_resident, p->layers, tool_s((uint64_t)p->layers));
+    const bool all = p->layers_resident == p->layers, none = p->layers_resident == 0;
+    int n = 0;
+    if (p->expert_slots)
+        n = snprintf(text, sizeof text, "weights outside of experts are streamed");
+    else if (all || none)
+        n = snprintf(text, sizeof text, "%s; %s is streamed",
+                     all ? "all layers stay resident" : "no layer is resident as a whole",
+                     all ? "what comes before and after them" : "a part of each");
+    else
+        n = snprintf(text, sizeof text, "%d of %d layer%s stay resident; the rest is streamed",
+                     p->layers_resident, p->layers, tool_s((uint64_t)p->layers));
     snprintf(text + n, sizeof text - (size_t)n, " through %d buffer%s of %s", p->ring_slots,
              tool_s((uint64_t)p->ring_slots), tool_size(p->ring_slot_bytes, slot));
     tool_wrap(file, "           ", text);
@@ -133,9 +139,9 @@ static void plan_kinds(FILE *file, const tool_bytes *b) {
 void tool_report_plan_short(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
     const tool_bytes bytes = bytes_of(p, stage);
     char text[160], peak[TOOL_TEXT], budget[TOOL_TEXT];
-    snprintf(text, sizeof text, "%s of the budget of %s%s", tool_size(bytes.peak_bytes, peak),
+    snprintf(text, sizeof text, "%s, in a budget of %s%s", tool_size(bytes.peak_bytes, peak),
              tool_size(bytes.budget_bytes, budget),
-             bytes.budget_chosen ? ", 85 % of the available memory" : "");
+             bytes.budget_chosen ? " (85 % of the available memory)" : "");
     tool_wrap(file, "  peak     ", text);
     plan_kinds(file, &bytes);
     plan_rest(file, p, stage);

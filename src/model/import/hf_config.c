@@ -1,8 +1,13 @@
 /* hf_config.c: see hf_config.h. */
 #include "model/import/hf_config.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- asking ---- */
@@ -167,6 +172,19 @@ static void find_rope(mnem__hf_config *c) {
     c->rope = full || c->rope_window ? full : rope;
 }
 
+/* The name of a GGUF file in a folder; "": there is none. */
+static void find_gguf(const char *folder, char name[NAME_MAX + 1]) {
+    *name = 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (const struct dirent *e; !*name && (e = readdir(dir));) {
+        const size_t n = strlen(e->d_name);
+        if (n > 5 && strcmp(e->d_name + n - 5, ".gguf") == 0)
+            snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+    }
+    closedir(dir);
+}
+
 /* PEFT writes an adapter as a folder that looks like a model's. */
 static mnem_status refuse_folder(const char *path, const char *folder) {
     char adapter[PATH_MAX];
@@ -176,6 +194,21 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
                           "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
                           "convert_lora_to_gguf.py",
                           folder);
+    struct stat about;
+    char name[NAME_MAX + 1];
+    if (stat(folder, &about) != 0)
+        return mnem__fail(MNEM_IO, "%s: can't be opened: %s", folder, strerror(errno));
+    if (!S_ISDIR(about.st_mode))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s is not the folder of a model but a file: a GGUF file needs no "
+                          "conversion, and of safetensors the folder is needed",
+                          folder);
+    find_gguf(folder, name);
+    if (*name)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s is not the folder of a model, as it has no config.json; give the "
+                          "GGUF file in it: %s/%s",
+                          folder, folder, name);
     return mnem__fail(MNEM_BAD_FILE, "%s: file not found, so %s is not the folder of a model", path,
                       folder);
 }

@@ -20,7 +20,7 @@ typedef struct quantize_options {
     tool_compress_asked compress;
 } quantize_options;
 
-enum { RULE_BYTES = 256 };
+enum { RULE_BYTES = 256, LARGE_BLOCK = 256 /* numbers, of K types */ };
 
 /* How many tensors a type was chosen for, and what they take. */
 enum { TYPES_MAX = 64 };
@@ -39,7 +39,8 @@ typedef struct work {
     double relative_worst;
     char worst[64];
     uint32_t changed, lossy_sources;
-    uint32_t unweighted; /* of what was changed and quantized: those without importance */
+    uint32_t small_blocks; /* of what was changed: those of blocks of 32 numbers */
+    uint32_t unweighted;   /* of what was changed and quantized: those without importance */
     type_sum sums[TYPES_MAX];
     uint64_t weights; /* of all tensors */
 } work;
@@ -111,6 +112,7 @@ static void note(work *w, const mnem_quantize_report *r) {
     w->changed++;
     w->lossy_sources += is_quantized(r->from);
     w->unweighted += is_quantized(r->to) && !r->weighted;
+    w->small_blocks += is_quantized(r->to) && mnem_type_get(r->to)->block_elements < LARGE_BLOCK;
     const double error = r->solved ? r->output_error : r->relative_error;
     if (error <= w->relative_worst) return;
     w->relative_worst = error;
@@ -148,7 +150,20 @@ static void print_types(const work *w) {
                       w->sums[t].tensors == 1 ? " " : "s", tool_size(w->sums[t].bytes, bytes));
 }
 
+/* Q4_K_M and its like are of large blocks only, where rows are made of whole ones. */
+static void warn_rows(const work *w, const quantize_options *o) {
+    if (!w->type || o->rules.count || !w->small_blocks || !strcasestr(w->type, "_K")) return;
+    tool_message("note: %u tensor%s rows that are not a multiple of %d numbers, which %s needs, so "
+                 "%s became another type of about that size",
+                 w->small_blocks, w->small_blocks == 1 ? " has" : "s have", LARGE_BLOCK, w->type,
+                 w->small_blocks == 1 ? "it" : "they");
+}
+
 static void warn(const work *w, const quantize_options *o) {
+    warn_rows(w, o);
+    if (w->changed && w->bytes_to > w->bytes_from)
+        tool_message("note: %s is larger than %s, whose types are smaller than the new ones",
+                     w->out, w->args->operand[0]);
     if (w->lossy_sources)
         tool_message("warning: %u tensor%s already quantized, so precision is lost a second time; "
                      "an F16 or F32 file gives a better result",
@@ -171,7 +186,7 @@ static void print_summary(const work *w, const quantize_options *o) {
         return;
     }
     char from[TOOL_TEXT], to[TOOL_TEXT], text[240];
-    if (o->target || o->rules.count) print_types(w);
+    print_types(w);
     size_t n = (size_t)snprintf(text, sizeof text, "%s -> %s, %u tensor%s changed",
                                 tool_size(w->bytes_from, from), tool_size(w->bytes_to, to),
                                 w->changed, tool_s(w->changed));

@@ -5,6 +5,7 @@
  * or a chat takes is charged before the plan. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -141,6 +142,24 @@ static int echo_prompt(const tool_args *args, const char *prompt) {
     return column_behind(tail > prompt ? 3 : 0, tail);
 }
 
+/* Is there text in the pipe or the file that standard input is? */
+static bool input_has_text(void) {
+    struct stat about;
+    int bytes = 0;
+    if (fstat(STDIN_FILENO, &about) != 0) return false;
+    if (S_ISREG(about.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) < about.st_size;
+    return S_ISFIFO(about.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* A text beside a prompt: other tools put the two together. Looked at behind the answer, when who
+ * writes to a pipe has had time to. */
+static void note_unread(const run_options *asked) {
+    if (asked->args.quiet || asked->args.json) return;
+    if (strcmp(tool_prompt_source(asked), "-p") != 0 || !input_has_text()) return;
+    tool_message("note: the text on standard input was not read, because a prompt is given: to use "
+                 "both, write (echo 'PROMPT'; cat FILE) | mnem run MODEL");
+}
+
 static int run_text(tool_generator *g) {
     const run_options *asked = g->asked;
     int32_t limit = asked->tokens < 0 ? INT32_MAX : asked->tokens;
@@ -159,6 +178,7 @@ static int run_text(tool_generator *g) {
     tool_generator_say_empty(g, end, 0);
     int code = end_code(g, end);
     report_end(g, end, &pace, first);
+    if (code == TOOL_OK) note_unread(asked);
     if (end != TOOL_END_FAILED) tool_generator_keep(g);
     if (end == TOOL_END_CONTEXT && !asked->args.quiet) say_full(g->stage);
     int out = tool_out_end();

@@ -337,7 +337,8 @@ static void banner(const chat *c) {
     const char *source = c->rendering.source;
     fputc('\n', stderr);
     if (c->g->answers)
-        fprintf(stderr, "Chat by %s.\n", source);
+        fprintf(stderr, "This chat uses %s%s.\n", c->g->asked->template.file ? "the template " : "",
+                source);
     else if (c->g->asked->raw)
         fputs("This chat uses no template (--raw): the model continues the text that you type.\n",
               stderr);
