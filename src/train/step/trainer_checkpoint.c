@@ -79,6 +79,15 @@ static words shape_text(const mnem_trainer *t, bool constants) {
     return to;
 }
 
+static uint64_t weights_bytes(const mnem_trainer *t) {
+    return (uint64_t)t->setup.shape->count * sizeof(float);
+}
+
+static mnem_status write_weights(void *trainer, mnem__checkpoint_put *put, void *to) {
+    const mnem_trainer *t = trainer;
+    return mnem__trainer_part_write(t, mnem__trainer_weights(t), weights_bytes(t), put, to);
+}
+
 /* The masks are the last section, where there are any; how many sections there are. */
 static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
                            mnem__checkpoint_entry entries[ENTRIES]) {
@@ -93,13 +102,13 @@ static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
         {.name = "scale_skipped", .type = MNEM__ENTRY_U64, .u = t->scale.skipped},
         {.name = "weights",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->weights,
-         .bytes = (uint64_t)t->setup.shape->count * sizeof(float)},
+         .bytes = weights_bytes(t),
+         .produce = write_weights,
+         .context = t},
         {.name = "moments",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->moments,
          .bytes = mnem__trainer_moments_bytes(t),
-         .produce = mnem__trainer_moments_cut(t) ? mnem__trainer_moments_write : NULL,
+         .produce = mnem__trainer_moments_write,
          .context = t},
         {.name = "masks",
          .type = MNEM__ENTRY_BYTES,
@@ -243,8 +252,8 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     MNEM__TRY(read_numbers(c, &found));
     MNEM__TRY(check_scale(t, &found, &scale));
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
-    MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
-                                    (uint64_t)t->setup.shape->count * sizeof(float)));
+    MNEM__TRY(mnem__trainer_part_read(t, c, "weights", mnem__trainer_weights(t), weights_bytes(t)));
+    t->unwritten = false;
     MNEM__TRY(mnem__trainer_moments_read(t, c));
     MNEM__TRY(read_masks(t, c));
     t->steps = found.steps;
