@@ -165,7 +165,7 @@ typedef struct mnem_train_options {
     mnem_shard shard;
     mnem_device *device; /* on which weights, gradients and moments lie and steps run (default: a
                             host of its own); borrowed until the trainer is destroyed. On one whose
-                            memory the host can't access: no ranks, adapters, teacher or masks */
+                            memory the host can't access: no ranks */
     /* Bytes that the caller will take besides (batches, files), for the plan: a minimum, and the
      * bytes for each sequence of a micro-batch. */
     uint64_t io_bytes, io_bytes_sequence;

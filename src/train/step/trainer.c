@@ -283,7 +283,7 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     }
     for (int32_t i = 0; i < t->accumulation && status == MNEM_OK; i++)
         status = accumulate_one(t, source, scale, i, s);
-    if (status == MNEM_OK) mnem__trainer_mask_apply(t);
+    if (status == MNEM_OK) status = mnem__trainer_mask_apply(t);
     return add_ranks(t, 0, status);
 }
 

@@ -88,6 +88,12 @@ static mnem_status write_weights(void *trainer, mnem__checkpoint_put *put, void 
     return mnem__trainer_part_write(t, mnem__trainer_weights(t), weights_bytes(t), put, to);
 }
 
+static mnem_status write_masks(void *trainer, mnem__checkpoint_put *put, void *to) {
+    const mnem_trainer *t = trainer;
+    return mnem__trainer_part_write(t, MNEM__PART_MASKS, mnem__train_mask_bytes(t->setup.shape),
+                                    put, to);
+}
+
 /* The masks are the last section, where there are any; how many sections there are. */
 static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
                            mnem__checkpoint_entry entries[ENTRIES]) {
@@ -112,8 +118,9 @@ static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
          .context = t},
         {.name = "masks",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->masks,
-         .bytes = mnem__train_mask_bytes(t->setup.shape)}};
+         .bytes = mnem__train_mask_bytes(t->setup.shape),
+         .produce = write_masks,
+         .context = t}};
     memcpy(entries, list, sizeof list);
     return t->masks ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES;
 }
@@ -236,9 +243,9 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
 
 static mnem_status read_masks(mnem_trainer *t, const mnem__checkpoint *c) {
     if (!t->masks) return MNEM_OK;
-    MNEM__TRY(mnem__checkpoint_read(c, "masks", t->masks, mnem__train_mask_bytes(t->setup.shape)));
-    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
-    return MNEM_OK;
+    MNEM__TRY(mnem__trainer_part_read(t, c, "masks", MNEM__PART_MASKS,
+                                      mnem__train_mask_bytes(t->setup.shape)));
+    return mnem__trainer_mask_count(t, false);
 }
 
 /* Everything that can be wrong is looked at before the trainer changes. */

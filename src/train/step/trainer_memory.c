@@ -15,16 +15,10 @@ mnem_status mnem__trainer_device_check(const mnem_trainer *t) {
     if (!t->taken.runs)
         return mnem__fail(MNEM_UNSUPPORTED, "train: operators can't run on this device, which is "
                                             "for planning only; use device host");
-    const char *what = s->comm                  ? "several ranks"
-                       : s->shape->frozen_count ? "adapters"
-                       : s->teacher             ? "a teacher"
-                       : s->o.masked            ? "masked training"
-                                                : NULL;
-    if (!t->taken.apart || !what) return MNEM_OK;
+    if (!t->taken.apart || !s->comm) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "train: %s isn't supported on this device, whose memory the host can't "
-                      "access; use device host",
-                      what);
+                      "train: training over several ranks isn't supported on this device, whose "
+                      "memory the host can't access; use device host");
 }
 
 mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, void *context) {
@@ -39,7 +33,7 @@ static mnem__location at(const mnem_trainer *t, mnem__part part, uint64_t place)
 }
 
 uint64_t mnem__trainer_piece(const mnem_trainer *t, uint64_t n) {
-    return t->taken.apart ? mnem__min_u64(n, mnem__train_piece_bytes(t->setup.shape)) : n;
+    return t->taken.apart ? mnem__min_u64(n, mnem__train_piece_bytes(&t->setup)) : n;
 }
 
 void *mnem__trainer_piece_at(const mnem_trainer *t, mnem__part part, uint64_t place) {
@@ -62,7 +56,7 @@ mnem_status mnem__trainer_piece_get(const mnem_trainer *t, mnem__part part, uint
 
 void *mnem__trainer_scratch(const mnem_trainer *t) {
     if (!t->taken.apart) return t->gradients;
-    return mnem__trainer_host(t, MNEM__PART_STAGING) + mnem__train_piece_bytes(t->setup.shape);
+    return mnem__trainer_host(t, MNEM__PART_STAGING) + mnem__train_piece_bytes(&t->setup);
 }
 
 mnem_status mnem__trainer_part_write(const mnem_trainer *t, mnem__part part, uint64_t bytes,

@@ -53,8 +53,12 @@ mnem_status mnem__trainer_waiting_add(mnem_trainer *t);
 void mnem__trainer_waiting_clear(mnem_trainer *t);
 
 /* Frozen weights of a file, and the checksum of their bytes; 0 after a failure. */
-mnem_status mnem__trainer_frozen_load(const mnem__train_shape *shape, const mnem_model *model,
-                                      uint8_t *base, uint64_t *checksum);
+mnem_status mnem__trainer_frozen_load(const mnem_trainer *t, const mnem__train_shape *shape,
+                                      const mnem_model *model, mnem__part part, uint64_t *checksum);
+/* One of them, whose bytes are added to the sum. */
+mnem_status mnem__trainer_frozen_read(const mnem_trainer *t, const mnem_model *model,
+                                      const mnem__train_frozen *frozen, mnem__part part,
+                                      mnem__checksum *sum);
 /* Fills tables.parts of a streamed teacher's graph. */
 void mnem__trainer_teacher_cut(mnem_trainer *t);
 /* Runs it layer by layer; args->external is external. */
@@ -99,7 +103,9 @@ static inline bool mnem__trainer_gradients_cut(const mnem_trainer *t) {
 void mnem__trainer_clear_gradients(mnem_trainer *t);
 
 /* Gradients of weights that stay zero become 0. */
-void mnem__trainer_mask_apply(mnem_trainer *t);
+mnem_status mnem__trainer_mask_apply(mnem_trainer *t);
+/* Fills masked, of masks; find: of weights that are zero now. */
+mnem_status mnem__trainer_mask_count(mnem_trainer *t, bool find);
 
 static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__part part) {
     return mnem__part_host(&t->taken, part);

@@ -13,7 +13,6 @@
 #include "model/architecture/hparams.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
-#include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
 
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
@@ -126,17 +125,31 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     return MNEM_OK;
 }
 
+mnem_status mnem__trainer_frozen_read(const mnem_trainer *t, const mnem_model *model,
+                                      const mnem__train_frozen *f, mnem__part part,
+                                      mnem__checksum *sum) {
+    const uint64_t row = mnem__train_frozen_row(f);
+    for (uint64_t done = 0, n; done < f->bytes; done += n) {
+        const uint64_t place = f->offset + done;
+        uint8_t *to = mnem__trainer_piece_at(t, part, place);
+        n = mnem__trainer_piece(t, f->bytes - done);
+        if (n < f->bytes - done) n -= n % row;
+        MNEM__TRY(mnem__train_frozen_read(model, f, done, n, to));
+        mnem__checksum_add(sum, to, n);
+        MNEM__TRY(mnem__trainer_piece_put(t, part, place, n));
+    }
+    return MNEM_OK;
+}
+
 /* The sum goes into checkpoints, so that no run is resumed over another base. */
-mnem_status mnem__trainer_frozen_load(const mnem__train_shape *s, const mnem_model *model,
-                                      uint8_t *base, uint64_t *checksum) {
+mnem_status mnem__trainer_frozen_load(const mnem_trainer *t, const mnem__train_shape *s,
+                                      const mnem_model *model, mnem__part part,
+                                      uint64_t *checksum) {
     mnem__checksum sum;
     *checksum = 0;
     mnem__checksum_init(&sum);
-    for (int32_t i = 0; i < s->frozen_count; i++) {
-        uint8_t *to = base + s->frozen[i].offset;
-        MNEM__TRY(mnem__train_frozen_read(model, &s->frozen[i], to));
-        mnem__checksum_add(&sum, to, s->frozen[i].bytes);
-    }
+    for (int32_t i = 0; i < s->frozen_count; i++)
+        MNEM__TRY(mnem__trainer_frozen_read(t, model, &s->frozen[i], part, &sum));
     *checksum = mnem__checksum_get(&sum);
     return MNEM_OK;
 }
@@ -144,8 +157,7 @@ mnem_status mnem__trainer_frozen_load(const mnem__train_shape *s, const mnem_mod
 /* Weights that are zero now stay so. */
 static mnem_status find_zeros(mnem_trainer *t) {
     if (!t->masks) return MNEM_OK;
-    mnem__train_mask_find(t->setup.shape, t->weights, t->masks);
-    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
+    MNEM__TRY(mnem__trainer_mask_count(t, true));
     if (t->masked.zeros) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "train: masked training needs zeros, but none of the model's %d matrices has "
@@ -156,7 +168,8 @@ static mnem_status find_zeros(mnem_trainer *t) {
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
-    if (s->frozen_count) return mnem__trainer_frozen_load(s, model, t->frozen, &t->frozen_sum);
+    if (s->frozen_count)
+        return mnem__trainer_frozen_load(t, s, model, MNEM__PART_FROZEN, &t->frozen_sum);
     MNEM__TRY(mnem_model_supports(model, MNEM_FEATURE_TRAIN));
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);

@@ -87,8 +87,8 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
                                     uint8_t *base, mnem__train_tables *tables);
 
 /* What the staging part holds of weights and moments at once, of a device whose memory the host
- * can't access: a row of the widest parameter and more. A row in a file's type lies behind it. */
-uint64_t mnem__train_piece_bytes(const mnem__train_shape *shape);
+ * can't access: a row of the widest matrix and more. A row in a file's type lies behind it. */
+uint64_t mnem__train_piece_bytes(const mnem__train_setup *setup);
 
 typedef struct mnem__train_sizes {
     uint64_t bytes[MNEM__PARTS];
