@@ -163,6 +163,9 @@ typedef struct mnem_train_options {
                         marked (ranks) are called by all ranks, and return the same status on all of
                         them */
     mnem_shard shard;
+    mnem_device *device; /* on which weights, gradients and moments lie and steps run (default: a
+                            host of its own); borrowed until the trainer is destroyed. On one whose
+                            memory the host can't access: no ranks */
     /* Bytes that the caller will take besides (batches, files), for the plan: a minimum, and the
      * bytes for each sequence of a micro-batch. */
     uint64_t io_bytes, io_bytes_sequence;
@@ -255,7 +258,8 @@ typedef struct mnem_parameter {
     const char *name;
     int dims;
     int64_t shape[2];           /* slowest first */
-    float *weights, *gradients; /* gradients NULL: sharded over ranks */
+    float *weights, *gradients; /* gradients NULL: sharded over ranks; both NULL: in memory that the
+                                   host can't access */
 } mnem_parameter;
 /* false past the last. */
 bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,

@@ -53,3 +53,9 @@ mnem_status mnem__location_write(mnem__location to, const void *from, size_t n) 
 mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n) {
     return copy(to.device, to.address, from.address, n);
 }
+
+void mnem__location_clear(mnem__location at, size_t n) {
+    if (n == 0 || !at.device) return;
+    at.device->backend->submit(
+        at.device, NULL, &(mnem__work){.kind = MNEM__WORK_FILL, .to = at.address, .bytes = n});
+}

@@ -45,5 +45,7 @@ static inline mnem__location mnem__location_bound(mnem_device *device, const voi
 mnem_status mnem__location_read(void *to, mnem__location from, size_t n);
 mnem_status mnem__location_write(mnem__location to, const void *from, size_t n);
 mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n);
+/* n bytes become zero; nothing where there are none. */
+void mnem__location_clear(mnem__location at, size_t n);
 
 #endif

@@ -29,7 +29,7 @@ uint64_t mnem__train_layer_most(const mnem__train_shape *s) {
 }
 
 mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *f,
-                                    uint8_t *to) {
+                                    uint64_t at, uint64_t bytes, uint8_t *to) {
     const int32_t index = mnem_model_tensor_find(model, f->name);
     mnem_tensor_info info;
     if (index < 0)
@@ -43,5 +43,5 @@ mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_f
                           "train: tensor %s of the model file differs from that of the plan's "
                           "model; use the model file of the plan",
                           f->name);
-    return mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
+    return mnem_model_tensor_read(model, (uint32_t)index, at, bytes, to);
 }

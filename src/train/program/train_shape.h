@@ -86,10 +86,14 @@ typedef struct mnem__train_stretch {
 mnem__train_stretch mnem__train_stretch_get(const mnem__train_shape *shape, int32_t layer);
 /* Bytes of the largest layer. */
 uint64_t mnem__train_layer_most(const mnem__train_shape *shape);
-/* As it is in the file: kernels read quantized rows as they are. MNEM_INVALID where the file isn't
- * that of the shape; statuses of mnem_model_tensor_read. */
+/* Bytes of it from `at` on, as they are in the file: kernels read quantized rows as they are.
+ * MNEM_INVALID where the file isn't that of the shape; statuses of mnem_model_tensor_read. */
 mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *frozen,
-                                    uint8_t *to);
+                                    uint64_t at, uint64_t bytes, uint8_t *to);
+/* Of a row of it, in the file. */
+static inline uint64_t mnem__train_frozen_row(const mnem__train_frozen *frozen) {
+    return mnem_type_row_bytes(frozen->type, frozen->shape[frozen->dims > 1]);
+}
 /* NULL if the model has none, or it is trained. */
 const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape, mnem__role role,
                                                  int32_t layer);

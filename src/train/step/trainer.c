@@ -18,18 +18,28 @@
 
 /* ---- create and destroy ---- */
 
+static void *bound(const mnem_trainer *t, mnem__part part) {
+    return mnem__part_bound(&t->taken, part);
+}
+
 static void bind(mnem_trainer *t) {
     const int32_t tokens = t->micro_batch * t->setup.o.sequence;
     for (int32_t i = 0; i < tokens; i++) t->tables.positions[i] = i % t->setup.o.sequence;
     const bool lora = t->setup.shape->lora_rank > 0;
-    t->weights = (void *)mnem__trainer_host(t, lora ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED);
-    t->frozen = lora ? mnem__trainer_host(t, MNEM__PART_FROZEN) : NULL;
-    t->teacher = t->setup.teacher ? mnem__trainer_host(t, MNEM__PART_TEACHER) : NULL;
-    t->gradients = (void *)mnem__trainer_host(t, MNEM__PART_GRADIENTS);
-    t->waiting = t->rows.rows ? (void *)mnem__trainer_host(t, MNEM__PART_WAITING) : NULL;
-    t->moments = mnem__trainer_host(t, MNEM__PART_MOMENTS);
-    t->masks = t->setup.o.masked ? mnem__trainer_host(t, MNEM__PART_MASKS) : NULL;
-    t->losses = (void *)(mnem__trainer_host(t, MNEM__PART_ACTIVATIONS) + t->sizes.losses_offset);
+    t->weights = bound(t, mnem__trainer_weights(t));
+    t->frozen = lora ? bound(t, MNEM__PART_FROZEN) : NULL;
+    t->teacher = t->setup.teacher ? bound(t, MNEM__PART_TEACHER) : NULL;
+    t->gradients = bound(t, MNEM__PART_GRADIENTS);
+    t->waiting = t->rows.rows ? bound(t, MNEM__PART_WAITING) : NULL;
+    t->moments = bound(t, MNEM__PART_MOMENTS);
+    t->masks = t->setup.o.masked ? bound(t, MNEM__PART_MASKS) : NULL;
+    for (int i = 0; i < 3 && t->taken.apart; i++) { /* the host's blocks are zeros */
+        static const mnem__part zeros[] = {MNEM__PART_GRADIENTS, MNEM__PART_WAITING,
+                                           MNEM__PART_MOMENTS};
+        mnem__location_clear(mnem__part_at(&t->taken, zeros[i]), t->sizes.bytes[zeros[i]]);
+    }
+    t->losses = mnem__location_bind(mnem__location_at(
+        mnem__part_at(&t->taken, MNEM__PART_ACTIVATIONS), t->sizes.losses_offset));
 }
 
 static mnem_status create_optimizers(mnem_trainer *t) {
@@ -45,7 +55,8 @@ static mnem_status create_optimizers(mnem_trainer *t) {
 
 static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     const mnem__train_setup *s = &t->setup;
-    mnem_status status = mnem__taken_open(&t->taken, NULL);
+    mnem_status status = mnem__taken_open(&t->taken, s->o.device);
+    if (status == MNEM_OK) status = mnem__trainer_device_check(t);
     if (status == MNEM_OK)
         status = mnem__train_graphs_create(s, plan->micro_batch, plan->keep, &t->graphs);
     if (status == MNEM_OK)
@@ -141,7 +152,7 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
 static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                              float *waiting, int32_t round, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
-    uint8_t *activations = mnem__trainer_host(t, MNEM__PART_ACTIVATIONS);
+    uint8_t *activations = bound(t, MNEM__PART_ACTIVATIONS);
     void *external[MNEM__TRAIN_SLOTS] = {
         [MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
         [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
@@ -152,31 +163,38 @@ static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, in
         [MNEM__TRAIN_SLOT_TAUGHT] = activations + t->sizes.taught_offset};
     args->tokens = tokens;
     args->block = activations;
-    args->workspace = mnem__trainer_host(t, MNEM__PART_WORKSPACE);
+    args->workspace = bound(t, MNEM__PART_WORKSPACE);
     args->external = external;
     args->positions = t->tables.positions;
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
     args->observer = t->observer;
-    mnem_status status;
+    mnem_status status = mnem__device_enter(t->taken.device);
+    if (status != MNEM_OK) return status;
     if (teaches && t->setup.streams)
         status = mnem__trainer_teacher_run(t, args, external);
     else
         status = round >= 0 ? mnem__trainer_run_round(t, round, args)
                             : mnem_graph_run(graph->graph, t->team, args);
+    mnem__device_leave(t->taken.device);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
 
 /* lists: of losses, each one for a token. */
-static void add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens, int32_t lists,
-                       mnem__train_sum *s) {
+static mnem_status add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens,
+                              int32_t lists, mnem__train_sum *s) {
     const size_t list = t->sizes.losses_bytes / sizeof(float);
+    const void *data;
+    MNEM__TRY(mnem__trainer_piece_get(t, MNEM__PART_ACTIVATIONS, t->sizes.losses_offset,
+                                      (uint64_t)lists * t->sizes.losses_bytes, &data));
+    const float *losses = data;
     for (int64_t i = 0; i < tokens; i++) {
         if (targets[i] < 0) continue;
-        for (int32_t j = 0; j < lists; j++) s->loss += t->losses[(size_t)j * list + (size_t)i];
+        for (int32_t j = 0; j < lists; j++) s->loss += losses[(size_t)j * list + (size_t)i];
         s->tokens++;
     }
+    return MNEM_OK;
 }
 
 static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t n, int32_t least) {
@@ -194,7 +212,8 @@ static mnem_status check_loaded(const mnem_trainer *t) {
         return mnem__fail(
             MNEM_INVALID,
             "train: the teacher's weights are not loaded; load them before the first step");
-    if ((!t->frozen || t->frozen_sum) && (!t->masks || t->masked.zeros)) return MNEM_OK;
+    if ((!t->frozen || t->frozen_sum) && (!t->masks || t->masked.zeros) && !t->unwritten)
+        return MNEM_OK;
     return mnem__fail(
         MNEM_INVALID,
         "train: the model's weights are not loaded; load or initialize them before the first step");
@@ -236,9 +255,8 @@ static mnem_status accumulate_one(mnem_trainer *t, const mnem_train_source *sour
     args.row_base = first + index * tokens;
     float *waiting = mnem__trainer_waiting_at(t, index * tokens, args.ids, tokens);
     MNEM__TRY(run_graph(t, &t->graphs.step, tokens, waiting, round, &args));
-    add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
-    if (last) mnem__trainer_waiting_add(t);
-    return MNEM_OK;
+    MNEM__TRY(add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s));
+    return last ? mnem__trainer_waiting_add(t) : MNEM_OK;
 }
 
 /* status, which stays with its text: the other ranks wait for this one's gradients all the same. */
@@ -265,7 +283,7 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     }
     for (int32_t i = 0; i < t->accumulation && status == MNEM_OK; i++)
         status = accumulate_one(t, source, scale, i, s);
-    if (status == MNEM_OK) mnem__trainer_mask_apply(t);
+    if (status == MNEM_OK) status = mnem__trainer_mask_apply(t);
     return add_ranks(t, 0, status);
 }
 
@@ -330,10 +348,13 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
         .norm_max = o->norm_max,
         .zero_gradients = true};
     mnem__optimizer_update_result r;
+    MNEM__TRY(mnem__device_enter(t->taken.device));
     if (t->exchange)
-        MNEM__TRY(mnem__trainer_update(t, &args, &r));
+        status = mnem__trainer_update(t, &args, &r);
     else
         r = mnem__optimizer_update(t->optimizer, t->team, &args);
+    mnem__device_leave(t->taken.device);
+    if (status != MNEM_OK) return status;
     if (t->exchange) report->waited = mnem__exchange_waited(t->exchange) - waited;
     report->norm = r.norm;
     report->clip = r.clip;
@@ -369,7 +390,7 @@ static mnem_status evaluate(mnem_trainer *t, const mnem_train_source *source, mn
         if (status == MNEM_NOT_FOUND) return MNEM_OK;
         MNEM__TRY(status);
         MNEM__TRY(run_graph(t, &t->graphs.forward, n, NULL, -1, &args));
-        add_losses(t, args.targets, n, 1, s);
+        MNEM__TRY(add_losses(t, args.targets, n, 1, s));
     }
 }
 
@@ -404,16 +425,22 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     MNEM__TRY(run_graph(t, graph, tokens, NULL, -1,
                         &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
-    const uint8_t *row = mnem__trainer_host(t, MNEM__PART_ACTIVATIONS) + last.offset +
+    const uint8_t *row = (uint8_t *)bound(t, MNEM__PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];
+    float *out = t->taken.apart ? mnem__part_bound(&t->taken, MNEM__PART_STAGING) : logits;
     const mnem__train_frozen *frozen = mnem__train_output_get(t->setup.shape);
     const void *output = frozen ? (const void *)(t->frozen + frozen->offset) : t->weights;
+    MNEM__TRY(mnem__device_enter(t->taken.device));
     mnem_op_run(&t->logits,
                 &(mnem_op_args){.tokens = 1,
                                 .in = {row, output},
-                                .out = logits,
-                                .workspace = mnem__trainer_host(t, MNEM__PART_WORKSPACE)},
+                                .out = out,
+                                .workspace = bound(t, MNEM__PART_WORKSPACE)},
                 &(mnem_worker){NULL, 0, 1});
+    mnem__device_leave(t->taken.device);
+    if (t->taken.apart)
+        memcpy(logits, mnem__trainer_host(t, MNEM__PART_STAGING),
+               (size_t)t->setup.shape->t.vocab * sizeof *logits);
     return MNEM_OK;
 }
 

@@ -79,6 +79,21 @@ static words shape_text(const mnem_trainer *t, bool constants) {
     return to;
 }
 
+static uint64_t weights_bytes(const mnem_trainer *t) {
+    return (uint64_t)t->setup.shape->count * sizeof(float);
+}
+
+static mnem_status write_weights(void *trainer, mnem__checkpoint_put *put, void *to) {
+    const mnem_trainer *t = trainer;
+    return mnem__trainer_part_write(t, mnem__trainer_weights(t), weights_bytes(t), put, to);
+}
+
+static mnem_status write_masks(void *trainer, mnem__checkpoint_put *put, void *to) {
+    const mnem_trainer *t = trainer;
+    return mnem__trainer_part_write(t, MNEM__PART_MASKS, mnem__train_mask_bytes(t->setup.shape),
+                                    put, to);
+}
+
 /* The masks are the last section, where there are any; how many sections there are. */
 static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
                            mnem__checkpoint_entry entries[ENTRIES]) {
@@ -93,18 +108,19 @@ static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
         {.name = "scale_skipped", .type = MNEM__ENTRY_U64, .u = t->scale.skipped},
         {.name = "weights",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->weights,
-         .bytes = (uint64_t)t->setup.shape->count * sizeof(float)},
+         .bytes = weights_bytes(t),
+         .produce = write_weights,
+         .context = t},
         {.name = "moments",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->moments,
          .bytes = mnem__trainer_moments_bytes(t),
-         .produce = mnem__trainer_moments_cut(t) ? mnem__trainer_moments_write : NULL,
+         .produce = mnem__trainer_moments_write,
          .context = t},
         {.name = "masks",
          .type = MNEM__ENTRY_BYTES,
-         .data = t->masks,
-         .bytes = mnem__train_mask_bytes(t->setup.shape)}};
+         .bytes = mnem__train_mask_bytes(t->setup.shape),
+         .produce = write_masks,
+         .context = t}};
     memcpy(entries, list, sizeof list);
     return t->masks ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES;
 }
@@ -227,9 +243,9 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
 
 static mnem_status read_masks(mnem_trainer *t, const mnem__checkpoint *c) {
     if (!t->masks) return MNEM_OK;
-    MNEM__TRY(mnem__checkpoint_read(c, "masks", t->masks, mnem__train_mask_bytes(t->setup.shape)));
-    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
-    return MNEM_OK;
+    MNEM__TRY(mnem__trainer_part_read(t, c, "masks", MNEM__PART_MASKS,
+                                      mnem__train_mask_bytes(t->setup.shape)));
+    return mnem__trainer_mask_count(t, false);
 }
 
 /* Everything that can be wrong is looked at before the trainer changes. */
@@ -243,8 +259,8 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     MNEM__TRY(read_numbers(c, &found));
     MNEM__TRY(check_scale(t, &found, &scale));
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
-    MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
-                                    (uint64_t)t->setup.shape->count * sizeof(float)));
+    MNEM__TRY(mnem__trainer_part_read(t, c, "weights", mnem__trainer_weights(t), weights_bytes(t)));
+    t->unwritten = false;
     MNEM__TRY(mnem__trainer_moments_read(t, c));
     MNEM__TRY(read_masks(t, c));
     t->steps = found.steps;

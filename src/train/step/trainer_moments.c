@@ -85,6 +85,9 @@ static mnem_status give(void *context, int32_t owner, uint64_t place, uint64_t b
 mnem_status mnem__trainer_moments_write(void *trainer, mnem__checkpoint_put *to_file, void *to) {
     mnem_trainer *t = trainer;
     writing w = {.t = t, .put = to_file, .to = to};
+    if (!mnem__trainer_moments_cut(t))
+        return mnem__trainer_part_write(t, MNEM__PART_MOMENTS, mnem__trainer_moments_bytes(t),
+                                        to_file, to);
     w.buffer = mnem__exchange_scratch(t->exchange, &w.room);
     t->moments_written = true;
     MNEM__TRY(walk(t, mnem_comm_rank(t->setup.comm) == 0 ? gather : give, &w));
@@ -114,7 +117,7 @@ static mnem_status take_section(void *context, int32_t owner, uint64_t place, ui
 mnem_status mnem__trainer_moments_read(mnem_trainer *t, const mnem__checkpoint *c) {
     const uint64_t bytes = mnem__trainer_moments_bytes(t);
     if (!mnem__trainer_moments_cut(t))
-        return mnem__checkpoint_read(c, "moments", t->moments, bytes);
+        return mnem__trainer_part_read(t, c, "moments", MNEM__PART_MOMENTS, bytes);
     reading r = {.t = t};
     r.buffer = mnem__exchange_scratch(t->exchange, &r.room);
     MNEM__TRY(mnem__checkpoint_section_open(c, "moments", bytes, &r.section));

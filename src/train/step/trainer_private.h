@@ -24,8 +24,10 @@ struct mnem_trainer {
     mnem_op add_rows;
     mnem__taken taken; /* the parts */
     mnem__train_tables tables;
+    /* What operators take of the parts; the host too, where it reaches them. */
     float *weights, *gradients, *losses;
     float *waiting;      /* [rows.rows, embd], zero between steps; NULL: nothing waits */
+    bool unwritten;      /* a copy of new weights to the device has failed */
     uint8_t *frozen;     /* NULL: nothing is */
     uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
     uint8_t *teacher;    /* NULL: none; streamed: what isn't in a layer */
@@ -47,12 +49,16 @@ struct mnem_trainer {
 float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int32_t *ids,
                                 int64_t tokens);
 /* After the last micro-batch: to the gradients. Or not at all. */
-void mnem__trainer_waiting_add(mnem_trainer *t);
+mnem_status mnem__trainer_waiting_add(mnem_trainer *t);
 void mnem__trainer_waiting_clear(mnem_trainer *t);
 
 /* Frozen weights of a file, and the checksum of their bytes; 0 after a failure. */
-mnem_status mnem__trainer_frozen_load(const mnem__train_shape *shape, const mnem_model *model,
-                                      uint8_t *base, uint64_t *checksum);
+mnem_status mnem__trainer_frozen_load(const mnem_trainer *t, const mnem__train_shape *shape,
+                                      const mnem_model *model, mnem__part part, uint64_t *checksum);
+/* One of them, whose bytes are added to the sum. */
+mnem_status mnem__trainer_frozen_read(const mnem_trainer *t, const mnem_model *model,
+                                      const mnem__train_frozen *frozen, mnem__part part,
+                                      mnem__checksum *sum);
 /* Fills tables.parts of a streamed teacher's graph. */
 void mnem__trainer_teacher_cut(mnem_trainer *t);
 /* Runs it layer by layer; args->external is external. */
@@ -97,10 +103,40 @@ static inline bool mnem__trainer_gradients_cut(const mnem_trainer *t) {
 void mnem__trainer_clear_gradients(mnem_trainer *t);
 
 /* Gradients of weights that stay zero become 0. */
-void mnem__trainer_mask_apply(mnem_trainer *t);
+mnem_status mnem__trainer_mask_apply(mnem_trainer *t);
+/* Fills masked, of masks; find: of weights that are zero now. */
+mnem_status mnem__trainer_mask_count(mnem_trainer *t, bool find);
 
 static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__part part) {
     return mnem__part_host(&t->taken, part);
+}
+
+/* ---- a device's memory (trainer_memory.c) ---- */
+
+/* MNEM_UNSUPPORTED: steps can't run on the device, or not with these options. */
+mnem_status mnem__trainer_device_check(const mnem_trainer *t);
+/* By all of the team, between enter and leave of the device. */
+mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, void *context);
+/* Where the host makes n bytes that put brings to a part at this place: the place itself, or the
+ * staging part. Of the latter all are n at the most mnem__trainer_piece. */
+void *mnem__trainer_piece_at(const mnem_trainer *t, mnem__part part, uint64_t place);
+mnem_status mnem__trainer_piece_put(const mnem_trainer *t, mnem__part part, uint64_t place,
+                                    uint64_t n);
+/* The bytes that are there, for the host to read until the next of these calls. */
+mnem_status mnem__trainer_piece_get(const mnem_trainer *t, mnem__part part, uint64_t place,
+                                    uint64_t n, const void **data);
+/* Of n bytes those that one call brings. */
+uint64_t mnem__trainer_piece(const mnem_trainer *t, uint64_t n);
+/* A row in a file's type, on its way: of the gradients' block, or of the staging part. */
+void *mnem__trainer_scratch(const mnem_trainer *t);
+/* A section of a checkpoint, from and to the first bytes of a part. */
+mnem_status mnem__trainer_part_write(const mnem_trainer *t, mnem__part part, uint64_t bytes,
+                                     mnem__checkpoint_put *put, void *to);
+mnem_status mnem__trainer_part_read(const mnem_trainer *t, const mnem__checkpoint *c,
+                                    const char *name, mnem__part part, uint64_t bytes);
+/* Where the weights lie: adapters, or all. */
+static inline mnem__part mnem__trainer_weights(const mnem_trainer *t) {
+    return t->setup.shape->lora_rank > 0 ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED;
 }
 
 #endif

@@ -170,7 +170,8 @@ mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round) {
 }
 
 void mnem__trainer_clear_gradients(mnem_trainer *t) {
-    memset(t->gradients, 0, (size_t)mnem__train_gradient_numbers(&t->setup) * sizeof(float));
+    mnem__location_clear(mnem__part_at(&t->taken, MNEM__PART_GRADIENTS),
+                         (size_t)mnem__train_gradient_numbers(&t->setup) * sizeof(float));
 }
 
 mnem_status mnem__trainer_share(mnem_trainer *t, float *data) {

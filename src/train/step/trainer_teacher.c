@@ -44,9 +44,12 @@ static mnem_status read_streamed(mnem_trainer *t, const mnem_model *model, uint6
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < s->frozen_count; i++) {
         const mnem__train_frozen *f = &s->frozen[i];
-        uint8_t *to = f->layer < 0 ? t->teacher + f->offset : ring;
-        MNEM__TRY(mnem__train_frozen_read(model, f, to));
-        mnem__checksum_add(&sum, to, f->bytes);
+        if (f->layer < 0) {
+            MNEM__TRY(mnem__trainer_frozen_read(t, model, f, MNEM__PART_TEACHER, &sum));
+            continue;
+        }
+        MNEM__TRY(mnem__train_frozen_read(model, f, 0, f->bytes, ring));
+        mnem__checksum_add(&sum, ring, f->bytes);
     }
     *checksum = mnem__checksum_get(&sum);
     return MNEM_OK;
@@ -58,7 +61,8 @@ mnem_status mnem_trainer_load_teacher(mnem_trainer *t, const mnem_model *teacher
             MNEM_INVALID,
             "train: the plan has no teacher: set distill.teacher in the options of the plan");
     if (!t->setup.streams)
-        return mnem__trainer_frozen_load(t->setup.teacher, teacher, t->teacher, &t->teacher_sum);
+        return mnem__trainer_frozen_load(t, t->setup.teacher, teacher, MNEM__PART_TEACHER,
+                                         &t->teacher_sum);
     uint64_t sum;
     mnem__teacher_stream_stop(&t->stream);
     t->teacher_sum = 0;

@@ -21,13 +21,14 @@ static void add(const mnem_worker *worker, void *context) {
                 worker);
 }
 
-void mnem__trainer_waiting_add(mnem_trainer *t) {
-    if (!t->waiting) return;
-    mnem_team_run(t->team, add, t);
+mnem_status mnem__trainer_waiting_add(mnem_trainer *t) {
+    if (!t->waiting) return MNEM_OK;
+    MNEM__TRY(mnem__trainer_team_run(t, add, t));
     mnem__trainer_waiting_clear(t);
+    return MNEM_OK;
 }
 
 void mnem__trainer_waiting_clear(mnem_trainer *t) {
-    if (!t->waiting) return;
-    memset(t->waiting, 0, (size_t)(t->rows.rows * t->setup.shape->t.embd) * sizeof(float));
+    mnem__location_clear(mnem__part_at(&t->taken, MNEM__PART_WAITING),
+                         (size_t)(t->rows.rows * t->setup.shape->t.embd) * sizeof(float));
 }

@@ -13,18 +13,17 @@
 #include "model/architecture/hparams.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
-#include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
 
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
     if (index < 0 || index >= t->setup.shape->params) return false;
     const mnem__train_param *p = &t->setup.shape->param[index];
-    *parameter =
-        (mnem_parameter){.name = p->name,
-                         .dims = p->dims,
-                         .shape = {p->shape[0], p->shape[1]},
-                         .weights = t->weights + p->offset,
-                         .gradients = t->setup.cut.sums ? NULL : t->gradients + p->gradients};
+    const bool apart = t->taken.apart, cut = t->setup.cut.sums > 0;
+    *parameter = (mnem_parameter){.name = p->name,
+                                  .dims = p->dims,
+                                  .shape = {p->shape[0], p->shape[1]},
+                                  .weights = apart ? NULL : t->weights + p->offset,
+                                  .gradients = apart || cut ? NULL : t->gradients + p->gradients};
     return true;
 }
 
@@ -38,20 +37,36 @@ static void fill_value(float *x, int64_t n, float value) {
  * layers), for as many branches are added up in the residual stream. An adapter's A is random and
  * its B zero, so that at first it changes nothing.
  * A tensor's numbers depend on the seed and its index alone, not on those before it. */
-void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
-    const mnem__train_shape *s = t->setup.shape;
+static void init_numbers(const mnem__train_shape *s, int32_t index, uint64_t seed, uint64_t first,
+                         uint64_t n, float *w) {
+    const mnem__train_param *p = &s->param[index];
     const float normal = 0.02f, residual = normal / sqrtf(2.0f * (float)s->t.layers);
-    for (int32_t i = 0; i < s->params; i++) {
-        const mnem__train_param *p = &s->param[i];
-        float *w = t->weights + p->offset;
-        const float deviation = p->init == MNEM__TRAIN_LORA_A     ? 1 / sqrtf((float)p->shape[1])
-                                : p->init == MNEM__TRAIN_RESIDUAL ? residual
-                                                                  : normal;
-        if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
-            fill_value(w, p->count, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
-        else
-            mnem__random_normals(seed, (uint64_t)i, 0, (uint64_t)p->count, deviation, w);
+    const float deviation = p->init == MNEM__TRAIN_LORA_A     ? 1 / sqrtf((float)p->shape[1])
+                            : p->init == MNEM__TRAIN_RESIDUAL ? residual
+                                                              : normal;
+    if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
+        fill_value(w, (int64_t)n, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
+    else
+        mnem__random_normals(seed, (uint64_t)index, first, n, deviation, w);
+}
+
+static mnem_status init_parameter(mnem_trainer *t, int32_t index, uint64_t seed) {
+    const mnem__train_param *p = &t->setup.shape->param[index];
+    const uint64_t begin = (uint64_t)p->offset, count = (uint64_t)p->count;
+    const mnem__part part = mnem__trainer_weights(t);
+    for (uint64_t at = 0, n; at < count; at += n) {
+        const uint64_t place = (begin + at) * sizeof(float);
+        n = mnem__trainer_piece(t, (count - at) * sizeof(float)) / sizeof(float);
+        init_numbers(t->setup.shape, index, seed, at, n, mnem__trainer_piece_at(t, part, place));
+        MNEM__TRY(mnem__trainer_piece_put(t, part, place, n * sizeof(float)));
     }
+    return MNEM_OK;
+}
+
+void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
+    t->unwritten = false;
+    for (int32_t i = 0; i < t->setup.shape->params; i++)
+        t->unwritten = t->unwritten || init_parameter(t, i, seed) != MNEM_OK;
 }
 
 /* ---- files ---- */
@@ -78,6 +93,11 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
     return MNEM_OK;
 }
 
+/* Where a row of a parameter lies among the weights. */
+static uint64_t place_of(const mnem__train_param *p, int64_t row) {
+    return (uint64_t)(p->offset + row * p->shape[1]) * sizeof(float);
+}
+
 /* Row by row through the scratch. It is as large as all parameters of a layer in F32, or of what is
  * outside of them, so a row of any type has room in it. */
 static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
@@ -90,30 +110,46 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
                           "the model file of the plan",
                           p->name);
     mnem_model_tensor_get(model, (uint32_t)index, &info);
-    mnem_status status = check_tensor(p, &info);
+    MNEM__TRY(check_tensor(p, &info));
     const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
     const uint64_t bytes = mnem_type_row_bytes(info.type, p->shape[1]);
-    for (int64_t r = 0; r < rows && status == MNEM_OK; r++) {
-        status = mnem_model_tensor_read(model, (uint32_t)index, (uint64_t)r * bytes, bytes,
-                                        t->gradients);
-        if (status == MNEM_OK)
-            status = mnem_dequantize_row(info.type, p->shape[1], t->gradients,
-                                         t->weights + p->offset + r * p->shape[1]);
+    const mnem__part part = mnem__trainer_weights(t);
+    void *raw = mnem__trainer_scratch(t);
+    for (int64_t r = 0; r < rows; r++) {
+        const uint64_t place = place_of(p, r);
+        MNEM__TRY(mnem_model_tensor_read(model, (uint32_t)index, (uint64_t)r * bytes, bytes, raw));
+        MNEM__TRY(mnem_dequantize_row(info.type, p->shape[1], raw,
+                                      mnem__trainer_piece_at(t, part, place)));
+        MNEM__TRY(mnem__trainer_piece_put(t, part, place, (uint64_t)p->shape[1] * sizeof(float)));
     }
-    return status;
+    return MNEM_OK;
+}
+
+mnem_status mnem__trainer_frozen_read(const mnem_trainer *t, const mnem_model *model,
+                                      const mnem__train_frozen *f, mnem__part part,
+                                      mnem__checksum *sum) {
+    const uint64_t row = mnem__train_frozen_row(f);
+    for (uint64_t done = 0, n; done < f->bytes; done += n) {
+        const uint64_t place = f->offset + done;
+        uint8_t *to = mnem__trainer_piece_at(t, part, place);
+        n = mnem__trainer_piece(t, f->bytes - done);
+        if (n < f->bytes - done) n -= n % row;
+        MNEM__TRY(mnem__train_frozen_read(model, f, done, n, to));
+        mnem__checksum_add(sum, to, n);
+        MNEM__TRY(mnem__trainer_piece_put(t, part, place, n));
+    }
+    return MNEM_OK;
 }
 
 /* The sum goes into checkpoints, so that no run is resumed over another base. */
-mnem_status mnem__trainer_frozen_load(const mnem__train_shape *s, const mnem_model *model,
-                                      uint8_t *base, uint64_t *checksum) {
+mnem_status mnem__trainer_frozen_load(const mnem_trainer *t, const mnem__train_shape *s,
+                                      const mnem_model *model, mnem__part part,
+                                      uint64_t *checksum) {
     mnem__checksum sum;
     *checksum = 0;
     mnem__checksum_init(&sum);
-    for (int32_t i = 0; i < s->frozen_count; i++) {
-        uint8_t *to = base + s->frozen[i].offset;
-        MNEM__TRY(mnem__train_frozen_read(model, &s->frozen[i], to));
-        mnem__checksum_add(&sum, to, s->frozen[i].bytes);
-    }
+    for (int32_t i = 0; i < s->frozen_count; i++)
+        MNEM__TRY(mnem__trainer_frozen_read(t, model, &s->frozen[i], part, &sum));
     *checksum = mnem__checksum_get(&sum);
     return MNEM_OK;
 }
@@ -121,8 +157,7 @@ mnem_status mnem__trainer_frozen_load(const mnem__train_shape *s, const mnem_mod
 /* Weights that are zero now stay so. */
 static mnem_status find_zeros(mnem_trainer *t) {
     if (!t->masks) return MNEM_OK;
-    mnem__train_mask_find(t->setup.shape, t->weights, t->masks);
-    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
+    MNEM__TRY(mnem__trainer_mask_count(t, true));
     if (t->masked.zeros) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "train: masked training needs zeros, but none of the model's %d matrices has "
@@ -133,7 +168,8 @@ static mnem_status find_zeros(mnem_trainer *t) {
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
-    if (s->frozen_count) return mnem__trainer_frozen_load(s, model, t->frozen, &t->frozen_sum);
+    if (s->frozen_count)
+        return mnem__trainer_frozen_load(t, s, model, MNEM__PART_FROZEN, &t->frozen_sum);
     MNEM__TRY(mnem_model_supports(model, MNEM_FEATURE_TRAIN));
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
@@ -151,14 +187,15 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
                                    mnem_gguf_writer *w) {
     const mnem_type to = type_in_file(p, type);
     const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
-    mnem_status status = MNEM_OK;
-    for (int64_t r = 0; r < rows && status == MNEM_OK; r++) {
-        const float *row = t->weights + p->offset + r * p->shape[1];
-        status = mnem_quantize_row(to, p->shape[1], row, t->gradients);
-        if (status == MNEM_OK)
-            status = mnem__gguf_write_data(w, t->gradients, mnem_type_row_bytes(to, p->shape[1]));
+    void *raw = mnem__trainer_scratch(t);
+    for (int64_t r = 0; r < rows; r++) {
+        const void *row;
+        MNEM__TRY(mnem__trainer_piece_get(t, mnem__trainer_weights(t), place_of(p, r),
+                                          (uint64_t)p->shape[1] * sizeof(float), &row));
+        MNEM__TRY(mnem_quantize_row(to, p->shape[1], row, raw));
+        MNEM__TRY(mnem__gguf_write_data(w, raw, mnem_type_row_bytes(to, p->shape[1])));
     }
-    return status;
+    return MNEM_OK;
 }
 
 /* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each

@@ -40,8 +40,8 @@ static mnem_status read_layer(const mnem__teacher_stream *s, uint64_t number) {
     const mnem__train_stretch part = mnem__train_stretch_get(s->shape, layer);
     for (int32_t i = part.first; i < part.end; i++) {
         const mnem__train_frozen *f = &s->shape->frozen[i];
-        MNEM__TRY(
-            mnem__train_frozen_read(s->model, f, slot_of(s, number) + (f->offset - part.offset)));
+        MNEM__TRY(mnem__train_frozen_read(s->model, f, 0, f->bytes,
+                                          slot_of(s, number) + (f->offset - part.offset)));
     }
     return MNEM_OK;
 }

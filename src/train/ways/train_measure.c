@@ -416,6 +416,28 @@ static uint64_t taught_bytes(const mnem__train_setup *setup, uint64_t tokens) {
                                  setup->teacher->t.embd, setup->teach.layers);
 }
 
+static uint64_t widest_row(const mnem__train_shape *s) {
+    uint64_t most = 0;
+    for (int32_t i = 0; s && i < s->params; i++)
+        most = mnem__max_u64(most, (uint64_t)s->param[i].shape[1] * sizeof(float));
+    for (int32_t i = 0; s && i < s->frozen_count; i++)
+        most = mnem__max_u64(most, mnem__train_frozen_row(&s->frozen[i]));
+    return most;
+}
+
+uint64_t mnem__train_piece_bytes(const mnem__train_setup *setup) {
+    const uint64_t row = mnem__max_u64(widest_row(setup->shape), widest_row(setup->teacher));
+    return mnem__align_up(mnem__max_u64(row, 64 << 10), 64);
+}
+
+/* [a piece][a row in a file's type], or all losses, or logits: one after another. */
+static uint64_t staging_bytes(const mnem__train_setup *setup, const mnem__train_sizes *sizes) {
+    const uint64_t vocab = (uint64_t)setup->shape->t.vocab * sizeof(float);
+    const uint64_t losses = sizes->losses_bytes * (uint64_t)mnem__train_losses(&setup->teach);
+    if (!mnem__device_is_apart(setup->o.device)) return 0;
+    return mnem__max_u64(2 * mnem__train_piece_bytes(setup), mnem__max_u64(losses, vocab));
+}
+
 static void measure_teacher(const mnem__train_setup *setup, uint64_t *bytes) {
     const mnem__train_shape *s = setup->teacher;
     if (!s) return;
@@ -468,8 +490,9 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
                       teacher->workspace_bytes);
     bytes[MNEM__PART_BATCHES] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
+    bytes[MNEM__PART_STAGING] = staging_bytes(setup, sizes);
     measure_host(setup, micro_batch, graphs, sizes);
-    mnem__parts_complete(NULL, setup->o.threads, bytes);
+    mnem__parts_complete(setup->o.device, setup->o.threads, bytes);
     sizes->total = mnem__parts_total(bytes);
     return MNEM_OK;
 }

@@ -86,6 +86,10 @@ typedef struct mnem__train_tables {
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);
 
+/* What the staging part holds of weights and moments at once, of a device whose memory the host
+ * can't access: a row of the widest matrix and more. A row in a file's type lies behind it. */
+uint64_t mnem__train_piece_bytes(const mnem__train_setup *setup);
+
 typedef struct mnem__train_sizes {
     uint64_t bytes[MNEM__PARTS];
     uint64_t losses_offset; /* in the block of activations, behind the graphs' block */
