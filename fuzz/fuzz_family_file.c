@@ -27,7 +27,8 @@ static const char *const families[] = {
     "nomic_bert", "llama",         "phi3_long",  "gemma3",     "mistral3",
     "glm4",       "gemma2",        "starcoder2", "granite",    "olmo3",
     "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe", "granitemoe_shared",
-    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends"};
+    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends",
+    "qwen35moe",  "qwen3next"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

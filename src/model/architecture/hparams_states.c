@@ -67,3 +67,10 @@ mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *
     MNEM__TRY(mnem__take_int(r, "ssm.inner_size", 1, WIDTH_MAX, required, &inner));
     return check_sizes(r, inner, t);
 }
+
+uint64_t mnem_transformer_state_bytes(const mnem_transformer *t) {
+    uint64_t bytes = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (mnem__layer_here(t, layer)) bytes += mnem__layer_state_bytes(t, layer);
+    return bytes;
+}

@@ -40,6 +40,8 @@ static const char *const files[] = {
     "qwen3vlmoe",
     "granitemoe",
     "granitemoe_shared",
+    "qwen35moe",
+    "qwen3next",
     "lfm2moe",
     "glm4moe",
     "minimax_m2",
