@@ -70,7 +70,7 @@ typedef struct mnem_kv_sequence {
 /* Shapes: T tokens (the first dimension, at most what was prepared), n wide.
  * X(NAME, text):
  * EMBED       in[0] weight [vocab, n] (any weight type, ROW or PACKED), args.ids -> out [T, n] f32
- * RMS_NORM    in[0] [T, n] or [T, heads, n] f32, in[1] weight [n] f32, of heads also [heads, n]
+ * RMS_NORM    in[0] [T, n] or [T, heads, n] f32, in[1] weight [n] f32, of heads also [heads * n]
  *             (dims 0: none) -> out like in[0] (may be in[0] itself), or A8 [T, n]: then the result
  *             is quantized
  * QUANTIZE    in[0] [T, n] f32 -> out [T, n] A8

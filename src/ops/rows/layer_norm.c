@@ -54,17 +54,16 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
 
 /* A row of weights for each head. */
 static bool weighs_heads(const mnem_op_desc *desc) {
-    return desc->kind == MNEM_OP_RMS_NORM && desc->in[0].dims == 3 && desc->in[1].dims == 2;
+    const mnem_tensor *in = &desc->in[0];
+    return desc->kind == MNEM_OP_RMS_NORM && in->dims == 3 && in->shape[1] > 1 &&
+           mnem__real_is(desc, &desc->in[1], 1) &&
+           desc->in[1].shape[0] / in->shape[2] == in->shape[1] &&
+           desc->in[1].shape[0] % in->shape[2] == 0;
 }
 
 static mnem_status check_weight(const mnem_op_desc *desc) {
-    const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1];
-    if (has_no_weight(desc)) return MNEM_OK;
-    if (!weighs_heads(desc)) return mnem__real_check_wide(desc, weight, "in[1]", false);
-    if (mnem__real_is(desc, weight, 2) && weight->shape[0] == in->shape[1] &&
-        weight->shape[1] == in->shape[2])
-        return MNEM_OK;
-    return mnem__real_fail(desc, "in[1]", "[n] or [heads, n], with the heads and n of in[0]");
+    if (has_no_weight(desc) || weighs_heads(desc)) return MNEM_OK;
+    return mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
 }
 
 static mnem_status check_norm(const mnem_op_desc *desc) {
@@ -129,7 +128,7 @@ static void run_real(const mnem_op *op, const mnem_op_args *args, const mnem_wor
     for (int64_t r = begin; r < end; r++) {
         const int64_t t = r / heads, h = r % heads;
         const void *x = mnem__real_read(&in, t, h, 0, n, scratch + 2 * row);
-        if (each) own.weight = mnem__real_read(&weight, h, 0, 0, n, scratch);
+        if (each) own.weight = mnem__real_read(&weight, 0, 0, h * n, n, scratch);
         norm_row(&own, x, mnem__real_place(&out, t, h, 0, scratch + 3 * row));
         mnem__real_write(&out, t, h, 0, n, scratch + 3 * row, NULL);
     }

@@ -95,7 +95,7 @@ static void rms_norm_of_heads_takes_a_weight_of_each_or_none(void **state) {
         mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .epsilon = 1e-6f};
         d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, T, H, n);
         d.in[0].stride[0] = ROW * 4;
-        if (w % 2) d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, H, n);
+        if (w % 2) d.in[1] = mnem_tensor_1d(MNEM_TYPE_F32, H * n);
         d.out = mnem_tensor_3d(MNEM_TYPE_F32, T, H, n);
         for (int r = 0; r < T * H; r++) {
             const float *x = a + r / H * ROW + r % H * n;
