@@ -22,13 +22,14 @@ enum { FILE_BYTES = 1 << 22, TENSOR_BYTES = 1 << 19, TENSORS = 256, KEYS = 96, A
     } while (0)
 
 static const char *const families[] = {
-    "olmoe",      "mixtral",       "qwen2moe",   "qwen3moe",   "gpt_oss",
-    "deepseek2",  "deepseek3",     "lfm2",       "lfm2_ends",  "bert",
-    "nomic_bert", "llama",         "phi3_long",  "gemma3",     "mistral3",
-    "glm4",       "gemma2",        "starcoder2", "granite",    "olmo3",
-    "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe", "granitemoe_shared",
-    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends",
-    "qwen35moe",  "qwen3next"};
+    "olmoe",      "mixtral",       "qwen2moe",   "qwen3moe",     "gpt_oss",
+    "deepseek2",  "deepseek3",     "lfm2",       "lfm2_ends",    "bert",
+    "nomic_bert", "llama",         "phi3_long",  "gemma3",       "mistral3",
+    "glm4",       "gemma2",        "starcoder2", "granite",      "olmo3",
+    "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe",   "granitemoe_shared",
+    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",       "qwen35_ends",
+    "qwen35moe",  "qwen3next",     "mamba",      "falcon_mamba", "mamba2",
+    "mamba2_one"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -58,6 +59,8 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "ssm.group_count",
                                         "ssm.time_step_rank",
                                         "ssm.inner_size",
+                                        "ssm.dt_b_c_rms",
+                                        "ssm.dt_b_c_rms_epsilon",
                                         "pooling_type"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 
