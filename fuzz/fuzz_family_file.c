@@ -27,7 +27,7 @@ static const char *const families[] = {
     "nomic_bert", "llama",         "phi3_long",  "gemma3",     "mistral3",
     "glm4",       "gemma2",        "starcoder2", "granite",    "olmo3",
     "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe", "granitemoe_shared",
-    "lfm2moe",    "glm4moe_norms", "minimax_m2"};
+    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -50,6 +50,13 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "rope.scaling.yarn_log_multiplier",
                                         "shortconv.l_cache",
                                         "rope.dimension_sections",
+                                        "attention.recurrent_layers",
+                                        "full_attention_interval",
+                                        "ssm.conv_kernel",
+                                        "ssm.state_size",
+                                        "ssm.group_count",
+                                        "ssm.time_step_rank",
+                                        "ssm.inner_size",
                                         "pooling_type"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 

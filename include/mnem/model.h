@@ -162,10 +162,12 @@ typedef struct mnem_transformer {
     /* Zero: the architecture doesn't have this. */
     int32_t window;                 /* positions that a token attends to in a layer with a window */
     float window_rope_base;         /* layers with a window: this base, no scaling */
-    int32_t conv_length;            /* positions of a short convolution, the last its own */
+    int32_t conv_length;            /* positions of a short convolution, the last its own; of
+                                       recurrent layers too */
     mnem_layer_schedule windowed;   /* layers with the window, where it isn't 0 */
     mnem_layer_schedule unturned;   /* layers without RoPE */
     mnem_layer_schedule convolving; /* layers that convolve instead of attending */
+    mnem_layer_schedule recurrent;  /* layers that carry a state instead of attending */
     mnem_layer_schedule leading;    /* layers of another kind before the others */
     bool encoder; /* tokens attend to the whole text; gives embeddings, no logits */
     mnem_pooling pooling;
@@ -175,8 +177,13 @@ typedef struct mnem_transformer {
     int32_t ff_expert, ff_shared; /* width of one, and of the shared ones that every token uses */
     mnem_route route;
     /* Attention through a latent (head_dim is the width that pages store: latent + rope.dims). */
-    int32_t latent, latent_q;       /* width for keys and values; for queries (0: none) */
-    int32_t key_dim, value_dim;     /* of a head */
+    int32_t latent, latent_q;   /* width for keys and values; for queries (0: none) */
+    int32_t key_dim, value_dim; /* of a head */
+    /* Recurrent layers: a state of [rows, columns] for each head; heads of a group share their keys
+     * and queries. Beside each other in groups, or tiled: head h is of group h % groups. */
+    int32_t state_groups, state_heads, state_rows, state_columns;
+    bool state_tiled;
+    bool output_gate; /* Q has a gate behind each head's query, for what the head gives */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
     /* For a part of the model, such as a rank's: the layers in this part. 0, 0: all. */
@@ -187,9 +194,9 @@ typedef struct mnem_transformer {
 } mnem_transformer;
 /* Describes the transformer of a model. Architectures: llama and mistral (both "llama" here),
  * mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3, phi3, glm4, olmo2 (and 3), lfm2,
- * starcoder2 and gpt2, and the texts of qwen2vl and qwen3vl; the encoders bert and nomic-bert; with
- * experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, granitemoe, lfm2moe,
- * glm4moe, minimax-m2, gpt-oss and deepseek2. Checks the hyperparameters and every tensor's
+ * qwen35, starcoder2 and gpt2, the texts of qwen2vl and qwen3vl; encoders: bert and nomic-bert;
+ * with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, granitemoe,
+ * lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks the keys and every tensor's
  * presence, type and shape: vectors are F32, matrices have a weight type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that is wrong.
  */

@@ -122,7 +122,8 @@ typedef struct mnem_kv_sequence {
  *             and out [T, m], in[2], in[3] [T, n], in[4] [m, n], in[5] and in[6] [m]: Mamba 1 (Gu
  *             and Dao 2023), a state of mnem_state_bytes(1, n, m). For each channel, h [n]:
  *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = sum(C h) + D x
- * SIGMOID_MUL  in[0] gate, in[1] up, as SILU_MUL: up / (1 + e^-gate); F32 only
+ * SIGMOID_MUL  in[0] gate, in[1] up [T, n] or [T, heads, n] f32 -> out of the same shape (may be
+ *             either): up / (1 + e^-gate)
  *
  * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for
  * finite differences). Gradients of weights and biases are F32 (F64) and are always accumulated;

@@ -28,6 +28,7 @@ static const char *const families[] = {
     "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
     "lfm2moe",        "lfm2moe_ends", "glm4moe",
     "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
+    "qwen35",         "qwen35_ends",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -2,8 +2,8 @@
  * a line of their own, copied where a fork and its origin part, and run again where they are gone,
  * with the bits of a text that never was cut.
  *
- * No family has such layers yet: the convolutions of lfm2, which read and write the same columns
- * wherever those lie, stand in for them. */
+ * The convolutions of lfm2, which read and write the same columns wherever those lie, stand in for
+ * recurrent layers: so there is a model without such states to compare with. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

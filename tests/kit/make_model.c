@@ -27,108 +27,6 @@ void must(mnem_status status) {
     if (status != MNEM_OK) die(mnem_last_error());
 }
 
-/* ---- arguments ---- */
-
-static const char HELP[] =
-    "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
-    "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
-    "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
-    "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
-    "yarn|linear|llama3]\n"
-    "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n"
-    "  [--hollow]   no data: a hole as large, for plans of models that no disk here holds\n";
-
-static bool take_number(options *o, const char *name, const char *value) {
-    const struct {
-        const char *name;
-        long *to;
-    } numbers[] = {
-        {"--embd", &o->embd},           {"--layers", &o->layers},
-        {"--heads", &o->heads},         {"--kv-heads", &o->kv_heads},
-        {"--head-dim", &o->head_dim},   {"--ff", &o->ff},
-        {"--vocab", &o->vocab},         {"--context", &o->context},
-        {"--alignment", &o->alignment}, {"--seed", &o->seed},
-        {"--experts", &o->experts},     {"--experts-used", &o->experts_used},
-        {"--ff-expert", &o->ff_expert}, {"--ff-shared", &o->ff_shared},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strcmp(name, numbers[i].name) == 0) {
-            *numbers[i].to = strtol(value, NULL, 10);
-            return true;
-        }
-    return false;
-}
-
-static bool take_text(options *o, const char *name, const char *value) {
-    const struct {
-        const char *name;
-        const char **to;
-    } texts[] = {
-        {"--arch", &o->arch},
-        {"--type", &o->type},
-        {"--output-type", &o->output_type},
-        {"--router-type", &o->router_type},
-        {"--rope-scaling", &o->rope_scaling},
-        {"--tokenizer", &o->tokenizer},
-        {"--chat-template", &o->chat_template},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(name, texts[i].name) == 0) {
-            *texts[i].to = value;
-            return true;
-        }
-    return false;
-}
-
-static bool take_flag(options *o, const char *name) {
-    bool *flag = strcmp(name, "--tied") == 0     ? &o->tied
-                 : strcmp(name, "--bias") == 0   ? &o->bias
-                 : strcmp(name, "--hollow") == 0 ? &o->hollow
-                                                 : NULL;
-    if (flag) *flag = true;
-    return flag != NULL;
-}
-
-static options parse(int argc, char **argv) {
-    options o = {.arch = "llama",
-                 .type = "Q4_0",
-                 .embd = 256,
-                 .layers = 4,
-                 .heads = 8,
-                 .kv_heads = 0,
-                 .ff = 768,
-                 .vocab = 2048,
-                 .context = 2048,
-                 .experts = 8,
-                 .experts_used = 2};
-    for (int i = 1; i < argc; i++) {
-        if (take_flag(&o, argv[i])) continue;
-        if (argv[i][0] != '-' && !o.out) {
-            o.out = argv[i];
-            continue;
-        }
-        bool known = i + 1 < argc &&
-                     (take_number(&o, argv[i], argv[i + 1]) || take_text(&o, argv[i], argv[i + 1]));
-        if (!known) {
-            fputs(HELP, stderr);
-            die(argv[i]);
-        }
-        i++;
-    }
-    if (!o.out) {
-        fputs(HELP, stderr);
-        exit(2);
-    }
-    if (o.kv_heads == 0) o.kv_heads = o.heads;
-    if (o.head_dim == 0) o.head_dim = o.embd / o.heads;
-    if (o.ff_expert == 0) o.ff_expert = o.ff;
-    if (o.ff_shared == 0) o.ff_shared = o.ff_expert;
-    if (!o.output_type) o.output_type = o.type;
-    if (!o.router_type) o.router_type = "F32";
-    if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
-    return o;
-}
-
 static const mnem__architecture *architecture(const options *o) {
     const mnem__architecture *found = mnem__architecture_find(o->arch);
     if (!found) die("--arch: no such architecture");
@@ -237,6 +135,18 @@ static int32_t rope_dims_of(const options *o) {
     return (int32_t)(is_latent(o) ? o->head_dim / 2 : o->head_dim);
 }
 
+static bool has_states(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_STATES;
+}
+
+static void set_states(const options *o, mnem_transformer *t) {
+    t->recurrent =
+        (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY, .n = (int32_t)o->attend_every};
+    t->state_groups = (int32_t)o->state_groups;
+    t->state_heads = (int32_t)o->state_heads;
+    t->state_rows = t->state_columns = (int32_t)o->state_dim;
+}
+
 static mnem_transformer shape_of(const options *o) {
     mnem_transformer t = {.layers = (int32_t)o->layers,
                           .embd = (int32_t)o->embd,
@@ -247,7 +157,8 @@ static mnem_transformer shape_of(const options *o) {
                           .vocab = (int32_t)o->vocab,
                           .context = (int32_t)o->context,
                           .rope.dims = rope_dims_of(o),
-                          .conv_length = is_conv(o) ? 3 : 0,
+                          .conv_length = is_conv(o) || has_states(o) ? 3 : 0,
+                          .output_gate = architecture(o)->output_gate,
                           .token_types = architecture(o)->encoder ? 2 : 0,
                           .wide_qk_norm = architecture(o)->wide_qk_norm,
                           .experts = (int32_t)o->experts,
@@ -261,6 +172,7 @@ static mnem_transformer shape_of(const options *o) {
         t.kv_heads = 1;
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
+    if (has_states(o)) set_states(o, &t);
     for (int32_t layer = 0; layer < t.layers; layer++)
         if (kv_heads_of(o, layer) == 0) mnem__layer_schedule_add(&t.convolving, layer);
     return t;
@@ -279,7 +191,10 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     if (role == MNEM__ROLE_ROPE_FACTORS)
         rope_factors(w, name);
     else if (!mnem__role_is_matrix(role))
-        vector(w, name, dims, shape, info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
+        vector(w, name, dims, shape, role == MNEM__ROLE_STATE_A ? -1 : info->is_norm,
+               info->is_norm ? 0.1f
+               : to_stream   ? 0.2f
+                             : 0.3f);
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
         matrix(w, name, o->output_type, dims, shape, 3 * by_row);
     else if (info->precision == MNEM__PRECISION_WHOLE)
@@ -401,6 +316,24 @@ static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key)
                     : mnem__gguf_write_key_u32(w, key, heads[0]));
 }
 
+static void put_states(mnem_gguf_writer *w, const options *o) {
+    const mnem_transformer t = shape_of(o);
+    const struct {
+        const char *name;
+        int32_t value;
+    } keys[] = {{"full_attention_interval", t.recurrent.n},
+                {"ssm.conv_kernel", t.conv_length},
+                {"ssm.group_count", t.state_groups},
+                {"ssm.time_step_rank", t.state_heads},
+                {"ssm.state_size", t.state_rows},
+                {"ssm.inner_size", t.state_heads * t.state_columns}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
+}
+
 static void put_latent(mnem_gguf_writer *w, const options *o) {
     const mnem_transformer t = shape_of(o);
     const struct {
@@ -453,6 +386,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
+    if (has_states(o)) put_states(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     if (is_latent(o)) put_latent(w, o);
     if (architecture(o)->encoder) put_encoder(w, o);
@@ -460,7 +394,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 }
 
 int main(int argc, char **argv) {
-    options o = parse(argc, argv);
+    options o = parse_options(argc, argv);
     if (is_latent(&o)) o.kv_heads = 1;
     walk w = {.o = &o, .shape = shape_of(&o)};
     must(mnem_gguf_create(o.out, &w.writer));

@@ -9,8 +9,11 @@ typedef struct options {
         *chat_template;
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
     long experts, experts_used, ff_expert, ff_shared;
+    long state_groups, state_heads, state_dim, attend_every; /* of recurrent layers */
     bool tied, bias, hollow;
 } options;
+
+options parse_options(int argc, char **argv);
 
 /* Says so and ends the program. */
 void die(const char *what);

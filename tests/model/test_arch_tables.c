@@ -152,6 +152,9 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->router, used);
             use_role(a, part->choice_bias, used);
             use_role(a, part->sinks, used);
+            use_role(a, part->a, used);
+            use_role(a, part->dt_bias, used);
+            use_role(a, part->state_norm, used);
             use_role(a, part->q_b, used);
             use_role(a, part->k_b, used);
             use_role(a, part->v_b, used);
@@ -203,6 +206,11 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
         const int inputs = mnem__part_inputs(part);
         if (part->core == MNEM_OP_SHORT_CONV) {
             assert_true(inputs == 1 && part->weight && a->takes & MNEM__TAKES_CONV);
+            continue;
+        }
+        if (part->core == MNEM_OP_DELTA) {
+            assert_true(inputs == 4 && part->weight && part->a && part->dt_bias);
+            assert_true(part->state_norm && a->takes & MNEM__TAKES_STATES);
             continue;
         }
         if (part->core != MNEM_OP_ATTENTION) {

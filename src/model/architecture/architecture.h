@@ -39,7 +39,8 @@ typedef enum mnem__layers {
     MNEM__LAYERS_LEADING, /* transformer.leading */
     MNEM__LAYERS_LATER,   /* the others */
     MNEM__LAYERS_ATTENTION,
-    MNEM__LAYERS_CONV /* transformer.convolving */
+    MNEM__LAYERS_CONV,     /* transformer.convolving */
+    MNEM__LAYERS_RECURRENT /* transformer.recurrent */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -78,18 +79,20 @@ typedef enum mnem__turn {
     MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
 } mnem__turn;
 
-enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
+enum { MNEM__PART_INPUTS = 4, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
 
 typedef struct mnem__layer_part {
     mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
-                                         or of one matrix that has both), SHORT_CONV */
+                                         or of one matrix that has both), SHORT_CONV, DELTA (in:
+                                         q, k, v in one, a gate, beta, alpha) */
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
     mnem__role weight;                 /* of a convolution */
+    mnem__role a, dt_bias, state_norm; /* of a recurrent state */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
     mnem__role sum_norm;  /* of x, behind it */
@@ -121,6 +124,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCORE_SCALE = 32, /* of scores alone: attention.scale */
     MNEM__TAKES_LATENT = 128,     /* attention's */
     MNEM__TAKES_EXPERTS = 64,     /* how many, how wide, how they are chosen */
+    MNEM__TAKES_STATES = 512,     /* which layers are recurrent, and their sizes */
     MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
 
@@ -139,6 +143,8 @@ typedef struct mnem__architecture {
     unsigned takes;       /* bits of mnem__takes */
     bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
+    bool output_gate;             /* transformer.output_gate */
+    bool state_tiled;             /* transformer.state_tiled */
     bool yarn_unrounded;          /* files don't say it */
     int32_t window;               /* where a file doesn't say */
     float window_rope_base;       /* so too */
@@ -166,7 +172,8 @@ void mnem__architecture_names(char *text, size_t size);
 /* Whether tokens of this layer see transformer.window positions only. */
 bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
 /* Of a layer that carries a state from token to token (a gated delta net, a selective scan): its
- * bytes, of one sequence of any length; a multiple of 64. 0: it has none. */
+ * bytes, of one sequence of any length; a multiple of 64: the columns of its convolution, then its
+ * state. 0: it has none. */
 uint64_t mnem__layer_state_bytes(const mnem_transformer *transformer, int32_t layer);
 
 /* Whether it has tensors of this role at all. */

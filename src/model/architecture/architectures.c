@@ -18,6 +18,7 @@
     X(gemma3)                                                                                      \
     X(phi3)                                                                                        \
     X(glm4)                                                                                        \
+    X(qwen35)                                                                                      \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmoe)                                                                                       \
@@ -74,8 +75,10 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_ALL: return true;
     case MNEM__LAYERS_LEADING: return mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
-    case MNEM__LAYERS_ATTENTION: return !mnem_layer_is(&t->convolving, layer);
+    case MNEM__LAYERS_ATTENTION:
+        return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->recurrent, layer);
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
+    case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
     }
     return false;
 }
@@ -85,8 +88,9 @@ bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
 }
 
 uint64_t mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
-    (void)t, (void)layer; /* no family has one yet */
-    return 0;
+    if (!mnem_layer_is(&t->recurrent, layer)) return 0;
+    return mnem_conv_page_bytes(mnem__state_width(t), t->conv_length) +
+           mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

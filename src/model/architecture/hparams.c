@@ -427,6 +427,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     t->wide_qk_norm = architecture->wide_qk_norm;
     t->unturned = architecture->unturned;
+    t->output_gate = architecture->output_gate;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
         t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
     mnem_status status = check_neutral(&r, architecture);
@@ -444,6 +445,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
         status = mnem__hparams_latent(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_STATES)
+        status = mnem__hparams_states(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
         status = mnem__hparams_experts(&r, architecture, t);
     if (status == MNEM_OK) status = take_embedding(&r, architecture, t);

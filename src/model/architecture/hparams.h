@@ -19,6 +19,7 @@
 #define MNEM__KEY_VOCAB        "vocab_size"
 #define MNEM__KEY_ROPE_DIMS    "rope.dimension_count"
 #define MNEM__KEY_ROPE_BASE    "rope.freq_base"
+#define MNEM__KEY_RECURRENT    "attention.recurrent_layers"
 
 /* Reads keys, each checked by name and range. */
 typedef struct mnem__key_reader {
@@ -47,6 +48,10 @@ mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architec
 
 /* What attention through a latent has; heads and RoPE are read. */
 mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                 mnem_transformer *transformer);
+
+/* What recurrent layers have; layers are read. */
+mnem_status mnem__hparams_states(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);
 
 /* Checks every tensor and fills vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors; the rest

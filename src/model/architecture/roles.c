@@ -26,6 +26,10 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, OUT), BIAS(O)},
     [MNEM__ROLE_CONV_IN] = {MATRIX("shortconv.in_proj.weight", "conv in", 3_EMBD, EMBD)},
     [MNEM__ROLE_CONV_OUT] = {MATRIX("shortconv.out_proj.weight", "conv out", EMBD, EMBD)},
+    [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", STATE_OUT, EMBD)},
+    [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD), PRECISION(WHOLE)},
+    [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD), PRECISION(WHOLE)},
+    [MNEM__ROLE_STATE_OUT] = {MATRIX("ssm_out.weight", "state out", EMBD, STATE_OUT)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
@@ -58,6 +62,10 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_ATTN_SUM_NORM_BIAS] = {VECTOR("attn_output_norm.bias", EMBD)},
     [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
+    [MNEM__ROLE_STATE_CONV] = {MATRIX("ssm_conv1d.weight", NULL, QKV, CONV), PRECISION(WHOLE)},
+    [MNEM__ROLE_STATE_A] = {VECTOR("ssm_a", STATE_HEADS)},
+    [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_HEADS)},
+    [MNEM__ROLE_STATE_NORM] = {VECTOR("ssm_norm.weight", STATE_COLUMNS), .is_norm = true},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
@@ -98,9 +106,9 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     switch (width) {
     case MNEM__WIDTH_NONE: return 1;
     case MNEM__WIDTH_EMBD: return t->embd;
-    case MNEM__WIDTH_Q: return q;
+    case MNEM__WIDTH_Q: return t->output_gate ? 2 * q : q;
     case MNEM__WIDTH_KV: return kv;
-    case MNEM__WIDTH_QKV: return q + 2 * kv;
+    case MNEM__WIDTH_QKV: return t->state_heads ? mnem__state_width(t) : q + 2 * kv;
     case MNEM__WIDTH_3_EMBD: return 3 * (int64_t)t->embd;
     case MNEM__WIDTH_CONV: return t->conv_length;
     case MNEM__WIDTH_Q_NORM: return t->wide_qk_norm ? q : t->head_dim;
@@ -121,6 +129,9 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_KV_LATENT: return t->latent + t->rope.dims;
     case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
     case MNEM__WIDTH_VALUE: return t->value_dim;
+    case MNEM__WIDTH_STATE_HEADS: return t->state_heads;
+    case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
+    case MNEM__WIDTH_STATE_OUT: return (int64_t)t->state_heads * t->state_columns;
     }
     return 0;
 }

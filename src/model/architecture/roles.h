@@ -23,6 +23,10 @@ typedef enum mnem__role {
     MNEM__ROLE_O,
     MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
     MNEM__ROLE_CONV_OUT,
+    MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives */
+    MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
+    MNEM__ROLE_ALPHA,      /* and how fast that decays */
+    MNEM__ROLE_STATE_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
@@ -48,6 +52,10 @@ typedef enum mnem__role {
     MNEM__ROLE_ATTN_SUM_NORM_BIAS,
     MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
+    MNEM__ROLE_STATE_CONV,     /* the same before a recurrent state */
+    MNEM__ROLE_STATE_A,        /* of heads: the decay's factor, below 0 */
+    MNEM__ROLE_STATE_DT_BIAS,  /* of heads: of the decay */
+    MNEM__ROLE_STATE_NORM,     /* of what each head gives */
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
@@ -86,9 +94,9 @@ typedef enum mnem__role {
 typedef enum mnem__width {
     MNEM__WIDTH_NONE, /* as rows: a vector */
     MNEM__WIDTH_EMBD,
-    MNEM__WIDTH_Q,   /* heads * head_dim */
+    MNEM__WIDTH_Q,   /* heads * head_dim, twice with an output gate */
     MNEM__WIDTH_KV,  /* kv_heads * head_dim */
-    MNEM__WIDTH_QKV, /* the first, and the second twice */
+    MNEM__WIDTH_QKV, /* the first, and the second twice; of recurrent layers: what is convolved */
     MNEM__WIDTH_3_EMBD,
     MNEM__WIDTH_CONV,   /* conv_length */
     MNEM__WIDTH_Q_NORM, /* a head, or the width of q */
@@ -108,7 +116,10 @@ typedef enum mnem__width {
     MNEM__WIDTH_LATENT,
     MNEM__WIDTH_KV_LATENT, /* the latent, and the turned part of a key */
     MNEM__WIDTH_UNTURNED,  /* the rest of a head's query */
-    MNEM__WIDTH_VALUE
+    MNEM__WIDTH_VALUE,
+    MNEM__WIDTH_STATE_HEADS,
+    MNEM__WIDTH_STATE_COLUMNS, /* of a head */
+    MNEM__WIDTH_STATE_OUT      /* of all */
 } mnem__width;
 
 /* What a mix of types gives a matrix (quantize.h). */
@@ -134,6 +145,12 @@ const mnem__role_info *mnem__role_get(mnem__role role);
 /* Whether every layer has one of its own. */
 static inline bool mnem__role_in_layer(mnem__role role) {
     return role != MNEM__ROLE_NONE && role < MNEM__OUTER_FIRST;
+}
+
+/* Columns that a recurrent layer convolves: keys and queries of all groups, values of all heads. */
+static inline int64_t mnem__state_width(const mnem_transformer *t) {
+    return 2 * (int64_t)t->state_groups * t->state_rows +
+           (int64_t)t->state_heads * t->state_columns;
 }
 
 /* [rows, columns], [each, rows, columns], or [columns, 1] of a vector, and how many dimensions

@@ -41,7 +41,9 @@ static const mnem__architecture *family_of(shape t) {
 
 /* clang-format off */
 static bool is_encoder(shape t) { return t->encoder; }
-static bool convolves(shape t) { return t->conv_length > 0; }
+static bool convolves(shape t) { return t->convolving.kind != MNEM_LAYERS_NONE; }
+static bool has_states(shape t) { return t->recurrent.kind != MNEM_LAYERS_NONE; }
+static bool has_output_gate(shape t) { return t->output_gate; }
 static bool has_latent(shape t) { return t->latent > 0; }
 static bool has_experts(shape t) { return t->experts > 0; }
 static bool has_leading_layers(shape t) { return mnem_layers_count(&t->leading, t->layers) > 0; }
@@ -134,6 +136,8 @@ typedef struct property {
 static const property properties[] = {
     {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
     {convolves, "short convolutions", RANKS_RUN},
+    {has_states, "recurrent states", SAVED | RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
+    {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts only after the first layers", RANKS_ROWS},
@@ -196,6 +200,7 @@ static const way_out ways_out[] = {
     {TRAIN, EMBED, "use a llama model with tied embeddings, or a gpt2 model"},
     {GRADIENTS, EMBED, "use a llama, mistral3, qwen2, qwen3, starcoder2 or gpt2 model"},
     {WALK, EMBED, "use an importance matrix file"},
+    {SAVED, GENERATE, "read the text again"},
     {SAVED, EMBED, "embed the text anew"},
 };
 enum { WAYS_OUT = sizeof ways_out / sizeof *ways_out };

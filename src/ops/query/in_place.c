@@ -12,12 +12,12 @@ unsigned mnem__op_overwrites(mnem_op_kind kind) {
     case MNEM_OP_GELU_MUL:
     case MNEM_OP_SOFT_CAP:
     case MNEM_OP_SWIGLU_MUL:
-    case MNEM_OP_SIGMOID_MUL:
     case MNEM_OP_CONV_SILU:
     case MNEM_OP_ROW_GATE:
     case MNEM_OP_DROPOUT:
     case MNEM_OP_SOFTMAX:
     case MNEM_OP_SCALE: return 1;
+    case MNEM_OP_SIGMOID_MUL:
     case MNEM_OP_ADD: return 3;
     case MNEM_OP_GELU_GRAD: return 2;
     default: return 0;

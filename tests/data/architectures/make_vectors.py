@@ -58,6 +58,13 @@ DENSE_FIRST = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=1
 GLM_MOE = dict(head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
                rope_parameters=GLM, num_hidden_layers=3, num_mtp_layers=0)
 
+DELTA = dict(head_dim=16, linear_conv_kernel_dim=4, linear_key_head_dim=16,
+             linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+             num_hidden_layers=3, layer_types=["linear_attention", "full_attention",
+                                               "linear_attention"])
+SECTIONS_35 = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 1, 1],
+                   mrope_interleaved=True, partial_rotary_factor=0.5)
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -147,26 +154,43 @@ MODELS = {
     "minimax_m2_one": ("MiniMaxM2Config", dict(MIXED, head_dim=8, rotary_dim=8,
                                                num_local_experts=6, num_experts_per_tok=1,
                                                num_key_value_heads=1)),
+    "qwen35": ("Qwen3_5Config", dict(DELTA, vision_config=SIGHT, rope_parameters=SECTIONS_35)),
+    "qwen35_ends": ("Qwen3_5TextConfig", dict(
+        DELTA, linear_conv_kernel_dim=3, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=8, linear_value_head_dim=12, tie_word_embeddings=True,
+        num_key_value_heads=1, layer_types=["full_attention", "linear_attention",
+                                            "full_attention"],
+        rope_parameters=SECTIONS_35)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
 POOLED = ["llama_tied", "lfm2"]
 
 
-def randomize(model, gemma):
+def randomize(model, zero):
     """Weights that make attention sharp and every tensor matter."""
     for name, p in model.named_parameters():
+        centred = zero and not name.endswith("linear_attn.norm.weight")
         if p.dim() >= 2:
             scale = 1.0 if "embed" in name else 1.5 / p.shape[-1] ** 0.5
             p.data = torch.randn_like(p) * scale
         elif "bias" in name:
             p.data = torch.randn_like(p) * 0.3
+        elif name.endswith("A_log"):
+            p.data = torch.randn_like(p) - 1.0  # states decay by 0.1 to 0.9 a token
         else:
-            p.data = torch.randn_like(p) * 0.2 + (0.0 if gemma else 1.0)
+            p.data = torch.randn_like(p) * 0.2 + (0.0 if centred else 1.0)
         p.data = p.data.bfloat16().float()
     for name, b in model.named_buffers():
         if "correction_bias" in name or "expert_bias" in name:
             b.data = (torch.randn_like(b) * 0.2).bfloat16().float()
+
+
+def token_by_token(model):
+    """Delta nets by their recurrent function: that by chunks sums in another order."""
+    package = sys.modules[type(model).__module__]
+    if hasattr(package, "torch_chunk_gated_delta_rule"):
+        package.torch_chunk_gated_delta_rule = package.torch_recurrent_gated_delta_rule
 
 
 def write_vocabulary(self):
@@ -216,6 +240,8 @@ def convert(converter, folder, out):
         for c in cls.__mro__ + tuple(v for v in vars(cls).values() if isinstance(v, type)):
             if "set_vocab" in vars(c) or c is cls:
                 c.set_vocab = write_vocabulary
+        if hasattr(cls, "opt_num_mtp_layers"):  # transformers drops layers behind the last
+            cls.no_mtp = True
         if "Ministral3Model" in vars(cls):
             cls.Ministral3Model.set_vocab = write_vocabulary
             cls.set_vocab = lambda self: self.impl.set_vocab()
@@ -251,8 +277,9 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    randomize(model, name.startswith("gemma"))
+    randomize(model, name.startswith(("gemma", "qwen35", "qwen3next")))
     model.tie_weights()
+    token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():
         hidden = (model if encoder else model.model)(ids).last_hidden_state[0]

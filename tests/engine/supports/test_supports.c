@@ -31,8 +31,8 @@ static const char *const families[] = {
     "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
     "lfm2moe",        "lfm2moe_ends", "glm4moe",
     "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
-    "bert",           "bert_cls",     "nomic_bert",
-    "gpt2",
+    "qwen35",         "qwen35_ends",  "bert",
+    "bert_cls",       "nomic_bert",   "gpt2",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -91,8 +91,8 @@ static mnem_status use_saved(mnem_engine *engine) {
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
     mnem_status status = step(engine, &s);
-    if (status == MNEM_OK) must(mnem_sequence_save(s, ids, 0, fd, 0));
-    status = mnem_saved_open(engine, fd, 0, &saved);
+    if (status == MNEM_OK) status = mnem_sequence_save(s, ids, 0, fd, 0);
+    if (status == MNEM_OK) status = mnem_saved_open(engine, fd, 0, &saved);
     mnem_sequence_destroy(s);
     close(fd);
     return status;

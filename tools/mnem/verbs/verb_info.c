@@ -197,7 +197,7 @@ static void print_experts(const mnem_transformer *t) {
     line("latent", text);
 }
 
-/* Layers that convolve, and what an encoder is for. */
+/* Layers that convolve or carry a state, and what an encoder is for. */
 static void print_kind(const mnem_transformer *t) {
     static const char *const poolings[] = {"not specified", "mean", "first token", "last token"};
     char text[64];
@@ -205,6 +205,10 @@ static void print_kind(const mnem_transformer *t) {
     snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
              t->conv_length);
     if (layers) line("convolutions", text);
+    const int states = mnem_layers_count(&t->recurrent, t->layers);
+    snprintf(text, sizeof text, "%d of %d layers, %d heads of %d x %d", states, t->layers,
+             t->state_heads, t->state_rows, t->state_columns);
+    if (states) line("states", text);
     if (t->encoder || t->pooling) line("pooling", poolings[t->pooling]);
 }
 

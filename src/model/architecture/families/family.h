@@ -162,6 +162,45 @@
                       .last_norm = MNEM__ROLE_EMBED_NORM, .takes = MNEM__TAKES_CONV,               \
                       .fixed_heads = true
 
+/* Gated delta nets in most layers, attention with an output gate in the others. */
+#define MNEM__LIST_DELTA                                                                           \
+    MNEM__IN(RECURRENT, QKV), MNEM__IN(RECURRENT, STATE_GATE), MNEM__IN(RECURRENT, BETA),          \
+        MNEM__IN(RECURRENT, ALPHA), MNEM__IN(RECURRENT, STATE_CONV), MNEM__IN(RECURRENT, STATE_A), \
+        MNEM__IN(RECURRENT, STATE_DT_BIAS), MNEM__IN(RECURRENT, STATE_NORM),                       \
+        MNEM__IN(RECURRENT, STATE_OUT)
+#define MNEM__LIST_ATTENTION                                                                       \
+    MNEM__IN(ATTENTION, Q), MNEM__IN(ATTENTION, K), MNEM__IN(ATTENTION, V),                        \
+        MNEM__IN(ATTENTION, Q_NORM), MNEM__IN(ATTENTION, K_NORM), MNEM__IN(ATTENTION, O)
+#define MNEM__LIKE_QWEN35                                                                          \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .turn = MNEM__TURN_HALVES,                                                                 \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__LIST_DELTA,             \
+                    MNEM__LIST_ATTENTION, MNEM__HAS(ATTN_POST_NORM), MNEM__LIST_GATED,             \
+                    MNEM__LIST_END},                                                               \
+        .parts = {{.layers = MNEM__LAYERS_RECURRENT,                                               \
+                   .norm = MNEM__ROLE_ATTN_NORM,                                                   \
+                   .in = {MNEM__ROLE_QKV, MNEM__ROLE_STATE_GATE, MNEM__ROLE_BETA,                  \
+                          MNEM__ROLE_ALPHA},                                                       \
+                   .core = MNEM_OP_DELTA,                                                          \
+                   .weight = MNEM__ROLE_STATE_CONV,                                                \
+                   .a = MNEM__ROLE_STATE_A,                                                        \
+                   .dt_bias = MNEM__ROLE_STATE_DT_BIAS,                                            \
+                   .state_norm = MNEM__ROLE_STATE_NORM,                                            \
+                   .out = MNEM__ROLE_STATE_OUT},                                                   \
+                  {.layers = MNEM__LAYERS_ATTENTION,                                               \
+                   .norm = MNEM__ROLE_ATTN_NORM,                                                   \
+                   .in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},                               \
+                   .core = MNEM_OP_ATTENTION,                                                      \
+                   .q_norm = MNEM__ROLE_Q_NORM,                                                    \
+                   .k_norm = MNEM__ROLE_K_NORM,                                                    \
+                   .out = MNEM__ROLE_O},                                                           \
+                  {.norm = MNEM__ROLE_ATTN_POST_NORM,                                              \
+                   .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},                                         \
+                   .core = MNEM_OP_SILU_MUL,                                                       \
+                   .out = MNEM__ROLE_DOWN}},                                                       \
+        .output_gate = true, .state_tiled = true,                                                  \
+        .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS
+
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \

@@ -21,6 +21,9 @@
  * Of a model that is cut by rows each part makes some columns of what its products give, and
  * those of all are gathered before they are read (transformer_gather.c).
  *
+ * Behind each head's query may stand a gate: a = attention(q, pages) sigmoid(gate).
+ * A part that carries a state is in transformer_states.c.
+ *
  * A part with a router is a mixture of experts (transformer_mixture.c).
  *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
@@ -30,13 +33,23 @@
 
 #include "model/architecture/programs/transformer_builder.h"
 
-/* Heads from the first-th on, of a value [T, width * head_dim]. */
-static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
+/* Of a value [T, width * head_dim], heads of numbers from the first-th on; step: from one to the
+ * next. */
+typedef struct head_range {
+    int32_t width, first, step, heads;
+} head_range;
+
+static int32_t heads_of_range(builder *b, int32_t of, head_range r) {
     const int64_t bytes = (int64_t)b->t->head_dim * (int64_t)sizeof(float);
-    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, b->t->head_dim);
-    desc.stride[0] = width * bytes;
-    desc.offset = first * bytes;
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, r.heads, b->t->head_dim);
+    desc.stride[0] = r.width * bytes;
+    desc.stride[1] = r.step * bytes;
+    desc.offset = r.first * bytes;
     return mnem_graph_view(b->graph, of, &desc);
+}
+
+static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
+    return heads_of_range(b, of, (head_range){width, first, 1, heads});
 }
 
 static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
@@ -110,8 +123,7 @@ static void add_rope(builder *b, int32_t heads_of) {
                              .out = heads_of});
 }
 
-/* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
-static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
+int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
     const int count = mnem__part_inputs(part);
     const inputs n = add_layer_norm(b, part, count);
     for (int i = 0; i < count; i++) {
@@ -126,6 +138,7 @@ static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) 
 /* Queries, keys and values, [T, heads, head_dim]; flat: [T, heads * head_dim], if by themselves. */
 typedef struct qkv {
     int32_t q, k, v, q_flat, k_flat;
+    int32_t gate; /* [T, heads, head_dim], of what each head gives; 0: none */
 } qkv;
 
 /* This part's columns of all queries or keys. */
@@ -155,7 +168,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
     int32_t out[MNEM__PART_INPUTS];
     qkv in = {0};
-    if (add_products(b, part, out) == 1) {
+    if (mnem__add_products(b, part, out) == 1) {
         in.q = heads_part(b, out[0], width, 0, heads);
         in.k = heads_part(b, out[0], width, heads, kv_heads);
         in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
@@ -165,6 +178,10 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
         in.v = heads_view(b, out[2], kv_heads);
+    }
+    if (b->t->output_gate) { /* behind each head's query */
+        in.q = heads_of_range(b, out[0], (head_range){2 * heads, 0, 2, heads});
+        in.gate = heads_of_range(b, out[0], (head_range){2 * heads, 1, 2, heads});
     }
     return in;
 }
@@ -181,8 +198,9 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
     b->tail = b->layer + 1 == t->layers;
     add_head_norm(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
-    const mnem_type type = type_before(b, layer_handle(b, part->out));
+    const mnem_type type = in.gate ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
+    const int32_t by_head = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale > 0
                                                    ? t->attention_scale
@@ -195,8 +213,12 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                       .temperature = t->attention_temperature,
                                       .temperature_every = t->rope.original_context},
                              .in = {in.q, layer_vector(b, part->sinks)},
-                             .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
+                             .out = by_head,
                              .layer = layer_pages(b)});
+    if (in.gate)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SIGMOID_MUL},
+                                 .in = {in.gate, by_head},
+                                 .out = by_head});
     return mnem__add_gathered(b, MNEM__GATHERS_HEADS, layer_handle(b, part->out),
                               made_in(type, flat));
 }
@@ -212,7 +234,7 @@ static int32_t half_of(builder *b, int32_t of, int64_t first) {
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
 static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
-    add_products(b, part, in);
+    mnem__add_products(b, part, in);
     if (b->t->gate_in_up) {
         in[1] = half_of(b, in[0], b->t->ff);
         in[0] = half_of(b, in[0], 0);
@@ -227,7 +249,7 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
 /* c conv(b x): [T, E] f32. */
 static inputs add_short_conv(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS];
-    add_products(b, part, in);
+    mnem__add_products(b, part, in);
     const int32_t flat = layer_vector(b, part->weight);
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->t->embd, b->t->conv_length);
     const int32_t weight = mnem_graph_view(b->graph, flat, &desc);
@@ -256,6 +278,7 @@ static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->k_b) return made_in(MNEM_TYPE_F32, mnem__add_latent(b, part, b->table[0]));
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
     if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
+    if (part->core == MNEM_OP_DELTA) return mnem__add_state(b, part);
     return add_activation(b, part);
 }
 

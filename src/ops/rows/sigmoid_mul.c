@@ -1,0 +1,40 @@
+/* sigmoid_mul.c: SIGMOID_MUL: a gate's sigmoid times what is gated, also of heads with gaps between
+ * them, as where gates stand behind each head's query. Inference has it only. */
+#include "ops/core/op_rows.h"
+#include "ops/rows/row_kernels.h"
+
+enum { CHUNK = 512 }; /* columns, so that one wide row is split over the team too */
+
+static mnem_status check_sigmoid_mul(const mnem_op_desc *desc) {
+    const mnem_tensor *gate = &desc->in[0];
+    if (!mnem__op_is_rows(gate))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n] or [T, heads, n]");
+    if (!mnem__op_is_rows(&desc->in[1]) || !mnem__tensor_same_shape(gate, &desc->in[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
+    if (!mnem__op_is_rows(&desc->out) || !mnem__tensor_same_shape(gate, &desc->out))
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
+    if (!mnem__tensor_apart(&desc->out))
+        return mnem__op_fail(MNEM_INVALID, desc, "out has strides with which its elements overlap");
+    return MNEM_OK;
+}
+
+static void run_sigmoid_mul(const mnem_op *op, const mnem_op_args *args,
+                            const mnem_worker *worker) {
+    const mnem__row_kernels *kernels = op->detail;
+    const mnem__op_rows gate = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
+    const mnem__op_rows up = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
+    const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+    const int64_t chunks = (out.n + CHUNK - 1) / CHUNK;
+    int64_t begin, end;
+    mnem_team_split(worker, args->tokens * out.heads * chunks, 1, &begin, &end);
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t column = u % chunks * CHUNK, left = out.n - column;
+        const int64_t h = u / chunks % out.heads, t = u / chunks / out.heads;
+        kernels->sigmoid_mul(left < CHUNK ? left : CHUNK,
+                             (const float *)mnem__op_row(&gate, t, h) + column,
+                             (const float *)mnem__op_row(&up, t, h) + column,
+                             (float *)mnem__op_row(&out, t, h) + column);
+    }
+}
+
+MNEM__ROW_OP(sigmoid_mul, check_sigmoid_mul, NULL, run_sigmoid_mul)
