@@ -214,9 +214,10 @@ int32_t mnem__engine_states(const mnem__setup *setup) {
 int32_t mnem__engine_states_most(const mnem__setup *setup, int32_t context) {
     if (!has_states(&setup->map->shape)) return 0;
     const int32_t asked = setup->options->snapshots;
-    if (asked != MNEM_SNAPSHOTS_FILL) return setup->sequences + asked;
+    const int32_t most = setup->sequences * MNEM__SNAPSHOTS_EACH;
     const int32_t each = context / mnem__engine_snapshot_tokens(setup) + SNAPSHOT_TURNS;
-    return setup->sequences * (1 + mnem__min_i32(each, MNEM__SNAPSHOTS_EACH));
+    const int32_t wanted = asked == MNEM_SNAPSHOTS_FILL ? setup->sequences * each : asked;
+    return setup->sequences + mnem__min_i32(wanted, most);
 }
 
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,

@@ -1,9 +1,9 @@
 /* snapshot_turns.c: where the turns of a prompt begin, for snapshots of states.
  *
- * Idea: texts of one conversation part where the last message begins, and where the words begin that
- * ask for an answer: both stand behind a token that ends a turn. Templates aren't needed for that,
- * so that prompts of any origin have snapshots. Where the last such token is far from the end, the
- * words are part of the message, and the prompt's end is the place. */
+ * Idea: texts of one conversation part where the last message begins, and where the words begin
+ * that ask for an answer: both stand behind a token that ends a turn. Templates aren't needed for
+ * that, so that prompts of any origin have snapshots. Where the last such token is far from the
+ * end, the words are part of the message, and the prompt's end is the place. */
 #include "mnem/session.h"
 
 enum { ASKING = 16 }; /* tokens that ask for an answer, at the most */
