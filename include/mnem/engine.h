@@ -72,11 +72,18 @@ typedef struct mnem_engine_options {
      * pages, and to at least one context (default: sequences x context, which is also the
      * maximum). */
     int32_t pages_tokens;
-    bool pages_fill;     /* pages_tokens is a minimum then (default: one context): room in the
+    bool pages_fill; /* pages_tokens is a minimum then (default: one context): room in the
                             budget beside the chosen way becomes pages too; where weights are
                             streamed, as many more as give the most tokens a second to sequences
                             that run together, up to logits_rows of them */
-    int32_t logits_rows; /* rows of logits computed together (default: one for each sequence) */
+    /* States of recurrent layers. A sequence has one, of its last token; a fork or a cut before it
+     * goes on from the nearest snapshot (default: from token 0). snapshots: those of all sequences,
+     * at the most; as many as the budget has room for beside the chosen way are planned (default:
+     * 0; MNEM_SNAPSHOTS_FILL: one at each snapshot_tokens of every context, and 8 more for turns).
+     * With pages_fill there may be fewer states than sequences, at least one. */
+    int32_t snapshots;
+    int32_t snapshot_tokens; /* one is taken at each multiple (default: 512) */
+    int32_t logits_rows;     /* rows of logits computed together (default: one for each sequence) */
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
@@ -98,16 +105,18 @@ typedef struct mnem_engine_options {
     void *on_experts_context;
 } mnem_engine_options;
 
-enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8 };
+enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };
 typedef struct mnem_engine_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows, sequences;
-    int32_t pages;       /* for all sequences: of layers without windows, and at most as many of
+    int32_t pages; /* for all sequences: of layers without windows, and at most as many of
                             layers with windows */
-    int32_t page_tokens; /* positions of a page */
-    uint64_t page_bytes; /* of a page of each kind that the model has, together */
-    mnem_type kv_type;   /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
-    bool streamed;       /* some weights come from disk for every token */
+    int32_t states, snapshots; /* states of recurrent layers: live ones, and of earlier positions */
+    int32_t snapshot_tokens;   /* 0: there are no snapshots */
+    int32_t page_tokens;       /* positions of a page */
+    uint64_t page_bytes;       /* of a page of each kind that the model has, together */
+    mnem_type kv_type;         /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
+    bool streamed;             /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
     int32_t layer_begin, layer_end;  /* of a part of the model: those that are here; 0, 0: all */
@@ -261,6 +270,12 @@ int32_t mnem_sequence_length(const mnem_sequence *sequence);
  * to are no longer there. n = 0 is always possible. */
 mnem_status mnem_sequence_truncate(mnem_sequence *sequence, int32_t n);
 
+/* Positions where steps take snapshots, besides the multiples of snapshot_tokens: where texts that
+ * begin alike part later, such as the end of a prompt before the words that ask for an answer. They
+ * replace those set before; of more than 8 the last 8 count, in ascending order. Without effect
+ * where no snapshots are planned. */
+void mnem_sequence_snapshots_at(mnem_sequence *sequence, const int32_t *positions, int32_t count);
+
 /* Tokens that a step appends to a sequence, ids [n]. Logits are computed for those with index >=
  * first_logits; first_logits = n: for none. */
 typedef struct mnem_step_part {
@@ -354,6 +369,7 @@ typedef struct mnem_engine_pages {
     int32_t tokens;                    /* positions of a page */
     uint64_t full_bytes, window_bytes; /* of a page; 0: no layer is of this kind */
     uint64_t state_bytes;              /* of a sequence's recurrent states; 0: there are none */
+    int32_t snapshots, snapshots_used; /* states of earlier positions: planned, and kept now */
     mnem_page_count all, free;
     mnem_page_count most; /* of one sequence whose context is full */
 } mnem_engine_pages;

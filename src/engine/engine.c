@@ -13,6 +13,8 @@ static mnem__choice choice_of(const mnem_engine_plan *plan) {
     return (mnem__choice){.context = plan->context,
                           .chunk = plan->chunk,
                           .pages = plan->pages,
+                          .states = plan->states,
+                          .snapshots = plan->snapshots,
                           .kv_type = plan->kv_type,
                           .resident = plan->matrices_resident,
                           .order = plan->residency_order,
@@ -45,6 +47,7 @@ static void bind(mnem_engine *e) {
         pages = mnem__kv_page_at(&e->pages[k], e->pages[k].count);
     }
     e->pages[MNEM__KV_STATES].base = mnem__part_at(&e->taken, MNEM__PART_STATES);
+    e->pages[MNEM__KV_STATES].more = mnem__part_at(&e->taken, MNEM__PART_SNAPSHOTS);
     if (embedding >= 0) {
         mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
         e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
@@ -115,6 +118,10 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
         mnem__kv_pages_init(&e->pages[k]);
         if (!t->kind[k].need.one) e->stats.pages += (uint64_t)e->pages[k].count;
     }
+    e->pages[MNEM__KV_STATES].base_count = e->choice.states;
+    e->snapshots = t->snapshots;
+    e->snapshots.pages = &e->pages[MNEM__KV_STATES];
+    e->snapshot_tokens = mnem__engine_snapshot_tokens(setup);
     for (int32_t i = 0; i < e->sequences; i++) {
         t->sequences[i] = (mnem_sequence){.engine = e};
         for (int k = 0; k < MNEM__KV_KINDS; k++)
@@ -217,9 +224,11 @@ void mnem_engine_pages_get(const mnem_engine *e, mnem_engine_pages *pages) {
                                  .full_bytes = e->pages[MNEM__KV_FULL].page_bytes,
                                  .window_bytes = e->pages[MNEM__KV_WINDOW].page_bytes,
                                  .state_bytes = e->pages[MNEM__KV_STATES].page_bytes};
+    pages->snapshots = e->snapshots.most;
+    pages->snapshots_used = e->snapshots.used;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
-        *mnem__page_count_at(&pages->all, k) = e->pages[k].count;
-        *mnem__page_count_at(&pages->free, k) = e->pages[k].free_count;
+        *mnem__page_count_at(&pages->all, k) = mnem__engine_pages_all(e, k);
+        *mnem__page_count_at(&pages->free, k) = mnem__engine_pages_free(e, k);
         *mnem__page_count_at(&pages->most, k) = mnem__engine_need(e, k)->pages;
     }
 }

@@ -11,6 +11,7 @@
 #include "engine/pages/kv_pages.h"
 #include "model/architecture/roles.h"
 
+enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };
 enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
@@ -43,6 +44,14 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->pages_tokens < 0)
         return mnem__fail(MNEM_INVALID, "engine: pages_tokens is %d, expected 0 or more",
                           o->pages_tokens);
+    if (o->snapshots < MNEM_SNAPSHOTS_FILL || o->snapshots > SNAPSHOTS_MAX)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: the number of snapshots is %d, expected 0 to %d, or "
+                          "MNEM_SNAPSHOTS_FILL",
+                          o->snapshots, SNAPSHOTS_MAX);
+    if (o->snapshot_tokens < 0)
+        return mnem__fail(MNEM_INVALID, "engine: snapshot_tokens is %d, expected 0 or more",
+                          o->snapshot_tokens);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "engine: the number of threads is %d, expected 0 to %d",
                           o->threads, MNEM_TEAM_MAX);
@@ -182,6 +191,32 @@ int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context) {
     return mnem__min_i32(most, mnem__max_i32(one, mnem__kv_pages_for(&layout, o->pages_tokens)));
 }
 
+int32_t mnem__engine_snapshot_tokens(const mnem__setup *setup) {
+    const int32_t asked = setup->options->snapshot_tokens;
+    return asked ? asked : SNAPSHOT_TOKENS;
+}
+
+static bool has_states(const mnem_transformer *t) {
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (mnem__layer_state_bytes(t, layer) > 0) return true;
+    return false;
+}
+
+int32_t mnem__engine_states(const mnem__setup *setup) {
+    if (!has_states(&setup->map->shape)) return 0;
+    return setup->options->pages_fill ? 1 : setup->sequences;
+}
+
+/* One at each multiple of the interval, and those of a few turns. */
+int32_t mnem__engine_states_most(const mnem__setup *setup, int32_t context) {
+    if (!has_states(&setup->map->shape)) return 0;
+    const int32_t asked = setup->options->snapshots;
+    const int32_t most = setup->sequences * MNEM__SNAPSHOTS_EACH;
+    const int32_t each = context / mnem__engine_snapshot_tokens(setup) + SNAPSHOT_TURNS;
+    const int32_t wanted = asked == MNEM_SNAPSHOTS_FILL ? setup->sequences * each : asked;
+    return setup->sequences + mnem__min_i32(wanted, most);
+}
+
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                                      const mnem__choice *choice, int32_t tokens) {
     return (mnem__transformer_graph_options){.map = setup->map,
@@ -296,6 +331,9 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
         bytes[need.one ? MNEM__PART_STATES : MNEM__PART_PAGES] +=
             need.page_bytes * mnem__engine_pages_of(setup, choice, &need);
     }
+    bytes[MNEM__PART_SNAPSHOTS] =
+        mnem__kv_need_of(t, &kv, MNEM__KV_STATES, choice->context, choice->chunk).page_bytes *
+        (uint64_t)choice->snapshots;
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] =

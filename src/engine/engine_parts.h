@@ -17,6 +17,9 @@
 typedef struct mnem__choice {
     int32_t context, chunk;
     int32_t pages; /* for all sequences (mnem__engine_pages) */
+    int32_t states,
+        snapshots; /* live states of all sequences, and states kept of earlier positions;
+                                  0 where the model has none */
     mnem_type kv_type;
     int32_t resident, order; /* how many matrices, in which order: mnem__residency */
     int32_t expert_slots;    /* where experts aren't resident; 0: the least */
@@ -64,11 +67,16 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
 /* The pages that all sequences share, as options say: the least, and the most that makes sense. */
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);
-/* Those of layers that need so much of one sequence: windows never hold as many as all do. */
+/* States that options ask for: the fewest live ones, and the most with snapshots. */
+int32_t mnem__engine_states(const mnem__setup *setup);
+int32_t mnem__engine_states_most(const mnem__setup *setup, int32_t context);
+int32_t mnem__engine_snapshot_tokens(const mnem__setup *setup);
+/* Those of layers that need so much of one sequence: windows never hold as many as all do. Of
+ * states the live ones. */
 static inline uint64_t mnem__engine_pages_of(const mnem__setup *setup, const mnem__choice *choice,
                                              const mnem__kv_need *need) {
     const uint64_t all = (uint64_t)need->pages * (uint64_t)setup->sequences;
-    return need->one ? all : mnem__min_u64((uint64_t)choice->pages, all);
+    return mnem__min_u64((uint64_t)(need->one ? choice->states : choice->pages), all);
 }
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);

@@ -160,12 +160,17 @@ static int32_t most_pages(planner *p, const mnem__way *way) {
     return fits;
 }
 
+static int32_t most_states(const planner *p, const mnem__way *way) {
+    return mnem__engine_states_most(&p->setup, way->graphs->context);
+}
+
 /* The fastest way that gives so many sequences pages, of what they do together. */
 static mnem__way fastest_of(planner *p, const mnem__way *way, int32_t sequences) {
     const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv_type);
     const int32_t context = way->graphs->context;
     const int32_t each = mnem__kv_pages_for(&kv, mnem__min_i32(context, CONTEXT_SHARE));
     p->search.together = sequences;
+    p->search.states = mnem__min_i32(mnem__max_i32(sequences, way->states), most_states(p, way));
     p->search.pages = mnem__max_i32(sequences * each, way->pages);
     return mnem__search_fastest(&p->search, context, p->budget);
 }
@@ -190,17 +195,37 @@ static mnem__way for_many(planner *p, const mnem__way *way) {
     return best;
 }
 
-/* The way with pages from what is left, where that is asked for. Among larger pages another ring
+/* As many states as a budget holds beside the way: live ones, then snapshots. */
+static void add_states(planner *p, mnem__way *way, uint64_t budget) {
+    int32_t fits = way->states + way->snapshots, above = most_states(p, way) + 1;
+    while (above - fits > 1) {
+        const int32_t middle = fits + (above - fits) / 2;
+        mnem__way with = *way;
+        mnem__way_set_states(&p->search, &with, middle);
+        (void)mnem__way_complete(&p->search, &with);
+        *(with.peak_bytes <= budget ? &fits : &above) = middle;
+    }
+    mnem__way_set_states(&p->search, way, fits);
+    (void)mnem__way_complete(&p->search, way);
+    p->search.states = fits;
+}
+
+/* The way with pages from what is left, where that is asked for. States get up to half of it before
+ * pages do, and what these leave. Among larger pages another ring
  * may be the best, and leave more: a few times are enough for what counts. */
 static mnem__way with_pages(planner *p, const mnem__way *way) {
     mnem__way full = for_many(p, way);
+    p->search.states = full.states + full.snapshots;
+    if (most_states(p, way) > 0)
+        add_states(p, &full, full.peak_bytes + (p->budget - full.peak_bytes) / 2);
     for (int i = 0; i < 3 && p->options.pages_fill; i++) {
         const int32_t pages = most_pages(p, &full);
         if (pages == full.pages) break;
         p->search.pages = pages;
         full = mnem__search_fastest(&p->search, full.graphs->context, p->budget);
     }
-    p->search.pages = p->search.together = 0;
+    if (full.graphs && most_states(p, way) > 0) add_states(p, &full, p->budget);
+    p->search.pages = p->search.together = p->search.states = 0;
     if (full.graphs) (void)mnem__way_complete(&p->search, &full); /* the time of one */
     return full;
 }
@@ -224,6 +249,9 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan 
 static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine_plan *plan) {
     const mnem_kv_layout kv = mnem__engine_kv(&p->setup, choice->kv_type);
     plan->pages = choice->pages;
+    plan->states = choice->states;
+    plan->snapshots = choice->snapshots;
+    if (choice->snapshots > 0) plan->snapshot_tokens = mnem__engine_snapshot_tokens(&p->setup);
     plan->page_tokens = kv.page_tokens;
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         plan->page_bytes += mnem__kv_need_of(&p->setup.map->shape, &kv, (mnem__kv_kind)k,

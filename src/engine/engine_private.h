@@ -6,15 +6,20 @@
 #include "engine/engine_parts.h"
 #include "engine/pages/kv_ahead.h"
 #include "engine/pages/page_count.h"
+#include "engine/pages/snapshots.h"
 #include "mnem/engine.h"
+
+/* Positions where a step is to take snapshots. */
+enum { MNEM__MARKS = 8 };
 
 struct mnem_sequence {
     mnem_engine *engine;
     mnem__kv_table table[MNEM__KV_KINDS];
     int32_t length;
-    int32_t
-        ready; /* tokens whose states are known: length, or the begin of its page (sequence.c) */
+    int32_t ready; /* tokens whose states are known: length, or less (sequence.c) */
     bool open, in_step;
+    int32_t base; /* its length when the step began */
+    int32_t marks, mark[MNEM__MARKS];
     /* Pages that are being filled from a file: entries that the table doesn't have yet (saved/). */
     struct {
         int32_t begin[MNEM__KV_PAGED], end[MNEM__KV_PAGED], keep[MNEM__KV_PAGED];
@@ -71,6 +76,7 @@ typedef struct mnem__engine_tables {
     int32_t table_pages; /* of positions: a whole context's */
     int32_t window;      /* that a token sees where a kind forgets; 0: none does */
     int32_t *history;    /* [sequences][context]: the tokens of each; NULL: there are no states */
+    mnem__snapshots snapshots; /* but for its pages */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
@@ -80,6 +86,15 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
  * behind position n can: n itself; the begin of its page where what n's page keeps is gone; 0 where
  * a recurrent state is. */
 int32_t mnem__engine_ready(const mnem_engine *engine, int32_t ready, int32_t n);
+/* The same of a sequence, which may have snapshots of its states: the nearest one. */
+int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
+/* Its snapshots. */
+mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *sequence);
+/* Where a pass that begins at this position must end at the latest, so that a snapshot can be taken
+ * there; INT32_MAX: anywhere. */
+int32_t mnem__sequence_stop(const mnem_sequence *sequence, int32_t position);
+/* After a pass: takes the snapshot that is wanted where the sequence is now, if one is. */
+void mnem__sequence_take_snapshot(mnem_sequence *sequence);
 /* Whether pages of windows that begin at position held have what the token at ready sees. */
 bool mnem__engine_holds(const mnem_engine *engine, int32_t ready, int32_t held);
 /* The first position that all its pages have; 0 where no kind forgets. */
@@ -121,6 +136,8 @@ struct mnem_engine {
     mnem__taken taken; /* the parts */
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
+    mnem__snapshots snapshots;
+    int32_t snapshot_tokens; /* one at each multiple of so many */
     mnem__relay relay;
     mnem__on_order *on_order; /* NULL: there are none */
     void *on_order_context;
@@ -163,6 +180,16 @@ static inline int mnem__engine_ids_kind(const mnem_engine *engine) {
     int kind = MNEM__KV_KINDS - 1;
     while (kind >= 0 && !mnem__engine_need(engine, kind)->ids) kind--;
     return kind;
+}
+/* Pages of a kind that tables may have, and those of them that are free: snapshots aside. */
+static inline int32_t mnem__engine_pages_all(const mnem_engine *engine, int kind) {
+    const int32_t all = engine->pages[kind].count;
+    return kind == MNEM__KV_STATES ? all - engine->snapshots.most : all;
+}
+static inline int32_t mnem__engine_pages_free(const mnem_engine *engine, int kind) {
+    return kind == MNEM__KV_STATES && engine->snapshots.most > 0
+               ? mnem__snapshots_free(&engine->snapshots)
+               : engine->pages[kind].free_count;
 }
 /* Positions of a page, of any kind. */
 static inline int32_t mnem__engine_page_tokens(const mnem_engine *engine) {

@@ -270,6 +270,8 @@ mnem__choice mnem__way_choice(const mnem__way *way) {
     return (mnem__choice){.context = way->graphs->context,
                           .chunk = way->graphs->chunk,
                           .pages = way->pages,
+                          .states = way->states,
+                          .snapshots = way->snapshots,
                           .kv_type = way->graphs->kv_type,
                           .resident = way->residency->resident,
                           .order = way->residency->order,
@@ -334,6 +336,11 @@ bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
     return complete(search, &parts, way);
 }
 
+void mnem__way_set_states(const mnem__search *search, mnem__way *way, int32_t states) {
+    way->states = mnem__min_i32(states, search->setup->sequences);
+    way->snapshots = states - way->states;
+}
+
 /* Modest sizes, or the smallest there are: they leave the others out of a list of ways. */
 static void make_modest(mnem__search_ways *list) {
     const mnem__search *search = list->search;
@@ -352,10 +359,13 @@ static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
     const mnem__search *search = list->search;
     const int64_t points = search->residency_count, ways = points * search->ring_count;
     const mnem__graph_point *graphs = &search->graphs[list->graph_first + index / ways];
-    return (mnem__way){.graphs = graphs,
-                       .pages = search->pages ? search->pages : graphs->pages,
-                       .ring = &search->rings[index % ways / points],
-                       .residency = &search->residency[index % points]};
+    mnem__way way = {.graphs = graphs,
+                     .pages = search->pages ? search->pages : graphs->pages,
+                     .ring = &search->rings[index % ways / points],
+                     .residency = &search->residency[index % points]};
+    mnem__way_set_states(search, &way,
+                         search->states ? search->states : mnem__engine_states(search->setup));
+    return way;
 }
 
 static bool look(void *owner, int64_t index, mnem__plan_way *out) {

@@ -49,7 +49,8 @@ typedef struct mnem__search {
     int32_t residency_count;
     mnem__ring_point *rings;
     int32_t ring_count;
-    int32_t pages; /* of all ways; 0: the least that options ask for */
+    int32_t pages;  /* of all ways; 0: the least that options ask for */
+    int32_t states; /* live ones and snapshots, so too */
 } mnem__search;
 
 typedef struct mnem__way {
@@ -57,6 +58,7 @@ typedef struct mnem__way {
     const mnem__residency_point *residency;
     const mnem__ring_point *ring;
     int32_t pages;
+    int32_t states, snapshots;
     double seconds;
     uint64_t peak_bytes;
 } mnem__way;
@@ -94,6 +96,8 @@ mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context
 /* What was found among them; graphs NULL for index -1. */
 mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found);
 
+/* Gives a way so many states, live ones first. */
+void mnem__way_set_states(const mnem__search *search, mnem__way *way, int32_t states);
 /* Fills bytes and seconds; false when another way is better whatever is wanted. */
 bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);

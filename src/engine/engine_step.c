@@ -42,7 +42,9 @@ int32_t mnem__step_deal(const mnem__step *x, mnem__step_cursor *c, mnem__segment
     int32_t segments = 0, row = 0;
     *wanted = 0;
     while (c->part < x->count && row < x->e->choice.chunk) {
-        const int32_t left = x->parts[c->part].n - c->at;
+        const mnem_sequence *s = x->parts[c->part].sequence;
+        const int32_t stop = mnem__sequence_stop(s, s->base + c->at) - s->base;
+        const int32_t left = mnem__min_i32(x->parts[c->part].n, stop) - c->at;
         const int32_t room = x->e->choice.chunk - row;
         if (left > room && x->e->map->shape.encoder) break; /* its texts are whole */
         const mnem__segment g = {c->part, c->at, mnem__min_i32(left, room), row};
@@ -51,6 +53,7 @@ int32_t mnem__step_deal(const mnem__step *x, mnem__step_cursor *c, mnem__segment
         row += g.n;
         *wanted += mnem__step_wanted(x, &g);
         c->at += g.n;
+        if (c->at == stop && stop < x->parts[c->part].n) break; /* a snapshot comes first */
         skip_empty(x, c);
     }
     return segments;
@@ -177,7 +180,9 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
                                             "is for planning only; plan with another device");
     for (; checked < count && status == MNEM_OK; checked++) {
         status = check_part(e, &parts[checked]);
-        if (status == MNEM_OK) parts[checked].sequence->in_step = true;
+        if (status != MNEM_OK) continue;
+        parts[checked].sequence->in_step = true;
+        parts[checked].sequence->base = parts[checked].sequence->length;
     }
     for (int32_t i = 0; i < checked; i++) parts[i].sequence->in_step = false;
     return status;
@@ -197,15 +202,15 @@ static void trim(const mnem__step *x) {
 static mnem_status check_pages(const mnem__step *x) {
     const mnem_page_count taken = count_step(x);
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
-        const mnem__kv_pages *pages = &x->e->pages[k];
         const int32_t needed = mnem__page_count_of(taken, k);
-        if (needed > pages->free_count)
+        const int32_t free = mnem__engine_pages_free(x->e, k);
+        if (needed > free)
             return mnem__fail(
                 MNEM_OVER_BUDGET,
                 "engine: the step needs %d %s, but only %d of %d are free; close or shorten "
                 "sequences, or plan with a larger context",
                 needed, mnem__engine_need(x->e, k)->one ? "recurrent states" : "pages of KV cache",
-                pages->free_count, pages->count);
+                free, mnem__engine_pages_all(x->e, k));
     }
     return MNEM_OK;
 }

@@ -19,7 +19,8 @@ static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, i
     const mnem__kv_need need =
         mnem__kv_need_of(shape, &kv, (mnem__kv_kind)kind, choice->context, choice->chunk);
     const uint64_t sequences = (uint64_t)setup->sequences;
-    const uint64_t pages = mnem__engine_pages_of(setup, choice, &need);
+    const uint64_t more = need.one && need.pages ? (uint64_t)choice->snapshots : 0;
+    const uint64_t pages = mnem__engine_pages_of(setup, choice, &need) + more;
     const uint64_t entries = need.pages ? sequences * (uint64_t)t->table_pages : 0;
     t->kind[kind].need = need;
     t->kind[kind].count = (int32_t)pages;
@@ -28,6 +29,22 @@ static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, i
     if (need.ids)
         t->kind[kind].ids = carve(base, at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
     t->kind[kind].references = carve(base, at, pages, sizeof(uint16_t));
+}
+
+/* The books of snapshots. */
+static void lay_out_snapshots(const mnem__setup *setup, const mnem__choice *choice, uint8_t *base,
+                              uint64_t *at, mnem__engine_tables *t) {
+    const uint64_t sequences = (uint64_t)setup->sequences;
+    const uint64_t pages = (uint64_t)t->kind[MNEM__KV_STATES].count;
+    mnem__snapshots *x = &t->snapshots;
+    x->most = choice->snapshots;
+    x->each = mnem__min_i32(choice->snapshots, MNEM__SNAPSHOTS_EACH);
+    x->list_count = setup->sequences;
+    x->lists = carve(base, at, sequences, sizeof *x->lists);
+    x->held = carve(base, at, pages, sizeof *x->held);
+    x->cost = carve(base, at, pages, sizeof *x->cost);
+    mnem__snapshot *all = carve(base, at, sequences * (uint64_t)x->each, sizeof *all);
+    for (int32_t i = 0; base && i < x->list_count; i++) x->lists[i].at = all + (int64_t)i * x->each;
 }
 
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
@@ -59,6 +76,8 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     }
     if (t.kind[MNEM__KV_STATES].need.pages > 0)
         t.history = carve(base, &at, sequences * (uint64_t)choice->context, sizeof(int32_t));
+    if (t.kind[MNEM__KV_STATES].need.pages > 0 && choice->snapshots > 0)
+        lay_out_snapshots(setup, choice, base, &at, &t);
     if (tables) *tables = t;
     return at;
 }

@@ -54,6 +54,7 @@ static void end_pass(const mnem__step *x) {
         mnem_sequence *s = x->parts[e->tables.segments[i].part].sequence;
         s->ready += e->tables.segments[i].n;
         s->length = mnem__max_i32(s->length, s->ready);
+        mnem__sequence_take_snapshot(s);
     }
     e->stats.tokens += (uint64_t)x->rows;
 }

@@ -11,8 +11,12 @@
  *     length 150, cut to 140:   | page 0 | page 1 | 128 .. 139 |      page 2 runs again: ready 128
  *
  * A recurrent state is of a sequence's end, and in a page of its own (kept.h). Cut before its end,
- * a sequence has no state: it gives all pages back, and runs its tokens again from 0; the engine
- * knows them (history). A fork of the whole shares the state, until one of the two steps.
+ * a sequence goes on from the nearest snapshot (snapshots.h), else from 0: what is behind that runs
+ * again; the engine knows the tokens (history). A fork of the whole shares the state, until one of
+ * the two steps.
+ *
+ *     length 1100, cut to 700, snapshots at 512 and 1024:   512 .. 699 run again: ready 512
+ *
  *
  * Layers with windows forget pages that lie before them (kv_pages.h). What a cut or a fork would
  * see of those is gone, so it is refused.
@@ -57,8 +61,7 @@ int32_t mnem__sequence_held(const mnem_sequence *s) {
 
 /* What those see that run again before it counts, too. */
 bool mnem__sequence_holds(const mnem_sequence *s, int32_t n) {
-    return mnem__engine_holds(s->engine, mnem__engine_ready(s->engine, s->ready, n),
-                              mnem__sequence_held(s));
+    return mnem__engine_holds(s->engine, mnem__sequence_ready(s, n), mnem__sequence_held(s));
 }
 
 static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
@@ -76,6 +79,85 @@ static int32_t pages_of(const mnem_engine *e, int kind, int32_t n, int32_t ready
     return mnem__kv_pages_for(&e->pages[kind].layout, held);
 }
 
+/* ---- snapshots ---- */
+
+mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *s) {
+    return &s->engine->snapshots.lists[s - s->engine->tables.sequences];
+}
+
+void mnem_sequence_snapshots_at(mnem_sequence *s, const int32_t *positions, int32_t count) {
+    s->marks = 0;
+    for (int32_t i = mnem__max_i32(count - MNEM__MARKS, 0); i < count; i++)
+        if (positions[i] > 0) s->mark[s->marks++] = positions[i];
+}
+
+int32_t mnem__sequence_stop(const mnem_sequence *s, int32_t position) {
+    const mnem_engine *e = s->engine;
+    if (e->snapshots.most == 0) return INT32_MAX;
+    const int32_t every = e->snapshot_tokens, last = position - position % every;
+    int32_t stop = last <= INT32_MAX - every ? last + every : INT32_MAX;
+    for (int32_t i = 0; i < s->marks; i++)
+        if (s->mark[i] > position) stop = mnem__min_i32(stop, s->mark[i]);
+    return stop;
+}
+
+void mnem__sequence_take_snapshot(mnem_sequence *s) {
+    mnem_engine *e = s->engine;
+    bool asked = false;
+    if (e->snapshots.most == 0) return;
+    for (int32_t i = 0; i < s->marks; i++) asked |= s->mark[i] == s->ready;
+    if (!asked && s->ready % e->snapshot_tokens != 0) return;
+    if (mnem__engine_ids_kind(e) >= 0 && s->ready % mnem__engine_page_tokens(e) != 0) return;
+    mnem__snapshots_take(&e->snapshots, mnem__sequence_snapshots(s), s->ready,
+                         s->table[MNEM__KV_STATES].page[0], asked);
+}
+
+/* The snapshot that the sequence, cut to n, goes on from; NULL: its state, or its begin. */
+static mnem__snapshot *snapshot_for(const mnem_sequence *s, int32_t n) {
+    if (n >= s->ready || s->engine->snapshots.most == 0) return NULL;
+    mnem__snapshot *found = mnem__snapshots_find(mnem__sequence_snapshots(s), n);
+    const bool holds =
+        found && mnem__engine_holds(s->engine, found->position, mnem__sequence_held(s));
+    return holds ? found : NULL;
+}
+
+int32_t mnem__sequence_ready(const mnem_sequence *s, int32_t n) {
+    const mnem__snapshot *snapshot = snapshot_for(s, n);
+    return snapshot ? snapshot->position : mnem__engine_ready(s->engine, s->ready, n);
+}
+
+/* The state of the table becomes that of a snapshot; NULL: none. */
+static void put_state(mnem_sequence *s, mnem__snapshot *snapshot) {
+    mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
+    mnem__kv_table *table = &s->table[MNEM__KV_STATES];
+    mnem__kv_pages_cut(pages, table, 0);
+    if (!snapshot) return;
+    const mnem__kv_table from = {&snapshot->page, 0, 1};
+    mnem__kv_pages_share(pages, &from, 1, table);
+    snapshot->used = ++s->engine->snapshots.clock;
+}
+
+/* Makes n the end, with the state that it goes on from, and without snapshots behind it. */
+static void go_back(mnem_sequence *s, int32_t n) {
+    mnem_engine *e = s->engine;
+    mnem__snapshot *snapshot = snapshot_for(s, n);
+    const int32_t ready = mnem__sequence_ready(s, n);
+    if (mnem__engine_has_states(e) && e->taken.runs && ready < s->ready) put_state(s, snapshot);
+    s->ready = ready;
+    if (e->snapshots.most == 0) return;
+    mnem__snapshots_cut(&e->snapshots, mnem__sequence_snapshots(s), n);
+    while (s->marks > 0 && s->mark[s->marks - 1] > n) s->marks--;
+}
+
+/* Those that the fork can use; its state is of one, where it begins before the other's end. */
+static void share_snapshots(const mnem_sequence *of, int32_t n, mnem_sequence *s) {
+    mnem_engine *e = of->engine;
+    mnem__snapshots_share(&e->snapshots, mnem__sequence_snapshots(of), n,
+                          mnem__sequence_snapshots(s));
+    if (s->ready < of->ready && s->ready > 0)
+        put_state(s, mnem__snapshots_find(mnem__sequence_snapshots(s), s->ready));
+}
+
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {
     mnem_engine *e = of->engine;
     *sequence = NULL;
@@ -88,11 +170,12 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
     s->length = n;
-    s->ready = mnem__engine_ready(e, of->ready, n);
+    s->ready = mnem__sequence_ready(of, n);
     for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)
         if (e->pages[k].count)
             mnem__kv_pages_share(&e->pages[k], &of->table[k], pages_of(e, k, n, s->ready),
                                  &s->table[k]);
+    if (e->snapshots.most > 0) share_snapshots(of, n, s);
     if (mnem__engine_has_states(e) && e->taken.runs)
         memcpy(mnem__sequence_history(s), mnem__sequence_history(of), (size_t)n * sizeof(int32_t));
     return tell(of, MNEM__RELAY_FORK, n);
@@ -109,7 +192,9 @@ bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {
 }
 
 void mnem__sequence_doubt(mnem_sequence *s) {
-    s->ready = mnem__engine_ready(s->engine, INT32_MAX, s->ready);
+    const int32_t ready = s->ready;
+    s->ready = INT32_MAX; /* what is in the table is of no position */
+    go_back(s, ready);
 }
 
 int32_t mnem_sequence_length(const mnem_sequence *s) {
@@ -123,7 +208,7 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
                           "expected 0 to its length",
                           n, s->length);
     MNEM__TRY(check_windows(s, n));
-    s->ready = mnem__engine_ready(s->engine, s->ready, n);
+    go_back(s, n);
     s->length = n;
     for (int k = 0; k < MNEM__KV_KINDS && s->engine->taken.runs; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];

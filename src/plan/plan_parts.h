@@ -30,6 +30,7 @@ typedef enum mnem__part_how {
     X(TEACHER, WEIGHTS, "teacher", BLOCK)                                                          \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
     X(STATES, KV, "live states", BLOCK)                                                            \
+    X(SNAPSHOTS, KV, "state snapshots", BLOCK)                                                     \
     X(TEXT, ACTIVATION, "states", PINNED)                                                          \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(LOGITS, ACTIVATION, "logits", PINNED)                                                        \

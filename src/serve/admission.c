@@ -66,6 +66,7 @@ static bool resume(mnem_scheduler *s, mnem__lane *lane) {
     mnem__lane *base = mnem__set_aside_base(s, lane, &n);
     if (!has_room(s, base, n, tokens)) return false;
     if (mnem__set_aside_resume(s, lane, base, n) != MNEM_OK) return false;
+    mnem__lane_mark(s, lane);
     mnem__event_request(MNEM__PHASE_BEGUN, lane->request->number);
     lane->reserved = tokens;
     lane->request->whole = lane->request->preemptions >= MNEM__SERVE_PREEMPTIONS;
@@ -94,6 +95,7 @@ static void begin(mnem_scheduler *s, mnem__request *r, mnem__lane *lane, int32_t
     s->waiting--;
     s->begun++;
     pthread_mutex_unlock(&s->lock);
+    mnem__lane_mark(s, lane);
     r->begun = mnem__seconds();
     r->cached_tokens = n;
     s->now.prompt_tokens += (uint64_t)q->prompt_tokens;

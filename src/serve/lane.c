@@ -38,6 +38,13 @@ bool mnem__lane_generates(const mnem__lane *lane) {
     return lane->request->chosen > 0 && mnem__lane_left(lane) == 1;
 }
 
+void mnem__lane_mark(const mnem_scheduler *s, mnem__lane *lane) {
+    const mnem_request *q = &lane->request->asked;
+    if (s->options.no_sharing || q->no_sharing) return;
+    mnem_sequence_snapshots_at_turns(lane->sequence, s->tokenizer, s->ends, s->options.end_count,
+                                     lane->ids, q->prompt_tokens);
+}
+
 void mnem__lane_free(mnem__lane *lane) {
     int32_t *ids = lane->ids;
     mnem_sequence_destroy(lane->sequence);

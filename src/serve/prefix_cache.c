@@ -49,7 +49,7 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
         int32_t there = mnem__min_i32(same, mnem__lane_length(lane));
         if (same > there && same > *coming) *coming = same;
         if (mnem__engine_has_states(s->engine)) /* what would run again isn't there */
-            there = mnem__engine_ready(s->engine, lane->sequence->ready, there);
+            there = mnem__sequence_ready(lane->sequence, there);
         if (there >= MNEM__PREFIX_LEAST && there > *common &&
             mnem__sequence_holds(lane->sequence, there)) {
             *common = there;
@@ -171,7 +171,8 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
 
 /* ---- what could go ---- */
 
-/* For each page how many cached lanes have it, but for base's first ones. */
+/* For each page how many cached lanes have it, but for base's first ones. Its state may go: whoever
+ * begins with it has it alone then. */
 static void mark(mnem_scheduler *s, const mnem__lane *base, int32_t pages, int k) {
     for (int32_t i = 0; i < s->lanes; i++) {
         const mnem__lane *lane = &s->lane[i];
@@ -202,7 +203,7 @@ mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base
     mnem_page_count count = {0};
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         if (s->engine->pages[k].count == 0) continue;
-        mark(s, base, n / s->pages.tokens, k);
+        mark(s, base, mnem__engine_need(s->engine, k)->one ? 0 : n / s->pages.tokens, k);
         *mnem__page_count_at(&count, k) = unmark(s, k);
     }
     return count;

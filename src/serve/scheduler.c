@@ -107,7 +107,8 @@ uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t seq
     const mnem_scheduler_options o = with_defaults(options, sequences);
     books b = books_of(&o, sequences, context);
     for (int k = 0; k < MNEM__KV_KINDS; k++)
-        b.pages[k] = b.lanes * mnem__div_up(b.context, PAGE_LEAST);
+        b.pages[k] = k == MNEM__KV_STATES ? b.lanes * (1 + MNEM__SNAPSHOTS_EACH)
+                                          : b.lanes * mnem__div_up(b.context, PAGE_LEAST);
     return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab, context) +
            (o.swap ? MNEM__SWAP_STACK_BYTES : 0);
 }

@@ -196,6 +196,8 @@ bool mnem__lane_generates(const mnem__lane *lane);
 /* Pages that were taken for what is being read. */
 mnem_page_count mnem__lane_loading(const mnem__lane *lane);
 /* Closes the sequence; the lane is free. */
+/* Has snapshots of states taken where the turns of its prompt begin. */
+void mnem__lane_mark(const mnem_scheduler *s, mnem__lane *lane);
 void mnem__lane_free(mnem__lane *lane);
 /* Pages that busy lanes may still take of what was promised to them. whole: only those of requests
  * that have all reserved. */

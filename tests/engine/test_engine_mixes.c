@@ -322,6 +322,8 @@ static void run_mix(uint64_t seed) {
                                          .sequences = m.sequences,
                                          .pages_tokens = pick(0, 1) ? pick(1, 8 * CONTEXT) : 0,
                                          .pages_fill = pick(0, 3) == 0,
+                                         .snapshots = (int32_t)(seed % 5) * 4,
+                                         .snapshot_tokens = 5 + (int32_t)(seed % 43),
                                          .threads = pick(1, 2),
                                          .chunk = pick(0, 1) ? pick(1, 96) : 0,
                                          .logits_rows = pick(0, 1) ? pick(1, 20) : 0};

@@ -1,6 +1,7 @@
 /* test_serve_loads.c: whatever else a scheduler has to do, a request says what it says alone.
  *
- * test_serve_loads [LOADS] [FIRST]     60 by default
+ * test_serve_loads [LOADS] [FIRST] [states]     60 by default; states: of a model with these, where
+ *                                               there may be fewer of them than sequences
  *
  * A load is an engine at random (sequences, pages, chunk, kind of keys and values, windows or not),
  * a scheduler with or without a swap file, and up to 24 requests that come while others run:
@@ -26,10 +27,16 @@ static struct {
     {"--arch lfm2 --heads 4 --kv-heads 2 --type Q8_0 --context 512", ""},
     {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf"}, /* windows in all layers, */
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},      /* in some */
+    {NULL, MNEM_TEST_DATA "/architectures/qwen35.gguf"},      /* recurrent layers */
 };
-enum { MODELS = sizeof models / sizeof models[0], STORED = 2 }; /* from STORED on: kv f32 */
+enum {
+    MODELS = sizeof models / sizeof models[0],
+    STORED = 2,
+    OF_STATES = MODELS - 1
+}; /* from STORED on: kv f32 */
 
 static int loads = 60, first_load;
+static bool of_states;
 static uint64_t state_;
 static int32_t streams[STREAMS][SERVE_CONTEXT];
 static engine_case alone[MODELS];
@@ -98,15 +105,25 @@ static void make_ask(load *l, serve_ask *a) {
 }
 
 static void open_load(load *l) {
-    l->model = pick(0, 5) < 4 ? 0 : pick(1, MODELS - 1);
+    l->model = pick(0, 5) < 4 ? 0 : pick(1, OF_STATES - 1);
+    if (of_states) l->model = OF_STATES;
     const int32_t sequences = pick(1, 8);
-    const mnem_engine_options engine = {.context = SERVE_CONTEXT,
-                                        .kv = l->model >= STORED ? MNEM_KV_F32 : MNEM_KV_F16,
-                                        .sequences = sequences,
-                                        .pages_tokens = pick(0, 3) ? SERVE_CONTEXT * pick(1, 2) : 0,
-                                        .threads = 1,
-                                        .chunk = pick(0, 1) ? pick(1, 96) : 128};
-    engine_case_open(&l->c, models[l->model].path, 0, &engine);
+    mnem_engine_options engine = {.context = SERVE_CONTEXT,
+                                  .kv = l->model >= STORED ? MNEM_KV_F32 : MNEM_KV_F16,
+                                  .sequences = sequences,
+                                  .pages_tokens = pick(0, 3) ? SERVE_CONTEXT * pick(1, 2) : 0,
+                                  .threads = 1,
+                                  .chunk = pick(0, 1) ? pick(1, 96) : 128};
+    uint64_t budget = 0;
+    if (of_states && pick(0, 3)) {
+        engine.pages_fill = pick(0, 1);
+        engine.snapshots = pick(0, 1) ? MNEM_SNAPSHOTS_FILL : pick(0, 20);
+        engine.snapshot_tokens = pick(5, 100);
+        if (engine.pages_fill)
+            budget = engine_case_least(models[l->model].path, &engine) + (uint64_t)pick(0, 1 << 17);
+    }
+    engine_case_open(&l->c, models[l->model].path, budget, &engine);
+    if (budget) must(mnem_ledger_budget_set(l->c.ledger, budget + (64 << 20))); /* for books */
     const mnem_scheduler_options o = {.engine = l->c.engine,
                                       .running = pick(0, 3) ? 0 : pick(1, sequences),
                                       .queue_requests = ASKS,
@@ -217,6 +234,7 @@ int main(int argc, char **argv) {
     };
     if (argc > 1) loads = atoi(argv[1]);
     if (argc > 2) first_load = atoi(argv[2]);
+    of_states = argc > 3;
     if (MNEM_SANITIZED && loads > 12) loads = 12;
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -55,6 +55,7 @@ static mnem_status open_all(mnem_chat *c, const char *path, const mnem_chat_opti
     MNEM__TRY(mnem_tokenizer_create(at->model, &at->tokenizer));
     const int32_t usual = t.context < USUAL_CONTEXT ? t.context : USUAL_CONTEXT;
     MNEM__TRY(open_talk(c, o, engine.context > 0 ? engine.context : usual));
+    if (!engine.snapshots) engine.snapshots = MNEM_SNAPSHOTS_FILL;
     MNEM__TRY(mnem_engine_plan_make(at->model, &engine, &at->plan));
     MNEM__TRY(mnem_session_create(at->model, &engine, &at->plan, &at->session));
     if (c->fixed_tokens < at->plan.context) return MNEM_OK;
@@ -170,6 +171,8 @@ static mnem_status read_prompt(mnem_chat *c, const int32_t *ids, size_t count) {
     MNEM__TRY(mnem_session_truncate(c->opened.session, same));
     same = mnem_session_length(c->opened.session);
     memcpy(c->ids + same, ids + same, (size_t)(n - same) * sizeof *ids);
+    mnem_sequence_snapshots_at_turns(mnem_session_sequence(c->opened.session), c->opened.tokenizer,
+                                     &c->end, c->end >= 0, ids, n);
     c->info.prompt_tokens = n;
     c->info.kept_tokens = same;
     mnem_sampler_reset_chosen(c->sampler);

@@ -16,8 +16,8 @@
  * POSITION: a sequence goes on from any position. PAGE: only from a page's begin, or where it ends;
  * such pages know their tokens, to run the rest of a page again. SEQUENCE: for states that are too
  * large for each page (a delta net's: 2 MiB a layer). A sequence has one page of this kind, however
- * long it is; it goes on from its end only, else from its begin: the engine knows its tokens, and
- * runs them again. Snapshots are to come: mnem__engine_ready then answers with the nearest one.
+ * long it is; it goes on from its end, else from a snapshot before (snapshots.h), else from its
+ * begin: the engine knows its tokens, and runs them again.
  *
  * A row is made from the model's description, in a few instructions: nothing is stored by layer.
  * What the rows add up to is (mnem__kv_need, in the engine's tables). */

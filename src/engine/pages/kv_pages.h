@@ -36,7 +36,9 @@ typedef struct mnem__kv_pages {
     int32_t count;       /* 0: no layer is of this kind */
     uint64_t page_bytes; /* of all layers */
     mnem__location base;
-    int32_t *free; /* [count], the caller's: a stack of free pages, the next one last */
+    mnem__location more; /* where pages from base_count on lie, behind one another */
+    int32_t base_count;  /* 0: all lie from base on */
+    int32_t *free;       /* [count], the caller's: a stack of free pages, the next one last */
     int32_t free_count;
     uint16_t *references; /* [count], the caller's: how many tables have the page */
     int32_t *ids;         /* [count][page_tokens], the caller's; NULL: no layer has a state */
@@ -61,7 +63,10 @@ typedef struct mnem__kv_room {
 mnem_status mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
                                      const mnem__kv_room *room);
 static inline mnem__location mnem__kv_page_at(const mnem__kv_pages *pages, int32_t page) {
-    return mnem__location_at(pages->base, pages->page_bytes * (uint64_t)page);
+    const bool more = pages->base_count > 0 && page >= pages->base_count;
+    return mnem__location_at(more ? pages->more : pages->base,
+                             pages->page_bytes *
+                                 (uint64_t)(more ? page - pages->base_count : page));
 }
 /* Where the operators find the pages of the layer that begins at offset in each. */
 mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,

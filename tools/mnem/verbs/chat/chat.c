@@ -385,6 +385,7 @@ static int reserve(chat *c, const run_options *asked) {
 
 static int plan_and_talk(chat *c) {
     tool_stage *stage = c->stage;
+    stage->options.snapshots = MNEM_SNAPSHOTS_FILL;
     int code = tool_stage_plan(stage);
     if (code != TOOL_OK) return code;
     tool_report_start(stage);

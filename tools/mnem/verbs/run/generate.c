@@ -370,6 +370,10 @@ static mnem_status catch_up(tool_generator *g) {
     if (n <= 0) return MNEM_OK;
     double start = tool_clock(), cpu = tool_cpu_clock();
     tool_generator_accept(g, done);
+    if (n > 1)
+        mnem_sequence_snapshots_at_turns(mnem_session_sequence(g->stage->session),
+                                         g->stage->tokenizer, &g->end, g->end >= 0, g->ids,
+                                         g->count);
     mnem_status status;
     do { /* a Ctrl-C that came between two evals has cancelled this one, after it was dealt with */
         done = mnem_session_length(g->stage->session);

@@ -65,6 +65,7 @@ static mnem_status charge_books(serve *s, int32_t parallel) {
     s->stage.options.sequences = sequences_of(s, parallel);
     s->stage.options.logits_rows = parallel;
     s->stage.options.pages_fill = !s->stage.transformer.encoder;
+    s->stage.options.snapshots = MNEM_SNAPSHOTS_FILL;
     return charge(s, books_of(s));
 }
 

@@ -1,0 +1,338 @@
+/* test_snapshots.c: states of earlier positions: kept as far as the budget has room, shared by
+ * forks, dropped by cuts, and gone on from with the bits of a text that never was cut.
+ *
+ * The convolutions of lfm2 stand in for recurrent layers, as in test_live_states.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine_private.h"
+#include "engine/pages/saved_case.h"
+#include "model/architecture/architecture.h"
+
+enum { EVERY = 32 };
+
+static bool on;
+static float expected[LENGTH][VOCAB];
+
+uint64_t __wrap_mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer);
+uint64_t __wrap_mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
+    const bool has = on && mnem_layer_is(&t->convolving, layer);
+    return has ? mnem_conv_page_bytes(t->embd, t->conv_length) : 0;
+}
+
+static bool keep_all(void *context, int32_t part, int32_t index, const float *logits) {
+    (void)part;
+    memcpy(((float(*)[VOCAB])context)[index], logits, sizeof expected[0]);
+    return true;
+}
+
+/* Columns in pages. */
+static int prepare(void **state) {
+    engine_case c;
+    mnem_sequence *s;
+    fill_text(state);
+    open_case(&c, STATES, MNEM_KV_F16, 64);
+    must(mnem_sequence_create(c.engine, &s));
+    must(mnem_engine_step(c.engine, &(mnem_step_part){s, text, LENGTH, 0}, 1, keep_all, expected));
+    engine_case_close(&c);
+    on = true;
+    return 0;
+}
+
+static const mnem_engine_options plain = {.context = CONTEXT,
+                                          .threads = 1,
+                                          .chunk = 16,
+                                          .sequences = 3,
+                                          .snapshots = 12,
+                                          .snapshot_tokens = EVERY};
+
+static void open_with(engine_case *c, int32_t chunk, int32_t snapshots) {
+    mnem_engine_options o = plain;
+    o.chunk = chunk;
+    o.snapshots = snapshots;
+    engine_case_open(c, STATES, 0, &o);
+}
+
+static int32_t check(engine_case *c, mnem_sequence *s, int32_t end) {
+    float logits[VOCAB];
+    mnem_engine_stats before, after;
+    const int32_t from = mnem_sequence_length(s);
+    mnem_engine_stats_get(c->engine, &before);
+    go_on(c, s, end, logits);
+    mnem_engine_stats_get(c->engine, &after);
+    if (memcmp(logits, expected[end - 1], sizeof logits)) fail_msg("token %d, from %d", end, from);
+    return (int32_t)(after.tokens - before.tokens) - (end - from); /* that ran again */
+}
+
+static mnem_engine_pages pages_of(const engine_case *c) {
+    mnem_engine_pages pages;
+    mnem_engine_pages_get(c->engine, &pages);
+    return pages;
+}
+
+static uint64_t line_of(const engine_case *c, const char *tag) {
+    for (unsigned i = 0; i < c->plan.lines; i++)
+        if (strcmp(c->plan.line[i].tag, tag) == 0) return c->plan.line[i].bytes;
+    return 0;
+}
+
+static uint64_t live_of(const engine_case *c, const char *tag) {
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(c->ledger, i, &account); i++)
+        if (strcmp(account.tag, tag) == 0) return account.bytes_live;
+    return 0;
+}
+
+static void a_plan_has_a_line_of_snapshots_and_the_ledger_a_tag(void **state) {
+    (void)state;
+    engine_case c;
+    open_with(&c, 16, 12);
+    assert_int_equal(c.plan.states, 3);
+    assert_int_equal(c.plan.snapshots, 12);
+    assert_int_equal(c.plan.snapshot_tokens, EVERY);
+    const uint64_t bytes = (12 * pages_of(&c).state_bytes + 4095) / 4096 * 4096;
+    assert_int_equal(line_of(&c, "state snapshots"), bytes);
+    assert_int_equal(live_of(&c, "state snapshots"), bytes);
+    assert_int_equal(pages_of(&c).snapshots, 12);
+    assert_int_equal(pages_of(&c).snapshots_used, 0);
+    assert_int_equal(pages_of(&c).all.states, 3);
+    assert_int_equal(pages_of(&c).free.states, 3);
+    engine_case_close(&c);
+    open_with(&c, 16, MNEM_SNAPSHOTS_FILL);
+    assert_int_equal(c.plan.snapshots, 3 * (CONTEXT / EVERY + 8));
+    engine_case_close(&c);
+    open_with(&c, 16, 0);
+    assert_int_equal(c.plan.snapshots, 0);
+    assert_int_equal(line_of(&c, "state snapshots"), 0);
+    engine_case_close(&c);
+}
+
+static void as_many_are_planned_as_the_budget_has_bytes_for(void **state) {
+    (void)state;
+    mnem_engine_options o = plain;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    int32_t last = 0;
+    engine_case c;
+    open_with(&c, 16, 0);
+    engine_case_close(&c);
+    const uint64_t without = c.plan.peak_bytes; /* all is resident */
+    for (uint64_t more = 0; more <= 128 << 10; more += 8 << 10) {
+        engine_case_open(&c, STATES, without + more, &o);
+        assert_true(c.plan.peak_bytes <= without + more);
+        assert_true(c.plan.snapshots >= last);
+        assert_int_equal(c.plan.states, 3);
+        last = c.plan.snapshots;
+        engine_case_close(&c);
+    }
+    assert_true(last > 0);
+}
+
+static void a_fill_plans_fewer_live_states_where_they_do_not_fit(void **state) {
+    (void)state;
+    mnem_engine_options o = plain;
+    o.pages_fill = true;
+    o.sequences = 16;
+    o.logits_rows = 1;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    engine_case c;
+    engine_case_open(&c, STATES, engine_case_least(STATES, &o), &o);
+    assert_in_range(c.plan.states, 1, 15);
+    mnem_sequence *s[16];
+    for (int i = 0; i < 16; i++) {
+        must(mnem_sequence_create(c.engine, &s[i]));
+        if (i < c.plan.states) {
+            check(&c, s[i], 1);
+            continue;
+        }
+        assert_int_equal(
+            mnem_engine_step(c.engine, &(mnem_step_part){s[i], text, 1, 1}, 1, NULL, NULL),
+            MNEM_OVER_BUDGET);
+    }
+    engine_case_close(&c);
+}
+
+static void a_cut_goes_on_from_the_nearest_snapshot(void **state) {
+    (void)state;
+    for (int32_t chunk = 5; chunk <= 80; chunk += 25)
+        for (int32_t at = 1; at < 150; at += 7) {
+            engine_case c;
+            mnem_sequence *s, *fork;
+            open_with(&c, chunk, 24);
+            must(mnem_sequence_create(c.engine, &s));
+            assert_int_equal(check(&c, s, 150), 0);
+            assert_int_equal(pages_of(&c).snapshots_used, 150 / EVERY);
+            must(mnem_sequence_fork(s, at, &fork));
+            must(mnem_sequence_truncate(s, at));
+            assert_int_equal(check(&c, fork, at + 1), at % EVERY);
+            assert_int_equal(check(&c, fork, LENGTH), 0);
+            assert_int_equal(check(&c, s, at + 2), at % EVERY);
+            assert_int_equal(check(&c, s, LENGTH), 0);
+            mnem_sequence_destroy(s);
+            mnem_sequence_destroy(fork);
+            assert_int_equal(pages_of(&c).snapshots_used, 0);
+            assert_int_equal(pages_of(&c).free.states, 3);
+            engine_case_close(&c);
+        }
+}
+
+static void a_snapshot_is_taken_where_the_caller_asks(void **state) {
+    (void)state;
+    engine_case c;
+    mnem_sequence *s;
+    open_with(&c, 64, 12);
+    must(mnem_sequence_create(c.engine, &s));
+    mnem_sequence_snapshots_at(s, (const int32_t[]){41, 77, 150}, 3);
+    assert_int_equal(check(&c, s, 150), 0);
+    assert_int_equal(pages_of(&c).snapshots_used, 150 / EVERY + 3);
+    must(mnem_sequence_truncate(s, 83));
+    assert_int_equal(check(&c, s, 84), 83 - 77);
+    must(mnem_sequence_truncate(s, 41));
+    assert_int_equal(check(&c, s, LENGTH), 0);
+    engine_case_close(&c);
+}
+
+/* What was asked for stays, and of the others those that lie far apart. */
+static void what_costs_the_least_goes_first(void **state) {
+    (void)state;
+    engine_case c;
+    mnem_sequence *s;
+    open_with(&c, 64, 3);
+    must(mnem_sequence_create(c.engine, &s));
+    mnem_sequence_snapshots_at(s, (const int32_t[]){41, 150}, 2);
+    check(&c, s, LENGTH);
+    assert_int_equal(pages_of(&c).snapshots_used, 3);
+    must(mnem_sequence_truncate(s, 155));
+    assert_int_equal(check(&c, s, 156), 5);
+    must(mnem_sequence_truncate(s, 45));
+    assert_int_equal(check(&c, s, 46), 4);
+    engine_case_close(&c);
+}
+
+static bool stop_at(void *context, int32_t part, int32_t index, const float *logits) {
+    (void)part, (void)logits;
+    return index != *(int32_t *)context;
+}
+
+static void a_stopped_step_goes_on_from_a_snapshot(void **state) {
+    (void)state;
+    for (int32_t at = 0; at < 60; at += 7) {
+        engine_case c;
+        mnem_sequence *s;
+        const int32_t wrong[60] = {1, 2, 3};
+        open_with(&c, 16, 12);
+        must(mnem_sequence_create(c.engine, &s));
+        check(&c, s, 75);
+        assert_int_equal(
+            mnem_engine_step(c.engine, &(mnem_step_part){s, wrong, 60, 0}, 1, stop_at, &at),
+            MNEM_CANCELLED);
+        must(mnem_sequence_truncate(s, 75));
+        assert_int_equal(check(&c, s, 76), 75 - 64);
+        check(&c, s, 140);
+        engine_case_close(&c);
+    }
+}
+
+/* ---- random mixes ---- */
+
+static uint64_t state_;
+
+static int32_t random_to(int32_t most) { /* 0 to most; xorshift64* */
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return (int32_t)(state_ * 0x2545f4914f6cdd1d >> 33) % (most + 1);
+}
+
+/* Every page has as many references as tables and lists have it, and snapshots leave live states
+ * the room that they were planned with. */
+static void check_books(const engine_case *c, int seed) {
+    const mnem_engine *e = c->engine;
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_STATES];
+    int32_t references[64] = {0}, held[64] = {0}, used = 0, free = 0, live = 0;
+    for (int32_t i = 0; i < e->sequences; i++) {
+        const mnem_sequence *s = &e->tables.sequences[i];
+        const mnem__snapshot_list *list = &e->snapshots.lists[i];
+        const mnem__kv_table *t = &s->table[MNEM__KV_STATES];
+        if (t->used) references[t->page[0]]++;
+        for (int32_t k = 0; e->snapshots.most && k < list->count; k++) {
+            references[list->at[k].page]++;
+            held[list->at[k].page]++;
+            if (list->at[k].position > s->length ||
+                (k > 0 && list->at[k].position <= list->at[k - 1].position))
+                fail_msg("seed %d: snapshot %d at %d", seed, k, list->at[k].position);
+        }
+    }
+    for (int32_t p = 0; p < pages->count; p++) {
+        if (references[p] != pages->references[p]) fail_msg("seed %d: page %d", seed, p);
+        used += held[p] > 0;
+        free += references[p] == 0;
+        live += references[p] > 0 && held[p] == 0;
+    }
+    if (used != e->snapshots.used || free != pages->free_count || used > e->snapshots.most ||
+        pages_of(c).free.states != pages_of(c).all.states - live)
+        fail_msg("seed %d: %d snapshots, %d free, %d live", seed, used, free, live);
+}
+
+static void go(engine_case *c, mnem_sequence *s, int seed) {
+    const int32_t length = mnem_sequence_length(s);
+    const int32_t ready = s->ready, to = length + 1 + random_to(40);
+    const mnem__snapshot *near = c->engine->snapshots.most
+                                     ? mnem__snapshots_find(mnem__sequence_snapshots(s), length)
+                                     : NULL;
+    if (ready < length && ready != (near ? near->position : 0))
+        fail_msg("seed %d: %d tokens go on from %d", seed, length, ready);
+    if (to > LENGTH) return;
+    if (random_to(3) == 0) {
+        const int32_t at[] = {length + random_to(9), length + 10 + random_to(9)};
+        mnem_sequence_snapshots_at(s, at, 2);
+    }
+    if (check(c, s, to) != length - ready) fail_msg("seed %d: from %d of %d", seed, ready, length);
+}
+
+static void random_mixes_have_the_bits_of_a_text_that_never_was_cut(void **state) {
+    (void)state;
+    for (int seed = 1; seed <= 60; seed++) {
+        enum { SEQUENCES = 5 };
+        engine_case c;
+        mnem_sequence *s[SEQUENCES] = {0};
+        state_ = 0x9e3779b97f4a7c15 * (uint64_t)seed;
+        mnem_engine_options o = plain;
+        o.sequences = SEQUENCES;
+        o.chunk = 1 + random_to(70);
+        o.snapshots = random_to(20);
+        o.snapshot_tokens = 8 + random_to(60);
+        engine_case_open(&c, STATES, 0, &o);
+        for (int step = 0; step < 60; step++) {
+            const int i = random_to(SEQUENCES - 1), k = random_to(SEQUENCES - 1);
+            if (!s[i]) {
+                if (!s[k])
+                    must(mnem_sequence_create(c.engine, &s[i]));
+                else
+                    must(mnem_sequence_fork(s[k], random_to(mnem_sequence_length(s[k])), &s[i]));
+            } else if (random_to(5) == 0) {
+                mnem_sequence_destroy(s[i]);
+                s[i] = NULL;
+            } else if (random_to(3) == 0) {
+                must(mnem_sequence_truncate(s[i], random_to(mnem_sequence_length(s[i]))));
+            } else {
+                go(&c, s[i], seed);
+            }
+            check_books(&c, seed);
+        }
+        engine_case_close(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_has_a_line_of_snapshots_and_the_ledger_a_tag),
+        cmocka_unit_test(as_many_are_planned_as_the_budget_has_bytes_for),
+        cmocka_unit_test(a_fill_plans_fewer_live_states_where_they_do_not_fit),
+        cmocka_unit_test(a_cut_goes_on_from_the_nearest_snapshot),
+        cmocka_unit_test(a_snapshot_is_taken_where_the_caller_asks),
+        cmocka_unit_test(what_costs_the_least_goes_first),
+        cmocka_unit_test(a_stopped_step_goes_on_from_a_snapshot),
+        cmocka_unit_test(random_mixes_have_the_bits_of_a_text_that_never_was_cut),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}

@@ -1,0 +1,170 @@
+/* test_serve_states.c: requests to a model with recurrent layers: what they share through snapshots
+ * of states, and how many are served by few states. */
+#include <string.h>
+
+#include "serve/serve_case.h"
+
+enum { CLIENTS = 8, SEQUENCES = 16, END = 7, EVERY = 100 };
+
+static const char model[] = MNEM_TEST_DATA "/architectures/qwen35.gguf";
+static const int32_t end_of_turn = END;
+static engine_case c, alone;
+static mnem_scheduler *scheduler;
+static serve_ask ask[CLIENTS];
+
+static const mnem_engine_options plain = {.context = SERVE_CONTEXT,
+                                          .kv = MNEM_KV_F32,
+                                          .threads = 1,
+                                          .chunk = 32,
+                                          .sequences = SEQUENCES,
+                                          .logits_rows = CLIENTS,
+                                          .pages_fill = true,
+                                          .snapshot_tokens = EVERY};
+
+static int set_up(void **state) {
+    (void)state;
+    engine_case_open(&alone, model, 0,
+                     &(mnem_engine_options){
+                         .context = SERVE_CONTEXT, .kv = MNEM_KV_F32, .threads = 1, .chunk = 64});
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    engine_case_close(&alone);
+    return 0;
+}
+
+static void open_with(const mnem_engine_options *options, uint64_t budget) {
+    engine_case_open(&c, model, budget, options);
+    if (budget) must(mnem_ledger_budget_set(c.ledger, budget + (64 << 20)));
+    const mnem_scheduler_options o = {.engine = c.engine,
+                                      .running = CLIENTS,
+                                      .queue_requests = CLIENTS,
+                                      .ends = &end_of_turn,
+                                      .end_count = 1};
+    must(mnem_scheduler_create(&o, &scheduler));
+}
+
+static void close_all(void) {
+    mnem_scheduler_destroy(scheduler);
+    engine_case_close(&c);
+}
+
+/* Words of a text of its own, none of which ends a turn. */
+static void say(serve_ask *a, int32_t from, int32_t n, uint32_t text) {
+    for (int32_t i = from; i < from + n; i++) {
+        text = text * 1664525u + 1013904223u;
+        a->prompt[i] = 8 + (int32_t)(text >> 16) % 80;
+    }
+}
+
+static void set(serve_ask *a, int32_t prompt, int32_t tokens) {
+    a->request = (mnem_request){.prompt_tokens = prompt, .tokens = tokens, .ignore_end = true};
+    serve_ask_set(a);
+    serve_ask_alone(a, alone.engine, alone.vocab);
+}
+
+static void submit(serve_ask *a) {
+    must(mnem_scheduler_submit(scheduler, &a->request, &a->number, NULL));
+}
+
+static uint64_t tokens_run(void) {
+    mnem_engine_stats stats;
+    mnem_engine_stats_get(c.engine, &stats);
+    return stats.tokens;
+}
+
+static void three_states_serve_eight_clients(void **state) {
+    (void)state;
+    uint64_t budget = engine_case_least(model, &plain);
+    for (c.plan.states = 0; c.plan.states < 3; budget += 4 << 10) {
+        engine_case_open(&c, model, budget, &plain);
+        engine_case_close(&c);
+    }
+    memset(ask, 0, sizeof ask);
+    open_with(&plain, budget);
+    assert_int_equal(c.plan.states, 3);
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        say(&ask[i], 0, 40, i);
+        set(&ask[i], 40, 30);
+        submit(&ask[i]);
+    }
+    serve_run(scheduler, 10000);
+    for (int i = 0; i < CLIENTS; i++) {
+        serve_ask_check(&ask[i], "eight clients");
+        assert_int_equal(ask[i].result.tokens, 30);
+    }
+    close_all();
+}
+
+/* |system 40|user 50|asks 3| answer; the next prompt has another answer, as where thoughts are
+ * gone. */
+static void a_second_turn_runs_what_is_new_again_and_little_more(void **state) {
+    (void)state;
+    enum { SYSTEM = 40, USER = 50, ASKS = 3 };
+    mnem_engine_options o = plain;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    memset(ask, 0, sizeof ask);
+    open_with(&o, 0);
+    say(&ask[0], 0, SYSTEM + USER + ASKS, 1);
+    ask[0].prompt[SYSTEM - 1] = ask[0].prompt[SYSTEM + USER - 1] = END;
+    const int32_t first = SYSTEM + USER + ASKS;
+    set(&ask[0], first, 60);
+    submit(&ask[0]);
+    serve_run(scheduler, 1000);
+    serve_ask_check(&ask[0], "first turn");
+
+    memcpy(ask[1].prompt, ask[0].prompt, sizeof ask[1].prompt);
+    say(&ask[1], first, 10 + 20 + ASKS, 2);
+    ask[1].prompt[first + 9] = ask[1].prompt[first + 29] = END;
+    set(&ask[1], first + 30 + ASKS, 5);
+    const uint64_t before = tokens_run();
+    submit(&ask[1]);
+    serve_run(scheduler, 1000);
+    serve_ask_check(&ask[1], "second turn");
+    assert_int_equal(ask[1].result.cached_tokens, SYSTEM + USER);
+    assert_in_range(tokens_run() - before, 0, 30 + ASKS + 4 + 16);
+
+    /* edited where nobody expected it */
+    memcpy(ask[2].prompt, ask[1].prompt, sizeof ask[2].prompt);
+    say(&ask[2], SYSTEM + 20, 1, 3);
+    set(&ask[2], first + 30 + ASKS, 5);
+    submit(&ask[2]);
+    serve_run(scheduler, 1000);
+    serve_ask_check(&ask[2], "an edited turn");
+    assert_int_equal(ask[2].result.cached_tokens, SYSTEM);
+    close_all();
+}
+
+static void eight_conversations_share_what_they_begin_with(void **state) {
+    (void)state;
+    enum { SYSTEM = 120 };
+    mnem_engine_options o = plain;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    memset(ask, 0, sizeof ask);
+    open_with(&o, 0);
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        say(&ask[i], 0, SYSTEM, 9);
+        ask[i].prompt[SYSTEM - 1] = END;
+        say(&ask[i], SYSTEM, 30, i);
+        ask[i].prompt[SYSTEM + 26] = END;
+        set(&ask[i], SYSTEM + 30, 10);
+        submit(&ask[i]);
+    }
+    serve_run(scheduler, 1000);
+    for (int i = 0; i < CLIENTS; i++) {
+        serve_ask_check(&ask[i], "eight conversations");
+        assert_int_equal(ask[i].result.cached_tokens, i ? SYSTEM : 0);
+    }
+    close_all();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_states_serve_eight_clients),
+        cmocka_unit_test(a_second_turn_runs_what_is_new_again_and_little_more),
+        cmocka_unit_test(eight_conversations_share_what_they_begin_with),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
