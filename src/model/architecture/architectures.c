@@ -20,6 +20,9 @@
     X(glm4)                                                                                        \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
+    X(ernie4_5)                                                                                    \
+    X(seed_oss)                                                                                    \
+    X(gemma)                                                                                       \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -30,6 +33,9 @@
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(dots1)                                                                                       \
+    X(ernie4_5_moe)                                                                                \
+    X(ernie4_5_shared)                                                                             \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

@@ -379,6 +379,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
+        {"interleave_moe_layer_step", 1, 0},
         {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -67,6 +67,9 @@ static const struct {
      "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
      "/\n",
      "qwen35", ANY},
+    {"/" SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES
+     "/\n",
+     "seed-coder", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o minimax-m2", ANY},
     {DEEPSEEK3, "deepseek-v3", ANY},

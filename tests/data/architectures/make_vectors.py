@@ -58,6 +58,12 @@ DENSE_FIRST = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=1
 GLM_MOE = dict(head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
                rope_parameters=GLM, num_hidden_layers=3, num_mtp_layers=0)
 
+ERNIE_MOE = dict(moe_num_experts=8, moe_k=3, moe_intermediate_size=16, moe_num_shared_experts=2,
+                 moe_layer_start_index=1, moe_layer_interval=1, num_hidden_layers=3)
+DOTS = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=8,
+            n_shared_experts=2, first_k_dense_replace=1, num_key_value_heads=4,
+            num_hidden_layers=3, sliding_window=None, scoring_func="sigmoid")
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -148,6 +154,33 @@ MODELS = {
                                                num_local_experts=6, num_experts_per_tok=1,
                                                num_key_value_heads=1)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
+}
+
+MODELS |= {
+    "glm47": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                        num_hidden_layers=3, num_nextn_predict_layers=0)),
+    "glm47_group": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                              num_hidden_layers=3, first_k_dense_replace=2,
+                                              mlp_layer_types=["dense", "dense", "sparse"],
+                                              n_group=2, topk_group=1, num_nextn_predict_layers=0,
+                                              norm_topk_prob=False, n_shared_experts=1,
+                                              scoring_func="sigmoid")),
+    "ernie4_5": ("Ernie4_5Config", dict(head_dim=16, tie_word_embeddings=True)),
+    "ernie4_5_one": ("Ernie4_5Config", dict(head_dim=8, num_key_value_heads=1,
+                                            tie_word_embeddings=False)),
+    "ernie4_5_moe": ("Ernie4_5_MoeConfig", dict(ERNIE_MOE, intermediate_size=64,
+                                                tie_word_embeddings=True)),
+    "ernie4_5_moe_late": ("Ernie4_5_MoeConfig", dict(
+        ERNIE_MOE, intermediate_size=48, num_key_value_heads=1, moe_num_shared_experts=0, moe_k=1,
+        moe_layer_start_index=2, tie_word_embeddings=False)),
+    "seed_oss": ("SeedOssConfig", dict(head_dim=16)),
+    "seed_oss_bias": ("SeedOssConfig", dict(head_dim=8, attention_out_bias=True,
+                                            num_key_value_heads=1, tie_word_embeddings=True)),
+    "dots1": ("Dots1Config", dict(DOTS, routed_scaling_factor=2.5, norm_topk_prob=True)),
+    "dots1_groups": ("Dots1Config", dict(DOTS, n_group=4, topk_group=2, n_shared_experts=1,
+                                         first_k_dense_replace=0)),
+    "gemma": ("GemmaConfig", dict(head_dim=16, num_key_value_heads=1)),
+    "gemma_all": ("GemmaConfig", dict(head_dim=8, num_key_value_heads=4)),
 }
 
 POOLED = ["llama_tied", "lfm2"]

@@ -17,22 +17,14 @@ static const char marker[] = "<!-- made by test_supports_page from here on -->\n
 
 /* One model of each architecture, and where answers differ by the file, one of each kind. */
 static const char *const files[] = {
-    "llama",      "llama_tied",
-    "mistral3",   "granite",
-    "smollm3",    "qwen2",
-    "qwen3",      "qwen2vl",
-    "qwen3vl",    "gemma2",
-    "gemma3",     "phi3",
-    "glm4",       "lfm2",
-    "olmo2",      "olmoe",
-    "mixtral",    "qwen2moe",
-    "qwen3moe",   "qwen3vlmoe",
-    "granitemoe", "granitemoe_shared",
-    "lfm2moe",    "glm4moe",
-    "minimax_m2", "gpt_oss",
-    "deepseek2",  "deepseek3",
-    "starcoder2", "gpt2",
-    "bert",       "nomic_bert",
+    "llama",        "llama_tied", "mistral3",   "granite",    "smollm3",
+    "qwen2",        "qwen3",      "qwen2vl",    "qwen3vl",    "gemma2",
+    "gemma3",       "phi3",       "glm4",       "lfm2",       "olmo2",
+    "ernie4_5",     "seed_oss",   "gemma",      "olmoe",      "mixtral",
+    "qwen2moe",     "qwen3moe",   "qwen3vlmoe", "granitemoe", "granitemoe_shared",
+    "lfm2moe",      "glm4moe",    "minimax_m2", "dots1",      "ernie4_5_moe_late",
+    "ernie4_5_moe", "gpt_oss",    "deepseek2",  "deepseek3",  "starcoder2",
+    "gpt2",         "bert",       "nomic_bert",
 };
 enum { FILES = sizeof files / sizeof *files };
 

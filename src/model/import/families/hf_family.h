@@ -99,7 +99,7 @@ typedef enum mnem__hf_traits {
     MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
 } mnem__hf_traits;
 
-#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts"
+#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */
