@@ -213,8 +213,9 @@ static const char *const families[] = {
     "olmo2",      "gemma2",       "gemma3",          "phi3",
     "glm4",       "granite",      "smollm3",         "mistral3",
     "starcoder2", "ernie4_5",     "seed_oss",        "gemma",
-    "dots1",      "ernie4_5-moe", "ernie4_5-shared",
-};
+    "dots1",      "ernie4_5-moe", "ernie4_5-shared", "hunyuan-dense",
+    "exaone4",    "command-r",    "cohere2",         "arcee",
+    "nemotron",   "hunyuan-moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -23,6 +23,12 @@
     X(ernie4_5)                                                                                    \
     X(seed_oss)                                                                                    \
     X(gemma)                                                                                       \
+    X(hunyuan_dense)                                                                               \
+    X(exaone4)                                                                                     \
+    X(command_r)                                                                                   \
+    X(cohere2)                                                                                     \
+    X(arcee)                                                                                       \
+    X(nemotron)                                                                                    \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -36,6 +42,7 @@
     X(dots1)                                                                                       \
     X(ernie4_5_moe)                                                                                \
     X(ernie4_5_shared)                                                                             \
+    X(hunyuan_moe)                                                                                 \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

@@ -58,7 +58,8 @@ static mnem_status put_widths(const writer *w) {
 /* Nomic's encoders were trained for a quarter of the positions that they name. */
 static mnem_status put_context(const writer *w) {
     int64_t context;
-    MNEM__TRY(mnem__hf_size(w->c, "max_position_embeddings n_positions n_ctx", MOST, &context));
+    MNEM__TRY(mnem__hf_size(w->c, "model_max_length max_position_embeddings n_positions n_ctx",
+                            MOST, &context));
     const bool trained =
         mnem__hf_find(w->c, "max_position_embeddings") || !has(w, MNEM__HF_ENCODER);
     if (!trained && context > 2048) context = 2048;
@@ -86,7 +87,7 @@ static mnem_status put_sizes(const writer *w) {
                  mnem__hf_number(w->c, "rms_norm_eps norm_eps"));
     if (has(w, MNEM__HF_EPSILON))
         put_real(w, ".attention.layer_norm_epsilon",
-                 mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon"));
+                 mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon norm_eps"));
     return MNEM_OK;
 }
 
@@ -102,7 +103,8 @@ static mnem_status put_factors(const writer *w) {
                 {MNEM__HF_SCALES, ".attention.scale", "attention_multiplier"},
                 {MNEM__HF_SCALES, ".embedding_scale", "embedding_multiplier"},
                 {MNEM__HF_SCALES, ".residual_scale", "residual_multiplier"},
-                {MNEM__HF_SCALES, ".logit_scale", "logits_scaling"}};
+                {MNEM__HF_SCALES, ".logit_scale", "logits_scaling"},
+                {MNEM__HF_LOGIT_FACTOR, ".logit_scale", "logit_scale"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double number = mnem__hf_number(w->c, rows[i].name);
         if (!(w->keys & rows[i].group)) continue;

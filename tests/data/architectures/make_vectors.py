@@ -63,6 +63,8 @@ ERNIE_MOE = dict(moe_num_experts=8, moe_k=3, moe_intermediate_size=16, moe_num_s
 DOTS = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=8,
             n_shared_experts=2, first_k_dense_replace=1, num_key_value_heads=4,
             num_hidden_layers=3, sliding_window=None, scoring_func="sigmoid")
+HUNYUAN = dict(num_experts=8, head_dim=8, intermediate_size=48)
+COHERE2 = dict(num_hidden_layers=4, rotary_pct=1.0)
 
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
@@ -183,6 +185,37 @@ MODELS |= {
     "gemma_all": ("GemmaConfig", dict(head_dim=8, num_key_value_heads=4)),
 }
 
+MODELS |= {
+    "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=16)),
+    "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
+        head_dim=8, num_key_value_heads=1, tie_word_embeddings=True, max_position_embeddings=32768,
+        rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0))),
+    "hunyuan_moe": ("HunYuanMoEV1Config", dict(
+        HUNYUAN, moe_topk=[3, 3], num_shared_expert=[1, 1], moe_intermediate_size=[48, 48])),
+    "hunyuan_moe_one": ("HunYuanMoEV1Config", dict(
+        HUNYUAN, num_experts=6, moe_topk=[1, 1], num_shared_expert=[1, 1],
+        moe_intermediate_size=[48, 48], num_key_value_heads=1, head_dim=16,
+        tie_word_embeddings=True)),
+    "exaone4": ("Exaone4Config", dict(num_hidden_layers=4, sliding_window=24)),
+    "exaone4_full": ("Exaone4Config", dict(sliding_window=None, num_key_value_heads=1,
+                                           layer_types=["full_attention"] * 2,
+                                           tie_word_embeddings=True, rope_parameters=LLAMA3)),
+    "command_r": ("CohereConfig", dict(logit_scale=0.25)),
+    "command_r_bias": ("CohereConfig", dict(attention_bias=True, num_key_value_heads=4,
+                                            logit_scale=2.0)),
+    "cohere2": ("Cohere2Config", dict(COHERE2, sliding_window=24, logit_scale=0.25)),
+    "cohere2_all": ("Cohere2Config", dict(COHERE2, sliding_window=16, num_key_value_heads=1,
+                                          logit_scale=1.0)),
+    "arcee": ("ArceeConfig", dict()),
+    "arcee_bias": ("ArceeConfig", dict(attention_bias=True, head_dim=16, num_key_value_heads=1,
+                                       tie_word_embeddings=True, rope_parameters=YARN)),
+    "nemotron": ("NemotronConfig", dict(rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "nemotron_bias": ("NemotronConfig", dict(
+        attention_bias=True, mlp_bias=True, num_key_value_heads=4, rope_parameters=dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -284,7 +317,7 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    randomize(model, name.startswith("gemma"))
+    randomize(model, name.startswith(("gemma", "nemotron")))
     model.tie_weights()
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():

@@ -109,6 +109,12 @@ CLASSES |= {
         n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
         first_k_dense_replace=1)),
     "GemmaForCausalLM": ("gemma", "GemmaConfig", "llama", {}),
+    "HunYuanDenseV1ForCausalLM": ("hunyuan_v1_dense", "HunYuanDenseV1Config", "hunyuan", {}),
+    "Exaone4ForCausalLM": ("exaone4", "Exaone4Config", "exaone4", {}),
+    "CohereForCausalLM": ("cohere", "CohereConfig", "cohere", {}),
+    "Cohere2ForCausalLM": ("cohere2", "Cohere2Config", "cohere", {}),
+    "ArceeForCausalLM": ("arcee", "ArceeConfig", "ungated", {}),
+    "NemotronForCausalLM": ("nemotron", "NemotronConfig", "ungated bias", {}),
 }
 
 # ---- what values do ----
@@ -197,6 +203,8 @@ CASES = {
     "moe_num_shared_experts": [("size", 1), ("size", 0)],
     "moe_layer_start_index": [("size", 2)], "moe_layer_end_index": [("inert", 5), ("fixed", 4)],
     "moe_layer_interval": [("fixed", 2)], "moe_norm_min": [("fixed", 0.5)],
+    "logit_scale": [("read", 2.0), ("size", -1)], "use_qk_norm": [("fixed", True)],
+    "sliding_window_pattern": [("size", "L,G")],  # see PAIRS
     "attention_out_bias": BIAS, "eod_token_id": [("inert", 6)], "sep_token_id": [("inert", 6)],
 }
 OWN = {  # where a class differs
@@ -279,6 +287,19 @@ OWN = {  # where a class differs
     "Ernie4_5ForCausalLM": dict(use_bias=[("fixed", True)]),
     "Ernie4_5_MoeForCausalLM": dict(use_bias=[("fixed", True)]),
     "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
+    "HunYuanDenseV1ForCausalLM": dict(rope_parameters=ROPE + [
+        ("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))]),
+    "Exaone4ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], rope_parameters=ROPE + LLAMA3, layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "CohereForCausalLM": dict(hidden_act=[("fixed", "relu")]),
+    "Cohere2ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "ArceeForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=ROPE + LLAMA3),
+    "NemotronForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]),
     "Dots1ForCausalLM": dict(sliding_window=[("inert", 8)], max_window_layers=[
         ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
         layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
@@ -302,6 +323,8 @@ PAIRS = [
                              block_multiple_of=16), "inert"),
     ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
+    ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
+    ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=1), "read"),
 ]
@@ -464,6 +487,19 @@ def layer(kind, i, p):
         return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
             [(p + "mlp.gate.e_score_correction_bias", [4])]))
+    if kind == "hunyuan":
+        return both + attention(p) + mlp(p + "mlp.") + norm(p + "self_attn.query_layernorm", DIM) + \
+            norm(p + "self_attn.key_layernorm", DIM)
+    if kind == "exaone4":
+        return norm(p + "post_attention_layernorm") + norm(p + "post_feedforward_layernorm") + \
+            attention(p) + heads_norms(p) + mlp(p + "mlp.")
+    if kind == "cohere":
+        return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if words[0] == "ungated":
+        bias = "bias" in words
+        return norm(p + "input_layernorm", bias=bias) + attention(p) + \
+            norm(p + "post_attention_layernorm", bias=bias) + \
+            linear(p + "mlp.up_proj", FF, EMBD) + linear(p + "mlp.down_proj", EMBD, FF)
     if kind == "sigmoid_moe":
         return both + attention(p) + heads_norms(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
@@ -512,7 +548,7 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind == "starcoder2")
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]

@@ -138,6 +138,16 @@
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
                       .parts[1].in = {MNEM__ROLE_UP}, .parts[1].core = MNEM_OP_GELU
 
+/* Attention and feed-forward beside each other, norms with a mean and no bias. */
+#define MNEM__LIKE_COHERE                                                                          \
+    MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
+                      .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),                      \
+                                  MNEM__LIST_QKV,       MNEM__LIST_QKV_MAY_HAVE_BIAS,              \
+                                  MNEM__HAS(O),         MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),          \
+                                  MNEM__LIST_GATED,     MNEM__LIST_END},                           \
+                      .parts[1].norm = MNEM__ROLE_NONE, .parts[1].beside = true,                   \
+                      .takes = MNEM__TAKES_LOGIT_FACTOR, .fixed_heads = true
+
 /* Norms before and behind attention and feed-forward, GELU, embeddings times sqrt(embd). */
 #define MNEM__LIKE_GEMMA                                                                           \
     MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES, MNEM__PARTS_NORMED_BEHIND,                        \
