@@ -6,33 +6,14 @@
 #include <stdlib.h>
 
 #include "engine/engine_case.h"
+#include "engine/stored_families.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 
 /* As make_vectors.py has them. */
 enum { VOCAB = 96, TOKENS = 200, EVERY = 5, ROWS = TOKENS / EVERY };
 
-static const char *const families[] = {
-    "llama",          "llama_tied",   "llama_bias",
-    "llama_linear",   "llama_llama3", "llama_yarn",
-    "mistral",        "granite",      "smollm3",
-    "mistral3",       "qwen2",        "qwen3",
-    "olmo2",          "olmo3",        "starcoder2",
-    "phi3",           "phi3_long",    "phi3_window",
-    "gemma2",         "gemma3",       "glm4",
-    "lfm2",           "lfm2_ends",    "olmoe",
-    "mixtral",        "qwen2moe",     "qwen3moe",
-    "gpt_oss",        "deepseek2",    "deepseek2_groups",
-    "deepseek3",      "qwen2vl",      "qwen2vl_25",
-    "qwen3vl",        "qwen3vl_tied", "qwen3vlmoe",
-    "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
-    "lfm2moe",        "lfm2moe_ends", "glm4moe",
-    "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
-    "qwen35",         "qwen35_ends",  "qwen35moe",
-    "qwen35moe_one",  "qwen3next",    "qwen3next_one",
-    "mamba",          "mamba_untied", "falcon_mamba",
-    "mamba2",         "mamba2_one",
-};
+static const char *const families[] = {STORED_FAMILIES};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static void text(int32_t ids[TOKENS]) {

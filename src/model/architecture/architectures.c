@@ -23,6 +23,15 @@
     X(mamba2)                                                                                      \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
+    X(ernie4_5)                                                                                    \
+    X(seed_oss)                                                                                    \
+    X(gemma)                                                                                       \
+    X(hunyuan_dense)                                                                               \
+    X(exaone4)                                                                                     \
+    X(command_r)                                                                                   \
+    X(cohere2)                                                                                     \
+    X(arcee)                                                                                       \
+    X(nemotron)                                                                                    \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -35,6 +44,10 @@
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(dots1)                                                                                       \
+    X(ernie4_5_moe)                                                                                \
+    X(ernie4_5_shared)                                                                             \
+    X(hunyuan_moe)                                                                                 \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

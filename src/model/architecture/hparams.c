@@ -342,14 +342,15 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
         {"embedding_scale", MNEM__TAKES_SCALES, &t->embedding_scale},
         {"residual_scale", MNEM__TAKES_SCALES, &t->residual_scale},
         {"attention.scale", MNEM__TAKES_SCALES | MNEM__TAKES_SCORE_SCALE, &t->attention_scale},
-        {"logit_scale", MNEM__TAKES_SCALES, &logits},
+        {"logit_scale", MNEM__TAKES_SCALES | MNEM__TAKES_LOGIT_FACTOR, &logits},
         {"attn_logit_softcapping", MNEM__TAKES_ATTENTION_CAP, &t->attention_cap},
         {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++)
         if (a->takes & keys[i].bit)
             status = mnem__take_float(r, keys[i].name, 0, 1e5, 0, keys[i].out);
-    if (logits > 1e-5f && logits != 1) t->logit_scale = 1 / logits;
+    const bool divides = a->takes & MNEM__TAKES_SCALES;
+    if (logits > 1e-5f && logits != 1) t->logit_scale = divides ? 1 / logits : logits;
     if (t->embedding_scale == 1) t->embedding_scale = 0;
     if (t->residual_scale == 1) t->residual_scale = 0;
     if (a->root_scale) t->embedding_scale = sqrtf((float)t->embd);
@@ -373,11 +374,12 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"attention.max_alibi_bias", 0, 0},
         {"attn_logit_softcapping", 0, MNEM__TAKES_ATTENTION_CAP},
         {"final_logit_softcapping", 0, MNEM__TAKES_LOGIT_CAP},
-        {"logit_scale", 1, MNEM__TAKES_SCALES},
+        {"logit_scale", 1, MNEM__TAKES_SCALES | MNEM__TAKES_LOGIT_FACTOR},
         {"residual_scale", 1, MNEM__TAKES_SCALES},
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
+        {"interleave_moe_layer_step", 1, 0},
         {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -443,6 +445,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
     if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK) mnem__hparams_turn_windows(architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
         status = mnem__hparams_latent(&r, architecture, t);

@@ -1,9 +1,10 @@
 /* hparams_trunk.c: which layers the trunk has: those that give logits, and the first of them where
- * they are of another kind.
+ * they are of another kind, and which turn heads where only those with a window do.
  *
  * Files of models that were trained to predict further tokens have layers for that behind the
  * trunk. Nothing of them is read, packed or charged. */
 #include "model/architecture/hparams.h"
+#include "model/architecture/layer_schedule.h"
 
 static bool has_leading(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
@@ -38,4 +39,11 @@ int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
     mnem_value value;
     return mnem__key_find(&r, MNEM__KEY_AHEAD, &value) ? (int32_t)value.i : 0;
+}
+
+void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t) {
+    const bool any = a->windows_turn == MNEM__WINDOWS_TURN && t->window == 0;
+    if (a->windows_turn == MNEM__WINDOWS_ALIKE || any) return;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (!mnem__layer_has_window(t, layer)) mnem__layer_schedule_add(&t->unturned, layer);
 }

@@ -79,11 +79,12 @@ typedef enum mnem__hf_keys {
     MNEM__HF_FF_EXPERTS = 1 << 23, /* intermediate_size is an expert's */
     MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
     MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
-    MNEM__HF_SCORE_SCALE = 1 << 26, /* scores times query_pre_attn_scalar^-1/2 */
-    MNEM__HF_SECTIONS = 1 << 27,    /* of RoPE, by places in images; what is added to layers */
-    MNEM__HF_LEADING = 1 << 28,     /* dense layers before those with experts, shared experts */
-    MNEM__HF_SCAN = 1 << 30,        /* of a selective scan: its sizes */
-    MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
+    MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
+    MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
+    MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
+    MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
+    MNEM__HF_SCAN = 1 << 30,         /* of a selective scan: its sizes */
+    MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
 } mnem__hf_keys;
 
 typedef enum mnem__hf_traits {
@@ -102,10 +103,11 @@ typedef enum mnem__hf_traits {
     MNEM__HF_NORMALIZED = 4096,     /* weights of experts sum to 1 where no key says it */
     MNEM__HF_YARN_UNROUNDED = 8192, /* the bounds of YaRN's ramp */
     MNEM__HF_GLM_MASK_ENDS = 32768, /* the same, and texts begin with [gMASK] */
+    MNEM__HF_HUNYUAN = 65536,       /* alpha stretches RoPE's base; eod_token_id ends a text */
     MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
 } mnem__hf_traits;
 
-#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts"
+#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */
