@@ -130,120 +130,121 @@ static mnem_status bad_factor(const mnem__hf_config *c, const char *type, double
         return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing", c->path, type);
     return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is %g, expected 1e-6 to 1e6",
                       c->path, type, factor);
-    /* Hunyuan's fixed alpha, which stretches the base. */
-    static bool is_stretched(const mnem__hf_config *c) {
-        return c->family->traits & MNEM__HF_HUNYUAN &&
-               strcmp(mnem__hf_rope_type(c), "dynamic") == 0 && in_rope(c, "alpha") > 0;
-    }
+}
 
-    /* The context that this was made for is larger than the one that config.json has. */
-    static mnem_status put_stretched(mnem__folder * folder) {
-        enum { CONTEXT = 256 * 1024 };
-        mnem__put_u32(folder, ".context_length", CONTEXT);
-        mnem__put_text(folder, ".rope.scaling.type", "none", 4);
-        mnem__put_f32(folder, ".rope.scaling.factor", 1);
-        mnem__put_u32(folder, ".rope.scaling.original_context_length", CONTEXT);
-        return folder->status;
-    }
+/* Hunyuan's fixed alpha, which stretches the base. */
+static bool is_stretched(const mnem__hf_config *c) {
+    return c->family->traits & MNEM__HF_HUNYUAN && strcmp(mnem__hf_rope_type(c), "dynamic") == 0 &&
+           in_rope(c, "alpha") > 0;
+}
 
-    static mnem_status put_scaling(mnem__folder * folder, const mnem__hf_config *c) {
-        const char *type = mnem__hf_rope_type(c);
-        const double factor = in_rope(c, "factor");
-        const bool scaled = c->family->traits & MNEM__HF_SCALED || mnem__hf_is_ministral(c);
-        if (!c->rope && scaled)
-            return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
-        if (is_plain(type)) return MNEM_OK;
-        if (is_stretched(c)) return put_stretched(folder);
-        if (c->family->keys & MNEM__HF_SECTIONS && strcmp(type, "mrope") == 0) return MNEM_OK;
-        if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);
-        MNEM__TRY(check_plain(c));
-        if (strcmp(type, "llama3") == 0 && c->family->traits & MNEM__HF_LLAMA3_FACTORS)
-            return MNEM_OK; /* a tensor says it */
-        if (strcmp(type, "su") == 0) type = "longrope";
-        const bool yarn = strcmp(type, "yarn") == 0, longrope = strcmp(type, "longrope") == 0;
-        if (!yarn && !longrope && strcmp(type, "linear") != 0) return refuse_scaling(c, type);
-        if (!longrope && !(factor >= 1e-6 && factor <= 1e6)) return bad_factor(c, type, factor);
-        mnem__put_text(folder, ".rope.scaling.type", type, strlen(type));
-        if (!longrope) mnem__put_f32(folder, ".rope.scaling.factor", factor);
-        return yarn ? put_yarn(folder, c, factor) : MNEM_OK;
-    }
+/* The context that this was made for is larger than the one that config.json has. */
+static mnem_status put_stretched(mnem__folder *folder) {
+    enum { CONTEXT = 256 * 1024 };
+    mnem__put_u32(folder, ".context_length", CONTEXT);
+    mnem__put_text(folder, ".rope.scaling.type", "none", 4);
+    mnem__put_f32(folder, ".rope.scaling.factor", 1);
+    mnem__put_u32(folder, ".rope.scaling.original_context_length", CONTEXT);
+    return folder->status;
+}
 
-    /* ---- bases, what is turned ---- */
+static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
+    const char *type = mnem__hf_rope_type(c);
+    const double factor = in_rope(c, "factor");
+    const bool scaled = c->family->traits & MNEM__HF_SCALED || mnem__hf_is_ministral(c);
+    if (!c->rope && scaled)
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
+    if (is_plain(type)) return MNEM_OK;
+    if (is_stretched(c)) return put_stretched(folder);
+    if (c->family->keys & MNEM__HF_SECTIONS && strcmp(type, "mrope") == 0) return MNEM_OK;
+    if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);
+    MNEM__TRY(check_plain(c));
+    if (strcmp(type, "llama3") == 0 && c->family->traits & MNEM__HF_LLAMA3_FACTORS)
+        return MNEM_OK; /* a tensor says it */
+    if (strcmp(type, "su") == 0) type = "longrope";
+    const bool yarn = strcmp(type, "yarn") == 0, longrope = strcmp(type, "longrope") == 0;
+    if (!yarn && !longrope && strcmp(type, "linear") != 0) return refuse_scaling(c, type);
+    if (!longrope && !(factor >= 1e-6 && factor <= 1e6)) return bad_factor(c, type, factor);
+    mnem__put_text(folder, ".rope.scaling.type", type, strlen(type));
+    if (!longrope) mnem__put_f32(folder, ".rope.scaling.factor", factor);
+    return yarn ? put_yarn(folder, c, factor) : MNEM_OK;
+}
 
-    /* Layers with a window turn by a base of their own, without scaling. */
-    static mnem_status put_bases(mnem__folder * folder, const mnem__hf_config *c) {
-        double base = mnem__hf_rope_number(c, "rope_theta");
-        if (mnem__hf_find(c, "rotary_emb_base")) base = mnem__hf_number(c, "rotary_emb_base");
-        double window = mnem__node_number(mnem__node_get(c->rope_window, "rope_theta"), NAN);
-        const char *type = mnem__node_text(mnem__node_get(c->rope_window, "rope_type"), "");
-        if (is_stretched(c)) {
-            const double dim = (double)mnem__hf_head_dim(c);
-            base *= pow(in_rope(c, "alpha"), dim / (dim - 2));
-        }
-        mnem__hf_put_real(folder, ".rope.freq_base", base);
-        if (!is_plain(type)) return refuse_scaling(c, type);
-        if (!(c->family->traits & MNEM__HF_TWO_BASES)) return MNEM_OK;
-        if (isnan(window)) window = mnem__hf_number(c, "rope_local_base_freq");
-        mnem__put_f32(folder, ".rope.freq_base_swa", isnan(window) ? base : window);
-        return MNEM_OK;
-    }
+/* ---- bases, what is turned ---- */
 
-    /* A part of each head is turned. */
-    static mnem_status put_rope_dims(mnem__folder * folder, const mnem__hf_config *c) {
-        int64_t embd;
-        const int64_t heads = mnem__hf_heads(c, false), dim = mnem__hf_head_dim(c);
-        const bool of_all = c->family->traits & MNEM__HF_LONG_FACTORS;
-        double part = mnem__hf_has_word(c->members->names, "partial_rotary_factor")
-                          ? mnem__hf_rope_number(c, "partial_rotary_factor")
-                          : 1;
-        MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST, &embd));
-        if (!heads)
-            return mnem__fail(MNEM_BAD_FILE, "%s: num_attention_heads: is missing", c->path);
-        if (isnan(part) && dim) part = mnem__hf_number(c, "rotary_dim") / (double)dim;
-        if (isnan(part)) part = 1;
-        if (!(part > 0 && part <= 1))
-            return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
-                              c->path, part);
-        const int64_t dims = of_all ? (int64_t)(part * (double)embd) / heads
-                                    : (int64_t)(part * (double)(dim ? dim : embd / heads));
-        mnem__put_u32(folder, ".rope.dimension_count", (uint32_t)dims);
-        return MNEM_OK;
+/* Layers with a window turn by a base of their own, without scaling. */
+static mnem_status put_bases(mnem__folder *folder, const mnem__hf_config *c) {
+    double base = mnem__hf_rope_number(c, "rope_theta");
+    if (mnem__hf_find(c, "rotary_emb_base")) base = mnem__hf_number(c, "rotary_emb_base");
+    double window = mnem__node_number(mnem__node_get(c->rope_window, "rope_theta"), NAN);
+    const char *type = mnem__node_text(mnem__node_get(c->rope_window, "rope_type"), "");
+    if (is_stretched(c)) {
+        const double dim = (double)mnem__hf_head_dim(c);
+        base *= pow(in_rope(c, "alpha"), dim / (dim - 2));
     }
+    mnem__hf_put_real(folder, ".rope.freq_base", base);
+    if (!is_plain(type)) return refuse_scaling(c, type);
+    if (!(c->family->traits & MNEM__HF_TWO_BASES)) return MNEM_OK;
+    if (isnan(window)) window = mnem__hf_number(c, "rope_local_base_freq");
+    mnem__put_f32(folder, ".rope.freq_base_swa", isnan(window) ? base : window);
+    return MNEM_OK;
+}
 
-    /* The context before scaling. */
-    static mnem_status put_original(mnem__folder * folder, const mnem__hf_config *c) {
-        const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
-        if (!(original >= 1 && original <= MOST)) return bad_original(c, original);
-        mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
-        return MNEM_OK;
-    }
+/* A part of each head is turned. */
+static mnem_status put_rope_dims(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd;
+    const int64_t heads = mnem__hf_heads(c, false), dim = mnem__hf_head_dim(c);
+    const bool of_all = c->family->traits & MNEM__HF_LONG_FACTORS;
+    double part = mnem__hf_has_word(c->members->names, "partial_rotary_factor")
+                      ? mnem__hf_rope_number(c, "partial_rotary_factor")
+                      : 1;
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST, &embd));
+    if (!heads) return mnem__fail(MNEM_BAD_FILE, "%s: num_attention_heads: is missing", c->path);
+    if (isnan(part) && dim) part = mnem__hf_number(c, "rotary_dim") / (double)dim;
+    if (isnan(part)) part = 1;
+    if (!(part > 0 && part <= 1))
+        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
+                          c->path, part);
+    const int64_t dims = of_all ? (int64_t)(part * (double)embd) / heads
+                                : (int64_t)(part * (double)(dim ? dim : embd / heads));
+    mnem__put_u32(folder, ".rope.dimension_count", (uint32_t)dims);
+    return MNEM_OK;
+}
 
-    /* Pairs by time, height and width, and how many layers get something of an image. */
-    static mnem_status put_sections(mnem__folder * folder, const mnem__hf_config *c) {
-        const mnem__node *list = mnem__node_get(c->rope, "mrope_section"),
-                         *deep = mnem__node_get(mnem__node_get(c->root, "vision_config"),
-                                                "deepstack_visual_indexes");
-        int32_t *sections = mnem__folder_alloc(folder, 4 * sizeof *sections);
-        if (!sections) return folder->status;
-        if (deep && deep->kind == MNEM__JSON_LIST)
-            mnem__put_u32(folder, ".n_deepstack_layers", (uint32_t)deep->count);
-        if (!list) return MNEM_OK;
-        for (uint32_t i = 0; i < 4; i++) {
-            const double number = mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0);
-            if (!(number >= 0 && number <= MOST && number == floor(number)))
-                return mnem__fail(MNEM_BAD_FILE, "%s: mrope_section: expected a list of 3 numbers",
-                                  c->path);
-            sections[i] = (int32_t)number;
-        }
-        mnem__put_array(folder, ".rope.dimension_sections", MNEM_VALUE_I32, sections, 4);
-        return folder->status;
-    }
+/* The context before scaling. */
+static mnem_status put_original(mnem__folder *folder, const mnem__hf_config *c) {
+    const double original = mnem__hf_rope_number(c, "original_max_position_embeddings");
+    if (!(original >= 1 && original <= MOST)) return bad_original(c, original);
+    mnem__put_u32(folder, ".rope.scaling.original_context_length", (uint32_t)original);
+    return MNEM_OK;
+}
 
-    mnem_status mnem__hf_put_rope(mnem__folder * folder, const mnem__hf_config *c) {
-        const unsigned keys = c->family->keys;
-        if (keys & MNEM__HF_SCALING) MNEM__TRY(put_scaling(folder, c));
-        if (keys & MNEM__HF_BASE) MNEM__TRY(put_bases(folder, c));
-        if (keys & MNEM__HF_ORIGINAL) MNEM__TRY(put_original(folder, c));
-        if (keys & MNEM__HF_SECTIONS) MNEM__TRY(put_sections(folder, c));
-        return keys & MNEM__HF_ROPE_DIMS ? put_rope_dims(folder, c) : MNEM_OK;
+/* Pairs by time, height and width, and how many layers get something of an image. */
+static mnem_status put_sections(mnem__folder *folder, const mnem__hf_config *c) {
+    const mnem__node *list = mnem__node_get(c->rope, "mrope_section"),
+                     *deep = mnem__node_get(mnem__node_get(c->root, "vision_config"),
+                                            "deepstack_visual_indexes");
+    int32_t *sections = mnem__folder_alloc(folder, 4 * sizeof *sections);
+    if (!sections) return folder->status;
+    if (deep && deep->kind == MNEM__JSON_LIST)
+        mnem__put_u32(folder, ".n_deepstack_layers", (uint32_t)deep->count);
+    if (!list) return MNEM_OK;
+    for (uint32_t i = 0; i < 4; i++) {
+        const double number = mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0);
+        if (!(number >= 0 && number <= MOST && number == floor(number)))
+            return mnem__fail(MNEM_BAD_FILE, "%s: mrope_section: expected a list of 3 numbers",
+                              c->path);
+        sections[i] = (int32_t)number;
     }
+    mnem__put_array(folder, ".rope.dimension_sections", MNEM_VALUE_I32, sections, 4);
+    return folder->status;
+}
+
+mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *c) {
+    const unsigned keys = c->family->keys;
+    if (keys & MNEM__HF_SCALING) MNEM__TRY(put_scaling(folder, c));
+    if (keys & MNEM__HF_BASE) MNEM__TRY(put_bases(folder, c));
+    if (keys & MNEM__HF_ORIGINAL) MNEM__TRY(put_original(folder, c));
+    if (keys & MNEM__HF_SECTIONS) MNEM__TRY(put_sections(folder, c));
+    return keys & MNEM__HF_ROPE_DIMS ? put_rope_dims(folder, c) : MNEM_OK;
+}
