@@ -12,7 +12,7 @@
 #include "model/architecture/roles.h"
 
 enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };
-enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
+enum { SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
@@ -171,20 +171,17 @@ void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t co
 /* ---- the parts ---- */
 
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
-    return (mnem_kv_layout){.type = type,
-                            .kv_heads = setup->map->shape.kv_heads,
-                            .head_dim = setup->map->shape.head_dim,
-                            .page_tokens = PAGE_TOKENS};
+    return mnem__kv_layout_of(&setup->map->shape, type);
 }
 
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context) {
-    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    const mnem_kv_layout layout = {.page_tokens = MNEM__PAGE_TOKENS};
     return setup->sequences * mnem__kv_pages_for(&layout, context);
 }
 
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context) {
     const mnem_engine_options *o = setup->options;
-    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    const mnem_kv_layout layout = {.page_tokens = MNEM__PAGE_TOKENS};
     const int32_t one = mnem__kv_pages_for(&layout, context);
     const int32_t most = mnem__engine_pages_most(setup, context);
     if (o->pages_tokens == 0) return o->pages_fill ? one : most;
@@ -244,6 +241,20 @@ void mnem__graphs_destroy(mnem__graph_pair *pair) {
     mnem_graph_destroy(pair->body);
     mnem_graph_destroy(pair->head);
     *pair = (mnem__graph_pair){0};
+}
+
+mnem__choice mnem__engine_choice(const mnem_engine_plan *plan) {
+    return (mnem__choice){.context = plan->context,
+                          .chunk = plan->chunk,
+                          .pages = plan->pages,
+                          .states = plan->states,
+                          .snapshots = plan->snapshots,
+                          .kv_type = plan->kv_type,
+                          .resident = plan->matrices_resident,
+                          .order = plan->residency_order,
+                          .expert_slots = plan->expert_slots,
+                          .slots = plan->ring_slots,
+                          .slot_bytes = plan->ring_slot_bytes};
 }
 
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
