@@ -28,6 +28,8 @@ static const char *const families[] = {
     "glm4",       "gemma2",        "starcoder2", "granite",    "olmo3",
     "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe", "granitemoe_shared",
     "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends",
+    "qwen35moe",  "qwen3next",
+
     "mamba",      "falcon_mamba",  "mamba2",     "mamba2_one"};
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -199,9 +199,9 @@ typedef struct mnem_transformer {
 /* Describes the transformer of a model. Architectures: llama and mistral (both "llama" here),
  * mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3, phi3, glm4, olmo2 (and 3), lfm2,
  * qwen35, mamba, mamba2, starcoder2, gpt2, texts of qwen2vl and qwen3vl; encoders bert, nomic-bert;
- * with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, granitemoe,
- * lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks the keys and every tensor's
- * presence, type and shape: vectors are F32, matrices have a weight type. MNEM_UNSUPPORTED names
+ * with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, qwen3next,
+ * qwen35moe, granitemoe, lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks keys and
+ * tensors (presence, type, shape): vectors are F32, matrices of weight types. MNEM_UNSUPPORTED says
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that is wrong.
  */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

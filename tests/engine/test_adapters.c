@@ -212,7 +212,7 @@ static const char *const families[] = {
     "minimax-m2", "qwen2vl",    "qwen3vl",         "gpt-oss",  "mixtral",
     "olmoe",      "olmo2",      "gemma2",          "gemma3",   "phi3",
     "glm4",       "granite",    "smollm3",         "mistral3", "starcoder2",
-    "qwen35",     "mamba",      "mamba2",
+    "qwen35",     "qwen35moe",  "qwen3next",       "mamba",    "mamba2",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

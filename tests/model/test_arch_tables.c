@@ -213,7 +213,8 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
             continue;
         }
         if (part->core == MNEM_OP_DELTA) {
-            assert_true(inputs == 4 && part->weight && part->a && part->dt_bias);
+            assert_true(inputs >= 3 && part->weight && part->a && part->dt_bias);
+            assert_int_equal(inputs == 3, part->in[2] == MNEM__ROLE_BETA_ALPHA);
             assert_true(part->state_norm && a->takes & MNEM__TAKES_STATES);
             continue;
         }

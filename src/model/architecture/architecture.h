@@ -87,7 +87,7 @@ typedef struct mnem__layer_part {
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
-                                         q, k, v in one, a gate, beta, alpha), SCAN */
+                                         q, k, v in one, a gate, beta, alpha or both), SCAN */
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */

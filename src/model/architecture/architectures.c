@@ -30,6 +30,8 @@
     X(qwen3vlmoe)                                                                                  \
     X(granitemoe)                                                                                  \
     X(granitemoe_shared)                                                                           \
+    X(qwen35moe)                                                                                   \
+    X(qwen3next)                                                                                   \
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \

@@ -11,7 +11,6 @@
 enum {
     LAYERS_MAX = MNEM_LAYERS_MAX,
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
-    FF_MAX = 1 << 22,
     HEADS_MAX = 4096,
     HEAD_DIM_MAX = 1024,
     CONTEXT_MAX = 1 << 26,
@@ -435,7 +434,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
     if (status == MNEM_OK && mnem__architecture_feeds(architecture))
-        status = mnem__take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);
+        status = mnem__hparams_ff(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK)

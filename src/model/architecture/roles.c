@@ -32,6 +32,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", STATE_OUT, EMBD)},
     [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD), PRECISION(WHOLE)},
     [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD), PRECISION(WHOLE)},
+    [MNEM__ROLE_BETA_ALPHA] = {MATRIX("ssm_ba.weight", "beta alpha", 2_STATE_HEADS, EMBD),
+                               PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_OUT] = {MATRIX("ssm_out.weight", "state out", EMBD, STATE_OUT)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
@@ -138,6 +140,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
     case MNEM__WIDTH_VALUE: return t->value_dim;
     case MNEM__WIDTH_STATE_HEADS: return t->state_heads;
+    case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
     case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;

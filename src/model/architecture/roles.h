@@ -29,6 +29,7 @@ typedef enum mnem__role {
     MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives */
     MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
     MNEM__ROLE_ALPHA,      /* and how fast that decays */
+    MNEM__ROLE_BETA_ALPHA, /* both, group by group */
     MNEM__ROLE_STATE_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
@@ -123,6 +124,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_UNTURNED,  /* the rest of a head's query */
     MNEM__WIDTH_VALUE,
     MNEM__WIDTH_STATE_HEADS,
+    MNEM__WIDTH_2_STATE_HEADS,
     MNEM__WIDTH_STATE_COLUMNS, /* of a head */
     MNEM__WIDTH_STATE_OUT,     /* of all */
     MNEM__WIDTH_STATE_IN,

@@ -174,6 +174,22 @@ MODELS = {
     "mamba_untied": ("MambaConfig", dict(SCAN, time_step_rank=8, state_size=7, conv_kernel=3,
                                          hidden_size=36, tie_word_embeddings=False)),
     "falcon_mamba": ("FalconMambaConfig", dict(SCAN, time_step_rank=3, mixer_rms_eps=1e-5)),
+    "qwen35moe": ("Qwen3_5MoeConfig", dict(
+        DELTA, **MIXTURE, vision_config=SIGHT, rope_parameters=SECTIONS_35,
+        shared_expert_intermediate_size=32)),
+    "qwen35moe_one": ("Qwen3_5MoeTextConfig", dict(
+        DELTA, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=48,
+        shared_expert_intermediate_size=16, linear_num_key_heads=1, num_key_value_heads=1,
+        layer_types=["linear_attention", "linear_attention", "full_attention"],
+        rope_parameters=SECTIONS_35, tie_word_embeddings=True)),
+    "qwen3next": ("Qwen3NextConfig", dict(
+        DELTA, **MIXTURE, rope_parameters=GLM, shared_expert_intermediate_size=32)),
+    "qwen3next_one": ("Qwen3NextConfig", dict(
+        DELTA, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=48,
+        shared_expert_intermediate_size=16, linear_num_key_heads=4, linear_key_head_dim=8,
+        linear_value_head_dim=12, num_key_value_heads=1,
+        layer_types=["full_attention", "linear_attention", "full_attention"],
+        rope_parameters=GLM)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 

@@ -22,8 +22,9 @@ static const char *const files[] = {
     "gemma3",    "phi3",       "qwen35",     "mamba",      "mamba2",
     "glm4",      "lfm2",       "olmo2",      "olmoe",      "mixtral",
     "qwen2moe",  "qwen3moe",   "qwen3vlmoe", "granitemoe", "granitemoe_shared",
-    "lfm2moe",   "glm4moe",    "minimax_m2", "gpt_oss",    "deepseek2",
-    "deepseek3", "starcoder2", "gpt2",       "bert",       "nomic_bert",
+    "qwen35moe", "qwen3next",  "lfm2moe",    "glm4moe",    "minimax_m2",
+    "gpt_oss",   "deepseek2",  "deepseek3",  "starcoder2", "gpt2",
+    "bert",      "nomic_bert",
 };
 enum { FILES = sizeof files / sizeof *files };
 
