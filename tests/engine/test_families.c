@@ -30,6 +30,8 @@ static const char *const families[] = {
     "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
     "qwen35",         "qwen35_ends",  "qwen35moe",
     "qwen35moe_one",  "qwen3next",    "qwen3next_one",
+    "mamba",          "mamba_untied", "falcon_mamba",
+    "mamba2",         "mamba2_one",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

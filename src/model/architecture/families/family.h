@@ -217,6 +217,31 @@
         .output_gate = true, .state_tiled = true,                                                  \
         .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS
 
+/* A selective scan in each layer, and nothing beside it. */
+#define MNEM__LIKE_MAMBA2                                                                          \
+    .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \
+    .takes = MNEM__TAKES_STATES, .tensors = {MNEM__HAS(EMBEDDING),                                 \
+                                             MNEM__HAS(ATTN_NORM),                                 \
+                                             MNEM__HAS(STATE_IN),                                  \
+                                             MNEM__HAS(STATE_CONV),                                \
+                                             MNEM__HAS(STATE_CONV_BIAS),                           \
+                                             MNEM__HAS(STATE_DT_BIAS),                             \
+                                             MNEM__HAS(STATE_A),                                   \
+                                             MNEM__HAS(STATE_SKIP),                                \
+                                             MNEM__HAS(STATE_NORM),                                \
+                                             MNEM__HAS(STATE_OUT),                                 \
+                                             MNEM__LIST_END},                                      \
+    .parts = {{.norm = MNEM__ROLE_ATTN_NORM,                                                       \
+               .in = {MNEM__ROLE_STATE_IN},                                                        \
+               .core = MNEM_OP_SCAN,                                                               \
+               .weight = MNEM__ROLE_STATE_CONV,                                                    \
+               .conv_bias = MNEM__ROLE_STATE_CONV_BIAS,                                            \
+               .a = MNEM__ROLE_STATE_A,                                                            \
+               .skip = MNEM__ROLE_STATE_SKIP,                                                      \
+               .dt_bias = MNEM__ROLE_STATE_DT_BIAS,                                                \
+               .state_norm = MNEM__ROLE_STATE_NORM,                                                \
+               .out = MNEM__ROLE_STATE_OUT}}
+
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \
