@@ -15,7 +15,7 @@
     "seed_oss_bias", "dots1", "dots1_groups", "gemma", "gemma_all", "hunyuan_dense", \
     "hunyuan_dense_ntk", "exaone4", "exaone4_full", "hunyuan_moe", "hunyuan_moe_one", \
     "command_r", "command_r_bias", "cohere2", "cohere2_all", "arcee", "arcee_bias", "nemotron", \
-    "nemotron_bias"
+    "nemotron_bias", "deepseek32", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
 /* clang-format on */
 
 #endif

@@ -129,6 +129,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCORE_SCALE = 32,   /* of scores alone: attention.scale */
     MNEM__TAKES_LATENT = 128,       /* attention's */
     MNEM__TAKES_EXPERTS = 64,       /* how many, how wide, how they are chosen */
+    MNEM__TAKES_INDEXER = 1024,     /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LOGIT_FACTOR = 512, /* logits are multiplied by logit_scale */
     MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
@@ -176,6 +177,9 @@ void mnem__architecture_names(char *text, size_t size);
 
 /* Whether tokens of this layer see transformer.window positions only. */
 bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
+
+/* Whether attention needs an indexer in contexts longer than the transformer's. */
+bool mnem__transformer_is_indexed(const mnem_transformer *transformer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

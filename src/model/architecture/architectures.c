@@ -43,6 +43,8 @@
     X(ernie4_5_moe)                                                                                \
     X(ernie4_5_shared)                                                                             \
     X(hunyuan_moe)                                                                                 \
+    X(deepseek32)                                                                                  \
+    X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \
@@ -95,6 +97,11 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
 
 bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
     return t->window > 0 && mnem_layer_is(&t->windowed, layer);
+}
+
+bool mnem__transformer_is_indexed(const mnem_transformer *t) {
+    const mnem__architecture *a = mnem__architecture_find(t->architecture);
+    return a && a->takes & MNEM__TAKES_INDEXER;
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

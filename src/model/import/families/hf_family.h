@@ -77,6 +77,7 @@ typedef enum mnem__hf_keys {
     MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
     MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
+    MNEM__HF_INDEXER = 1 << 30,      /* which positions a token sees, and in which layers */
     MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
     MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
 } mnem__hf_keys;
