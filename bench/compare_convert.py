@@ -173,6 +173,12 @@ MODELS |= {
     "glm47": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=48, n_group=1, topk_group=1,
                                         num_hidden_layers=3, scoring_func="sigmoid"),
               "glm4", "bfloat16", 2),
+    "deepseek32": ("DeepseekV32Config", dict(LATENT, q_lora_rank=48, n_group=1, topk_group=1,
+                                             index_topk=128, index_head_dim=32, index_n_heads=2,
+                                             scoring_func="sigmoid"), "deepseek-v3", "bfloat16", 1),
+    "glm_dsa": ("GlmMoeDsaConfig", dict(LATENT, q_lora_rank=48, index_topk=128, index_head_dim=32,
+                                        index_n_heads=2, indexer_types=["full"] * 2,
+                                        scoring_func="sigmoid"), "glm4", "bfloat16", 1),
     "ernie4_5": ("Ernie4_5Config", dict(head_dim=32, tie_word_embeddings=True), "spm",
                  "bfloat16", 1),
     "ernie4_5_moe": ("Ernie4_5_MoeConfig", dict(
@@ -441,6 +447,8 @@ def run_llama_cpp(converter, folder, out, kind, pre):
         cls = found(*args, **kwargs)
         for c in [cls] + [v for v in vars(cls).values() if isinstance(v, type)]:
             c.get_vocab_base_pre = lambda self, tokenizer: pre
+        if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
+            cls.set_vocab = lambda self: self._set_vocab_gpt2()
         return cls
 
     converter.get_model_class = patched

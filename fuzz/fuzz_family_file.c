@@ -22,16 +22,16 @@ enum { FILE_BYTES = 1 << 22, TENSOR_BYTES = 1 << 19, TENSORS = 256, KEYS = 96, A
     } while (0)
 
 static const char *const families[] = {
-    "olmoe",         "mixtral",       "qwen2moe",      "qwen3moe",     "gpt_oss",
-    "deepseek2",     "deepseek3",     "lfm2",          "lfm2_ends",    "bert",
-    "nomic_bert",    "llama",         "phi3_long",     "gemma3",       "mistral3",
-    "glm4",          "gemma2",        "starcoder2",    "granite",      "olmo3",
-    "qwen2vl",       "qwen3vl",       "qwen3vlmoe",    "granitemoe",   "granitemoe_shared",
-    "lfm2moe",       "glm4moe_norms", "minimax_m2",    "qwen35",       "qwen35_ends",
-    "qwen35moe",     "qwen3next",     "mamba",         "falcon_mamba", "mamba2",
-    "mamba2_one",    "ernie4_5_moe",  "seed_oss_bias", "dots1_groups", "gemma",
-    "hunyuan_dense", "exaone4",       "command_r",     "cohere2",      "arcee_bias",
-    "nemotron_bias", "hunyuan_moe"};
+    "olmoe",         "mixtral",       "qwen2moe",      "qwen3moe",      "gpt_oss",
+    "deepseek2",     "deepseek3",     "lfm2",          "lfm2_ends",     "bert",
+    "nomic_bert",    "llama",         "phi3_long",     "gemma3",        "mistral3",
+    "glm4",          "gemma2",        "starcoder2",    "granite",       "olmo3",
+    "qwen2vl",       "qwen3vl",       "qwen3vlmoe",    "granitemoe",    "granitemoe_shared",
+    "lfm2moe",       "glm4moe_norms", "minimax_m2",    "qwen35",        "qwen35_ends",
+    "qwen35moe",     "qwen3next",     "mamba",         "falcon_mamba",  "mamba2",
+    "mamba2_one",    "ernie4_5_moe",  "seed_oss_bias", "dots1_groups",  "gemma",
+    "hunyuan_dense", "exaone4",       "command_r",     "cohere2",       "arcee_bias",
+    "nemotron_bias", "hunyuan_moe",   "deepseek32",    "glm_dsa_shared"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -44,6 +44,8 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "expert_shared_feed_forward_length",
                                         "leading_dense_block_count",
                                         "nextn_predict_layers",
+                                        "interleave_moe_layer_step",
+                                        "attention.indexer.top_k",
                                         "attention.q_lora_rank",
                                         "attention.sliding_window",
                                         "attention.key_length",

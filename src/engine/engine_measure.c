@@ -9,7 +9,7 @@
 #include "device/backend/backend.h"
 #include "engine/engine_private.h"
 #include "engine/pages/kv_pages.h"
-#include "model/architecture/roles.h"
+#include "model/architecture/architecture.h"
 
 enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };
 enum { SEQUENCES_MAX = 1024 };
@@ -61,6 +61,23 @@ static mnem_status check_options(const mnem_engine_options *o) {
     return MNEM_OK;
 }
 
+/* What a longer context would need. */
+static mnem_status check_context(const mnem__transformer_map *map, int32_t context) {
+    const mnem_transformer *t = &map->shape;
+    const bool indexed = mnem__transformer_is_indexed(t);
+    if (context <= t->context || (map->positions.tensor < 0 && !indexed)) return MNEM_OK;
+    if (indexed)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: the context is %d tokens, but %s computes longer ones than %d, "
+                          "its indexer's top-k, with the indexer, which is not supported; use a "
+                          "smaller context",
+                          context, t->architecture, t->context);
+    return mnem__fail(MNEM_INVALID,
+                      "engine: the context is %d tokens, but the model has positions for %d "
+                      "only; use a smaller context",
+                      context, t->context);
+}
+
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
@@ -72,11 +89,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                                                   &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
-    if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
-        status = mnem__fail(MNEM_INVALID,
-                            "engine: the context is %d tokens, but the model has positions for %d "
-                            "only; use a smaller context",
-                            context_most(options), map->shape.context);
+    status = check_context(map, context_most(options));
+    if (status != MNEM_OK) {
         mnem__setup_fini(setup);
         return status;
     }

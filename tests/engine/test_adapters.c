@@ -216,8 +216,9 @@ static const char *const families[] = {
     "starcoder2", "ernie4_5",     "seed_oss",        "gemma",
     "dots1",      "ernie4_5-moe", "ernie4_5-shared", "hunyuan-dense",
     "exaone4",    "command-r",    "cohere2",         "arcee",
-    "nemotron",   "hunyuan-moe",  "qwen35",          "qwen35moe",
-    "qwen3next",  "mamba",        "mamba2"};
+    "nemotron",   "hunyuan-moe",  "deepseek32",      "glm-dsa",
+    "qwen35",     "qwen35moe",    "qwen3next",       "mamba",
+    "mamba2"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

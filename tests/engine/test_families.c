@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/engine_case.h"
 #include "engine/stored_families.h"
@@ -179,9 +180,29 @@ static void bits_do_not_depend_on_memory_chunks_threads_or_company(void **state)
     }
 }
 
+static void a_context_ends_at_the_top_k_of_an_indexer(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_transformer t;
+    mnem_engine_plan plan;
+    mnem_engine_options o = {.context = 257};
+    const mnem_ledger_options ledger = {.preparing = true};
+    must(mnem_ledger_create(&ledger, &o.ledger));
+    must(mnem_model_open(path_of("deepseek32"), &model));
+    must(mnem_model_transformer(model, &t));
+    assert_int_equal(t.context, 256); /* context_length is 512 */
+    assert_int_equal(mnem_engine_plan_make(model, &o, &plan), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "indexer's top-k"));
+    o.context = 256;
+    must(mnem_engine_plan_make(model, &o, &plan));
+    mnem_model_close(model);
+    mnem_ledger_destroy(o.ledger);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_transformers),
+        cmocka_unit_test(a_context_ends_at_the_top_k_of_an_indexer),
         cmocka_unit_test(bits_do_not_depend_on_memory_chunks_threads_or_company),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_EXPERTS = 64,        /* how many, how wide, how they are chosen */
     MNEM__TAKES_STATES = 512,        /* which layers are recurrent, and their sizes */
     MNEM__TAKES_LOGIT_FACTOR = 1024, /* logits are multiplied by logit_scale */
+    MNEM__TAKES_INDEXER = 2048,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
 
@@ -194,6 +195,9 @@ const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *arc
 const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *architecture);
 /* A part that carries a state. */
 const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *architecture);
+
+/* Whether attention needs an indexer in contexts longer than the transformer's. */
+bool mnem__transformer_is_indexed(const mnem_transformer *transformer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

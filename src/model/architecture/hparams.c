@@ -458,7 +458,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
 }
 
 static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
-    char text[40], names[400];
+    char text[40], names[700];
     mnem__architecture_names(names, sizeof names);
     return mnem__fail(
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",

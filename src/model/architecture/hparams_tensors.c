@@ -26,6 +26,8 @@ static mnem_status unknown(const checker *c, const char *name, const char *why) 
 }
 
 static bool is_never_read(const checker *c, const char *rest) {
+    const bool indexer = c->architecture->takes & MNEM__TAKES_INDEXER;
+    if (rest && indexer && strncmp(rest, "indexer.", 8) == 0) return true;
     return rest && c->architecture->turn && strcmp(rest, never_read) == 0;
 }
 

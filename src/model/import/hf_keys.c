@@ -238,6 +238,23 @@ static mnem_status put_latent(const writer *w) {
     return MNEM_OK;
 }
 
+static mnem_status put_indexer(const writer *w) {
+    static const struct {
+        const char *key, *name;
+    } rows[] = {{".attention.indexer.head_count", "index_n_heads"},
+                {".attention.indexer.key_length", "index_head_dim"},
+                {".attention.indexer.top_k", "index_topk"}};
+    const mnem__node *types = mnem__hf_find(w->c, "indexer_types");
+    for (int i = 0; i < 3; i++) MNEM__TRY(put_size(w, rows[i].key, rows[i].name));
+    if (!types || types->kind != MNEM__JSON_LIST || types->count > LAYERS_MAX) return MNEM_OK;
+    uint8_t *full = mnem__folder_alloc(w->folder, types->count ? types->count : 1);
+    if (!full) return w->folder->status;
+    for (uint32_t i = 0; i < types->count; i++)
+        full[i] = mnem__node_is(mnem__node_at(types, i), "full");
+    mnem__put_array(w->folder, ".attention.indexer.types", MNEM_VALUE_BOOL, full, types->count);
+    return w->folder->status;
+}
+
 /* By layer_types; else those that full_attn_idxs does not name, and none where that is missing. */
 static bool convolves(const mnem__hf_config *c, uint32_t layer) {
     const mnem__node *types = mnem__hf_find(c, "layer_types");
@@ -306,6 +323,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (has(&w, MNEM__HF_EXPERTS)) put_weights_norm(&w);
     if (has(&w, MNEM__HF_LEADING)) MNEM__TRY(put_leading(&w));
     if (has(&w, MNEM__HF_LATENT)) MNEM__TRY(put_latent(&w));
+    if (has(&w, MNEM__HF_INDEXER)) MNEM__TRY(put_indexer(&w));
     if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
     if (has(&w, MNEM__HF_SCAN)) MNEM__TRY(mnem__hf_put_scan(folder, c));
     MNEM__TRY(put_factors(&w));

@@ -76,6 +76,9 @@ DOTS = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
             num_hidden_layers=3, sliding_window=None, scoring_func="sigmoid")
 HUNYUAN = dict(num_experts=8, head_dim=8, intermediate_size=48)
 COHERE2 = dict(num_hidden_layers=4, rotary_pct=1.0)
+INDEXED = dict(LATENT, q_lora_rank=24, moe_intermediate_size=16, num_hidden_layers=3,
+               index_topk=256, index_head_dim=16, index_n_heads=2, scoring_func="sigmoid",
+               max_position_embeddings=512, num_nextn_predict_layers=0)
 
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
@@ -256,6 +259,16 @@ MODELS |= {
     "nemotron_bias": ("NemotronConfig", dict(
         attention_bias=True, mlp_bias=True, num_key_value_heads=4, rope_parameters=dict(
             rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))),
+}
+
+MODELS |= {
+    "deepseek32": ("DeepseekV32Config", dict(INDEXED, n_group=1, topk_group=1)),
+    "deepseek32_groups": ("DeepseekV32Config", dict(
+        INDEXED, n_group=4, topk_group=2, first_k_dense_replace=2, n_shared_experts=1,
+        norm_topk_prob=False, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0))),
+    "glm_dsa": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full"] * 3)),
+    "glm_dsa_shared": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full", "shared", "full"],
+                                               n_shared_experts=1, num_experts_per_tok=1)),
 }
 
 POOLED = ["llama_tied", "lfm2"]

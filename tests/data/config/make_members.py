@@ -101,6 +101,11 @@ CLASSES = {
 CLASSES |= {
     "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "Glm4MoeLiteConfig", "deepseek bias", {
         k: v for k, v in LATENT.items() if k != "first_k_dense_replace"}),
+    "DeepseekV32ForCausalLM": ("deepseek_v32", "DeepseekV32Config", "deepseek bias indexer", dict(
+        LATENT, q_lora_rank=16, n_group=2, topk_group=1, index_topk=256, index_n_heads=2,
+        index_head_dim=8)),
+    "GlmMoeDsaForCausalLM": ("glm_moe_dsa", "GlmMoeDsaConfig", "deepseek bias indexer", dict(
+        LATENT, q_lora_rank=16, index_topk=256, index_n_heads=2, index_head_dim=8)),
     "Ernie4_5ForCausalLM": ("ernie4_5", "Ernie4_5Config", "llama", {}),
     "Ernie4_5_MoeForCausalLM": ("ernie4_5_moe", "Ernie4_5_MoeConfig", "ernie_moe", dict(
         moe_num_experts=4, moe_k=2, moe_intermediate_size=16)),
@@ -199,6 +204,8 @@ CASES = {
     "full_attn_idxs": [("inert", [0, 1])],
     "mlp_layer_types": [("size", ["dense"] * 2 + ["sparse"] * 4), ("fixed", ["sparse"] * 5),
                         ("fixed", ["sparse"] * 5 + ["dense"])],
+    "index_topk": [("read", 64), ("size", -1)], "index_n_heads": [("inert", 4), ("size", -1)],
+    "index_head_dim": [("inert", 16), ("size", -1)], "indexer_types": [("inert", ["full"] * 6)],
     "moe_k": [("read", 3), ("size", -1)], "moe_num_experts": [("size", 8)],
     "moe_num_shared_experts": [("size", 1), ("size", 0)],
     "moe_layer_start_index": [("size", 2)], "moe_layer_end_index": [("inert", 5), ("fixed", 4)],
@@ -284,6 +291,11 @@ OWN = {  # where a class differs
         rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)],
         num_key_value_heads=[("inert", 2)], n_group=[("read", 2), ("size", 3)],
         topk_group=[("inert", 2)], q_lora_rank=[("size", 16)]),
+    **{name: dict(rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)],
+                  head_dim=[("inert", 16)], num_key_value_heads=[("inert", 2)],
+                  layer_types=[("inert", None)], topk_group=[("inert" if name[0] == "G" else "read", 2)],
+                  n_group=[("read", 1 if name[0] == "D" else 2), ("size", 3)])
+       for name in ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")},
     "Ernie4_5ForCausalLM": dict(use_bias=[("fixed", True)]),
     "Ernie4_5_MoeForCausalLM": dict(use_bias=[("fixed", True)]),
     "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
@@ -464,7 +476,13 @@ def layer(kind, i, p):
                 (e + "down_proj", [4, FF, EMBD]), (e + "down_proj_bias", [4, EMBD])]
     if words[0] == "deepseek":
         a = p + "self_attn."
-        out = both + linear(a + "q_proj", HEADS * 24, EMBD) + \
+        indexer = a + "indexer."
+        q = linear(a + "q_proj", HEADS * 24, EMBD) if "indexer" not in words else (
+            linear(a + "q_a_proj", 16, EMBD) + norm(a + "q_a_layernorm", 16) +
+            linear(a + "q_b_proj", HEADS * 24, 16) + linear(indexer + "wq_b", 16, 16) +
+            linear(indexer + "wk", 8, EMBD) + norm(indexer + "k_norm", 8, True) +
+            linear(indexer + "weights_proj", 2, EMBD))
+        out = both + q + \
             linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) + \
             linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
         if i == 0:

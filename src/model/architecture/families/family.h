@@ -289,4 +289,13 @@
         .parts[0].kv_norm = MNEM__ROLE_KV_LATENT_NORM, .parts[0].k_b = MNEM__ROLE_K_B,             \
         .parts[0].v_b = MNEM__ROLE_V_B, MNEM__LATER_MIXTURE_SHARED
 
+/* The same with queries through a latent of their own. */
+#define MNEM__LIKE_DEEPSEEK2_LARGE                                                                 \
+    MNEM__LIKE_DEEPSEEK2,                                                                          \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__HAS(Q_LATENT),          \
+                    MNEM__HAS(KV_LATENT), MNEM__HAS(Q_LATENT_NORM),  MNEM__HAS(KV_LATENT_NORM),    \
+                    MNEM__HAS(Q_B),       MNEM__LIST_DEEPSEEK2_LATER},                             \
+        .parts[0].in = {MNEM__ROLE_Q_LATENT, MNEM__ROLE_KV_LATENT},                                \
+        .parts[0].q_norm = MNEM__ROLE_Q_LATENT_NORM, .parts[0].q_b = MNEM__ROLE_Q_B
+
 #endif

@@ -433,12 +433,19 @@ const mnem__hf_family *mnem__hf_family_find(const char *class_name) {
 }
 
 void mnem__hf_family_names(char *text, size_t size) {
+    static const char more[] = ", ...";
     const mnem__hf_family *family;
     size_t used = 0;
     *text = 0;
-    for (int i = 0; used < size && (family = family_at(i)); i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "",
-                                 (int)strcspn(family->classes, " "), family->classes);
+    for (int i = 0; (family = family_at(i)); i++) {
+        const size_t n = strcspn(family->classes, " ");
+        if (used + n + 2 + sizeof more > size) {
+            snprintf(text + used, size - used, "%s", more);
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "", (int)n,
+                                 family->classes);
+    }
 }
 
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,

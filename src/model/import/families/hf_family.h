@@ -82,6 +82,7 @@ typedef enum mnem__hf_keys {
     MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
     MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
+    MNEM__HF_INDEXER = 1 << 30,      /* which positions a token sees, and in which layers */
     MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
     MNEM__HF_SCAN = 1 << 30,         /* of a selective scan: its sizes */
     MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
@@ -122,7 +123,7 @@ extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[];
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
-/* "LlamaForCausalLM, ...": the first of each. */
+/* "LlamaForCausalLM, ...": the first of each, as many as there is space for. */
 void mnem__hf_family_names(char *text, size_t size);
 /* The row for base, of a layer or outside; NULL. */
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
