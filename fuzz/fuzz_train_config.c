@@ -75,11 +75,12 @@ int train_teacher_say(const train_options *asked, train_config *c) {
 
 static void check_bounds(const train_config *c) {
     CHECK(c->layers >= 1 && c->layers <= 1024 && c->heads >= 1 && c->kv_heads >= 1);
-    CHECK(c->embd >= 1 && c->ff >= 1 && c->vocab >= 256 && c->context >= 1 && c->batch >= 1);
+    CHECK(c->embd >= 1 && c->ff >= 1 && c->vocab >= (*c->init ? 1 : 256) && c->context >= 1 &&
+          c->batch >= 1);
     CHECK(c->steps >= 0 && c->warmup >= 0 && c->rate >= 0 && c->rate <= 10);
     CHECK(c->dropout >= 0 && c->dropout < 1 && c->heldout >= 0 && c->heldout < 1);
     CHECK(!strcmp(c->moments, "f32") || !strcmp(c->moments, "8bit"));
-    CHECK(!strcmp(c->architecture, "llama") || !strcmp(c->architecture, "gpt2"));
+    CHECK(*c->init || !strcmp(c->architecture, "llama") || !strcmp(c->architecture, "gpt2"));
     CHECK(memchr(c->precision, 0, sizeof c->precision) && memchr(c->pre, 0, sizeof c->pre));
     CHECK(c->files >= 0 && c->files <= TRAIN_FILES_MAX);
 }

@@ -80,7 +80,7 @@ static mnem_status try_rows(uint64_t key, mnem_corpus **corpus) {
                                                    .count = 1,
                                                    .cache = cache,
                                                    .tokenizer = tok,
-                                                   .rows = {next_row, NULL, key}},
+                                                   .rows = {.next = next_row, .key = key}},
                             corpus);
 }
 

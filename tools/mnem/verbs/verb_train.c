@@ -93,8 +93,6 @@ static int create(train_run *run) {
     if (status == MNEM_OK) status = train_feed_take(run);
     status = train_ranks_all(status);
     if (status != MNEM_OK) return tool_fail(status);
-    run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
-                           train_feed_bytes(run, run->plan.micro_batch));
     bool same_text = true;
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);

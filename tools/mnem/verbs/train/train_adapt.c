@@ -34,8 +34,6 @@ static mnem_status create(train_run *run, int32_t micro_batch) {
     if (status == MNEM_OK) status = mnem_trainer_create(&run->options, &run->plan, &run->trainer);
     if (status == MNEM_OK) status = train_feed_take(run);
     if (status != MNEM_OK) return status;
-    run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
-                           train_feed_bytes(run, run->plan.micro_batch));
     return mnem_trainer_resume(run->trainer, train_path(run, "checkpoint"), note, sizeof note);
 }
 

@@ -249,17 +249,22 @@ void train_feed_stop(train_run *run) {
 mnem_status train_feed_take(train_run *run) {
     const uint64_t bytes =
         train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->logits_count * sizeof(float);
-    const mnem_status status =
+    mnem_status status =
         mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
     if (status != MNEM_OK) return status;
-    return mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
-                             &run->memory);
+    status = mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
+                               &run->memory);
+    if (status == MNEM_OK)
+        run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
+                               train_feed_bytes(run, run->plan.micro_batch));
+    return status;
 }
 
 void train_feed_give(train_run *run) {
     train_feed_stop(run);
     if (run->memory.bytes == 0) return;
     mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+    run->logits = NULL;
     mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
 }
 
