@@ -27,7 +27,10 @@ static const char *const families[] = {
     "nomic_bert", "llama",         "phi3_long",  "gemma3",     "mistral3",
     "glm4",       "gemma2",        "starcoder2", "granite",    "olmo3",
     "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe", "granitemoe_shared",
-    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends"};
+    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",     "qwen35_ends",
+    "qwen35moe",  "qwen3next",
+
+    "mamba",      "falcon_mamba",  "mamba2",     "mamba2_one"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -57,6 +60,8 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "ssm.group_count",
                                         "ssm.time_step_rank",
                                         "ssm.inner_size",
+                                        "ssm.dt_b_c_rms",
+                                        "ssm.dt_b_c_rms_epsilon",
                                         "pooling_type"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 

@@ -183,7 +183,11 @@ typedef struct mnem_transformer {
      * and queries. Beside each other in groups, or tiled: head h is of group h % groups. */
     int32_t state_groups, state_heads, state_rows, state_columns;
     bool state_tiled;
-    bool output_gate; /* Q has a gate behind each head's query, for what the head gives */
+    bool state_scans;    /* a selective scan, not a delta rule */
+    int32_t state_rank;  /* of a scan of one head: steps of its columns are made of so many numbers
+                           (Mamba 1); 0: each head has a step (Mamba 2) */
+    float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */
+    bool output_gate;    /* Q has a gate behind each head's query, for what the head gives */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
     /* For a part of the model, such as a rank's: the layers in this part. 0, 0: all. */
@@ -194,13 +198,15 @@ typedef struct mnem_transformer {
 } mnem_transformer;
 /* Describes the transformer of a model. Architectures: llama and mistral (both "llama" here),
  * mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3, phi3, glm4, olmo2 (and 3), lfm2,
- * qwen35, starcoder2 and gpt2, the texts of qwen2vl and qwen3vl; encoders: bert and nomic-bert;
- * with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, granitemoe,
- * lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks the keys and every tensor's
- * presence, type and shape: vectors are F32, matrices have a weight type. MNEM_UNSUPPORTED names
- * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that is wrong.
- */
+ * qwen35, mamba, mamba2, starcoder2, gpt2, texts of qwen2vl and qwen3vl; encoders bert, nomic-bert;
+ * with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe, qwen3next,
+ * qwen35moe, granitemoe, lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks keys and
+ * tensors, their presence, type and shape: vectors are F32, matrices have a weight type.
+ * MNEM_UNSUPPORTED names what isn't supported (architecture, experts, type), MNEM_BAD_FILE the
+ * field that is wrong. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);
+/* The recurrent states of one sequence, which each of its tokens reads and writes; 0: none. */
+uint64_t mnem_transformer_state_bytes(const mnem_transformer *transformer);
 
 /* ---- writing ---- */
 

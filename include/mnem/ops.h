@@ -70,8 +70,9 @@ typedef struct mnem_kv_sequence {
 /* Shapes: T tokens (the first dimension, at most what was prepared), n wide.
  * X(NAME, text):
  * EMBED       in[0] weight [vocab, n] (any weight type, ROW or PACKED), args.ids -> out [T, n] f32
- * RMS_NORM    in[0] [T, n] or [T, heads, n] f32, in[1] weight [n] f32 -> out like in[0] (may be
- *             in[0] itself), or A8 [T, n]: then the result is quantized
+ * RMS_NORM    in[0] [T, n] or [T, heads, n] f32, in[1] weight [n] f32, of heads also [heads * n]
+ *             (dims 0: none) -> out like in[0] (may be in[0] itself), or A8 [T, n]: then the result
+ *             is quantized
  * QUANTIZE    in[0] [T, n] f32 -> out [T, n] A8
  * MATMUL      in[0] [T, k] of mnem_matmul_input(weight type), or f32 (then quantized in the
  *             workspace), in[1] weight PACKED [rows, k] (4 bits with scales and zeros of others:

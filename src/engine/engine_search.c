@@ -45,6 +45,7 @@ static void count_work(mnem__search *search) {
         *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
         search->file_bytes += (double)info.file_bytes;
     }
+    search->state_bytes = 2 * (double)mnem_transformer_state_bytes(&map->shape);
     const mnem__adapter_set *adapters = search->setup->adapters;
     if (!adapters) return;
     search->body_macs += adapters->body_macs;

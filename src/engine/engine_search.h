@@ -38,6 +38,7 @@ typedef struct mnem__search {
     mnem_machine_profile profile;
     /* Of one token; macs: of dense products that take as long; bytes packed. */
     double body_macs, head_macs, body_bytes, head_bytes;
+    double state_bytes;                           /* that a sequence's tokens read and write */
     double file_bytes, expert_part;               /* of all experts, those that a token uses */
     mnem__weights_sizes experts;                  /* where none is resident: expert_* */
     int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */

@@ -49,7 +49,8 @@ static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, in
 
 /* Matrices that a product reads: no tables, no weights of a convolution, nothing of each expert. */
 static bool is_wanted(const recipe *r, const mnem_tensor_info *info) {
-    static const char *const others[] = {"_embd", ".conv.", "_exps.", "_conv1d."};
+    static const char *const others[] = {"_embd", ".conv.", "_exps.",  "_conv1d.",
+                                         "ssm_a", "ssm_d",  "ssm_norm"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strstr(info->name, others[i])) return false;
     return info->dims == 2 && (!r->only || strstr(info->name, r->only));
@@ -211,7 +212,7 @@ static const char *const families[] = {
     "minimax-m2", "qwen2vl",    "qwen3vl",         "gpt-oss",  "mixtral",
     "olmoe",      "olmo2",      "gemma2",          "gemma3",   "phi3",
     "glm4",       "granite",    "smollm3",         "mistral3", "starcoder2",
-    "qwen35",
+    "qwen35",     "qwen35moe",  "qwen3next",       "mamba",    "mamba2",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -49,6 +49,10 @@ static struct {
     /* delta nets: a state of the whole text before a token */
     {NULL, MNEM_TEST_DATA "/architectures/qwen35.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/qwen35_ends.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/qwen3next.gguf"},
+    /* selective scans, and no attention at all */
+    {NULL, MNEM_TEST_DATA "/architectures/mamba.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/mamba2.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

@@ -28,7 +28,10 @@ static const char *const families[] = {
     "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
     "lfm2moe",        "lfm2moe_ends", "glm4moe",
     "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
-    "qwen35",         "qwen35_ends",
+    "qwen35",         "qwen35_ends",  "qwen35moe",
+    "qwen35moe_one",  "qwen3next",    "qwen3next_one",
+    "mamba",          "mamba_untied", "falcon_mamba",
+    "mamba2",         "mamba2_one",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -4,6 +4,7 @@
  *
  * The convolutions of lfm2, which read and write the same columns wherever those lie, stand in for
  * recurrent layers: so there is a model without such states to compare with. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,29 @@ static void a_plan_has_a_line_of_live_states_and_the_ledger_a_tag(void **state) 
     assert_int_equal(pages.state_bytes, one);
     assert_int_equal(c.plan.page_bytes, pages.full_bytes); /* columns aren't in them */
     engine_case_close(&c);
+}
+
+/* What the model is predicted to read for a token beside its weights. */
+static void a_token_reads_and_writes_the_states(void **state) {
+    (void)state;
+    enum { RATE = 1 << 20 };
+    double seconds[2];
+    mnem_transformer t;
+    for (int i = 0; i < 2; i++) {
+        engine_case c;
+        const mnem_machine_profile profile = {.read_bytes_per_s = RATE,
+                                              .disk_bytes_per_s = RATE,
+                                              .macs_per_s = 1e18,
+                                              .generate_bytes_per_s = RATE};
+        on = i > 0;
+        engine_case_open(&c, STATES, 0, &(mnem_engine_options){.profile = &profile});
+        seconds[i] = 1 / c.plan.predicted_generate;
+        must(mnem_model_transformer(c.model, &t));
+        assert_int_equal(mnem_transformer_state_bytes(&t) > 0, on);
+        engine_case_close(&c);
+    }
+    const double more = (seconds[1] - seconds[0]) * RATE;
+    assert_true(fabs(more - 2 * (double)mnem_transformer_state_bytes(&t)) < 1);
 }
 
 static void a_sequence_has_one_state_and_gives_it_back(void **state) {
@@ -220,6 +244,7 @@ static void a_save_goes_on_with_the_same_bits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_has_a_line_of_live_states_and_the_ledger_a_tag),
+        cmocka_unit_test(a_token_reads_and_writes_the_states),
         cmocka_unit_test(a_sequence_has_one_state_and_gives_it_back),
         cmocka_unit_test(a_fork_of_the_whole_shares_the_state_until_one_steps),
         cmocka_unit_test(cuts_and_forks_anywhere_go_on_with_the_same_bits),

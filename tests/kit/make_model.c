@@ -144,7 +144,16 @@ static void set_states(const options *o, mnem_transformer *t) {
         (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY, .n = (int32_t)o->attend_every};
     t->state_groups = (int32_t)o->state_groups;
     t->state_heads = (int32_t)o->state_heads;
-    t->state_rows = t->state_columns = (int32_t)o->state_dim;
+    t->state_rows = (int32_t)o->state_dim;
+    t->state_columns = (int32_t)o->state_columns;
+    const mnem__layer_part *part = mnem__architecture_recurs(architecture(o));
+    t->state_scans = part->core == MNEM_OP_SCAN;
+    if (!mnem__architecture_attends(architecture(o))) t->recurrent.kind = MNEM_LAYERS_ALL;
+    if (!part->step) return;
+    t->state_rank = t->state_columns; /* Mamba 1 */
+    t->state_columns *= t->state_heads;
+    t->state_heads = 1;
+    t->state_groups = 0;
 }
 
 static mnem_transformer shape_of(const options *o) {
@@ -324,7 +333,7 @@ static void put_states(mnem_gguf_writer *w, const options *o) {
     } keys[] = {{"full_attention_interval", t.recurrent.n},
                 {"ssm.conv_kernel", t.conv_length},
                 {"ssm.group_count", t.state_groups},
-                {"ssm.time_step_rank", t.state_heads},
+                {"ssm.time_step_rank", t.state_rank ? t.state_rank : t.state_heads},
                 {"ssm.state_size", t.state_rows},
                 {"ssm.inner_size", t.state_heads * t.state_columns}};
     char key[96];

@@ -9,7 +9,7 @@ typedef struct options {
         *chat_template;
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
     long experts, experts_used, ff_expert, ff_shared;
-    long state_groups, state_heads, state_dim, attend_every; /* of recurrent layers */
+    long state_groups, state_heads, state_dim, state_columns, attend_every; /* recurrent layers */
     bool tied, bias, hollow;
 } options;
 

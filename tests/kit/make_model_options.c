@@ -9,7 +9,8 @@ static const char HELP[] =
     "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
     "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
-    "  [--state-groups N] [--state-heads N] [--state-dim N] [--attend-every N]\n"
+    "  [--state-groups N] [--state-heads N] [--state-dim N] [--state-columns N]\n"
+    "  [--attend-every N]\n"
     "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
     "yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n"
@@ -35,6 +36,7 @@ static bool take_number(options *o, const char *name, const char *value) {
         {"--ff-expert", &o->ff_expert},
         {"--ff-shared", &o->ff_shared},
         {"--state-dim", &o->state_dim},
+        {"--state-columns", &o->state_columns},
         {"--state-groups", &o->state_groups},
         {"--state-heads", &o->state_heads},
         {"--attend-every", &o->attend_every},
@@ -114,6 +116,7 @@ options parse_options(int argc, char **argv) {
     if (o.state_groups == 0) o.state_groups = o.kv_heads;
     if (o.state_heads == 0) o.state_heads = o.heads;
     if (o.state_dim == 0) o.state_dim = o.head_dim;
+    if (o.state_columns == 0) o.state_columns = o.state_dim;
     if (o.attend_every == 0) o.attend_every = 2;
     if (!o.output_type) o.output_type = o.type;
     if (!o.router_type) o.router_type = "F32";

@@ -155,6 +155,10 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->a, used);
             use_role(a, part->dt_bias, used);
             use_role(a, part->state_norm, used);
+            use_role(a, part->conv_bias, used);
+            use_role(a, part->skip, used);
+            use_role(a, part->x, used);
+            use_role(a, part->step, used);
             use_role(a, part->q_b, used);
             use_role(a, part->k_b, used);
             use_role(a, part->v_b, used);
@@ -209,8 +213,14 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
             continue;
         }
         if (part->core == MNEM_OP_DELTA) {
-            assert_true(inputs == 4 && part->weight && part->a && part->dt_bias);
+            assert_true(inputs >= 3 && part->weight && part->a && part->dt_bias);
+            assert_int_equal(inputs == 3, part->in[2] == MNEM__ROLE_BETA_ALPHA);
             assert_true(part->state_norm && a->takes & MNEM__TAKES_STATES);
+            continue;
+        }
+        if (part->core == MNEM_OP_SCAN) {
+            assert_true(inputs == 1 && part->weight && part->a && part->dt_bias && part->skip);
+            assert_true(!part->x == !part->step && a->takes & MNEM__TAKES_STATES);
             continue;
         }
         if (part->core != MNEM_OP_ATTENTION) {
@@ -240,7 +250,7 @@ static void architectures_have_names_and_keys_of_their_own(void **state) {
         for (int i = 0; i < MNEM__NAMES_MAX && a->names[i]; i++)
             assert_ptr_equal(mnem__architecture_find(a->names[i]), a);
     }
-    assert_null(mnem__architecture_find("mamba"));
+    assert_null(mnem__architecture_find("rwkv7"));
 }
 
 static void each_architecture_loads_a_made_model(void **state) {

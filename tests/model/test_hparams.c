@@ -285,7 +285,7 @@ static void what_is_missing_is_named(void **state) {
 static void what_is_not_supported_is_named(void **state) {
     (void)state;
     const refusal cases[] = {
-        {.r = {.architecture = "mamba"}, MNEM_UNSUPPORTED, {"\"mamba\" isn't supported"}},
+        {.r = {.architecture = "rwkv7"}, MNEM_UNSUPPORTED, {"\"rwkv7\" isn't supported"}},
         {.r = {.architecture = "qwen3", .key = ".expert_count", .value = recipe_u32(8)},
          MNEM_UNSUPPORTED,
          {"only 0 is"}},

@@ -3,7 +3,7 @@
  * Time is that of a reference job (a prompt of up to 512 tokens, 128 more generated): for each pass
  * the larger of computing (multiply-accumulates, or reading the weights from memory) and of reading
  * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency,
- * so small slots read slower. */
+ * so small slots read slower. Recurrent states are read and written by each sequence of a pass. */
 #include <math.h>
 
 #include "base/minmax.h"
@@ -66,11 +66,19 @@ static double computing_seconds(const mnem_machine_profile *p, double macs, doub
            overlap_cost * fmin(arithmetic * (tokens - 1) / tokens, reading);
 }
 
-static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
-                           bool head) {
+/* What a pass does: tokens of some sequences, through the body or the head. */
+typedef struct pass {
+    double tokens, sequences;
+    bool head;
+} pass;
+
+static double pass_seconds(const mnem__search *search, const mnem__way *way, pass does) {
+    const bool head = does.head;
+    const double tokens = does.tokens;
     const mnem_machine_profile *p = &search->profile;
     const double macs = (head ? search->head_macs : search->body_macs) * tokens;
-    const double bytes = head ? search->head_bytes : search->body_bytes;
+    const double bytes =
+        head ? search->head_bytes : search->body_bytes + does.sequences * search->state_bytes;
     const double experts =
         head ? 0 : mnem__expert_bytes(search, way->residency->expert_slots, tokens);
     const double streamed =
@@ -87,18 +95,18 @@ static double pass_seconds(const mnem__search *search, const mnem__way *way, dou
 static double prompt_seconds(const mnem__search *search, const mnem__way *way, double prompt) {
     const double chunk = fmin(way->graphs->chunk, prompt);
     const double whole = floor(prompt / chunk), left = prompt - whole * chunk;
-    const double seconds = whole * pass_seconds(search, way, chunk, false);
-    return left > 0 ? seconds + pass_seconds(search, way, left, false) : seconds;
+    const double seconds = whole * pass_seconds(search, way, (pass){chunk, 1, false});
+    return left > 0 ? seconds + pass_seconds(search, way, (pass){left, 1, false}) : seconds;
 }
 
 double mnem__way_seconds(const mnem__search *search, const mnem__way *way) {
     const double together = mnem__max_i32(search->together, 1);
     const double prompt = together * search->reference_prompt;
     const double generate = search->reference_generate;
-    const double head = pass_seconds(search, way, 1, true);
+    const double head = pass_seconds(search, way, (pass){1, 1, true});
     const double rows = fmin(way->graphs->chunk, together), passes = ceil(together / rows);
     double seconds = prompt_seconds(search, way, prompt) + head;
-    seconds += generate * passes * (pass_seconds(search, way, rows, false) + head);
+    seconds += generate * passes * (pass_seconds(search, way, (pass){rows, rows, false}) + head);
     if (!way->residency->embedding_packed) seconds += (prompt + together * generate) * row_seconds;
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
                        search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
@@ -108,6 +116,7 @@ double mnem__way_seconds(const mnem__search *search, const mnem__way *way) {
 
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
                               int32_t logits) {
-    return pass_seconds(search, way, tokens, false) +
-           (logits ? pass_seconds(search, way, logits, true) : 0);
+    const double sequences = logits > 0 ? logits : 1; /* a prompt's tokens are of one */
+    return pass_seconds(search, way, (pass){tokens, sequences, false}) +
+           (logits ? pass_seconds(search, way, (pass){logits, sequences, true}) : 0);
 }

@@ -87,12 +87,14 @@ typedef struct mnem__layer_part {
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
-                                         q, k, v in one, a gate, beta, alpha) */
+                                         q, k, v in one, a gate, beta, alpha or both), SCAN */
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
     mnem__role weight;                 /* of a convolution */
     mnem__role a, dt_bias, state_norm; /* of a recurrent state */
+    mnem__role conv_bias, skip;        /* of a scan */
+    mnem__role x, step;                /* products in it, where columns have steps */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
     mnem__role sum_norm;  /* of x, behind it */
@@ -175,6 +177,12 @@ bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
  * bytes, of one sequence of any length; a multiple of 64: the columns of its convolution, then its
  * state. 0: it has none. */
 uint64_t mnem__layer_state_bytes(const mnem_transformer *transformer, int32_t layer);
+
+/* A part that attends, and one that is a feed-forward; NULL: no layer has one. */
+const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *architecture);
+const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *architecture);
+/* A part that carries a state. */
+const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *architecture);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

@@ -19,6 +19,8 @@
     X(phi3)                                                                                        \
     X(glm4)                                                                                        \
     X(qwen35)                                                                                      \
+    X(mamba)                                                                                       \
+    X(mamba2)                                                                                      \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmoe)                                                                                       \
@@ -28,6 +30,8 @@
     X(qwen3vlmoe)                                                                                  \
     X(granitemoe)                                                                                  \
     X(granitemoe_shared)                                                                           \
+    X(qwen35moe)                                                                                   \
+    X(qwen3next)                                                                                   \
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
@@ -91,6 +95,30 @@ uint64_t mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
     if (!mnem_layer_is(&t->recurrent, layer)) return 0;
     return mnem_conv_page_bytes(mnem__state_width(t), t->conv_length) +
            mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
+}
+
+static bool is_state(mnem_op_kind core) {
+    return core == MNEM_OP_DELTA || core == MNEM_OP_SCAN;
+}
+
+const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *a) {
+    for (const mnem__layer_part *part = a->parts; part->out; part++)
+        if (part->core == MNEM_OP_ATTENTION) return part;
+    return NULL;
+}
+
+const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *a) {
+    for (const mnem__layer_part *part = a->parts; part->out; part++)
+        if (part->core != MNEM_OP_ATTENTION && part->core != MNEM_OP_SHORT_CONV &&
+            !is_state(part->core))
+            return part;
+    return NULL;
+}
+
+const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *a) {
+    for (const mnem__layer_part *part = a->parts; part->out; part++)
+        if (is_state(part->core)) return part;
+    return NULL;
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

@@ -11,7 +11,6 @@
 enum {
     LAYERS_MAX = MNEM_LAYERS_MAX,
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
-    FF_MAX = 1 << 22,
     HEADS_MAX = 4096,
     HEAD_DIM_MAX = 1024,
     CONTEXT_MAX = 1 << 26,
@@ -434,14 +433,16 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
-    if (status == MNEM_OK) status = mnem__take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);
+    if (status == MNEM_OK && mnem__architecture_feeds(architecture))
+        status = mnem__hparams_ff(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK)
         status = mnem__take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
-    if (status == MNEM_OK) status = take_heads(&r, architecture, t);
+    const bool attends = mnem__architecture_attends(architecture);
+    if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
-    if (status == MNEM_OK) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
         status = mnem__hparams_latent(&r, architecture, t);

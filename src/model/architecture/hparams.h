@@ -40,6 +40,9 @@ mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double 
 /* The layers, without those that predict further tokens, and the leading ones (hparams_trunk.c). */
 mnem_status mnem__hparams_trunk(mnem__key_reader *reader, const mnem__architecture *architecture,
                                 mnem_transformer *transformer);
+/* The width of a feed-forward that isn't an expert's. */
+mnem_status mnem__hparams_ff(mnem__key_reader *reader, const mnem__architecture *architecture,
+                             mnem_transformer *transformer);
 /* How many layers behind the trunk are for that; prefix: of the file's keys. */
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
 /* What mixtures of experts have; ff is read. */

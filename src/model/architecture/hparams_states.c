@@ -27,15 +27,20 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
     return MNEM_OK;
 }
 
-static mnem_status take_schedule(mnem__key_reader *r, mnem_transformer *t) {
+static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
+                                 mnem_transformer *t) {
     mnem_value value;
+    if (!mnem__architecture_attends(a)) {
+        t->recurrent.kind = MNEM_LAYERS_ALL;
+        return MNEM_OK;
+    }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);
     t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY};
     return mnem__take_int(r, "full_attention_interval", 1, MNEM_LAYERS_MAX, 4, &t->recurrent.n);
 }
 
 static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_transformer *t) {
-    if (t->state_heads % t->state_groups != 0)
+    if (t->state_groups > 0 && t->state_heads % t->state_groups != 0)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: key %s.ssm.time_step_rank: is %d, expected a multiple of %d groups",
                           r->model->path, r->prefix, t->state_heads, t->state_groups);
@@ -44,7 +49,7 @@ static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_tr
                           "%s: key %s.ssm.inner_size: is %d, expected a multiple of %d heads",
                           r->model->path, r->prefix, inner, t->state_heads);
     t->state_columns = inner / t->state_heads;
-    if (mnem__state_width(t) > WIDTH_MAX || t->state_columns > DIM_MAX)
+    if (mnem__state_width(t) > WIDTH_MAX || (!t->state_rank && t->state_columns > DIM_MAX))
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: key %s.ssm.inner_size: is %d: a recurrent layer of %lld columns is "
                           "too wide, expected at most %d",
@@ -53,17 +58,51 @@ static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_tr
     return MNEM_OK;
 }
 
+static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
+    const int64_t required = MNEM__KEY_REQUIRED;
+    MNEM__TRY(mnem__take_int(r, "ssm.group_count", 1, HEADS_MAX, required, &t->state_groups));
+    return mnem__take_int(r, "ssm.time_step_rank", 1, HEADS_MAX, required, &t->state_heads);
+}
+
+/* Mamba 1: one head. */
+static mnem_status take_rank(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_value value;
+    t->state_heads = 1;
+    if (mnem__key_find(r, "ssm.dt_b_c_rms", &value)) {
+        if (value.type != MNEM_VALUE_BOOL)
+            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a boolean",
+                              r->model->path, r->key, mnem__gguf_value_name(value.type));
+        t->state_epsilon = value.u != 0 ? t->epsilon : 0;
+    }
+    if (t->state_epsilon > 0)
+        MNEM__TRY(mnem__take_float(r, "ssm.dt_b_c_rms_epsilon", 1e-30, 1, (double)t->epsilon,
+                                   &t->state_epsilon));
+    return mnem__take_int(r, "ssm.time_step_rank", 1, WIDTH_MAX, MNEM__KEY_REQUIRED,
+                          &t->state_rank);
+}
+
 mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
+    const mnem__layer_part *part = mnem__architecture_recurs(a);
     int32_t inner = 0;
     t->state_tiled = a->state_tiled;
-    MNEM__TRY(take_schedule(r, t));
+    t->state_scans = part->core == MNEM_OP_SCAN;
+    MNEM__TRY(take_schedule(r, a, t));
     MNEM__TRY(
         mnem__take_int(r, "ssm.conv_kernel", 2, MNEM_CONV_LENGTH_MAX, required, &t->conv_length));
-    MNEM__TRY(mnem__take_int(r, "ssm.group_count", 1, HEADS_MAX, required, &t->state_groups));
-    MNEM__TRY(mnem__take_int(r, "ssm.time_step_rank", 1, HEADS_MAX, required, &t->state_heads));
+    if (part->step)
+        MNEM__TRY(take_rank(r, t));
+    else
+        MNEM__TRY(take_groups(r, t));
     MNEM__TRY(mnem__take_int(r, "ssm.state_size", 1, DIM_MAX, required, &t->state_rows));
     MNEM__TRY(mnem__take_int(r, "ssm.inner_size", 1, WIDTH_MAX, required, &inner));
     return check_sizes(r, inner, t);
+}
+
+uint64_t mnem_transformer_state_bytes(const mnem_transformer *t) {
+    uint64_t bytes = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (mnem__layer_here(t, layer)) bytes += mnem__layer_state_bytes(t, layer);
+    return bytes;
 }

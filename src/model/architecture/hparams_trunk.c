@@ -23,6 +23,17 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
     return mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
 }
 
+/* Files whose layers all have experts needn't say how wide other feed-forwards are. */
+mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
+                             mnem_transformer *t) {
+    enum { FF_MAX = 1 << 22 };
+    mnem_value value;
+    const bool said = mnem__key_find(r, MNEM__KEY_FF, &value);
+    const bool all = a->takes & MNEM__TAKES_EXPERTS && !has_leading(a);
+    return mnem__take_int(r, said || !all ? MNEM__KEY_FF : "expert_feed_forward_length", 1, FF_MAX,
+                          MNEM__KEY_REQUIRED, &t->ff);
+}
+
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
     mnem_value value;

@@ -26,9 +26,14 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, OUT), BIAS(O)},
     [MNEM__ROLE_CONV_IN] = {MATRIX("shortconv.in_proj.weight", "conv in", 3_EMBD, EMBD)},
     [MNEM__ROLE_CONV_OUT] = {MATRIX("shortconv.out_proj.weight", "conv out", EMBD, EMBD)},
+    [MNEM__ROLE_STATE_IN] = {MATRIX("ssm_in.weight", "state in", STATE_IN, EMBD)},
+    [MNEM__ROLE_STATE_X] = {MATRIX("ssm_x.weight", "state x", STATE_X, STATE_OUT)},
+    [MNEM__ROLE_STATE_STEP] = {MATRIX("ssm_dt.weight", "steps", STATE_OUT, STATE_RANK)},
     [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", STATE_OUT, EMBD)},
     [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD), PRECISION(WHOLE)},
     [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD), PRECISION(WHOLE)},
+    [MNEM__ROLE_BETA_ALPHA] = {MATRIX("ssm_ba.weight", "beta alpha", 2_STATE_HEADS, EMBD),
+                               PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_OUT] = {MATRIX("ssm_out.weight", "state out", EMBD, STATE_OUT)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
@@ -63,9 +68,12 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_CONV] = {MATRIX("ssm_conv1d.weight", NULL, QKV, CONV), PRECISION(WHOLE)},
-    [MNEM__ROLE_STATE_A] = {VECTOR("ssm_a", STATE_HEADS)},
-    [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_HEADS)},
-    [MNEM__ROLE_STATE_NORM] = {VECTOR("ssm_norm.weight", STATE_COLUMNS), .is_norm = true},
+    [MNEM__ROLE_STATE_CONV_BIAS] = {VECTOR("ssm_conv1d.bias", QKV)},
+    [MNEM__ROLE_STATE_A] = {MATRIX("ssm_a", NULL, STATE_STEPS, STATE_DECAYS), PRECISION(WHOLE)},
+    [MNEM__ROLE_STATE_SKIP] = {MATRIX("ssm_d", NULL, STATE_STEPS, STATE_ONE), PRECISION(WHOLE)},
+    [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_STEPS)},
+    [MNEM__ROLE_STATE_NORM] = {MATRIX("ssm_norm.weight", NULL, STATE_NORMS, STATE_NORMED),
+                               PRECISION(WHOLE), .is_norm = true},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
@@ -103,6 +111,8 @@ const mnem__role_info *mnem__role_get(mnem__role role) {
 static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     const int64_t q = (int64_t)t->heads * (t->latent ? t->key_dim : t->head_dim);
     const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
+    const int64_t inner = (int64_t)t->state_heads * t->state_columns;
+    const int64_t scanned = inner + mnem__state_width(t); /* and the gate */
     switch (width) {
     case MNEM__WIDTH_NONE: return 1;
     case MNEM__WIDTH_EMBD: return t->embd;
@@ -130,19 +140,32 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
     case MNEM__WIDTH_VALUE: return t->value_dim;
     case MNEM__WIDTH_STATE_HEADS: return t->state_heads;
+    case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
-    case MNEM__WIDTH_STATE_OUT: return (int64_t)t->state_heads * t->state_columns;
+    case MNEM__WIDTH_STATE_OUT: return inner;
+    case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
+    case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
+    case MNEM__WIDTH_STATE_RANK: return t->state_rank;
+    case MNEM__WIDTH_STATE_STEPS: return t->state_rank ? inner : t->state_heads;
+    case MNEM__WIDTH_STATE_DECAYS: return t->state_rank ? t->state_rows : t->state_scans;
+    case MNEM__WIDTH_STATE_ONE: return t->state_scans && !t->state_rank;
+    case MNEM__WIDTH_STATE_NORMS: return t->state_scans ? t->state_groups : 0;
+    case MNEM__WIDTH_STATE_NORMED:
+        return t->state_scans && t->state_groups ? inner / t->state_groups : t->state_columns;
     }
     return 0;
 }
 
 int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[3]) {
     const mnem__role_info *info = &infos[role];
+    const mnem__width widths[] = {info->each, info->rows, info->columns};
     int dims = 0;
     shape[1] = 1;
-    if (info->each) shape[dims++] = width_get(info->each, t);
-    if (info->rows) shape[dims++] = width_get(info->rows, t);
-    shape[dims++] = width_get(info->columns, t);
+    for (int i = 0; i < 3; i++) {
+        const int64_t n = widths[i] ? width_get(widths[i], t) : 0;
+        const bool optional = widths[i] >= MNEM__WIDTH_STATE_DECAYS;
+        if (widths[i] && (n > 0 || !optional)) shape[dims++] = n;
+    }
     return dims;
 }
 

@@ -23,9 +23,13 @@ typedef enum mnem__role {
     MNEM__ROLE_O,
     MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
     MNEM__ROLE_CONV_OUT,
+    MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate */
+    MNEM__ROLE_STATE_X,    /* of Mamba 1, from the convolved x: what steps are made of, B, C */
+    MNEM__ROLE_STATE_STEP, /* and steps of that */
     MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives */
     MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
     MNEM__ROLE_ALPHA,      /* and how fast that decays */
+    MNEM__ROLE_BETA_ALPHA, /* both, group by group */
     MNEM__ROLE_STATE_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
@@ -53,9 +57,11 @@ typedef enum mnem__role {
     MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_STATE_CONV,     /* the same before a recurrent state */
-    MNEM__ROLE_STATE_A,        /* of heads: the decay's factor, below 0 */
-    MNEM__ROLE_STATE_DT_BIAS,  /* of heads: of the decay */
-    MNEM__ROLE_STATE_NORM,     /* of what each head gives */
+    MNEM__ROLE_STATE_CONV_BIAS,
+    MNEM__ROLE_STATE_A,       /* of heads: the decay's factor, below 0 */
+    MNEM__ROLE_STATE_SKIP,    /* of heads: how much of x a scan gives */
+    MNEM__ROLE_STATE_DT_BIAS, /* of heads: of the decay */
+    MNEM__ROLE_STATE_NORM,    /* of what each head gives */
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
@@ -118,8 +124,18 @@ typedef enum mnem__width {
     MNEM__WIDTH_UNTURNED,  /* the rest of a head's query */
     MNEM__WIDTH_VALUE,
     MNEM__WIDTH_STATE_HEADS,
+    MNEM__WIDTH_2_STATE_HEADS,
     MNEM__WIDTH_STATE_COLUMNS, /* of a head */
-    MNEM__WIDTH_STATE_OUT      /* of all */
+    MNEM__WIDTH_STATE_OUT,     /* of all */
+    MNEM__WIDTH_STATE_IN,
+    MNEM__WIDTH_STATE_X,
+    MNEM__WIDTH_STATE_RANK,
+    MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
+    /* 0: there is no such dimension */
+    MNEM__WIDTH_STATE_DECAYS, /* of a step: state_rows; 1 of a scan by heads */
+    MNEM__WIDTH_STATE_ONE,    /* 1 of a scan by heads */
+    MNEM__WIDTH_STATE_NORMS,  /* groups of a scan */
+    MNEM__WIDTH_STATE_NORMED  /* columns that are normed together */
 } mnem__width;
 
 /* What a mix of types gives a matrix (quantize.h). */
@@ -147,7 +163,8 @@ static inline bool mnem__role_in_layer(mnem__role role) {
     return role != MNEM__ROLE_NONE && role < MNEM__OUTER_FIRST;
 }
 
-/* Columns that a recurrent layer convolves: keys and queries of all groups, values of all heads. */
+/* Columns that a recurrent layer convolves: keys and queries (a scan's B and C) of all groups,
+ * values (its x) of all heads. */
 static inline int64_t mnem__state_width(const mnem_transformer *t) {
     return 2 * (int64_t)t->state_groups * t->state_rows +
            (int64_t)t->state_heads * t->state_columns;

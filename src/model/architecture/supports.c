@@ -44,6 +44,7 @@ static bool is_encoder(shape t) { return t->encoder; }
 static bool convolves(shape t) { return t->convolving.kind != MNEM_LAYERS_NONE; }
 static bool has_states(shape t) { return t->recurrent.kind != MNEM_LAYERS_NONE; }
 static bool has_output_gate(shape t) { return t->output_gate; }
+static bool has_no_heads(shape t) { return t->heads == 0; }
 static bool has_latent(shape t) { return t->latent > 0; }
 static bool has_experts(shape t) { return t->experts > 0; }
 static bool has_leading_layers(shape t) { return mnem_layers_count(&t->leading, t->layers) > 0; }
@@ -138,6 +139,7 @@ static const property properties[] = {
     {convolves, "short convolutions", RANKS_RUN},
     {has_states, "recurrent states", RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
+    {has_no_heads, "no attention", PRUNE_HEADS},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts only after the first layers", RANKS_ROWS},
@@ -150,6 +152,7 @@ static const property properties[] = {
      * without. */
     {routes, "a mixture of experts", GRADIENTS},
     {has_layer_kinds, "layers of several kinds", GRADIENTS},
+    {has_states, "recurrent states", GRADIENTS},
     {norms_products, "norms after the attention and feed-forward outputs", GRADIENTS},
     {gates_by_gelu, "a feed-forward gate with GELU", GRADIENTS},
     {turns_one_matrix, "Q, K and V in one matrix", GRADIENTS},

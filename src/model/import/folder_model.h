@@ -8,7 +8,7 @@
 #ifndef MNEM_SRC_MODEL_IMPORT_FOLDER_MODEL_H
 #define MNEM_SRC_MODEL_IMPORT_FOLDER_MODEL_H
 
-#include "model/import/safetensors.h"
+#include "model/import/safetensors/safetensors.h"
 
 /* How a tensor's elements are made. Element e of the view is number e % each of block e / each;
  * block b begins at stride * b + skip of the first source, or with several at skip of source b.
@@ -25,6 +25,7 @@ typedef struct mnem__view {
     int64_t down, across;
     bool mxfp4;
     float add;
+    bool decays;      /* -exp of the numbers */
     mnem_type stored; /* of the sources */
     bool plain;       /* the bytes of the file as they are */
 } mnem__view;

@@ -7,6 +7,8 @@
  * for each column, for as many rows as are asked for together. */
 #include "model/import/folder_model.h"
 
+#include <math.h>
+
 #include "base/minmax.h"
 
 enum { STEP = 1024 }; /* elements that are widened together */
@@ -31,13 +33,16 @@ static mnem_status read_wide(const reader *r, uint32_t source, int64_t at, int64
                              uint8_t *out) {
     uint8_t raw[STEP * sizeof(float)];
     float numbers[STEP];
-    if (r->tensor->type == r->view->stored && r->view->add == 0)
+    if (r->tensor->type == r->view->stored && r->view->add == 0 && !r->view->decays)
         return read_source(r, source, at, n, out);
     for (int64_t i = 0; i < n; i += STEP) {
         const int64_t step = mnem__min_i64(n - i, STEP);
         MNEM__TRY(read_source(r, source, at + i, step, raw));
         MNEM__TRY(mnem_dequantize_row(r->view->stored, step, raw, numbers));
-        for (int64_t k = 0; k < step; k++) numbers[k] += r->view->add;
+        for (int64_t k = 0; k < step; k++) {
+            numbers[k] += r->view->add;
+            if (r->view->decays) numbers[k] = -(float)exp((double)numbers[k]);
+        }
         memcpy(out + (uint64_t)i * sizeof(float), numbers, (size_t)step * sizeof(float));
     }
     return MNEM_OK;

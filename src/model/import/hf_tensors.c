@@ -93,7 +93,7 @@ static void parse_name(const char *name, parsed *p) {
     cut(p->text, "text_model.");
     take_expert(p);
     const char *at = skip_beginning(skip_beginning(p->text, "model."), "transformer.");
-    at = skip_beginning(at, "bert.");
+    at = skip_beginning(skip_beginning(at, "bert."), "backbone.");
     const char *number = skip_beginning(skip_beginning(at, "encoder."), "layers.");
     number = skip_beginning(skip_beginning(number, "layer."), "h.");
     p->layer = -1;
@@ -123,8 +123,8 @@ static bool ends_with(const char *name, const char *end) {
 static bool stays_f32(const char *name, int dims) {
     return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
            ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
-           ends_with(name, "shortconv.conv.weight") || strcmp(name, "position_embd.weight") == 0 ||
-           strcmp(name, "token_types.weight") == 0;
+           ends_with(name, "shortconv.conv.weight") || ends_with(name, "ssm_conv1d.weight") ||
+           strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
 }
 
 bool mnem__hf_stays(const mnem_tensor_info *t, mnem_type *type) {
@@ -166,8 +166,8 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
         view->add = 1;
     const bool wide = !view->mxfp4 && stays_f32(name, made.dims);
     const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
-    view->plain =
-        type == t->type && !view->halves && !view->down && !view->stride && view->add == 0;
+    view->plain = type == t->type && !view->halves && !view->down && !view->stride &&
+                  view->add == 0 && !view->decays;
     mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }

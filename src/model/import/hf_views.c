@@ -46,7 +46,9 @@ static mnem_status transpose(const maker *m) {
     return MNEM_OK;
 }
 
+/* A bias of the same name stays. */
 static mnem_status squeeze(const maker *m) {
+    if (m->t->dims == 1) return MNEM_OK;
     if (m->t->dims != 3 || m->t->shape[1] != 1)
         return bad(m, "expected a shape [rows, 1, columns]");
     m->made->dims = 2;
@@ -165,6 +167,32 @@ static mnem_status take_head_part(const maker *m, bool keys) {
     return MNEM_OK;
 }
 
+/* ---- scans ---- */
+
+/* [n] as [n, 1]. */
+static mnem_status stand(const maker *m) {
+    if (m->t->dims != 1) return bad(m, "expected a vector");
+    m->made->dims = 2;
+    m->made->shape[1] = 1;
+    return MNEM_OK;
+}
+
+static mnem_status take_decays(const maker *m) {
+    m->made->view.decays = true;
+    return m->t->dims == 1 ? stand(m) : MNEM_OK;
+}
+
+static mnem_status take_groups(const maker *m) {
+    int64_t groups;
+    MNEM__TRY(mnem__hf_size(m->c, "n_groups", 65536, &groups));
+    if (m->t->dims != 1 || m->t->shape[0] % groups)
+        return bad(m, "expected a vector, of a multiple of n_groups numbers");
+    m->made->dims = 2;
+    m->made->shape[0] = groups;
+    m->made->shape[1] = m->t->shape[0] / groups;
+    return MNEM_OK;
+}
+
 /* ---- one ---- */
 
 mnem_status mnem__hf_check_type(const mnem__folder *f, const mnem__st_tensor *t) {
@@ -196,6 +224,9 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_HALVES: return take_part(m, 1, 0);
     case MNEM__HF_HEAD_KEYS: return take_head_part(m, true);
     case MNEM__HF_HEAD_VALUES: return take_head_part(m, false);
+    case MNEM__HF_DECAY: return take_decays(m);
+    case MNEM__HF_COLUMN: return stand(m);
+    case MNEM__HF_GROUPS: return take_groups(m);
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
     case MNEM__HF_DROP: break;

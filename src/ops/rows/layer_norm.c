@@ -30,12 +30,17 @@ static uint64_t workspace(const mnem_op *op) {
     return scratch_bytes(&op->desc) * (uint64_t)op->desc.workers;
 }
 
+static bool has_no_weight(const mnem_op_desc *desc) {
+    return desc->kind == MNEM_OP_RMS_NORM && mnem__tensor_absent(&desc->in[1]);
+}
+
 static mnem_status check_quantized(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__op_is_rows(in))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n] or [T, heads, n]");
     const int64_t n = in->shape[in->dims - 1];
-    if (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != n)
+    if (!has_no_weight(desc) &&
+        (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != n))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n], with the n of in[0]");
     if (desc->kind == MNEM_OP_LAYER_NORM &&
         (!mnem__tensor_is_f32(&desc->in[2], 1) || desc->in[2].shape[0] != n))
@@ -47,11 +52,25 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
     return mnem__real_check_epsilon(desc);
 }
 
+/* A row of weights for each head. */
+static bool weighs_heads(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0];
+    return desc->kind == MNEM_OP_RMS_NORM && in->dims == 3 && in->shape[1] > 1 &&
+           mnem__real_is(desc, &desc->in[1], 1) &&
+           desc->in[1].shape[0] / in->shape[2] == in->shape[1] &&
+           desc->in[1].shape[0] % in->shape[2] == 0;
+}
+
+static mnem_status check_weight(const mnem_op_desc *desc) {
+    if (has_no_weight(desc) || weighs_heads(desc)) return MNEM_OK;
+    return mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
+}
+
 static mnem_status check_norm(const mnem_op_desc *desc) {
     const bool layer = desc->kind == MNEM_OP_LAYER_NORM;
     if (is_quantized(desc)) return check_quantized(desc);
     mnem_status status = mnem__real_check_first(desc, 3);
-    if (status == MNEM_OK) status = mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
+    if (status == MNEM_OK) status = check_weight(desc);
     if (status == MNEM_OK && layer)
         status = mnem__real_check_wide(desc, &desc->in[2], "in[2]", false);
     if (status == MNEM_OK) status = mnem__real_check_epsilon(desc);
@@ -63,7 +82,7 @@ typedef struct norm {
     const mnem__row_kernels *kernels;
     float epsilon;
     int64_t n;
-    const void *weight, *bias; /* bias NULL: RMS_NORM */
+    const void *weight, *bias; /* weight NULL: none; bias NULL: RMS_NORM */
 } norm;
 
 static void norm_row(const norm *w, const void *x, void *out) {
@@ -76,10 +95,11 @@ static void norm_row(const norm *w, const void *x, void *out) {
 static void run_quantized(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__row_kernels *kernels = op->detail;
     const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
-    const mnem__op_rows weight = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
     float *scratch = mnem__op_scratch(args, worker, scratch_bytes(&op->desc));
-    norm own = {.kernels = kernels, .epsilon = op->desc.epsilon, .n = in.n, .weight = weight.base};
+    norm own = {.kernels = kernels, .epsilon = op->desc.epsilon, .n = in.n};
+    if (!has_no_weight(&op->desc))
+        own.weight = mnem__op_rows_get(&op->desc.in[1], args->in[1]).base;
     if (op->desc.kind == MNEM_OP_LAYER_NORM)
         own.bias = mnem__op_rows_get(&op->desc.in[2], args->in[2]).base;
     int64_t begin, end;
@@ -100,13 +120,15 @@ static void run_real(const mnem_op *op, const mnem_op_args *args, const mnem_wor
     char *scratch = mnem__op_scratch(args, worker, scratch_bytes(d));
     const uint64_t row = scratch_bytes(d) / ROWS; /* 0: no buffer is needed */
     norm own = {.kernels = op->detail, .epsilon = d->epsilon, .n = n};
-    own.weight = mnem__real_read(&weight, 0, 0, 0, n, scratch);
+    const bool each = weighs_heads(d);
+    if (weight.rows.base) own.weight = mnem__real_read(&weight, 0, 0, 0, n, scratch);
     if (bias.rows.base) own.bias = mnem__real_read(&bias, 0, 0, 0, n, scratch + row);
     int64_t begin, end;
     mnem_team_split(worker, args->tokens * heads, 1, &begin, &end);
     for (int64_t r = begin; r < end; r++) {
         const int64_t t = r / heads, h = r % heads;
         const void *x = mnem__real_read(&in, t, h, 0, n, scratch + 2 * row);
+        if (each) own.weight = mnem__real_read(&weight, 0, 0, h * n, n, scratch);
         norm_row(&own, x, mnem__real_place(&out, t, h, 0, scratch + 3 * row));
         mnem__real_write(&out, t, h, 0, n, scratch + 3 * row, NULL);
     }

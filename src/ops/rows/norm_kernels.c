@@ -24,11 +24,19 @@ static float sum_of_squares(int64_t n, const float *x) {
     return lanes_reduce_add(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
 }
 
+static void rms_norm_plain(int64_t n, const float *x, lanes scale, float *out) {
+    EACH_LANES(n, lanes_store_part(out + i, lanes_mul(lanes_load_part(x + i, m), scale), m))
+}
+
 void ROW(rms_norm)(int64_t n, const void *in, const void *scales, float epsilon, void *to) {
     const float *x = in, *weight = scales;
     float *out = to;
     lanes scale = lanes_set(1.0f / sqrtf(sum_of_squares(n, x) / (float)n + epsilon));
     int64_t i = 0;
+    if (!weight) {
+        rms_norm_plain(n, x, scale, out);
+        return;
+    }
     for (; i + LANES <= n; i += LANES) {
         lanes v = lanes_mul(lanes_load(x + i), scale);
         lanes_store(out + i, lanes_mul(v, lanes_load(weight + i)));

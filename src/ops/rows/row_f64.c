@@ -14,7 +14,7 @@ static double rms_scale(int64_t n, const double *x, double epsilon) {
 static void rms_norm(int64_t n, const void *in, const void *scales, float epsilon, void *to) {
     const double *x = in, *weight = scales, scale = rms_scale(n, x, epsilon);
     double *out = to;
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
 }
 
 static double mean_of(int64_t n, const double *x) {

@@ -65,6 +65,11 @@ DELTA = dict(head_dim=16, linear_conv_kernel_dim=4, linear_key_head_dim=16,
 SECTIONS_35 = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 1, 1],
                    mrope_interleaved=True, partial_rotary_factor=0.5)
 
+NOT_THERE = object()
+SCAN = dict(state_size=16, conv_kernel=4, num_attention_heads=NOT_THERE,
+            num_key_value_heads=NOT_THERE, intermediate_size=NOT_THERE,
+            max_position_embeddings=NOT_THERE)
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -161,6 +166,30 @@ MODELS = {
         num_key_value_heads=1, layer_types=["full_attention", "linear_attention",
                                             "full_attention"],
         rope_parameters=SECTIONS_35)),
+    "mamba2": ("Mamba2Config", dict(SCAN, num_heads=4, head_dim=16, n_groups=2)),
+    "mamba2_one": ("Mamba2Config", dict(SCAN, num_heads=3, head_dim=22, n_groups=1, state_size=5,
+                                        conv_kernel=3, hidden_size=33, num_hidden_layers=3,
+                                        tie_word_embeddings=True)),
+    "mamba": ("MambaConfig", dict(SCAN, time_step_rank=3)),
+    "mamba_untied": ("MambaConfig", dict(SCAN, time_step_rank=8, state_size=7, conv_kernel=3,
+                                         hidden_size=36, tie_word_embeddings=False)),
+    "falcon_mamba": ("FalconMambaConfig", dict(SCAN, time_step_rank=3, mixer_rms_eps=1e-5)),
+    "qwen35moe": ("Qwen3_5MoeConfig", dict(
+        DELTA, **MIXTURE, vision_config=SIGHT, rope_parameters=SECTIONS_35,
+        shared_expert_intermediate_size=32)),
+    "qwen35moe_one": ("Qwen3_5MoeTextConfig", dict(
+        DELTA, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=48,
+        shared_expert_intermediate_size=16, linear_num_key_heads=1, num_key_value_heads=1,
+        layer_types=["linear_attention", "linear_attention", "full_attention"],
+        rope_parameters=SECTIONS_35, tie_word_embeddings=True)),
+    "qwen3next": ("Qwen3NextConfig", dict(
+        DELTA, **MIXTURE, rope_parameters=GLM, shared_expert_intermediate_size=32)),
+    "qwen3next_one": ("Qwen3NextConfig", dict(
+        DELTA, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=48,
+        shared_expert_intermediate_size=16, linear_num_key_heads=4, linear_key_head_dim=8,
+        linear_value_head_dim=12, num_key_value_heads=1,
+        layer_types=["full_attention", "linear_attention", "full_attention"],
+        rope_parameters=GLM)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -171,13 +200,13 @@ def randomize(model, zero):
     """Weights that make attention sharp and every tensor matter."""
     for name, p in model.named_parameters():
         centred = zero and not name.endswith("linear_attn.norm.weight")
-        if p.dim() >= 2:
+        if name.endswith("A_log"):
+            p.data = torch.randn_like(p) - 1.0  # states decay by 0.1 to 0.9 a token
+        elif p.dim() >= 2:
             scale = 1.0 if "embed" in name else 1.5 / p.shape[-1] ** 0.5
             p.data = torch.randn_like(p) * scale
         elif "bias" in name:
             p.data = torch.randn_like(p) * 0.3
-        elif name.endswith("A_log"):
-            p.data = torch.randn_like(p) - 1.0  # states decay by 0.1 to 0.9 a token
         else:
             p.data = torch.randn_like(p) * 0.2 + (0.0 if centred else 1.0)
         p.data = p.data.bfloat16().float()
@@ -261,7 +290,7 @@ def write_rows(path, rows):
 
 
 def describe(kind, changes):
-    members = {**SHAPE, **changes}
+    members = {n: v for n, v in {**SHAPE, **changes}.items() if v is not NOT_THERE}
     if "vision_config" not in members:
         return getattr(transformers, kind)(**members)
     outside = dict(vision_config=members.pop("vision_config"),
@@ -282,7 +311,8 @@ def make(converter, name):
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():
-        hidden = (model if encoder else model.model)(ids).last_hidden_state[0]
+        body = model if encoder else model.base_model
+        hidden = body(ids).last_hidden_state[0]
         pooled = hidden[0] if name.endswith("_cls") else hidden.mean(0)
         if encoder or name in POOLED:
             write_rows(HERE / f"{name}.pooled", torch.stack([pooled, hidden[-1]]))

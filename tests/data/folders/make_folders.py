@@ -5,7 +5,7 @@
 
 Beside this script, for each of a few kinds of folders (parts, rows that are turned, a transposed
 model, norms that count from 1, SentencePiece and tokenizer.json alone, experts one by one and as
-blocks of MXFP4, heads' parts, WordPiece): NAME/ and NAME/expected.txt,
+blocks of MXFP4, heads' parts, decays of a scan, WordPiece): NAME/ and NAME/expected.txt,
 the keys of its file, and for each type the tensors with their shapes and the CRC-32 of their bytes.
 What it needs, and which keys aren't compared, says ../../../bench/compare_convert.py."""
 import shutil
@@ -22,7 +22,8 @@ import compare_convert as compare  # noqa: E402
 compare.SHAPE.update(hidden_size=32, intermediate_size=32)
 compare.SHARD = "20KB"
 NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long", "qwen3moe", "gpt_oss_mxfp4",
-         "deepseek2", "deepseek3", "bert"]
+         "deepseek2", "deepseek3", "bert", "mamba2"]
+compare.MODELS["mamba2"][1].update(head_dim=8)
 compare.MODELS["gemma3"][1].update(head_dim=16, num_hidden_layers=2)
 for name in ("deepseek2", "deepseek3"):
     compare.MODELS[name][1].update(n_routed_experts=4, moe_intermediate_size=16)

@@ -31,7 +31,10 @@ static const char *const families[] = {
     "qwen3vlmoe_one", "granitemoe",   "granitemoe_shared",
     "lfm2moe",        "lfm2moe_ends", "glm4moe",
     "glm4moe_norms",  "minimax_m2",   "minimax_m2_one",
-    "qwen35",         "qwen35_ends",  "bert",
+    "qwen35",         "qwen35_ends",  "qwen35moe",
+    "qwen35moe_one",  "qwen3next",    "qwen3next_one",
+    "mamba",          "mamba_untied", "falcon_mamba",
+    "mamba2",         "mamba2_one",   "bert",
     "bert_cls",       "nomic_bert",   "gpt2",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -127,11 +130,11 @@ static mnem_status try_saved(const subject *x) {
 
 /* ---- adapters ---- */
 
-/* The first matrix behind attention. */
+/* The first matrix behind attention, or behind a state. */
 static void find_matrix(const subject *x, mnem_tensor_info *w) {
     for (uint32_t i = 0; mnem_model_tensor_get(x->model, i, w); i++)
-        if (strstr(w->name, ".attn_output.weight")) return;
-    fail_msg("%s: no attn_output", x->path);
+        if (strstr(w->name, ".attn_output.weight") || strstr(w->name, ".ssm_out.weight")) return;
+    fail_msg("%s: no attn_output, no ssm_out", x->path);
 }
 
 /* Zeros of rank 1 for it. */

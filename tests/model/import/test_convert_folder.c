@@ -169,6 +169,11 @@ static void what_heads_make_of_a_latent(void **state) {
     a_folder_becomes_the_file("deepseek3");
 }
 
+static void decays_and_groups_of_a_scan(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("mamba2");
+}
+
 static void an_encoder_and_its_words(void **state) {
     (void)state;
     a_folder_becomes_the_file("bert");
@@ -242,6 +247,7 @@ int main(void) {
         cmocka_unit_test(experts_one_by_one),
         cmocka_unit_test(experts_as_codes_and_scales),
         cmocka_unit_test(what_heads_make_of_a_latent),
+        cmocka_unit_test(decays_and_groups_of_a_scan),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),

@@ -85,6 +85,30 @@ static void rms_norm_of_heads_takes_each_by_itself(void **state) {
     check_all(&d, &(mnem_op_args){.tokens = T, .in = {a, b}, .out = out}, T * H * N, 1e-6);
 }
 
+/* As a gated norm in groups has them; columns of wider rows. */
+static void rms_norm_of_heads_takes_a_weight_of_each_or_none(void **state) {
+    (void)state;
+    enum { H = 3, MOST = 40, ROW = H * MOST + 10 };
+    static const int wide[] = {1, 7, 16, 33, MOST};
+    for (size_t w = 0; w < 2 * sizeof wide / sizeof *wide; w++) {
+        const int n = wide[w / 2];
+        mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .epsilon = 1e-6f};
+        d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, T, H, n);
+        d.in[0].stride[0] = ROW * 4;
+        if (w % 2) d.in[1] = mnem_tensor_1d(MNEM_TYPE_F32, H * n);
+        d.out = mnem_tensor_3d(MNEM_TYPE_F32, T, H, n);
+        for (int r = 0; r < T * H; r++) {
+            const float *x = a + r / H * ROW + r % H * n;
+            double sum = 0;
+            for (int i = 0; i < n; i++) sum += (double)x[i] * x[i];
+            for (int i = 0; i < n; i++)
+                expected[r * n + i] =
+                    (float)(x[i] / sqrt(sum / n + 1e-6) * (w % 2 ? b[r % H * n + i] : 1));
+        }
+        check_all(&d, &(mnem_op_args){.tokens = T, .in = {a, b}, .out = out}, T * H * n, 1e-6);
+    }
+}
+
 static void rms_norm_in_place_is_the_same(void **state) {
     (void)state;
     enum { N = 77 };
@@ -378,6 +402,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rms_norm_equals_double),
         cmocka_unit_test(rms_norm_of_heads_takes_each_by_itself),
+        cmocka_unit_test(rms_norm_of_heads_takes_a_weight_of_each_or_none),
         cmocka_unit_test(rms_norm_in_place_is_the_same),
         cmocka_unit_test(rms_norm_into_a8_is_quantized_after),
         cmocka_unit_test(layer_norm_into_a8_is_quantized_after),

@@ -166,6 +166,7 @@ tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transform
             work.head_macs = numbers;
         work.sparse |= t.layout == MNEM_LAYOUT_SPARSE;
     }
+    work.bytes += 2 * (double)mnem_transformer_state_bytes(shape); /* read and written */
     return work;
 }
 

@@ -11,6 +11,7 @@
 
 #include "options.h"
 #include "verbs/info/info_features.h"
+#include "verbs/info/info_transformer.h"
 
 typedef struct info_options {
     tool_args args;
@@ -104,13 +105,6 @@ static void gather(info *i, const info_options *o) {
         snprintf(i->why_no_tokenizer, sizeof i->why_no_tokenizer, "%s", mnem_last_error());
 }
 
-static const char *rope_scaling(const mnem_transformer *t) {
-    if (t->rope.yarn_ext > 0) return "yarn";
-    if (t->rope_factors >= 0) return "llama3";
-    if (t->rope.original_context > 0) return "longrope";
-    return t->rope.scale == 1 ? "none" : "linear";
-}
-
 /* ---- values as text ---- */
 
 /* Copies text, what could move the cursor as '.', at most n - 1 bytes. */
@@ -158,14 +152,10 @@ static void shape_text(const mnem_tensor_info *t, char *out, size_t n) {
 
 /* ---- as text ---- */
 
-static void line(const char *name, const char *text) {
-    tool_outf("%-14s %s\n", name, text);
-}
-
 static void print_file(const info *i) {
     const mnem_model_info *f = &i->file;
     char text[256], size[TOOL_TEXT], exact[TOOL_TEXT], name[128];
-    line("file", f->path);
+    info_line("file", f->path);
     tool_size(f->file_bytes, size);
     tool_exact(f->file_bytes, exact);
     if (f->version)
@@ -175,94 +165,12 @@ static void print_file(const info *i) {
     else
         snprintf(text, sizeof text, "a folder of safetensors, %u part%s, %s (%s bytes)", f->files,
                  tool_s(f->files), size, exact);
-    line("format", text);
-    if (*f->name) line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
-    line("architecture",
-         plain((mnem_text){f->architecture, strlen(f->architecture)}, name, sizeof name));
-    if (*i->adapter) line("adapter", i->adapter);
-}
-
-/* "64 of 1024, 8 for each token, and 2048 for all" */
-static void print_experts(const mnem_transformer *t) {
-    char text[128];
-    if (t->experts == 0) return;
-    snprintf(text, sizeof text, "%d of %d, %d for each token", t->experts, t->ff_expert,
-             t->route.used);
-    const size_t at = strlen(text);
-    if (t->ff_shared > 0) snprintf(text + at, sizeof text - at, ", and %d for all", t->ff_shared);
-    line("experts", text);
-    if (t->latent == 0) return;
-    snprintf(text, sizeof text, "%d for keys and values, heads of %d and %d", t->latent, t->key_dim,
-             t->value_dim);
-    line("latent", text);
-}
-
-/* Layers that convolve or carry a state, and what an encoder is for. */
-static void print_kind(const mnem_transformer *t) {
-    static const char *const poolings[] = {"not specified", "mean", "first token", "last token"};
-    char text[64];
-    const int layers = mnem_layers_count(&t->convolving, t->layers);
-    snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
-             t->conv_length);
-    if (layers) line("convolutions", text);
-    const int states = mnem_layers_count(&t->recurrent, t->layers);
-    snprintf(text, sizeof text, "%d of %d layers, %d heads of %d x %d", states, t->layers,
-             t->state_heads, t->state_rows, t->state_columns);
-    if (states) line("states", text);
-    if (t->encoder || t->pooling) line("pooling", poolings[t->pooling]);
-}
-
-static void print_window(const mnem_transformer *t) {
-    char layers[64] = "", text[96];
-    if (t->window == 0) return;
-    if (t->windowed.kind == MNEM_LAYERS_BUT_EVERY)
-        snprintf(layers, sizeof layers, ", but for one layer of %d", t->windowed.n);
-    else if (t->windowed.kind != MNEM_LAYERS_ALL)
-        snprintf(layers, sizeof layers, ", in %d of %d layers",
-                 mnem_layers_count(&t->windowed, t->layers), t->layers);
-    snprintf(text, sizeof text, "%d tokens%s", t->window, layers);
-    line("window", text);
-}
-
-static void print_transformer(const info *i) {
-    const mnem_transformer *t = &i->transformer;
-    char text[256];
-    if (*i->why_not_run) {
-        line("runs", "no");
-        tool_outf("%-14s %s\n", "", i->why_not_run);
-        return;
-    }
-    snprintf(text, sizeof text, "%d layer%s, hidden size %d, feed-forward size %d", t->layers,
-             tool_s((uint64_t)t->layers), t->embd, t->ff);
-    line("shape", text);
-    snprintf(text, sizeof text, "%d head%s of %d, %d KV head%s", t->heads,
-             tool_s((uint64_t)t->heads), t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads));
-    line("attention", text);
-    print_experts(t);
-    print_kind(t);
-    snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
-    line("context", text);
-    print_window(t);
-    if (t->rope.dims) {
-        snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
-                 t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs", rope_scaling(t));
-        line("rope", text);
-    } else {
-        line("positions", "learned, one vector for each");
-    }
-    if (t->encoder)
-        snprintf(text, sizeof text, "an encoder, LayerNorm after each block");
-    else if (t->rope.dims)
-        snprintf(text, sizeof text, "%s%s%s%s",
-                 t->tied ? "tied embeddings" : "separate output matrix",
-                 t->qkv_bias ? ", biases of q, k, v" : "",
-                 t->out_bias ? ", bias of the output" : "", t->qk_norm ? ", norms of q and k" : "");
-    else
-        snprintf(text, sizeof text, "%s, LayerNorm, GELU, biases everywhere",
-                 t->tied ? "tied embeddings" : "separate output matrix");
-    line("details", text);
-    line("runs", t->encoder ? "embeddings only: mnem embed" : "yes");
-    info_features_print(t);
+    info_line("format", text);
+    if (*f->name)
+        info_line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
+    info_line("architecture",
+              plain((mnem_text){f->architecture, strlen(f->architecture)}, name, sizeof name));
+    if (*i->adapter) info_line("adapter", i->adapter);
 }
 
 static void print_tensors_summary(const info *i) {
@@ -270,7 +178,7 @@ static void print_tensors_summary(const info *i) {
     snprintf(text, sizeof text, "%u, %s parameters, %s (%s bytes)", i->file.tensors,
              tool_count((double)i->file.parameters, count), tool_size(i->file.tensor_bytes, size),
              tool_exact(i->file.tensor_bytes, exact));
-    line("tensors", text);
+    info_line("tensors", text);
     for (int n = 0; n < i->types; n++)
         tool_outf("  %-12s %5u tensor%-2s%12s\n", i->uses[n].name, i->uses[n].tensors,
                   tool_s(i->uses[n].tensors), tool_size(i->uses[n].bytes, size));
@@ -287,18 +195,18 @@ static void print_tensors_summary(const info *i) {
 static void print_tokenizer(const info *i) {
     const mnem_tokenizer_info *t = &i->tokens;
     if (!i->tokenizer) {
-        line("tokenizer", *i->adapter ? "none: the model has it" : i->why_no_tokenizer);
+        info_line("tokenizer", *i->adapter ? "none: the model has it" : i->why_no_tokenizer);
         return;
     }
     char text[200];
     snprintf(text, sizeof text, "%s%s%s", t->model, t->pre && *t->pre ? ", pre-tokenizer " : "",
              t->pre ? t->pre : "");
-    line("tokenizer", text);
+    info_line("tokenizer", text);
     snprintf(text, sizeof text, "%d token%s, %u merge%s; BOS %d%s, EOS %d%s", t->vocab,
              tool_s((uint64_t)t->vocab), t->merges, tool_s(t->merges), t->bos,
              t->add_bos ? " (added)" : "", t->eos, t->add_eos ? " (added)" : "");
-    line("vocabulary", text);
-    line("chat format", mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));
+    info_line("vocabulary", text);
+    info_line("chat format", mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));
 }
 
 static void print_keys(const info *i) {
@@ -329,7 +237,12 @@ static void print_tensors(const info *i) {
 
 static void print_text(const info *i, const info_options *o) {
     print_file(i);
-    print_transformer(i);
+    if (*i->why_not_run) {
+        info_line("runs", "no");
+        tool_outf("%-14s %s\n", "", i->why_not_run);
+    } else {
+        info_transformer_print(&i->transformer);
+    }
     print_tensors_summary(i);
     print_tokenizer(i);
     if (o->keys) print_keys(i);
@@ -380,9 +293,9 @@ static json_t *json_transformer(const mnem_transformer *t) {
         "architecture", t->architecture, "layers", t->layers, "embd", t->embd, "heads", t->heads,
         "kv_heads", t->kv_heads, "head_dim", t->head_dim, "ff", t->ff, "vocab", t->vocab, "context",
         t->context, "epsilon", decimal((double)t->epsilon), "rope_base",
-        decimal((double)t->rope.base), "rope_scaling", rope_scaling(t), "tied", t->tied, "qkv_bias",
-        t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm, "encoder", t->encoder,
-        "pooling", (int)t->pooling, "conv_length", t->conv_length);
+        decimal((double)t->rope.base), "rope_scaling", info_rope_scaling(t), "tied", t->tied,
+        "qkv_bias", t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm, "encoder",
+        t->encoder, "pooling", (int)t->pooling, "conv_length", t->conv_length);
 }
 
 static json_t *json_tokenizer(const info *i) {

@@ -162,12 +162,28 @@
                       .last_norm = MNEM__ROLE_EMBED_NORM, .takes = MNEM__TAKES_CONV,               \
                       .fixed_heads = true
 
+/* The feed-forward of those with experts, whose weights add up to 1; one that every token uses, as
+ * much as a gate of its own says. */
+#define MNEM__LIST_QWEN35MOE                                                                       \
+    MNEM__LIST_ATTENTION, MNEM__HAS(ATTN_POST_NORM), MNEM__LIST_EXPERTS, MNEM__LIST_SHARED,        \
+        MNEM__HAS(SHARED_GATE), MNEM__LIST_END
+#define MNEM__LIKE_QWEN35MOE                                                                       \
+    MNEM__LIKE_QWEN35,                                                                             \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_DELTA,                  \
+                    MNEM__LIST_QWEN35MOE},                                                         \
+        .parts[2] = MNEM__MIXTURE, .parts[2].norm = MNEM__ROLE_ATTN_POST_NORM,                     \
+        .parts[2].shared_in = MNEM__SHARED_IN, .parts[2].shared_out = MNEM__ROLE_DOWN_SHARED,      \
+        .parts[2].shared_gate = MNEM__ROLE_SHARED_GATE, .normalized_weights = true,                \
+        .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS | MNEM__TAKES_EXPERTS
+
 /* Gated delta nets in most layers, attention with an output gate in the others. */
-#define MNEM__LIST_DELTA                                                                           \
-    MNEM__IN(RECURRENT, QKV), MNEM__IN(RECURRENT, STATE_GATE), MNEM__IN(RECURRENT, BETA),          \
-        MNEM__IN(RECURRENT, ALPHA), MNEM__IN(RECURRENT, STATE_CONV), MNEM__IN(RECURRENT, STATE_A), \
+#define MNEM__LIST_STATE                                                                           \
+    MNEM__IN(RECURRENT, STATE_CONV), MNEM__IN(RECURRENT, STATE_A),                                 \
         MNEM__IN(RECURRENT, STATE_DT_BIAS), MNEM__IN(RECURRENT, STATE_NORM),                       \
         MNEM__IN(RECURRENT, STATE_OUT)
+#define MNEM__LIST_DELTA                                                                           \
+    MNEM__IN(RECURRENT, QKV), MNEM__IN(RECURRENT, STATE_GATE), MNEM__IN(RECURRENT, BETA),          \
+        MNEM__IN(RECURRENT, ALPHA), MNEM__LIST_STATE
 #define MNEM__LIST_ATTENTION                                                                       \
     MNEM__IN(ATTENTION, Q), MNEM__IN(ATTENTION, K), MNEM__IN(ATTENTION, V),                        \
         MNEM__IN(ATTENTION, Q_NORM), MNEM__IN(ATTENTION, K_NORM), MNEM__IN(ATTENTION, O)
@@ -200,6 +216,31 @@
                    .out = MNEM__ROLE_DOWN}},                                                       \
         .output_gate = true, .state_tiled = true,                                                  \
         .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS
+
+/* A selective scan in each layer, and nothing beside it. */
+#define MNEM__LIKE_MAMBA2                                                                          \
+    .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \
+    .takes = MNEM__TAKES_STATES, .tensors = {MNEM__HAS(EMBEDDING),                                 \
+                                             MNEM__HAS(ATTN_NORM),                                 \
+                                             MNEM__HAS(STATE_IN),                                  \
+                                             MNEM__HAS(STATE_CONV),                                \
+                                             MNEM__HAS(STATE_CONV_BIAS),                           \
+                                             MNEM__HAS(STATE_DT_BIAS),                             \
+                                             MNEM__HAS(STATE_A),                                   \
+                                             MNEM__HAS(STATE_SKIP),                                \
+                                             MNEM__HAS(STATE_NORM),                                \
+                                             MNEM__HAS(STATE_OUT),                                 \
+                                             MNEM__LIST_END},                                      \
+    .parts = {{.norm = MNEM__ROLE_ATTN_NORM,                                                       \
+               .in = {MNEM__ROLE_STATE_IN},                                                        \
+               .core = MNEM_OP_SCAN,                                                               \
+               .weight = MNEM__ROLE_STATE_CONV,                                                    \
+               .conv_bias = MNEM__ROLE_STATE_CONV_BIAS,                                            \
+               .a = MNEM__ROLE_STATE_A,                                                            \
+               .skip = MNEM__ROLE_STATE_SKIP,                                                      \
+               .dt_bias = MNEM__ROLE_STATE_DT_BIAS,                                                \
+               .state_norm = MNEM__ROLE_STATE_NORM,                                                \
+               .out = MNEM__ROLE_STATE_OUT}}
 
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \

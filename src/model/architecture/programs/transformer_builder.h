@@ -138,8 +138,10 @@ void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias);
 /* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
 int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out);
 
-/* What a layer with a state gives, for the matrix behind it (transformer_states.c). */
+/* What a layer with a state gives, for the matrix behind it (transformer_states.c,
+ * transformer_scan.c). */
 inputs mnem__add_state(builder *b, const mnem__layer_part *part);
+inputs mnem__add_scan(builder *b, const mnem__layer_part *part);
 
 /* All parts of the layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);

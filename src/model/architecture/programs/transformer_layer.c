@@ -279,6 +279,7 @@ static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
     if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
     if (part->core == MNEM_OP_DELTA) return mnem__add_state(b, part);
+    if (part->core == MNEM_OP_SCAN) return mnem__add_scan(b, part);
     return add_activation(b, part);
 }
 

@@ -67,9 +67,28 @@ static inputs add_gated_norm(builder *b, const mnem__layer_part *part, int32_t x
     return made_in(type, out);
 }
 
+/* Of [T, 2 H], group by group, beta or alpha of all heads: [T, H]. */
+static int32_t add_part_of_groups(builder *b, int32_t both, bool second) {
+    const int64_t groups = b->t->state_groups, each = b->t->state_heads / groups;
+    const int64_t size = sizeof(float);
+    const int32_t out = value_2d(b, second ? "alpha" : "beta", MNEM_TYPE_F32, b->t->state_heads);
+    mnem_tensor from = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, groups, each);
+    from.stride[0] = 2 * groups * each * size;
+    from.stride[1] = 2 * each * size;
+    from.offset = second ? each * size : 0;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_COPY},
+                             .in = {mnem_graph_view(b->graph, both, &from)},
+                             .out = columns(b, out, groups * each, 0, groups, each)});
+    return out;
+}
+
 inputs mnem__add_state(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS];
-    mnem__add_products(b, part, in);
+    if (mnem__add_products(b, part, in) == 3) {
+        const int32_t both = in[2];
+        in[2] = add_part_of_groups(b, both, false);
+        in[3] = add_part_of_groups(b, both, true);
+    }
     add_conv(b, part, in[0]);
     const int32_t made = add_delta(b, part, in[0], in[2], in[3]);
     b->tail = b->layer + 1 == b->t->layers;

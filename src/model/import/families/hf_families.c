@@ -395,6 +395,16 @@ static const mnem__hf_family families[] = {
      .names = minimax_m2,
      .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
      .pre = "minimax-m2"},
+    {.classes = "MambaForCausalLM FalconMambaForCausalLM",
+     .architecture = "mamba",
+     .names = mnem__hf_mamba,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
+    {.classes = "Mamba2ForCausalLM",
+     .architecture = "mamba2",
+     .names = mnem__hf_mamba2,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };

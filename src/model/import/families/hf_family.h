@@ -35,6 +35,11 @@ typedef enum mnem__hf_how {
     MNEM__HF_HALVES,
     MNEM__HF_HEAD_KEYS, /* of each head: what makes keys, transposed */
     MNEM__HF_HEAD_VALUES,
+    /* Of a scan: -exp of each number; numbers as a column; a row of them for each group. Of a scan
+     * by heads decays are a column, too. */
+    MNEM__HF_DECAY,
+    MNEM__HF_COLUMN,
+    MNEM__HF_GROUPS,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
@@ -77,6 +82,7 @@ typedef enum mnem__hf_keys {
     MNEM__HF_SCORE_SCALE = 1 << 26, /* scores times query_pre_attn_scalar^-1/2 */
     MNEM__HF_SECTIONS = 1 << 27,    /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_LEADING = 1 << 28,     /* dense layers before those with experts, shared experts */
+    MNEM__HF_SCAN = 1 << 30,        /* of a selective scan: its sizes */
     MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
 } mnem__hf_keys;
 
@@ -108,6 +114,9 @@ typedef struct mnem__hf_family {
     unsigned keys, traits;
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
+
+/* Names of families with states (hf_states.c). */
+extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[];
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);

@@ -13,6 +13,7 @@
 #define ROPE    "rope_parameters rope_scaling rope_theta original_max_position_embeddings "
 #define USUAL   DECODER ROPE "rms_norm_eps "
 #define EXPERTS "num_experts_per_tok "
+#define SCAN    "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
 #define GEMMA   "query_pre_attn_scalar final_logit_softcapping sliding_window layer_types "
 
 /* ---- values that are computed ---- */
@@ -457,6 +458,18 @@ static const mnem__hf_members rows[] = {
      .names = USUAL EXPERTS "partial_rotary_factor num_local_experts num_experts rotary_dim ",
      .defaults = minimax_defaults,
      .fixed = minimax_fixed},
+    {.classes = "MambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank ",
+     .defaults = mnem__hf_mamba_defaults,
+     .fixed = mnem__hf_scan_fixed},
+    {.classes = "FalconMambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank mixer_rms_eps ",
+     .defaults = mnem__hf_mamba_defaults,
+     .fixed = mnem__hf_scan_fixed},
+    {.classes = "Mamba2ForCausalLM",
+     .names = OF_ALL SCAN "n_groups num_heads head_dim time_step_limit ",
+     .defaults = mnem__hf_mamba2_defaults,
+     .fixed = mnem__hf_scan_fixed},
 };
 
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {

@@ -5,7 +5,7 @@
  * against what its file has before anything is believed.
  * Invariant: a tensor lies inside its file, has as many bytes as its shape and type take, and
  * overlaps no other of its file; names are there once. */
-#include "model/import/safetensors.h"
+#include "model/import/safetensors/safetensors.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  *
  * Only headers are read. The order is that of the parts' names, and within a part of the tensors'
  * names, in bytes. */
-#ifndef MNEM_SRC_MODEL_IMPORT_SAFETENSORS_H
-#define MNEM_SRC_MODEL_IMPORT_SAFETENSORS_H
+#ifndef MNEM_SRC_MODEL_IMPORT_SAFETENSORS_SAFETENSORS_H
+#define MNEM_SRC_MODEL_IMPORT_SAFETENSORS_SAFETENSORS_H
 
 #include <limits.h>
 

@@ -1,0 +1,46 @@
+/* hf_states.c: names and members of families whose layers carry a state. */
+#include "model/import/families/hf_family.h"
+#include "model/import/families/hf_members.h"
+
+#define OUT "." /* names outside of layers begin so */
+#define OUTSIDE                                                                                    \
+    {OUT "embeddings", "token_embd", MNEM__HF_AS_IS},                                              \
+        {OUT "norm_f", "output_norm", MNEM__HF_AS_IS}, {                                           \
+        "norm", "attn_norm", MNEM__HF_AS_IS                                                        \
+    }
+#define MIXER                                                                                      \
+    {"mixer.in_proj", "ssm_in", MNEM__HF_AS_IS}, {"mixer.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE}, \
+        {"mixer.A_log", "ssm_a", MNEM__HF_DECAY}, {                                                \
+        "mixer.out_proj", "ssm_out", MNEM__HF_AS_IS                                                \
+    }
+
+const mnem__hf_name mnem__hf_mamba[] = {OUTSIDE,
+                                        MIXER,
+                                        {"mixer.x_proj", "ssm_x", MNEM__HF_AS_IS},
+                                        {"mixer.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
+                                        {"mixer.D", "ssm_d", MNEM__HF_AS_IS},
+                                        {0}};
+const mnem__hf_name mnem__hf_mamba2[] = {OUTSIDE,
+                                         MIXER,
+                                         {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+                                         {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
+                                         {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
+                                         {0}};
+
+const mnem__hf_fixed mnem__hf_scan_fixed[] = {
+    {"hidden_act", "silu swish"}, {"use_bias", "false"}, {"use_conv_bias", "true"}, {0}};
+const mnem__hf_default mnem__hf_mamba_defaults[] = {
+    {"vocab_size", 50280},   {"hidden_size", 768},         {"state_size", 16},
+    {"conv_kernel", 4},      {"num_hidden_layers", 32},    {"expand", 2},
+    {"mixer_rms_eps", 1e-6}, {"layer_norm_epsilon", 1e-5}, {0}};
+const mnem__hf_default mnem__hf_mamba2_defaults[] = {{"vocab_size", 32768},
+                                                     {"hidden_size", 4096},
+                                                     {"state_size", 128},
+                                                     {"conv_kernel", 4},
+                                                     {"num_hidden_layers", 64},
+                                                     {"expand", 2},
+                                                     {"n_groups", 8},
+                                                     {"num_heads", 128},
+                                                     {"head_dim", 64},
+                                                     {"layer_norm_epsilon", 1e-5},
+                                                     {0}};

@@ -1,0 +1,75 @@
+/* hf_scan.c: the keys of families whose layers are selective scans, as llama.cpp's converter writes
+ * them: such a model has no limit of its context, no heads and no feed-forward. */
+#include <math.h>
+
+#include "model/import/hf_keys.h"
+
+enum { CONTEXT = 1 << 20, MOST = MNEM__HF_MOST };
+
+/* Steps may be kept within limits, which no file says. */
+static mnem_status check_limits(const mnem__hf_config *c) {
+    const mnem__node *limits = mnem__hf_find(c, "time_step_limit");
+    const mnem__node *most = mnem__node_at(limits, 1);
+    if (!limits || limits->kind == MNEM__JSON_NULL) return MNEM_OK;
+    const bool is_none = mnem__node_is(mnem__node_get(most, "__float__"), "Infinity") ||
+                         isinf(mnem__node_number(most, 0));
+    if (is_none && mnem__node_number(mnem__node_at(limits, 0), NAN) <= 0) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: time_step_limit: limits of steps aren't supported (0 to Infinity is)",
+                      c->path);
+}
+
+/* By heads (Mamba 2): their number stands as that of steps. */
+static mnem_status put_heads(mnem__folder *folder, const mnem__hf_config *c, int64_t inner) {
+    int64_t heads, dim, groups;
+    MNEM__TRY(check_limits(c));
+    MNEM__TRY(mnem__hf_size(c, "num_heads", MOST, &heads));
+    MNEM__TRY(mnem__hf_size(c, "head_dim", MOST, &dim));
+    MNEM__TRY(mnem__hf_size(c, "n_groups", MOST, &groups));
+    if (heads * dim != inner)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: num_heads * head_dim is %lld, but expand * hidden_size is %lld",
+                          c->path, (long long)(heads * dim), (long long)inner);
+    mnem__put_u32(folder, ".ssm.time_step_rank", (uint32_t)heads);
+    mnem__put_u32(folder, ".ssm.group_count", (uint32_t)groups);
+    return MNEM_OK;
+}
+
+/* Mamba 1: "auto" is a sixteenth of the width. */
+static mnem_status put_rank(mnem__folder *folder, const mnem__hf_config *c, int64_t embd) {
+    const mnem__node *said = mnem__hf_find(c, "time_step_rank");
+    const double norms = mnem__hf_number(c, "mixer_rms_eps");
+    int64_t rank = (embd + 15) / 16;
+    if (said && !mnem__node_is(said, "auto"))
+        MNEM__TRY(mnem__hf_size(c, "time_step_rank", MOST, &rank));
+    mnem__put_u32(folder, ".ssm.time_step_rank", (uint32_t)rank);
+    const bool normed = mnem__hf_has_word(c->members->names, "mixer_rms_eps");
+    mnem__put_bool(folder, ".ssm.dt_b_c_rms", normed);
+    if (normed) mnem__hf_put_real(folder, ".ssm.dt_b_c_rms_epsilon", norms);
+    return MNEM_OK;
+}
+
+mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd, state, kernel;
+    const double expand = mnem__hf_number(c, "expand");
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST / 4, &embd));
+    MNEM__TRY(mnem__hf_size(c, "state_size", MOST, &state));
+    MNEM__TRY(mnem__hf_size(c, "conv_kernel", MOST, &kernel));
+    if (!(expand > 0 && expand * (double)embd >= 1 && expand * (double)embd <= MOST))
+        return mnem__fail(MNEM_BAD_FILE, "%s: expand is %g, expected a number above 0", c->path,
+                          expand);
+    const int64_t inner = (int64_t)(expand * (double)embd);
+    const struct {
+        const char *key;
+        int64_t number;
+    } rows[] = {{".context_length", CONTEXT}, {".embedding_length", embd},
+                {".feed_forward_length", 0},  {".attention.head_count", 0},
+                {".ssm.conv_kernel", kernel}, {".ssm.inner_size", inner},
+                {".ssm.state_size", state}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        mnem__put_u32(folder, rows[i].key, (uint32_t)rows[i].number);
+    mnem__hf_put_real(folder, ".attention.layer_norm_rms_epsilon",
+                      mnem__hf_number(c, "layer_norm_epsilon"));
+    return mnem__hf_has_word(c->members->names, "num_heads") ? put_heads(folder, c, inner)
+                                                             : put_rank(folder, c, embd);
+}

@@ -1,0 +1,120 @@
+/* info_transformer.c: the transformer that a file describes, as `mnem info` shows it. */
+#include "verbs/info/info_transformer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "verbs/info/info_features.h"
+
+void info_line(const char *name, const char *text) {
+    tool_outf("%-14s %s\n", name, text);
+}
+
+const char *info_rope_scaling(const mnem_transformer *t) {
+    if (t->rope.yarn_ext > 0) return "yarn";
+    if (t->rope_factors >= 0) return "llama3";
+    if (t->rope.original_context > 0) return "longrope";
+    return t->rope.scale == 1 ? "none" : "linear";
+}
+
+/* "64 of 1024, 8 for each token, and 2048 for all" */
+static void print_experts(const mnem_transformer *t) {
+    char text[128];
+    if (t->experts == 0) return;
+    snprintf(text, sizeof text, "%d of %d, %d for each token", t->experts, t->ff_expert,
+             t->route.used);
+    const size_t at = strlen(text);
+    if (t->ff_shared > 0) snprintf(text + at, sizeof text - at, ", and %d for all", t->ff_shared);
+    info_line("experts", text);
+    if (t->latent == 0) return;
+    snprintf(text, sizeof text, "%d for keys and values, heads of %d and %d", t->latent, t->key_dim,
+             t->value_dim);
+    info_line("latent", text);
+}
+
+/* Layers that convolve, and what an encoder is for. */
+static void print_kind(const mnem_transformer *t) {
+    static const char *const poolings[] = {"not specified", "mean", "first token", "last token"};
+    char text[64];
+    const int layers = mnem_layers_count(&t->convolving, t->layers);
+    snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
+             t->conv_length);
+    if (layers) info_line("convolutions", text);
+    if (t->encoder || t->pooling) info_line("pooling", poolings[t->pooling]);
+}
+
+static void print_window(const mnem_transformer *t) {
+    char layers[64] = "", text[96];
+    if (t->window == 0) return;
+    if (t->windowed.kind == MNEM_LAYERS_BUT_EVERY)
+        snprintf(layers, sizeof layers, ", but for one layer of %d", t->windowed.n);
+    else if (t->windowed.kind != MNEM_LAYERS_ALL)
+        snprintf(layers, sizeof layers, ", in %d of %d layers",
+                 mnem_layers_count(&t->windowed, t->layers), t->layers);
+    snprintf(text, sizeof text, "%d tokens%s", t->window, layers);
+    info_line("window", text);
+}
+
+/* "24 of 24 layers, 80 heads of 128 x 64, 63.2 MiB for each sequence" */
+static void print_states(const mnem_transformer *t) {
+    char text[160], size[64];
+    const int layers = mnem_layers_count(&t->recurrent, t->layers);
+    const int64_t width =
+        2 * (int64_t)t->state_groups * t->state_rows + (int64_t)t->state_heads * t->state_columns;
+    if (layers == 0) return;
+    const uint64_t bytes = mnem_conv_page_bytes(width, t->conv_length) +
+                           mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
+    snprintf(text, sizeof text, "%d of %d layers, %d head%s of %d x %d, %s for each sequence",
+             layers, t->layers, t->state_heads, tool_s((uint64_t)t->state_heads), t->state_rows,
+             t->state_columns, tool_size((uint64_t)layers * bytes, size));
+    info_line("states", text);
+}
+
+static void print_sizes(const mnem_transformer *t) {
+    char text[128], ff[48] = "";
+    if (t->ff) snprintf(ff, sizeof ff, ", feed-forward size %d", t->ff);
+    snprintf(text, sizeof text, "%d layer%s, hidden size %d%s", t->layers,
+             tool_s((uint64_t)t->layers), t->embd, ff);
+    info_line("shape", text);
+    snprintf(text, sizeof text, "%d head%s of %d, %d KV head%s", t->heads,
+             tool_s((uint64_t)t->heads), t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads));
+    if (t->heads) info_line("attention", text);
+    print_states(t);
+}
+
+static void print_rope(const mnem_transformer *t) {
+    char text[128];
+    if (t->rope.dims) {
+        snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
+                 t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs",
+                 info_rope_scaling(t));
+        info_line("rope", text);
+    } else if (t->heads) {
+        info_line("positions", "learned, one vector for each");
+    }
+}
+
+void info_transformer_print(const mnem_transformer *t) {
+    char text[256];
+    print_sizes(t);
+    print_experts(t);
+    print_kind(t);
+    snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
+    info_line("context", text);
+    print_window(t);
+    print_rope(t);
+    if (t->encoder)
+        snprintf(text, sizeof text, "an encoder, LayerNorm after each block");
+    else if (t->rope.dims || !t->heads)
+        snprintf(text, sizeof text, "%s%s%s%s",
+                 t->tied ? "tied embeddings" : "separate output matrix",
+                 t->qkv_bias ? ", biases of q, k, v" : "",
+                 t->out_bias ? ", bias of the output" : "", t->qk_norm ? ", norms of q and k" : "");
+    else
+        snprintf(text, sizeof text, "%s, LayerNorm, GELU, biases everywhere",
+                 t->tied ? "tied embeddings" : "separate output matrix");
+    info_line("details", text);
+    info_line("runs", t->encoder ? "embeddings only: mnem embed" : "yes");
+    info_features_print(t);
+}
