@@ -64,8 +64,9 @@ static void make_right(const mnem_engine *e, uint8_t *data, size_t n) {
     h.page_tokens = own.page_tokens;
     h.kv_type = own.kv_type;
     h.states = own.states;
+    if (!mnem__engine_has_states(e)) h.state_count = 0;
     if (h.length > 0 && h.length <= CONTEXT && h.from >= 0 && h.from < h.length &&
-        h.first_window >= 0 && h.first_window <= h.length) {
+        h.first_window >= 0 && h.first_window <= h.length && h.ready >= 0 && h.ready <= h.length) {
         mnem__saved_lay_out(e, &h, pages, &h.bytes);
         const size_t ids = sizeof h + (size_t)h.length * sizeof(int32_t);
         if (ids <= n) h.ids_checksum = mnem__checksum_of(data + sizeof h, ids - sizeof h);

@@ -41,6 +41,7 @@ typedef struct mnem_saved {
     uint64_t offset, bytes; /* of the whole save */
     int32_t from, length;   /* has pages of tokens [from, length), and the ids of all tokens */
     int32_t ready;          /* tokens whose states are saved */
+    int32_t states;         /* states of recurrent layers, at so many positions */
     int32_t first_window;   /* first position in the pages of layers with sliding windows */
     uint64_t ids_checksum;
 } mnem_saved;

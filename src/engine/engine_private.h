@@ -25,6 +25,8 @@ struct mnem_sequence {
         int32_t begin[MNEM__KV_PAGED], end[MNEM__KV_PAGED], keep[MNEM__KV_PAGED];
         int32_t n;
         bool on;
+        /* Where there are states: the one that is read, its position and the page for it. */
+        int32_t state, ready, state_page;
     } load;
     /* What counting the pages of a step knows of it (engine_step.c). */
     struct {

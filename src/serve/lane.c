@@ -57,6 +57,7 @@ mnem_page_count mnem__lane_loading(const mnem__lane *lane) {
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         *mnem__page_count_at(&count, k) =
             lane->sequence->load.end[k] - lane->sequence->load.begin[k];
+    if (mnem__engine_has_states(lane->sequence->engine)) count.states = 1;
     return count;
 }
 

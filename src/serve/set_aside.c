@@ -50,7 +50,9 @@ static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
 static mnem_aside choose_way(mnem_scheduler *s, const mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
     const uint64_t bytes = mnem__swap_bytes(&s->swap, lane->sequence);
-    if (s->swap.fd < 0 || mnem__engine_has_states(s->engine)) return MNEM_ASIDE_NO_FILE;
+    if (s->swap.fd < 0) return MNEM_ASIDE_NO_FILE;
+    if (mnem__engine_has_states(s->engine) && lane->sequence->ready < length)
+        return MNEM_ASIDE_RECOMPUTED; /* its state is gone already */
     if (!mnem__swap_has_room(&s->swap, bytes)) return MNEM_ASIDE_NO_ROOM;
     const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
     const double again = mnem__step_cost_prompt(&s->cost, length, tokens);

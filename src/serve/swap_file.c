@@ -35,7 +35,8 @@ static mnem_status read_back(const mnem__swap_job *job) {
     mnem_saved there;
     MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
-        there.ready != wrote->ready || there.first_window != wrote->first_window)
+        there.ready != wrote->ready || there.states != wrote->states ||
+        there.first_window != wrote->first_window)
         return mnem__fail(
             MNEM_BAD_FILE,
             "swap file: another program changed the file; use a file that nothing else writes");
@@ -45,7 +46,8 @@ static mnem_status read_back(const mnem__swap_job *job) {
 static mnem_status move(const mnem__swap_job *job) {
     const mnem_saved *to = &job->saved;
     if (job->reads) return read_back(job);
-    return mnem__sequence_save(job->sequence, job->ids, to->ids_checksum, 0, to->fd, to->offset);
+    return mnem__sequence_save(job->sequence, job->ids, to->ids_checksum, 0, false, to->fd,
+                               to->offset);
 }
 
 /* What it moved, where nothing went wrong. */
@@ -53,7 +55,7 @@ static uint64_t moved_by(const mnem__swap_file *f, const mnem__swap_job *job) {
     if (job->status != MNEM_OK) return 0;
     if (!job->reads) return job->bytes;
     const mnem_sequence *s = job->sequence;
-    uint64_t bytes = 0;
+    uint64_t bytes = f->engine->pages[MNEM__KV_STATES].page_bytes;
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * f->page_bytes[k];
     return bytes;
@@ -193,6 +195,7 @@ static uint64_t save_most(const mnem__swap_file *f) {
     mnem__saved_header h = mnem__saved_header_of(f->engine, 0, f->engine->choice.context, 0);
     mnem__saved_pages pages[MNEM__KV_PAGED];
     memcpy(h.page_bytes, f->page_bytes, sizeof h.page_bytes);
+    h.state_count = mnem__engine_has_states(f->engine);
     mnem__saved_lay_out(f->engine, &h, pages, &h.bytes);
     return h.bytes;
 }

@@ -4,6 +4,7 @@
  * The convolutions of lfm2 stand in for recurrent layers, as in test_live_states.c. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/engine_private.h"
 #include "engine/pages/saved_case.h"
@@ -232,6 +233,30 @@ static void a_stopped_step_goes_on_from_a_snapshot(void **state) {
     }
 }
 
+static void a_save_has_the_snapshots_too(void **state) {
+    (void)state;
+    for (int32_t n = EVERY; n <= 150; n += 7) {
+        engine_case c;
+        mnem_sequence *s;
+        mnem_saved saved;
+        const int fd = new_file();
+        open_with(&c, 16, 12);
+        must(mnem_sequence_create(c.engine, &s));
+        check(&c, s, 150);
+        must(mnem_sequence_save(s, text, 0, fd, 0));
+        mnem_sequence_destroy(s);
+        must(mnem_saved_open(c.engine, fd, 0, &saved));
+        assert_int_equal(saved.states, 150 / EVERY + 1);
+        must(mnem_sequence_create(c.engine, &s));
+        must(mnem_sequence_load(s, &saved, n));
+        assert_int_equal(check(&c, s, n + 1), n == 150 ? 0 : n % EVERY);
+        must(mnem_sequence_truncate(s, n));
+        assert_int_equal(check(&c, s, LENGTH), n == 150 ? 0 : n % EVERY);
+        close(fd);
+        engine_case_close(&c);
+    }
+}
+
 /* ---- random mixes ---- */
 
 static uint64_t state_;
@@ -332,6 +357,7 @@ int main(void) {
         cmocka_unit_test(a_snapshot_is_taken_where_the_caller_asks),
         cmocka_unit_test(what_costs_the_least_goes_first),
         cmocka_unit_test(a_stopped_step_goes_on_from_a_snapshot),
+        cmocka_unit_test(a_save_has_the_snapshots_too),
         cmocka_unit_test(random_mixes_have_the_bits_of_a_text_that_never_was_cut),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);

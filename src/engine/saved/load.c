@@ -31,11 +31,23 @@ static bool is_sound(const mnem__saved_header *h) {
     return h->page_tokens > 0 && h->length > 0 && h->from >= 0 && h->from < h->length &&
            h->from % h->page_tokens == 0 && h->ready >= 0 && h->ready <= h->length &&
            h->first_window >= 0 && h->first_window <= h->length &&
-           h->first_window % h->page_tokens == 0;
+           h->first_window % h->page_tokens == 0 && h->state_count >= 0 &&
+           h->state_count <= 1 + MNEM__SNAPSHOTS_EACH;
+}
+
+static mnem__saved_header header_of(const mnem_engine *e, int32_t from, int32_t length,
+                                    int32_t first_window, int32_t ready, int32_t states) {
+    mnem__saved_pages pages[MNEM__KV_PAGED];
+    mnem__saved_header h = mnem__saved_header_of(e, from, length, first_window);
+    h.ready = ready;
+    h.state_count = states;
+    mnem__saved_lay_out(e, &h, pages, &h.bytes);
+    return h;
 }
 
 static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *h) {
-    const mnem__saved_header own = mnem__saved_header_of(e, h->from, h->length, h->first_window);
+    const mnem__saved_header own =
+        header_of(e, h->from, h->length, h->first_window, h->ready, h->state_count);
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
@@ -52,10 +64,12 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
             MNEM_INVALID,
             "saved sequence: the file was saved with pages of another size than this engine's, by "
             "another version or another split over ranks; save it again");
+    if (!mnem__engine_has_states(e) && h->state_count > 0) return damaged("the header");
     return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
 }
 
 static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
+    if (mnem__engine_has_states(e)) return (h->ready > 0) == (h->state_count > 0);
     return h->ready == h->length || h->ready == mnem__engine_ready(e, INT32_MAX, h->length);
 }
 
@@ -63,9 +77,6 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
-    if (mnem__engine_has_states(e))
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: loading is not supported for models "
-                                            "with recurrent states yet");
     if (!e->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -82,6 +93,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     saved->from = h.from;
     saved->length = h.length;
     saved->ready = h.ready;
+    saved->states = h.state_count;
     saved->first_window = h.first_window;
     saved->ids_checksum = h.ids_checksum;
     return MNEM_OK;
@@ -185,11 +197,39 @@ static mnem_status check_pages(const mnem_sequence *s) {
     return MNEM_OK;
 }
 
+/* The nearest state at or before n. */
+static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
+    const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
+                                           saved->first_window, saved->ready, saved->states);
+    uint64_t record_bytes, at = saved->offset + mnem__saved_states_at(s->engine, &h, &record_bytes);
+    s->load.ready = 0;
+    for (int32_t i = 0; i < saved->states; i++, at += record_bytes) {
+        uint64_t position;
+        MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
+        if (position == 0 || position > (uint64_t)saved->ready) return damaged("a state");
+        if (position > (uint64_t)n) continue;
+        s->load.state = i;
+        s->load.ready = (int32_t)position;
+    }
+    if (s->ready < s->length || s->load.ready <= s->length)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "saved sequence: the first %d of %d tokens can't be used: the file has "
+                          "no state of recurrent layers at or before them",
+                          n, saved->length);
+    return mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0
+               ? MNEM_OK
+               : mnem__fail(MNEM_OVER_BUDGET, "saved sequence: loading needs a recurrent state, "
+                                              "but none is free; close other sequences first");
+}
+
 mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
+    const bool states = mnem__engine_has_states(e);
     MNEM__TRY(check_begin(s, saved, n));
-    for (int k = 0; k < MNEM__KV_PAGED; k++) plan_kind(s, saved, k, n);
-    if (!mnem__engine_holds(e, mnem__engine_ready(e, saved->ready, n), held_after(s)))
+    s->load.ready = mnem__engine_ready(e, saved->ready, n);
+    if (states) MNEM__TRY(find_state(s, saved, n));
+    for (int k = 0; k < MNEM__KV_PAGED; k++) plan_kind(s, saved, k, states ? s->load.ready : n);
+    if (!mnem__engine_holds(e, s->load.ready, held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the sliding "
                           "window of %d tokens has dropped them",
@@ -198,6 +238,7 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
             s->table[k].page[i] = mnem__kv_pages_take(&s->engine->pages[k]);
+    if (states) s->load.state_page = mnem__kv_pages_take(&s->engine->pages[MNEM__KV_STATES]);
     s->load.n = n;
     s->load.on = true;
     return MNEM_OK;
@@ -231,9 +272,30 @@ static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, in
     return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a page");
 }
 
+/* The state, and the tokens behind what the sequence has. */
+static mnem_status read_state(mnem_sequence *s, const mnem_saved *saved,
+                              const mnem__saved_header *h) {
+    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
+    int32_t *ids = mnem__sequence_history(s) + s->length;
+    const size_t n = (size_t)(s->load.n - s->length);
+    mnem__checksum checksum =
+        mnem__saved_page_sum(MNEM__KV_STATES, s->load.ready, saved->ids_checksum);
+    uint64_t record_bytes, sum;
+    uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
+                  record_bytes * (uint64_t)s->load.state + sizeof(uint64_t);
+    MNEM__TRY(mnem__saved_read(saved->fd,
+                               saved->offset + sizeof *h + (uint64_t)s->length * sizeof *ids, ids,
+                               n * sizeof *ids));
+    MNEM__TRY(check_ids(s->engine, ids, n));
+    MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, s->load.state_page),
+                                  pages->page_bytes, &checksum));
+    MNEM__TRY(mnem__saved_read(saved->fd, at + pages->page_bytes, &sum, sizeof sum));
+    return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a state");
+}
+
 mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
-    const mnem__saved_header h =
-        mnem__saved_header_of(s->engine, saved->from, saved->length, saved->first_window);
+    const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
+                                           saved->first_window, saved->ready, saved->states);
     mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
     mnem__saved_lay_out(s->engine, &h, pages, &bytes);
@@ -245,7 +307,7 @@ mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
                 read_page(s, saved, k, i,
                           saved->offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
     }
-    return MNEM_OK;
+    return mnem__engine_has_states(s->engine) ? read_state(s, saved, &h) : MNEM_OK;
 }
 
 /* ---- the end ---- */
@@ -264,14 +326,30 @@ static void take_over(mnem_sequence *s, int kind) {
     table->used = s->load.end[kind];
 }
 
+/* The live state; a snapshot of it stays. */
+static void take_state(mnem_sequence *s) {
+    mnem_engine *e = s->engine;
+    mnem__kv_table *table = &s->table[MNEM__KV_STATES];
+    mnem__kv_pages_cut(&e->pages[MNEM__KV_STATES], table, 0);
+    table->page[0] = s->load.state_page;
+    table->used = 1;
+    if (e->snapshots.most > 0)
+        mnem__snapshots_take(&e->snapshots, mnem__sequence_snapshots(s), s->load.ready,
+                             s->load.state_page, true);
+}
+
 mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mnem_status read) {
+    (void)saved;
     for (int k = 0; k < MNEM__KV_PAGED && read != MNEM_OK; k++) give_back(s, k);
     for (int k = 0; k < MNEM__KV_PAGED && read == MNEM_OK; k++)
         if (s->engine->pages[k].count) take_over(s, k);
     if (read == MNEM_OK) {
         s->length = s->load.n;
-        s->ready = mnem__engine_ready(s->engine, saved->ready, s->load.n);
+        s->ready = s->load.ready;
     }
+    if (mnem__engine_has_states(s->engine) && read == MNEM_OK) take_state(s);
+    if (mnem__engine_has_states(s->engine) && read != MNEM_OK)
+        mnem__kv_pages_give(&s->engine->pages[MNEM__KV_STATES], s->load.state_page);
     s->load.on = false;
     return read;
 }

@@ -12,22 +12,32 @@
 #include "engine/saved/saved_private.h"
 #include "mnem/supports.h"
 
-static mnem__saved_header header_of(const mnem_sequence *s, int32_t from) {
-    mnem__saved_header h =
-        mnem__saved_header_of(s->engine, from, s->length, mnem__sequence_held(s));
+/* Its snapshots but for one of the live state, which comes last. */
+static int32_t snapshots_of(const mnem_sequence *s) {
+    const mnem_engine *e = s->engine;
+    const mnem__snapshot_list *list = e->snapshots.most ? mnem__sequence_snapshots(s) : NULL;
+    int32_t count = list ? list->count : 0;
+    while (count > 0 && list->at[count - 1].position >= s->ready) count--;
+    return count;
+}
+
+/* all: with snapshots. */
+static mnem__saved_header header_of(const mnem_sequence *s, int32_t from, bool all) {
+    const mnem_engine *e = s->engine;
+    mnem__saved_pages pages[MNEM__KV_PAGED];
+    mnem__saved_header h = mnem__saved_header_of(e, from, s->length, mnem__sequence_held(s));
     h.ready = s->ready;
+    if (mnem__engine_has_states(e) && s->ready > 0) h.state_count = 1 + (all ? snapshots_of(s) : 0);
+    mnem__saved_lay_out(e, &h, pages, &h.bytes);
     return h;
 }
 
 uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
-    return header_of(s, from).bytes;
+    return header_of(s, from, true).bytes;
 }
 
 static mnem_status check(const mnem_sequence *s, int32_t from) {
     const int32_t tokens = mnem__engine_page_tokens(s->engine);
-    if (mnem__engine_has_states(s->engine))
-        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: saving is not supported for models "
-                                            "with recurrent states yet");
     if (!s->engine->taken.runs)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -58,8 +68,33 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
     return mnem__saved_write(fd, at, &sum, sizeof sum);
 }
 
+static mnem_status write_state(const mnem_sequence *s, int32_t page, int32_t position,
+                               const mnem__saved_header *h, int fd, uint64_t at) {
+    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
+    const uint64_t place = (uint64_t)position;
+    mnem__checksum sum = mnem__saved_page_sum(MNEM__KV_STATES, position, h->ids_checksum);
+    MNEM__TRY(mnem__saved_write(fd, at, &place, sizeof place));
+    at += sizeof place;
+    MNEM__TRY(
+        mnem__saved_write_from(fd, at, mnem__kv_page_at(pages, page), pages->page_bytes, &sum));
+    const uint64_t end = mnem__checksum_get(&sum);
+    return mnem__saved_write(fd, at + pages->page_bytes, &end, sizeof end);
+}
+
+static mnem_status write_states(const mnem_sequence *s, const mnem__saved_header *h, int fd,
+                                uint64_t offset) {
+    uint64_t record_bytes, at = offset + mnem__saved_states_at(s->engine, h, &record_bytes);
+    for (int32_t i = 0; i < h->state_count; i++, at += record_bytes) {
+        const bool live = i == h->state_count - 1;
+        const mnem__snapshot *from = live ? NULL : &mnem__sequence_snapshots(s)->at[i];
+        MNEM__TRY(write_state(s, live ? s->table[MNEM__KV_STATES].page[0] : from->page,
+                              live ? s->ready : from->position, h, fd, at));
+    }
+    return MNEM_OK;
+}
+
 mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
-    mnem__saved_header h = header_of(s, 0);
+    mnem__saved_header h = header_of(s, 0, false);
     mnem__saved_pages pages[MNEM__KV_PAGED];
     if (page_bytes) memcpy(h.page_bytes, page_bytes, sizeof h.page_bytes);
     mnem__saved_lay_out(s->engine, &h, pages, &h.bytes);
@@ -67,16 +102,18 @@ mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
                         .bytes = h.bytes,
                         .length = h.length,
                         .ready = h.ready,
+                        .states = h.state_count,
                         .first_window = h.first_window};
 }
 
 mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint64_t ids_checksum,
-                                int32_t from, int fd, uint64_t offset) {
+                                int32_t from, bool snapshots, int fd, uint64_t offset) {
     const size_t ids_bytes = (size_t)s->length * sizeof *ids;
     mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
     MNEM__TRY(check(s, from));
-    mnem__saved_header h = header_of(s, from);
+    mnem__saved_header h = header_of(s, from, snapshots);
+    if (!ids && mnem__engine_has_states(s->engine)) ids = mnem__sequence_history(s);
     MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
     h.ids_checksum = ids_checksum;
     h.checksum = mnem__saved_header_checksum(&h);
@@ -88,6 +125,7 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
             MNEM__TRY(write_page(s, k, i, &h, fd,
                                  offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
     }
+    MNEM__TRY(write_states(s, &h, fd, offset));
     return mnem__saved_write(fd, offset, &h, sizeof h);
 }
 
@@ -95,5 +133,5 @@ mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32
                                uint64_t offset) {
     const uint64_t sum = mnem__checksum_of(ids, (size_t)s->length * sizeof *ids);
     MNEM__TRY(mnem__engine_supports(s->engine, MNEM_FEATURE_SAVED));
-    return mnem__sequence_save(s, ids, sum, from, fd, offset);
+    return mnem__sequence_save(s, ids, sum, from, true, fd, offset);
 }

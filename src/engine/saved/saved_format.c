@@ -18,6 +18,7 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int
     mnem__saved_header h = {.magic = MNEM__SAVED_MAGIC,
                             .from = from,
                             .length = length,
+                            .ready = length,
                             .first_window = first_window,
                             .page_tokens = mnem__engine_page_tokens(e),
                             .kv_type = (int32_t)e->choice.kv_type,
@@ -32,7 +33,9 @@ void mnem__saved_lay_out(const mnem_engine *e, const mnem__saved_header *h,
                          mnem__saved_pages pages[MNEM__KV_PAGED], uint64_t *bytes) {
     const uint64_t tokens = (uint64_t)h->page_tokens;
     const int32_t begin = h->from / h->page_tokens;
-    const int32_t end = (int32_t)mnem__div_up((uint64_t)h->length, tokens);
+    const int32_t held_to = mnem__engine_has_states(e) ? h->ready : h->length; /* sequence.c */
+    const int32_t end = (int32_t)mnem__div_up((uint64_t)held_to, tokens);
+    uint64_t record_bytes;
     uint64_t at = sizeof *h + mnem__align_up((uint64_t)h->length * sizeof(int32_t), 8);
     for (int k = 0; k < MNEM__KV_PAGED; k++) {
         mnem__saved_pages *p = &pages[k];
@@ -46,7 +49,14 @@ void mnem__saved_lay_out(const mnem_engine *e, const mnem__saved_header *h,
         if (h->page_bytes[k] == 0) p->begin = p->end = 0;
         at += p->record_bytes * (uint64_t)(p->end - p->begin);
     }
-    *bytes = at;
+    (void)mnem__saved_states_at(e, h, &record_bytes);
+    *bytes = at + record_bytes * (uint64_t)h->state_count;
+}
+
+uint64_t mnem__saved_states_at(const mnem_engine *e, const mnem__saved_header *h,
+                               uint64_t *record_bytes) {
+    *record_bytes = e->pages[MNEM__KV_STATES].page_bytes + 2 * sizeof(uint64_t);
+    return h->bytes - *record_bytes * (uint64_t)h->state_count;
 }
 
 uint64_t mnem__saved_header_checksum(const mnem__saved_header *h) {

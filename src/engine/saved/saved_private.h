@@ -3,8 +3,11 @@
  *     header     SAVED_HEADER_BYTES, written last
  *     ids        i32 [length]: all tokens of the sequence, those before from too
  *     pages      of each kind from the page of position from on (of windows: what is held of them)
+ *     states     of recurrent layers: those of snapshots, then the live one; none in other models
  *
  *   a page       its bytes as in memory | its ids i32 [page_tokens], where layers have states | sum
+ *
+ *   a state      its position u64 | its bytes | sum
  *
  * Which kinds there are, which forget and which have ids is what the layers add up to (kept.h).
  *
@@ -28,7 +31,7 @@ typedef struct mnem__saved_header {
     int32_t from, length, ready; /* ready: engine_private.h */
     int32_t first_window;
     int32_t page_tokens, kv_type, states; /* states: pages of one kind have ids */
-    int32_t unused;
+    int32_t state_count;                  /* 0 in files of versions that knew none */
     uint64_t ids_checksum;
     uint64_t checksum;
 } mnem__saved_header;
@@ -51,17 +54,23 @@ uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
 mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_checksum);
 
 /* What mnem_sequence_save and mnem_saved_open do, on one of several ranks its part of it: a file
- * of its own process. ids NULL: they aren't written, and ids_checksum is any number. */
+ * of its own process. ids NULL: they aren't written, and ids_checksum is any number. snapshots:
+ * with those of its states. */
 mnem_status mnem__sequence_save(const mnem_sequence *sequence, const int32_t *ids,
-                                uint64_t ids_checksum, int32_t from, int fd, uint64_t offset);
+                                uint64_t ids_checksum, int32_t from, bool snapshots, int fd,
+                                uint64_t offset);
 mnem_status mnem__saved_open(const mnem_engine *engine, int fd, uint64_t offset, mnem_saved *saved);
 /* What opening a save of all of the sequence would say, with a file of so many bytes where pages
  * had so many; NULL: as many as they have. */
 mnem_saved mnem__saved_of(const mnem_sequence *sequence, const uint64_t *page_bytes);
 
+/* Where the states are, counted from the save's begin, and the bytes of one. */
+uint64_t mnem__saved_states_at(const mnem_engine *engine, const mnem__saved_header *header,
+                               uint64_t *record_bytes);
 /* Whether a save may be loaded behind pages of others: where none forgets, nor has states. */
 static inline bool mnem__saved_joins(const mnem_engine *engine) {
-    return engine->tables.window == 0 && mnem__engine_ids_kind(engine) < 0;
+    return engine->tables.window == 0 && mnem__engine_ids_kind(engine) < 0 &&
+           !mnem__engine_has_states(engine);
 }
 
 /* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of

@@ -154,7 +154,7 @@ typedef struct property {
 static const property properties[] = {
     {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
     {convolves, "short convolutions", RANKS_RUN},
-    {has_states, "recurrent states", SAVED | RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
+    {has_states, "recurrent states", RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_no_heads, "no attention", PRUNE_HEADS},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},

@@ -257,6 +257,7 @@ static int verb_run(const tool_args *args) {
         tool_stage_close(&stage);
         return code;
     }
+    if (o->prompt_cache) stage.options.snapshots = MNEM_SNAPSHOTS_FILL;
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->breakers);
