@@ -14,7 +14,10 @@
 #define USUAL   DECODER ROPE "rms_norm_eps "
 #define EXPERTS "num_experts_per_tok "
 #define SCAN    "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
-#define GEMMA   "query_pre_attn_scalar final_logit_softcapping sliding_window layer_types "
+#define DELTA                                                                                      \
+    "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "       \
+    "linear_num_value_heads layer_types full_attention_interval partial_rotary_factor "
+#define GEMMA "query_pre_attn_scalar final_logit_softcapping sliding_window layer_types "
 
 /* ---- values that are computed ---- */
 
@@ -458,6 +461,10 @@ static const mnem__hf_members rows[] = {
      .names = USUAL EXPERTS "partial_rotary_factor num_local_experts num_experts rotary_dim ",
      .defaults = minimax_defaults,
      .fixed = minimax_fixed},
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .names = USUAL DELTA "attention_bias ",
+     .defaults = mnem__hf_qwen35_defaults,
+     .fixed = silu},
     {.classes = "MambaForCausalLM",
      .names = OF_ALL SCAN "time_step_rank ",
      .defaults = mnem__hf_mamba_defaults,
