@@ -86,6 +86,9 @@ SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 4]
 NOT_OF_SCANS = ["intermediate_size", "num_attention_heads", "num_key_value_heads",
                 "max_position_embeddings"]
 
+DELTA = dict(head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32,
+             linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4)
+
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
     "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
@@ -118,6 +121,13 @@ MODELS = {
     "qwen3vlmoe": ("Qwen3VLMoeConfig", dict(vision_config=SIGHT, head_dim=32, num_experts=12,
                                             num_experts_per_tok=3, moe_intermediate_size=48,
                                             rope_parameters=SECTIONS), "qwen2", "bfloat16", 1),
+    "qwen35": ("Qwen3_5Config", dict(
+        DELTA, vision_config=SIGHT, rope_parameters=dict(
+            SECTIONS, mrope_section=[4, 2, 2], mrope_interleaved=True,
+            partial_rotary_factor=0.5)), "qwen2", "bfloat16", 2),
+    "qwen35_text": ("Qwen3_5TextConfig", dict(
+        DELTA, linear_num_key_heads=2, linear_num_value_heads=6, tie_word_embeddings=True),
+        "qwen2", "bfloat16", 1),
     "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
     "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
     "starcoder2": ("Starcoder2Config", dict(use_bias=True), "starcoder", "bfloat16", 1),
@@ -449,6 +459,8 @@ def run_llama_cpp(converter, folder, out, kind, pre):
             c.get_vocab_base_pre = lambda self, tokenizer: pre
         if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
             cls.set_vocab = lambda self: self._set_vocab_gpt2()
+        if hasattr(cls, "opt_num_mtp_layers"):  # which transformers does not write
+            cls.no_mtp = True
         return cls
 
     converter.get_model_class = patched

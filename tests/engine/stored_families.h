@@ -16,8 +16,8 @@
     "hunyuan_dense_ntk", "exaone4", "exaone4_full", "hunyuan_moe", "hunyuan_moe_one", \
     "command_r", "command_r_bias", "cohere2", "cohere2_all", "arcee", "arcee_bias", "nemotron", \
     "nemotron_bias", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one", "qwen3next", \
-    "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", "deepseek32", \
-    "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
+    "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
+    "deepseek32", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
 /* clang-format on */
 
 #endif

@@ -203,10 +203,59 @@ static void a_file_of_such_layers_alone_is_refused(void **state) {
     mnem_model_close(model);
 }
 
+/* ---- recurrent layers ---- */
+
+#define DELTA MNEM_TEST_DATA "/architectures/qwen35.gguf" /* 3 layers, the second attends */
+
+static void recurrent_layers_are_read(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_transformer t;
+    must(mnem_model_open(DELTA, &model));
+    must(mnem_model_transformer(model, &t));
+    for (int32_t layer = 0; layer < 3; layer++) {
+        assert_int_equal(mnem__layer_is(&t, layer, MNEM__LAYERS_RECURRENT), layer != 1);
+        assert_int_equal(mnem__layer_is(&t, layer, MNEM__LAYERS_ATTENTION), layer == 1);
+    }
+    assert_int_equal(t.state_groups, 2);
+    assert_int_equal(t.state_heads, 4);
+    assert_int_equal(t.state_rows, 16);
+    assert_int_equal(t.state_columns, 16);
+    const uint64_t one = mnem_conv_page_bytes(128, 4) + mnem_state_bytes(4, 16, 16);
+    assert_int_equal(mnem_transformer_state_bytes(&t), 2 * one);
+    mnem_model_close(model);
+}
+
+static void sizes_of_states_are_checked(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *text;
+        uint32_t value;
+    } wrong[] = {{"qwen35.ssm.time_step_rank", "expected a multiple of 2 groups", 3},
+                 {"qwen35.ssm.inner_size", "expected a multiple of 4 heads", 62},
+                 {"qwen35.ssm.conv_kernel", "expected 2 to 16", 17},
+                 {"qwen35.ssm.state_size", "expected 1 to", 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        size_t n;
+        char *bytes = read_file(DELTA, &n);
+        mnem_model *model;
+        mnem_transformer t;
+        memcpy(value_of(bytes, n, wrong[i].key, NUMBER), &wrong[i].value, sizeof wrong[i].value);
+        write_file(kit_path("delta.gguf"), bytes, n);
+        free(bytes);
+        must(mnem_model_open(kit_path("delta.gguf"), &model));
+        assert_int_equal(mnem_model_transformer(model, &t), MNEM_BAD_FILE);
+        assert_non_null(strstr(mnem_last_error(), wrong[i].text));
+        mnem_model_close(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_that_predict_further_tokens_are_left_out),
         cmocka_unit_test(a_file_of_such_layers_alone_is_refused),
+        cmocka_unit_test(recurrent_layers_are_read),
+        cmocka_unit_test(sizes_of_states_are_checked),
         cmocka_unit_test(layers_without_kv_heads_convolve),
         cmocka_unit_test(layers_that_lie_are_named),
         cmocka_unit_test(lengths_of_a_convolution_are_checked),

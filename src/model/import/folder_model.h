@@ -23,6 +23,12 @@ typedef struct mnem__view {
     int64_t each, stride, skip;
     int64_t halves; /* > 0: in so many rows, row 2i is row i and row 2i + 1 is row i + halves / 2 */
     int64_t down, across;
+    /* Heads of so many rows (or columns), from one on: tiled over the groups here, group by group
+     * there. groups 0: none. */
+    struct {
+        int64_t first, groups, each, size;
+        bool columns;
+    } tile;
     bool mxfp4;
     float add;
     bool decays;      /* -exp of the numbers */

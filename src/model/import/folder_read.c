@@ -48,9 +48,28 @@ static mnem_status read_wide(const reader *r, uint32_t source, int64_t at, int64
     return MNEM_OK;
 }
 
+/* Where row or column n is there, and how many follow it. */
+static int64_t untile(const mnem__view *v, int64_t n, int64_t *run) {
+    const int64_t size = v->tile.size, head = (n - v->tile.first) / size;
+    *run = v->tile.first - n;
+    if (n < v->tile.first) return n;
+    *run = size - (n - v->tile.first) % size;
+    const int64_t there = head % v->tile.groups * v->tile.each + head / v->tile.groups;
+    return v->tile.first + there * size + (size - *run);
+}
+
+static int64_t find_tiled(const reader *r, int64_t e, int64_t *run) {
+    const int64_t row = e / r->columns, column = e % r->columns;
+    if (r->view->tile.columns) return row * r->columns + untile(r->view, column, run);
+    const int64_t there = untile(r->view, row, run);
+    *run = *run * r->columns - column;
+    return there * r->columns + column;
+}
+
 /* Where element e of a block is, and how many follow it there. */
 static int64_t find_run(const reader *r, int64_t e, int64_t *run) {
     *run = r->view->each - e;
+    if (r->view->tile.groups) return find_tiled(r, e, run);
     if (!r->view->halves) return e;
     const int64_t row = e / r->columns, column = e % r->columns, half = r->view->halves / 2;
     const int64_t in_head = row % r->view->halves;

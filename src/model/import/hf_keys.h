@@ -22,6 +22,8 @@ void mnem__hf_put_real(mnem__folder *folder, const char *key, double number);
 mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
+/* Of a delta net (hf_delta.c). */
+mnem_status mnem__hf_put_delta(mnem__folder *folder, const mnem__hf_config *config);
 /* Of a selective scan (hf_scan.c). */
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *config);
 /* Mistral3's text may be another's of the same architecture. */

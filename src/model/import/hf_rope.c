@@ -221,16 +221,18 @@ static mnem_status put_original(mnem__folder *folder, const mnem__hf_config *c) 
 
 /* Pairs by time, height and width, and how many layers get something of an image. */
 static mnem_status put_sections(mnem__folder *folder, const mnem__hf_config *c) {
+    static const double usual[] = {11, 11, 10, 0}; /* of Qwen 3.5, whose class always has them */
     const mnem__node *list = mnem__node_get(c->rope, "mrope_section"),
                      *deep = mnem__node_get(mnem__node_get(c->root, "vision_config"),
                                             "deepstack_visual_indexes");
     int32_t *sections = mnem__folder_alloc(folder, 4 * sizeof *sections);
     if (!sections) return folder->status;
-    if (deep && deep->kind == MNEM__JSON_LIST)
+    if (deep && deep->kind == MNEM__JSON_LIST && !(c->family->traits & MNEM__HF_DELTA))
         mnem__put_u32(folder, ".n_deepstack_layers", (uint32_t)deep->count);
-    if (!list) return MNEM_OK;
+    if (!list && !(c->family->traits & MNEM__HF_DELTA)) return MNEM_OK;
     for (uint32_t i = 0; i < 4; i++) {
-        const double number = mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0);
+        const double number =
+            list ? mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0) : usual[i];
         if (!(number >= 0 && number <= MOST && number == floor(number)))
             return mnem__fail(MNEM_BAD_FILE, "%s: mrope_section: expected a list of 3 numbers",
                               c->path);

@@ -29,8 +29,8 @@ typedef struct tensor_writer {
 
 /* Parts of models that see, hear or speak, heads of encoders, and what isn't a weight. */
 static bool is_left_out(const char *name) {
-    static const char *const beginnings[] = {"vit.",    "vpm.",       "siglip2.", "conformer.",
-                                             "merger.", "resampler.", "cls."};
+    static const char *const beginnings[] = {"vit.",       "mtp.",    "vpm.",       "siglip2.",
+                                             "conformer.", "merger.", "resampler.", "cls."};
     static const char *const parts[] = {"visual.",
                                         "vision.",
                                         "vision_",
@@ -162,12 +162,13 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     name_of(row, p, name);
     MNEM__TRY(mnem__hf_view_make(w->folder, w->c, index, row->how, w->vocabulary, &made));
     mnem__view *view = &made.view;
-    if (w->c->family->traits & MNEM__HF_NORM_PLUS_1 && ends_with(t->name, "norm.weight"))
+    if (w->c->family->traits & MNEM__HF_NORM_PLUS_1 && ends_with(t->name, "norm.weight") &&
+        !ends_with(t->name, "linear_attn.norm.weight"))
         view->add = 1;
     const bool wide = !view->mxfp4 && stays_f32(name, made.dims);
     const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
     view->plain = type == t->type && !view->halves && !view->down && !view->stride &&
-                  view->add == 0 && !view->decays;
+                  view->add == 0 && !view->decays && !view->tile.groups;
     mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }

@@ -183,6 +183,34 @@ static mnem_status take_decays(const maker *m) {
     return m->t->dims == 1 ? stand(m) : MNEM_OK;
 }
 
+/* Value heads of a delta net: from row `first` on, or of columns. */
+static mnem_status tile(const maker *m, bool behind_keys, bool columns) {
+    int64_t groups, heads, key, first = 0;
+    MNEM__TRY(mnem__hf_size(m->c, "linear_num_key_heads", 65536, &groups));
+    MNEM__TRY(mnem__hf_size(m->c, "linear_num_value_heads", 65536, &heads));
+    MNEM__TRY(mnem__hf_size(m->c, "linear_key_head_dim", 65536, &key));
+    if (behind_keys) first = 2 * groups * key;
+    const int64_t all = m->made->shape[columns] - first;
+    if (heads % groups || all <= 0 || all % heads || (columns && m->made->dims < 2))
+        return bad(m, "its rows or columns must be those of linear_num_value_heads heads");
+    m->made->view.tile.first = first;
+    m->made->view.tile.groups = groups;
+    m->made->view.tile.each = heads / groups;
+    m->made->view.tile.size = all / heads;
+    m->made->view.tile.columns = columns;
+    return MNEM_OK;
+}
+
+static mnem_status tile_decays(const maker *m) {
+    m->made->view.decays = true;
+    return tile(m, false, false);
+}
+
+static mnem_status tile_behind_keys(const maker *m) {
+    if (m->t->dims == 3) MNEM__TRY(squeeze(m));
+    return tile(m, true, false);
+}
+
 static mnem_status take_groups(const maker *m) {
     int64_t groups;
     MNEM__TRY(mnem__hf_size(m->c, "n_groups", 65536, &groups));
@@ -231,6 +259,10 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_DECAY: return take_decays(m);
     case MNEM__HF_COLUMN: return stand(m);
     case MNEM__HF_GROUPS: return take_groups(m);
+    case MNEM__HF_TILE: return tile(m, false, false);
+    case MNEM__HF_TILE_BEHIND_KEYS: return tile_behind_keys(m);
+    case MNEM__HF_TILE_COLUMNS: return tile(m, false, true);
+    case MNEM__HF_TILE_DECAY: return tile_decays(m);
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
     case MNEM__HF_DROP: break;

@@ -40,6 +40,12 @@ typedef enum mnem__hf_how {
     MNEM__HF_DECAY,
     MNEM__HF_COLUMN,
     MNEM__HF_GROUPS,
+    /* Of a delta net: value heads, which lie group by group there, tiled over the groups: of rows,
+     * of those behind queries and keys, of columns, of -exp of each number. */
+    MNEM__HF_TILE,
+    MNEM__HF_TILE_BEHIND_KEYS,
+    MNEM__HF_TILE_COLUMNS,
+    MNEM__HF_TILE_DECAY,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
@@ -82,7 +88,6 @@ typedef enum mnem__hf_keys {
     MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
     MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
-    MNEM__HF_INDEXER = 1 << 30,      /* which positions a token sees, and in which layers */
     MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
     MNEM__HF_SCAN = 1 << 30,         /* of a selective scan: its sizes */
     MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
@@ -105,6 +110,8 @@ typedef enum mnem__hf_traits {
     MNEM__HF_YARN_UNROUNDED = 8192, /* the bounds of YaRN's ramp */
     MNEM__HF_GLM_MASK_ENDS = 32768, /* the same, and texts begin with [gMASK] */
     MNEM__HF_HUNYUAN = 65536,       /* alpha stretches RoPE's base; eod_token_id ends a text */
+    MNEM__HF_INDEXER = 131072,      /* which positions a token sees, and in which layers */
+    MNEM__HF_DELTA = 262144,        /* of a delta net: its sizes, which layers have one */
     MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
 } mnem__hf_traits;
 
@@ -119,7 +126,7 @@ typedef struct mnem__hf_family {
 } mnem__hf_family;
 
 /* Names of families with states (hf_states.c). */
-extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[];
+extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[], mnem__hf_qwen35[];
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);

@@ -7,6 +7,9 @@
 #include "model/import/families/hf_rows.h"
 
 #define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
+#define DELTA                                                                                      \
+    "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "       \
+    "linear_num_value_heads layer_types full_attention_interval partial_rotary_factor "
 
 /* ---- values that are computed ---- */
 
@@ -443,6 +446,10 @@ static const mnem__hf_members rows[] = {
      .names = USUAL EXPERTS "partial_rotary_factor num_local_experts num_experts rotary_dim ",
      .defaults = minimax_defaults,
      .fixed = minimax_fixed},
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .names = USUAL DELTA "attention_bias ",
+     .defaults = mnem__hf_qwen35_defaults,
+     .fixed = silu},
     {.classes = "MambaForCausalLM",
      .names = OF_ALL SCAN "time_step_rank ",
      .defaults = mnem__hf_mamba_defaults,

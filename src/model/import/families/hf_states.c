@@ -27,6 +27,46 @@ const mnem__hf_name mnem__hf_mamba2[] = {OUTSIDE,
                                          {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
                                          {0}};
 
+/* Rows of value heads are tiled over groups. */
+const mnem__hf_name mnem__hf_qwen35[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"linear_attn.in_proj_qkv", "attn_qkv", MNEM__HF_TILE_BEHIND_KEYS},
+    {"linear_attn.in_proj_z", "attn_gate", MNEM__HF_TILE},
+    {"linear_attn.in_proj_b", "ssm_beta", MNEM__HF_TILE},
+    {"linear_attn.in_proj_a", "ssm_alpha", MNEM__HF_TILE},
+    {"linear_attn.conv1d", "ssm_conv1d", MNEM__HF_TILE_BEHIND_KEYS},
+    {"linear_attn.A_log", "ssm_a", MNEM__HF_TILE_DECAY},
+    {"linear_attn.dt_bias", "ssm_dt.bias", MNEM__HF_TILE},
+    {"linear_attn.norm", "ssm_norm", MNEM__HF_AS_IS},
+    {"linear_attn.out_proj", "ssm_out", MNEM__HF_TILE_COLUMNS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS},
+    {0}};
+
+const mnem__hf_default mnem__hf_qwen35_defaults[] = {{"vocab_size", 248320},
+                                                     {"hidden_size", 4096},
+                                                     {"intermediate_size", 12288},
+                                                     {"num_hidden_layers", 32},
+                                                     {"num_attention_heads", 16},
+                                                     {"num_key_value_heads", 4},
+                                                     {"head_dim", 256},
+                                                     {"max_position_embeddings", 32768},
+                                                     {"rms_norm_eps", 1e-6},
+                                                     {"rope_theta", 10000},
+                                                     {"partial_rotary_factor", 0.25},
+                                                     {"linear_conv_kernel_dim", 4},
+                                                     {"linear_key_head_dim", 128},
+                                                     {"linear_value_head_dim", 128},
+                                                     {"linear_num_key_heads", 16},
+                                                     {"linear_num_value_heads", 32},
+                                                     {0}};
+
 const mnem__hf_fixed mnem__hf_scan_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_bias", "false"}, {"use_conv_bias", "true"}, {0}};
 const mnem__hf_default mnem__hf_mamba_defaults[] = {
