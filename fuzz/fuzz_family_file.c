@@ -21,15 +21,44 @@ enum { FILE_BYTES = 1 << 22, TENSOR_BYTES = 1 << 19, TENSORS = 256, KEYS = 96, A
         if (!(condition)) abort();                                                                 \
     } while (0)
 
-static const char *const families[] = {
-    "olmoe",      "mixtral",       "qwen2moe",   "qwen3moe",     "gpt_oss",
-    "deepseek2",  "deepseek3",     "lfm2",       "lfm2_ends",    "bert",
-    "nomic_bert", "llama",         "phi3_long",  "gemma3",       "mistral3",
-    "glm4",       "gemma2",        "starcoder2", "granite",      "olmo3",
-    "qwen2vl",    "qwen3vl",       "qwen3vlmoe", "granitemoe",   "granitemoe_shared",
-    "lfm2moe",    "glm4moe_norms", "minimax_m2", "qwen35",       "qwen35_ends",
-    "qwen35moe",  "qwen3next",     "mamba",      "falcon_mamba", "mamba2",
-    "mamba2_one"};
+static const char *const families[] = {"olmoe",
+                                       "mixtral",
+                                       "qwen2moe",
+                                       "qwen3moe",
+                                       "gpt_oss",
+                                       "deepseek2",
+                                       "deepseek3",
+                                       "lfm2",
+                                       "lfm2_ends",
+                                       "bert",
+                                       "nomic_bert",
+                                       "llama",
+                                       "phi3_long",
+                                       "gemma3",
+                                       "mistral3",
+                                       "glm4",
+                                       "gemma2",
+                                       "starcoder2",
+                                       "granite",
+                                       "olmo3",
+                                       "qwen2vl",
+                                       "qwen3vl",
+                                       "qwen3vlmoe",
+                                       "granitemoe",
+                                       "granitemoe_shared",
+                                       "lfm2moe",
+                                       "glm4moe_norms",
+                                       "minimax_m2",
+                                       "qwen35",
+                                       "qwen35_ends",
+                                       "qwen35moe",
+                                       "qwen3next",
+                                       "mamba",
+                                       "falcon_mamba",
+                                       "mamba2",
+                                       "mamba2_one",
+                                       "granitehybrid",
+                                       "granitehybrid_moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

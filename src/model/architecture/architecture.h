@@ -121,12 +121,13 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
-    MNEM__TAKES_CONV = 16,        /* its length; heads of 0 say which layers convolve */
-    MNEM__TAKES_TEMPERATURE = 8,  /* grows with the position, from the original context on */
-    MNEM__TAKES_SCORE_SCALE = 32, /* of scores alone: attention.scale */
-    MNEM__TAKES_LATENT = 128,     /* attention's */
-    MNEM__TAKES_EXPERTS = 64,     /* how many, how wide, how they are chosen */
-    MNEM__TAKES_STATES = 512,     /* which layers are recurrent, and their sizes */
+    MNEM__TAKES_CONV = 16,          /* its length; heads of 0 say which layers convolve */
+    MNEM__TAKES_TEMPERATURE = 8,    /* grows with the position, from the original context on */
+    MNEM__TAKES_SCORE_SCALE = 32,   /* of scores alone: attention.scale */
+    MNEM__TAKES_LATENT = 128,       /* attention's */
+    MNEM__TAKES_EXPERTS = 64,       /* how many, how wide, how they are chosen */
+    MNEM__TAKES_STATES = 512,       /* which layers are recurrent, and their sizes */
+    MNEM__TAKES_LAYER_HEADS = 1024, /* heads of 0 say which layers are recurrent */
     MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
 

@@ -218,11 +218,14 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
 
 /* ---- attention ---- */
 
-/* A number for each layer: 0 where it convolves, the same where it attends. */
-static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
+/* A number for each layer: 0 where it convolves or carries a state, the same where it attends. */
+static mnem_status take_layer_heads(mnem__key_reader *r, const mnem__architecture *a,
+                                    mnem_transformer *t) {
+    const bool convolves = a->takes & MNEM__TAKES_CONV;
     mnem_value value;
-    MNEM__TRY(
-        mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
+    if (convolves)
+        MNEM__TRY(mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED,
+                                 &t->conv_length));
     const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
     if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
         value.count != (uint64_t)t->layers)
@@ -232,7 +235,7 @@ static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
     int64_t heads = 0;
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n == 0) mnem__layer_schedule_add(&t->convolving, layer);
+        if (n == 0) mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
         if (heads == 0) heads = n;
         if (n != 0 && (n != heads || n < 0 || n > t->heads))
             return mnem__fail(MNEM_BAD_FILE,
@@ -248,8 +251,8 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                               mnem_transformer *t) {
     mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
-        status = a->takes & MNEM__TAKES_CONV
-                     ? take_layer_heads(r, t)
+        status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
+                     ? take_layer_heads(r, a, t)
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",

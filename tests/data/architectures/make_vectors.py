@@ -70,6 +70,12 @@ SCAN = dict(state_size=16, conv_kernel=4, num_attention_heads=NOT_THERE,
             num_key_value_heads=NOT_THERE, intermediate_size=NOT_THERE,
             max_position_embeddings=NOT_THERE)
 
+HYBRID = dict(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], mamba_n_heads=4,
+              mamba_d_head=16, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2,
+              shared_intermediate_size=40, position_embedding_type="nope")
+
+NO_EXPERTS = dict(num_local_experts=0, num_experts_per_tok=0)
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -190,6 +196,19 @@ MODELS = {
     "mamba_untied": ("MambaConfig", dict(SCAN, time_step_rank=8, state_size=7, conv_kernel=3,
                                          hidden_size=36, tie_word_embeddings=False)),
     "falcon_mamba": ("FalconMambaConfig", dict(SCAN, time_step_rank=3, mixer_rms_eps=1e-5)),
+    "granitehybrid": ("GraniteMoeHybridConfig", dict(
+        HYBRID, **NO_EXPERTS, mamba_n_groups=2, embedding_multiplier=6.0,
+        residual_multiplier=0.4, attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitehybrid_ends": ("GraniteMoeHybridConfig", dict(
+        HYBRID, **NO_EXPERTS, mamba_n_groups=1, mamba_d_conv=3, mamba_d_state=5,
+        num_key_value_heads=1, tie_word_embeddings=True,
+        layer_types=["attention", "mamba", "attention"])),
+    "granitehybrid_moe": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=6, num_experts_per_tok=2, intermediate_size=16,
+        mamba_n_groups=1, residual_multiplier=0.4, logits_scaling=3.0)),
+    "granitehybrid_moe_one": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=4, num_experts_per_tok=1, intermediate_size=48,
+        mamba_n_groups=4, num_key_value_heads=4, layer_types=["mamba", "mamba", "attention"])),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -249,6 +268,14 @@ def describe_encoder(folder, cls):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(
         dict(pooling_mode_mean_tokens=not cls, pooling_mode_cls_token=cls,
              pooling_mode_lasttoken=False)))
+
+
+def name_layers(folder):
+    """As the published folders call them, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    config["layer_types"] = ["attention" if "attention" in t and "linear" not in t else "mamba"
+                             for t in config["layer_types"]]
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def transpose_experts(folder):
@@ -326,6 +353,8 @@ def make(converter, name):
             json.dumps(dict(model=dict(type="WordPiece", vocab=vocab), added_tokens=[])))
         if kind == "Qwen3VLMoeConfig":
             transpose_experts(Path(folder))
+        if kind == "GraniteMoeHybridConfig":
+            name_layers(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")
