@@ -41,6 +41,15 @@ MAY_DIFFER = {
     "gemma2.attention.scale": "query_pre_attn_scalar, which llama.cpp doesn't read",
     "gemma3.attention.scale": "the same",
     "gemma2.rope.freq_base": "rope_theta, which llama.cpp doesn't write there",
+    "gemma.rope.freq_base": "the same",
+    "tokenizer.ggml.eot_token_id": "107 in Gemma 1, which mnem knows by its text, <end_of_turn>",
+    "dots1.expert_weights_norm": "false, which is what readers take without it",
+    "exaone4.attention.sliding_window_pattern": "the layers that readers take without it",
+    "command-r.rope.scaling.type": "none, as without it",
+    "cohere2.rope.scaling.type": "the same", "nemotron.rope.scaling.type": "the same",
+    "nemotron.attention.layer_norm_rms_epsilon": "of norms that Nemotron has not",
+    "tokenizer.ggml.padding_token_id": "0 for Nemotron, whatever its folder says",
+    "tokenizer.ggml.unknown_token_id": "1 for Nemotron, whatever its folder says",
     "llama.attention.sliding_window": "Mistral's, which llama.cpp doesn't read",
     "starcoder2.attention.sliding_window": "the same",
     "glm4moe.nextn_predict_layers": "layers that predict further tokens, which mnem leaves out",
@@ -160,6 +169,42 @@ MODELS = {
                                         norm_topk_prob=True), "qwen2", "bfloat16", 1),
 }
 
+MODELS |= {
+    "glm47": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=48, n_group=1, topk_group=1,
+                                        num_hidden_layers=3, scoring_func="sigmoid"),
+              "glm4", "bfloat16", 2),
+    "deepseek32": ("DeepseekV32Config", dict(LATENT, q_lora_rank=48, n_group=1, topk_group=1,
+                                             index_topk=128, index_head_dim=32, index_n_heads=2,
+                                             scoring_func="sigmoid"), "deepseek-v3", "bfloat16", 1),
+    "glm_dsa": ("GlmMoeDsaConfig", dict(LATENT, q_lora_rank=48, index_topk=128, index_head_dim=32,
+                                        index_n_heads=2, indexer_types=["full"] * 2,
+                                        scoring_func="sigmoid"), "glm4", "bfloat16", 1),
+    "ernie4_5": ("Ernie4_5Config", dict(head_dim=32, tie_word_embeddings=True), "spm",
+                 "bfloat16", 1),
+    "ernie4_5_moe": ("Ernie4_5_MoeConfig", dict(
+        intermediate_size=128, moe_num_experts=8, moe_k=3, moe_intermediate_size=32,
+        moe_num_shared_experts=2, tie_word_embeddings=True), "spm", "bfloat16", 1),
+    "seed_oss": ("SeedOssConfig", dict(head_dim=32), "seed-coder", "bfloat16", 1),
+    "dots1": ("Dots1Config", dict(n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+                                  moe_intermediate_size=32, first_k_dense_replace=1, head_dim=16,
+                                  num_key_value_heads=4, sliding_window=None, layer_types=[
+                                      "full_attention"] * 2, scoring_func="sigmoid"),
+              "qwen2", "bfloat16", 1),
+    "gemma": ("GemmaConfig", dict(head_dim=32), "spm", "bfloat16", 1),
+    "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=32), "hunyuan-dense", "bfloat16", 1),
+    "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
+        head_dim=16, max_position_embeddings=32768, rope_parameters=dict(
+            rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)), "hunyuan-dense",
+                          "bfloat16", 1),
+    "exaone4": ("Exaone4Config", dict(num_hidden_layers=4, sliding_window=24), "exaone4",
+                "bfloat16", 1),
+    "command_r": ("CohereConfig", dict(), "command-r", "bfloat16", 1),
+    "cohere2": ("Cohere2Config", dict(num_hidden_layers=4, sliding_window=24, rotary_pct=1.0),
+                "command-r", "bfloat16", 1),
+    "arcee": ("ArceeConfig", dict(rope_parameters=LLAMA3), "llama-bpe", "bfloat16", 1),
+    "nemotron": ("NemotronConfig", dict(rope_parameters=GLM), "spm", "bfloat16", 1),
+}
+
 # name: (steps of the pre-tokenizer, whether words that are tokens aren't joined from bytes)
 DEEPSEEK3 = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
              "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"
@@ -179,6 +224,9 @@ DEFINITIONS = {
     "minimax-m2": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "glm4": ([CL100K % r"\p{N}{1,3}"], True),
     "dbrx": ([CL100K % r"\p{N}{1,3}"], False), "qwen2": ([CL100K % r"\p{N}"], False),
+    "hunyuan-dense": (DEEPSEEK3, False), "exaone4": (["gpt2"], False),
+    "command-r": (["digits", "gpt2"], False),
+    "seed-coder": ([CL100K.replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+") % r"\p{N}{1}"], False),
     "gpt-4o": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "deepseek-v3": (DEEPSEEK3, False), "deepseek-coder": (DEEPSEEK_CODER, False),
     "deepseek-llm": (DEEPSEEK_LLM, False),
@@ -399,6 +447,8 @@ def run_llama_cpp(converter, folder, out, kind, pre):
         cls = found(*args, **kwargs)
         for c in [cls] + [v for v in vars(cls).values() if isinstance(v, type)]:
             c.get_vocab_base_pre = lambda self, tokenizer: pre
+        if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
+            cls.set_vocab = lambda self: self._set_vocab_gpt2()
         return cls
 
     converter.get_model_class = patched

@@ -196,14 +196,10 @@ typedef struct mnem_transformer {
      * rows. */
     mnem_row_part rows;
 } mnem_transformer;
-/* Describes the transformer of a model. Architectures: llama and mistral (both "llama" here),
- * mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3, phi3, glm4, olmo2 (and 3), lfm2,
- * qwen35, mamba, mamba2, starcoder2 and gpt2, the texts of qwen2vl and qwen3vl; encoders: bert and
- * nomic-bert; with experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, qwen3vlmoe,
- * qwen3next, qwen35moe, granitemoe, lfm2moe, glm4moe, minimax-m2, gpt-oss and deepseek2. Checks
- * keys and tensors, their presence, type and shape: vectors are F32, matrices have a weight type.
- * MNEM_UNSUPPORTED names what isn't supported (architecture, experts, type), MNEM_BAD_FILE the
- * field that is wrong. */
+/* Describes the transformer of a model, of the architectures in docs/supports.md (llama and mistral
+ * are both "llama" here). Checks the hyperparameters and every tensor's presence, type and shape:
+ * vectors are F32, matrices have a weight type. MNEM_UNSUPPORTED names what isn't supported
+ * (architecture, experts, type); MNEM_BAD_FILE names the field that is wrong. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);
 /* The recurrent states of one sequence, which each of its tokens reads and writes; 0: none. */
 uint64_t mnem_transformer_state_bytes(const mnem_transformer *transformer);

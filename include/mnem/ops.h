@@ -154,11 +154,12 @@ typedef struct mnem_kv_sequence {
  * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n].
  *             Gradients of norms are summed in blocks of 32 tokens, added one after another: a
  *             batch in parts of whole blocks gives the same bits
- * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] -> out [T, n] (of F32 operands
- *             also A8, like RMS_NORM)
+ * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] or nothing -> out [T, n] (of F32
+ *             operands also A8, like RMS_NORM)
  * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias
  * GELU        tanh form: in[0] [T, n] -> out (may be in[0]; of F32 also A8)
  * GELU_ERF    the same in its exact form, of F32 only: in[0] times the normal distribution
+ * RELU_SQUARED  max(in[0], 0)^2, of F32 only, else like GELU
  * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
  * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
  * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
@@ -272,7 +273,8 @@ typedef struct mnem_kv_sequence {
     X(CONV_SILU, "conv_silu")                                                                      \
     X(DELTA, "delta")                                                                              \
     X(SCAN, "scan")                                                                                \
-    X(SIGMOID_MUL, "sigmoid_mul")
+    X(SIGMOID_MUL, "sigmoid_mul")                                                                  \
+    X(RELU_SQUARED, "relu_squared")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,

@@ -11,7 +11,7 @@
  * Invariant: a row's values depend on its sequence only, since operators compute the same bits for
  * any number of tokens and workers; so does what the watcher sees.
  * Cost: one layer's weights, states of all tokens (in a file where they don't fit), one program. */
-#include "base/checked.h"
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -23,7 +23,7 @@
 #include "mnem/supports.h"
 #include "model/weights/finite.h"
 
-enum { CHUNK_DEFAULT = 512, PAGE_TOKENS = 64 };
+enum { CHUNK_DEFAULT = 512 };
 
 /* ---- what is refused ---- */
 
@@ -62,22 +62,17 @@ static int32_t most_matrices(const mnem__walker *w) {
     return most;
 }
 
-static void *carve(uint8_t *base, uint64_t *at, int64_t n, uint64_t each) {
-    const uint64_t offset = mnem__align_up(*at, 16);
-    *at = offset + (uint64_t)n * each;
-    return base ? base + offset : NULL;
-}
-
 /* From base on (NULL measures); returns the bytes. */
 static uint64_t lay_out(mnem__walker *w, uint8_t *base) {
     const int32_t pages = mnem__kv_pages_for(&w->kv, w->chunk);
+    const uint64_t most = (uint64_t)w->matrices_most, chunk = (uint64_t)w->chunk;
     uint64_t at = 0;
-    w->info = carve(base, &at, w->matrices_most, sizeof *w->info);
-    w->same = carve(base, &at, w->matrices_most, sizeof *w->same);
-    w->pages = carve(base, &at, pages, sizeof *w->pages);
-    w->rows = carve(base, &at, w->chunk, sizeof *w->rows);
-    w->positions = carve(base, &at, w->chunk, sizeof *w->positions);
-    w->resident = carve(base, &at, w->matrices_most, sizeof *w->resident);
+    w->info = mnem__carve(base, &at, most, sizeof *w->info);
+    w->same = mnem__carve(base, &at, most, sizeof *w->same);
+    w->pages = mnem__carve(base, &at, (uint64_t)pages, sizeof *w->pages);
+    w->rows = mnem__carve(base, &at, chunk, sizeof *w->rows);
+    w->positions = mnem__carve(base, &at, chunk, sizeof *w->positions);
+    w->resident = mnem__carve(base, &at, most, sizeof *w->resident);
     for (int32_t i = 0; base && i < pages; i++) w->pages[i] = i;
     for (int32_t i = 0; base && i < w->chunk; i++) w->rows[i] = i;
     return at;
@@ -85,10 +80,7 @@ static uint64_t lay_out(mnem__walker *w, uint8_t *base) {
 
 static mnem_status make_tables(mnem__walker *w) {
     const mnem_transformer *t = &w->map->shape;
-    w->kv = (mnem_kv_layout){.type = MNEM_TYPE_F16,
-                             .kv_heads = t->kv_heads,
-                             .head_dim = t->head_dim,
-                             .page_tokens = PAGE_TOKENS};
+    w->kv = mnem__kv_layout_of(t, MNEM_TYPE_F16);
     w->states.sequence_bytes =
         mnem__align_up((uint64_t)w->chunk * (uint64_t)t->embd * sizeof(float), 64);
     w->matrices_most = most_matrices(w);

@@ -9,20 +9,6 @@
 #include "base/team/team.h"
 #include "engine/pass_nodes.h"
 
-static mnem__choice choice_of(const mnem_engine_plan *plan) {
-    return (mnem__choice){.context = plan->context,
-                          .chunk = plan->chunk,
-                          .pages = plan->pages,
-                          .states = plan->states,
-                          .snapshots = plan->snapshots,
-                          .kv_type = plan->kv_type,
-                          .resident = plan->matrices_resident,
-                          .order = plan->residency_order,
-                          .expert_slots = plan->expert_slots,
-                          .slots = plan->ring_slots,
-                          .slot_bytes = plan->ring_slot_bytes};
-}
-
 /* Of a pinned part. */
 static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
     return mnem__part_host(&e->taken, part);
@@ -131,7 +117,7 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
 
 /* The engine with its tables, and the numbers of its parts. Takes setup's map and adapters. */
 static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_engine **engine) {
-    mnem__choice choice = choice_of(plan);
+    mnem__choice choice = mnem__engine_choice(plan);
     mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
     choice.embedding_packed = mnem__embedding_packed(setup);
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);

@@ -9,10 +9,10 @@
 #include "device/backend/backend.h"
 #include "engine/engine_private.h"
 #include "engine/pages/kv_pages.h"
-#include "model/architecture/roles.h"
+#include "model/architecture/architecture.h"
 
 enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };
-enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
+enum { SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
@@ -61,6 +61,23 @@ static mnem_status check_options(const mnem_engine_options *o) {
     return MNEM_OK;
 }
 
+/* What a longer context would need. */
+static mnem_status check_context(const mnem__transformer_map *map, int32_t context) {
+    const mnem_transformer *t = &map->shape;
+    const bool indexed = mnem__transformer_is_indexed(t);
+    if (context <= t->context || (map->positions.tensor < 0 && !indexed)) return MNEM_OK;
+    if (indexed)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: the context is %d tokens, but %s computes longer ones than %d, "
+                          "its indexer's top-k, with the indexer, which is not supported; use a "
+                          "smaller context",
+                          context, t->architecture, t->context);
+    return mnem__fail(MNEM_INVALID,
+                      "engine: the context is %d tokens, but the model has positions for %d "
+                      "only; use a smaller context",
+                      context, t->context);
+}
+
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
@@ -72,11 +89,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                                                   &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
-    if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
-        status = mnem__fail(MNEM_INVALID,
-                            "engine: the context is %d tokens, but the model has positions for %d "
-                            "only; use a smaller context",
-                            context_most(options), map->shape.context);
+    status = check_context(map, context_most(options));
+    if (status != MNEM_OK) {
         mnem__setup_fini(setup);
         return status;
     }
@@ -171,20 +185,17 @@ void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t co
 /* ---- the parts ---- */
 
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
-    return (mnem_kv_layout){.type = type,
-                            .kv_heads = setup->map->shape.kv_heads,
-                            .head_dim = setup->map->shape.head_dim,
-                            .page_tokens = PAGE_TOKENS};
+    return mnem__kv_layout_of(&setup->map->shape, type);
 }
 
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context) {
-    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    const mnem_kv_layout layout = {.page_tokens = MNEM__PAGE_TOKENS};
     return setup->sequences * mnem__kv_pages_for(&layout, context);
 }
 
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context) {
     const mnem_engine_options *o = setup->options;
-    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    const mnem_kv_layout layout = {.page_tokens = MNEM__PAGE_TOKENS};
     const int32_t one = mnem__kv_pages_for(&layout, context);
     const int32_t most = mnem__engine_pages_most(setup, context);
     if (o->pages_tokens == 0) return o->pages_fill ? one : most;
@@ -244,6 +255,20 @@ void mnem__graphs_destroy(mnem__graph_pair *pair) {
     mnem_graph_destroy(pair->body);
     mnem_graph_destroy(pair->head);
     *pair = (mnem__graph_pair){0};
+}
+
+mnem__choice mnem__engine_choice(const mnem_engine_plan *plan) {
+    return (mnem__choice){.context = plan->context,
+                          .chunk = plan->chunk,
+                          .pages = plan->pages,
+                          .states = plan->states,
+                          .snapshots = plan->snapshots,
+                          .kv_type = plan->kv_type,
+                          .resident = plan->matrices_resident,
+                          .order = plan->residency_order,
+                          .expert_slots = plan->expert_slots,
+                          .slots = plan->ring_slots,
+                          .slot_bytes = plan->ring_slot_bytes};
 }
 
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,

@@ -28,6 +28,9 @@ typedef struct mnem__choice {
     bool embedding_packed; /* follows from resident and order */
 } mnem__choice;
 
+/* What a plan chose; embedding_packed is left out. */
+mnem__choice mnem__engine_choice(const mnem_engine_plan *plan);
+
 /* What planning and creating start from. */
 typedef struct mnem__setup {
     const mnem_model *model;

@@ -407,12 +407,23 @@ mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *
 }
 
 /* Nothing is measured here, so nothing fails. */
+static mnem__way fastest(mnem__search_ways *list, const mnem__plan_ways *ways, uint64_t budget) {
+    mnem__plan_way found;
+    (void)mnem__plan_fastest(ways, budget, &found);
+    return mnem__search_way(list, &found);
+}
+
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget) {
     mnem__search_ways list;
-    mnem__plan_way found;
     const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
-    (void)mnem__plan_fastest(&ways, budget, &found);
-    return mnem__search_way(&list, &found);
+    return fastest(&list, &ways, budget);
+}
+
+mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
+    mnem__search_ways list;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    make_modest(&list);
+    return fastest(&list, &ways, UINT64_MAX);
 }
 
 mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds) {
@@ -420,14 +431,5 @@ mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, dou
     mnem__plan_way found;
     const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
     (void)mnem__plan_smallest(&ways, seconds, &found);
-    return mnem__search_way(&list, &found);
-}
-
-mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
-    mnem__search_ways list;
-    mnem__plan_way found;
-    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
-    make_modest(&list);
-    (void)mnem__plan_fastest(&ways, UINT64_MAX, &found);
     return mnem__search_way(&list, &found);
 }

@@ -1,15 +1,8 @@
 /* engine_tables.c: an engine and its tables, as one allocation.
  *
  * Invariant: what is measured (base NULL) is what is carved: the same code does both. */
-#include "base/checked.h"
+#include "base/carve.h"
 #include "engine/engine_private.h"
-
-/* n rows of some bytes at *at; measuring, a number that nobody reads. */
-static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) {
-    const uint64_t offset = mnem__align_up(*at, 16);
-    *at = offset + n * row_bytes;
-    return base ? base + offset : NULL;
-}
 
 /* The books of one kind's pages. */
 static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, int kind,
@@ -24,11 +17,12 @@ static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, i
     const uint64_t entries = need.pages ? sequences * (uint64_t)t->table_pages : 0;
     t->kind[kind].need = need;
     t->kind[kind].count = (int32_t)pages;
-    t->kind[kind].pages = carve(base, at, entries, sizeof(int32_t));
-    t->kind[kind].free_pages = carve(base, at, pages, sizeof(int32_t));
+    t->kind[kind].pages = mnem__carve(base, at, entries, sizeof(int32_t));
+    t->kind[kind].free_pages = mnem__carve(base, at, pages, sizeof(int32_t));
     if (need.ids)
-        t->kind[kind].ids = carve(base, at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
-    t->kind[kind].references = carve(base, at, pages, sizeof(uint16_t));
+        t->kind[kind].ids =
+            mnem__carve(base, at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
+    t->kind[kind].references = mnem__carve(base, at, pages, sizeof(uint16_t));
 }
 
 /* The books of snapshots. */
@@ -40,10 +34,10 @@ static void lay_out_snapshots(const mnem__setup *setup, const mnem__choice *choi
     x->most = choice->snapshots;
     x->each = mnem__min_i32(choice->snapshots, MNEM__SNAPSHOTS_EACH);
     x->list_count = setup->sequences;
-    x->lists = carve(base, at, sequences, sizeof *x->lists);
-    x->held = carve(base, at, pages, sizeof *x->held);
-    x->cost = carve(base, at, pages, sizeof *x->cost);
-    mnem__snapshot *all = carve(base, at, sequences * (uint64_t)x->each, sizeof *all);
+    x->lists = mnem__carve(base, at, sequences, sizeof *x->lists);
+    x->held = mnem__carve(base, at, pages, sizeof *x->held);
+    x->cost = mnem__carve(base, at, pages, sizeof *x->cost);
+    mnem__snapshot *all = mnem__carve(base, at, sequences * (uint64_t)x->each, sizeof *all);
     for (int32_t i = 0; base && i < x->list_count; i++) x->lists[i].at = all + (int64_t)i * x->each;
 }
 
@@ -56,26 +50,26 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
     mnem__engine_tables t = {.table_pages = (int32_t)each};
-    t.resident = carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
-    t.ids = carve(base, &at, chunk, sizeof(int32_t));
-    t.positions = carve(base, &at, chunk, sizeof(int32_t));
-    t.kv = carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
-    t.segments = carve(base, &at, sequences, sizeof(mnem__segment));
-    t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
+    t.resident = mnem__carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
+    t.ids = mnem__carve(base, &at, chunk, sizeof(int32_t));
+    t.positions = mnem__carve(base, &at, chunk, sizeof(int32_t));
+    t.kv = mnem__carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
+    t.segments = mnem__carve(base, &at, sequences, sizeof(mnem__segment));
+    t.sequences = mnem__carve(base, &at, sequences, sizeof(mnem_sequence));
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
-    t.requests = carve(base, &at, mnem__relay_requests(&relay), sizeof(mnem_comm_request));
-    t.parts = carve(base, &at, relay.size > 1 ? sequences : 0, sizeof(mnem_step_part));
+    t.requests = mnem__carve(base, &at, mnem__relay_requests(&relay), sizeof(mnem_comm_request));
+    t.parts = mnem__carve(base, &at, relay.size > 1 ? sequences : 0, sizeof(mnem_step_part));
     const bool leads = relay.size > 1 && relay.rank == 0;
     const uint64_t ahead = leads ? (uint64_t)mnem__relay_ahead(relay.size) : 0;
-    t.awaited = carve(base, &at, ahead, sizeof(mnem__awaited));
-    mnem__segment *rows = carve(base, &at, ahead * sequences, sizeof(mnem__segment));
+    t.awaited = mnem__carve(base, &at, ahead, sizeof(mnem__awaited));
+    mnem__segment *rows = mnem__carve(base, &at, ahead * sequences, sizeof(mnem__segment));
     for (uint64_t i = 0; base && i < ahead; i++) t.awaited[i].segment = rows + i * sequences;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         lay_out_kind(setup, choice, k, base, &at, &t);
         if (t.kind[k].need.forgets) t.window = setup->map->shape.window;
     }
     if (t.kind[MNEM__KV_STATES].need.pages > 0)
-        t.history = carve(base, &at, sequences * (uint64_t)choice->context, sizeof(int32_t));
+        t.history = mnem__carve(base, &at, sequences * (uint64_t)choice->context, sizeof(int32_t));
     if (t.kind[MNEM__KV_STATES].need.pages > 0 && choice->snapshots > 0)
         lay_out_snapshots(setup, choice, base, &at, &t);
     if (tables) *tables = t;

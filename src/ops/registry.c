@@ -31,6 +31,7 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_SOFT_CAP] = &mnem__op_soft_cap,
     [MNEM_OP_SHORT_CONV] = &mnem__op_short_conv,
     [MNEM_OP_GELU_ERF] = &mnem__op_gelu_erf,
+    [MNEM_OP_RELU_SQUARED] = &mnem__op_relu_squared,
     [MNEM_OP_LINEAR] = &mnem__op_linear,
     [MNEM_OP_LINEAR_GRAD_INPUT] = &mnem__op_linear_grad_input,
     [MNEM_OP_LINEAR_GRAD_WEIGHT] = &mnem__op_linear_grad_weight,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -67,29 +67,23 @@ typedef struct books {
     uint64_t pages[MNEM__KV_KINDS];
 } books;
 
-static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) {
-    const uint64_t offset = mnem__align_up(*at, 16);
-    *at = offset + n * row_bytes;
-    return base ? base + offset : NULL;
-}
-
 /* Lays them out from base (NULL measures) and returns the bytes. */
 static uint64_t lay_out(const books *b, uint8_t *base, mnem_scheduler *s) {
     mnem_scheduler nobody;
     uint64_t at = sizeof(mnem_scheduler);
     if (!s) s = &nobody;
-    s->requests = carve(base, &at, b->requests, sizeof *s->requests);
-    s->slots = carve(base, &at, b->lanes, sizeof *s->slots);
-    s->lane = carve(base, &at, b->lanes, sizeof *s->lane);
+    s->requests = mnem__carve(base, &at, b->requests, sizeof *s->requests);
+    s->slots = mnem__carve(base, &at, b->lanes, sizeof *s->slots);
+    s->lane = mnem__carve(base, &at, b->lanes, sizeof *s->lane);
     for (int i = 0; i < MNEM__SERVE_FLIGHTS; i++) {
-        s->flight[i].parts = carve(base, &at, b->lanes, sizeof(mnem_step_part));
-        s->flight[i].part_lane = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+        s->flight[i].parts = mnem__carve(base, &at, b->lanes, sizeof(mnem_step_part));
+        s->flight[i].part_lane = mnem__carve(base, &at, b->lanes, sizeof(mnem__lane *));
     }
-    s->order = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+    s->order = mnem__carve(base, &at, b->lanes, sizeof(mnem__lane *));
     for (int k = 0; k < MNEM__KV_KINDS; k++)
-        s->marks[k] = carve(base, &at, b->pages[k], sizeof(uint16_t));
-    s->queue = carve(base, &at, b->queue_bytes, 1);
-    int32_t *ids = carve(base, &at, b->lanes * b->context, sizeof *ids);
+        s->marks[k] = mnem__carve(base, &at, b->pages[k], sizeof(uint16_t));
+    s->queue = mnem__carve(base, &at, b->queue_bytes, 1);
+    int32_t *ids = mnem__carve(base, &at, b->lanes * b->context, sizeof *ids);
     for (uint64_t i = 0; base && i < b->lanes; i++) s->lane[i].ids = ids + i * b->context;
     return at;
 }

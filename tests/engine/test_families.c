@@ -4,76 +4,17 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/engine_case.h"
+#include "engine/stored_families.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 
 /* As make_vectors.py has them. */
 enum { VOCAB = 96, TOKENS = 200, EVERY = 5, ROWS = TOKENS / EVERY };
 
-static const char *const families[] = {
-    "llama",
-    "llama_tied",
-    "llama_bias",
-    "llama_linear",
-    "llama_llama3",
-    "llama_yarn",
-    "mistral",
-    "granite",
-    "smollm3",
-    "mistral3",
-    "qwen2",
-    "qwen3",
-    "olmo2",
-    "olmo3",
-    "starcoder2",
-    "phi3",
-    "phi3_long",
-    "phi3_window",
-    "gemma2",
-    "gemma3",
-    "glm4",
-    "lfm2",
-    "lfm2_ends",
-    "olmoe",
-    "mixtral",
-    "qwen2moe",
-    "qwen3moe",
-    "gpt_oss",
-    "deepseek2",
-    "deepseek2_groups",
-    "deepseek3",
-    "qwen2vl",
-    "qwen2vl_25",
-    "qwen3vl",
-    "qwen3vl_tied",
-    "qwen3vlmoe",
-    "qwen3vlmoe_one",
-    "granitemoe",
-    "granitemoe_shared",
-    "lfm2moe",
-    "lfm2moe_ends",
-    "glm4moe",
-    "glm4moe_norms",
-    "minimax_m2",
-    "minimax_m2_one",
-    "qwen35",
-    "qwen35_ends",
-    "qwen35moe",
-    "qwen35moe_one",
-    "qwen3next",
-    "qwen3next_one",
-    "mamba",
-    "mamba_untied",
-    "falcon_mamba",
-    "mamba2",
-    "mamba2_one",
-    "granitehybrid",
-    "granitehybrid_ends",
-    "granitehybrid_moe",
-    "granitehybrid_moe_one",
-};
+static const char *const families[] = {STORED_FAMILIES};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static void text(int32_t ids[TOKENS]) {
@@ -239,9 +180,29 @@ static void bits_do_not_depend_on_memory_chunks_threads_or_company(void **state)
     }
 }
 
+static void a_context_ends_at_the_top_k_of_an_indexer(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_transformer t;
+    mnem_engine_plan plan;
+    mnem_engine_options o = {.context = 257};
+    const mnem_ledger_options ledger = {.preparing = true};
+    must(mnem_ledger_create(&ledger, &o.ledger));
+    must(mnem_model_open(path_of("deepseek32"), &model));
+    must(mnem_model_transformer(model, &t));
+    assert_int_equal(t.context, 256); /* context_length is 512 */
+    assert_int_equal(mnem_engine_plan_make(model, &o, &plan), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "indexer's top-k"));
+    o.context = 256;
+    must(mnem_engine_plan_make(model, &o, &plan));
+    mnem_model_close(model);
+    mnem_ledger_destroy(o.ledger);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_transformers),
+        cmocka_unit_test(a_context_ends_at_the_top_k_of_an_indexer),
         cmocka_unit_test(bits_do_not_depend_on_memory_chunks_threads_or_company),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

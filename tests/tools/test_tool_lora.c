@@ -323,7 +323,8 @@ static void a_config_makes_the_run_again(void **state) {
     (void)state;
     double first[STEPS + 1], again[STEPS + 1];
     char wrong_config[2000];
-    succeed(LORA(at("first"), "--heldout", "0.1"));
+    succeed(LORA(at("first"), "--heldout", "0.1", "--lora-targets",
+                 "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"));
     const int n = losses(at("first"), first);
     succeed(TRAIN("--config", at("first/config.json"), "--out", at("again")));
     assert_int_equal(losses(at("again"), again), n);

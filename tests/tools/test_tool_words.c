@@ -197,6 +197,9 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
             fail_msg("%s: %s", ways[i][0], r.err);
     }
     assert_non_null(strstr(RUN("train", "x.txt", "--epochs", "3").err, "--steps or --tokens"));
+    assert_non_null(strstr(RUN("train", "x.txt", "--weight-decay", "0.1").err, "\"weight_decay\""));
+    assert_non_null(
+        strstr(RUN("train", "x.txt", "--gradient-accumulation-steps=4").err, "--batch"));
     r = RUN("quantize", tool_model, "q4_k_m");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the file to write is missing: give OUT between IN and q4_k_m"));

@@ -305,6 +305,9 @@ static void what_is_wrong_is_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "the base model is missing"));
     assert_int_equal(mnem_lora_targets_parse("q,v", &set), MNEM_OK);
     assert_int_equal(set, MNEM_LORA_Q | MNEM_LORA_V);
+    assert_int_equal(mnem_lora_targets_parse("q_proj,down_proj", &set), MNEM_OK);
+    assert_int_equal(set, MNEM_LORA_Q | MNEM_LORA_DOWN);
+    assert_int_equal(mnem_lora_targets_parse("_proj", &set), MNEM_INVALID);
     assert_int_equal(mnem_lora_targets_parse("q,embedding", &set), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(),
                            "matrix \"embedding\" is unknown; the matrices are: q, k, v, qkv"));

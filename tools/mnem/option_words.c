@@ -192,8 +192,8 @@ static const struct {
     {"rope-freq-base rope-freq-scale rope-scale rope-scaling", REFUSED,
      "the position encoding (RoPE) is read from the file"},
     {"lora", REFUSED,
-     "the adapter is the second operand of mnem merge MODEL ADAPTER --out FILE; mnem run and mnem "
-     "serve take --lora"},
+     "the adapter is the second operand of mnem merge MODEL ADAPTER --out FILE, whose file the "
+     "other verbs take; mnem run and mnem serve take --lora"},
     {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
      "mnem downloads nothing. Use hf download OWNER/NAME FILE.gguf --local-dir . (or "
      "models/get_model NAME FOLDER for a small model), then -m FILE.gguf"},
@@ -222,9 +222,15 @@ static const struct {
     {"bf16 fp16", REFUSED, "mnem train has --precision bf16 and f16"},
     {"max-seq-length max-length block-size", REFUSED, "--ctx sets the tokens of a sequence"},
     {"dataset dataset-name train-file", REFUSED, "--data FILE names the text"},
-    {"target-modules", REFUSED, "mnem train has --lora-targets"},
+    {"target-modules", REFUSED, "mnem train has --lora-targets, such as q,v or q_proj,v_proj"},
     {"lora-rank lora-r", REFUSED, "mnem train --lora R sets the rank"},
     {"per-device-train-batch-size", REFUSED, "--batch and --micro-batch set the sequences"},
+    {"gradient-accumulation-steps", REFUSED,
+     "--batch is the sequences of a step, and --micro-batch those that run together"},
+    {"eval-steps eval-strategy evaluation-strategy", A_VALUE,
+     "the held-out loss is measured ten times in a run; --heldout sets the share of the text"},
+    {"warmup-steps warmup-ratio weight-decay lr-scheduler-type max-grad-norm", REFUSED,
+     "a JSON file for --config has the keys \"warmup\", \"weight_decay\" and \"clip\""},
     {"save-steps", REFUSED, "mnem train has --save-every"},
     {"gradient-checkpointing", NO_VALUE, "the plan recomputes activations where --memory needs it"},
     {"load-in-4bit load-in-8bit qlora", NO_VALUE,

@@ -71,6 +71,14 @@ typedef struct mnem__kv_need {
 mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,
                                mnem__kv_kind kind, int32_t context, int32_t chunk);
 
+enum { MNEM__PAGE_TOKENS = 64 };
+/* Of the keys and values of a model, in this type. */
+static inline mnem_kv_layout mnem__kv_layout_of(const mnem_transformer *t, mnem_type type) {
+    return (mnem_kv_layout){.type = type,
+                            .kv_heads = t->kv_heads,
+                            .head_dim = t->head_dim,
+                            .page_tokens = MNEM__PAGE_TOKENS};
+}
 /* Pages that n tokens need. */
 int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n);
 

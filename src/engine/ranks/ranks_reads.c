@@ -29,11 +29,7 @@ static mnem_status tell_vectors(const mnem_model *model, mnem_on_engine_read *te
 static mnem_status tell_all(mnem__setup *setup, const mnem_engine_plan *plan,
                             mnem_on_engine_read *tell, void *context) {
     const mnem__transformer_map *map = setup->map;
-    const mnem__choice choice = {.resident = plan->matrices_resident,
-                                 .order = plan->residency_order,
-                                 .expert_slots = plan->expert_slots,
-                                 .slots = plan->ring_slots,
-                                 .slot_bytes = plan->ring_slot_bytes};
+    const mnem__choice choice = mnem__engine_choice(plan);
     mnem__residency(map, choice.order, choice.resident, setup->flags);
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     MNEM__TRY(mnem__weights_ranges(&options, tell, context));

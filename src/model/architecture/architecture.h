@@ -85,10 +85,10 @@ typedef struct mnem__layer_part {
     mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
-    mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
+    mnem_op_kind core; /* ATTENTION, GELU, GELU_ERF, RELU_SQUARED, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
                                          q, k, v in one, a gate, beta, alpha or both), SCAN */
-    mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role q_norm, k_norm; /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
     mnem__role weight;                 /* of a convolution */
@@ -102,6 +102,7 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
+    bool beside; /* reads the norm of the part before, whose result it does not see */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -116,18 +117,27 @@ static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
            part->core == MNEM_OP_SWIGLU_MUL;
 }
 
+/* Whether layers without a window turn no heads: where others have one, or in any case. */
+typedef enum mnem__windows_turn {
+    MNEM__WINDOWS_ALIKE,
+    MNEM__WINDOWS_TURN,
+    MNEM__WINDOWS_ALWAYS_TURN
+} mnem__windows_turn;
+
 /* Which keys are read; the others must be neutral (hparams.c). */
 typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
-    MNEM__TAKES_CONV = 16,          /* its length; heads of 0 say which layers convolve */
-    MNEM__TAKES_TEMPERATURE = 8,    /* grows with the position, from the original context on */
-    MNEM__TAKES_SCORE_SCALE = 32,   /* of scores alone: attention.scale */
-    MNEM__TAKES_LATENT = 128,       /* attention's */
-    MNEM__TAKES_EXPERTS = 64,       /* how many, how wide, how they are chosen */
-    MNEM__TAKES_STATES = 512,       /* which layers are recurrent, and their sizes */
-    MNEM__TAKES_LAYER_HEADS = 1024, /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_CONV = 16,           /* its length; heads of 0 say which layers convolve */
+    MNEM__TAKES_TEMPERATURE = 8,     /* grows with the position, from the original context on */
+    MNEM__TAKES_SCORE_SCALE = 32,    /* of scores alone: attention.scale */
+    MNEM__TAKES_LATENT = 128,        /* attention's */
+    MNEM__TAKES_EXPERTS = 64,        /* how many, how wide, how they are chosen */
+    MNEM__TAKES_STATES = 512,        /* which layers are recurrent, and their sizes */
+    MNEM__TAKES_LOGIT_FACTOR = 1024, /* logits are multiplied by logit_scale */
+    MNEM__TAKES_INDEXER = 2048,      /* its top-k, which no context exceeds; its tensors stay */
+    MNEM__TAKES_LAYER_HEADS = 4096,  /* heads of 0 say which layers are recurrent */
     MNEM__TAKES_SECTIONS = 256, /* of RoPE: places in images; those of a text's tokens are equal */
 } mnem__takes;
 
@@ -146,8 +156,10 @@ typedef struct mnem__architecture {
     unsigned takes;       /* bits of mnem__takes */
     bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
-    bool output_gate;             /* transformer.output_gate */
-    bool state_tiled;             /* transformer.state_tiled */
+    bool output_gate;  /* transformer.output_gate */
+    bool state_tiled;  /* transformer.state_tiled */
+    bool turned_norms; /* of heads: behind RoPE */
+    mnem__windows_turn windows_turn;
     bool yarn_unrounded;          /* files don't say it */
     int32_t window;               /* where a file doesn't say */
     float window_rope_base;       /* so too */
@@ -184,6 +196,9 @@ const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *arc
 const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *architecture);
 /* A part that carries a state. */
 const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *architecture);
+
+/* Whether attention needs an indexer in contexts longer than the transformer's. */
+bool mnem__transformer_is_indexed(const mnem_transformer *transformer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

@@ -25,6 +25,15 @@
     X(granitehybrid_moe)                                                                           \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
+    X(ernie4_5)                                                                                    \
+    X(seed_oss)                                                                                    \
+    X(gemma)                                                                                       \
+    X(hunyuan_dense)                                                                               \
+    X(exaone4)                                                                                     \
+    X(command_r)                                                                                   \
+    X(cohere2)                                                                                     \
+    X(arcee)                                                                                       \
+    X(nemotron)                                                                                    \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -37,6 +46,12 @@
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(dots1)                                                                                       \
+    X(ernie4_5_moe)                                                                                \
+    X(ernie4_5_shared)                                                                             \
+    X(hunyuan_moe)                                                                                 \
+    X(deepseek32)                                                                                  \
+    X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \
@@ -121,6 +136,11 @@ const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
         if (is_state(part->core)) return part;
     return NULL;
+}
+
+bool mnem__transformer_is_indexed(const mnem_transformer *t) {
+    const mnem__architecture *a = mnem__architecture_find(t->architecture);
+    return a && a->takes & MNEM__TAKES_INDEXER;
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

@@ -218,41 +218,12 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
 
 /* ---- attention ---- */
 
-/* A number for each layer: 0 where it convolves or carries a state, the same where it attends. */
-static mnem_status take_layer_heads(mnem__key_reader *r, const mnem__architecture *a,
-                                    mnem_transformer *t) {
-    const bool convolves = a->takes & MNEM__TAKES_CONV;
-    mnem_value value;
-    if (convolves)
-        MNEM__TRY(mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED,
-                                 &t->conv_length));
-    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
-    if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
-        value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d numbers, one for each layer",
-                          r->model->path, r->key, t->layers);
-    int64_t heads = 0;
-    for (int32_t layer = 0; layer < t->layers; layer++) {
-        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n == 0) mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
-        if (heads == 0) heads = n;
-        if (n != 0 && (n != heads || n < 0 || n > t->heads))
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: key %s: the number for layer %d is %lld, expected 0 or %lld",
-                              r->model->path, r->key, layer, (long long)n,
-                              (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
-    }
-    t->kv_heads = heads ? (int32_t)heads : t->heads;
-    return MNEM_OK;
-}
-
 static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                               mnem_transformer *t) {
     mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
         status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
-                     ? take_layer_heads(r, a, t)
+                     ? mnem__hparams_layer_heads(r, a, t)
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
@@ -345,14 +316,15 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
         {"embedding_scale", MNEM__TAKES_SCALES, &t->embedding_scale},
         {"residual_scale", MNEM__TAKES_SCALES, &t->residual_scale},
         {"attention.scale", MNEM__TAKES_SCALES | MNEM__TAKES_SCORE_SCALE, &t->attention_scale},
-        {"logit_scale", MNEM__TAKES_SCALES, &logits},
+        {"logit_scale", MNEM__TAKES_SCALES | MNEM__TAKES_LOGIT_FACTOR, &logits},
         {"attn_logit_softcapping", MNEM__TAKES_ATTENTION_CAP, &t->attention_cap},
         {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++)
         if (a->takes & keys[i].bit)
             status = mnem__take_float(r, keys[i].name, 0, 1e5, 0, keys[i].out);
-    if (logits > 1e-5f && logits != 1) t->logit_scale = 1 / logits;
+    const bool divides = a->takes & MNEM__TAKES_SCALES;
+    if (logits > 1e-5f && logits != 1) t->logit_scale = divides ? 1 / logits : logits;
     if (t->embedding_scale == 1) t->embedding_scale = 0;
     if (t->residual_scale == 1) t->residual_scale = 0;
     if (a->root_scale) t->embedding_scale = sqrtf((float)t->embd);
@@ -376,11 +348,12 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"attention.max_alibi_bias", 0, 0},
         {"attn_logit_softcapping", 0, MNEM__TAKES_ATTENTION_CAP},
         {"final_logit_softcapping", 0, MNEM__TAKES_LOGIT_CAP},
-        {"logit_scale", 1, MNEM__TAKES_SCALES},
+        {"logit_scale", 1, MNEM__TAKES_SCALES | MNEM__TAKES_LOGIT_FACTOR},
         {"residual_scale", 1, MNEM__TAKES_SCALES},
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
+        {"interleave_moe_layer_step", 1, 0},
         {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -446,6 +419,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
     if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK) mnem__hparams_turn_windows(architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
         status = mnem__hparams_latent(&r, architecture, t);
@@ -458,7 +432,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
 }
 
 static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
-    char text[40], names[400];
+    char text[40], names[700];
     mnem__architecture_names(names, sizeof names);
     return mnem__fail(
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",

@@ -45,6 +45,9 @@ mnem_status mnem__hparams_ff(mnem__key_reader *reader, const mnem__architecture 
                              mnem_transformer *transformer);
 /* How many layers behind the trunk are for that; prefix: of the file's keys. */
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
+/* Layers that turn no heads because they have no window; windows are read. */
+void mnem__hparams_turn_windows(const mnem__architecture *architecture,
+                                mnem_transformer *transformer);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
@@ -52,6 +55,11 @@ mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architec
 /* What attention through a latent has; heads and RoPE are read. */
 mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);
+
+/* Heads of keys, a number for each layer: none where it convolves or carries a state. */
+mnem_status mnem__hparams_layer_heads(mnem__key_reader *reader,
+                                      const mnem__architecture *architecture,
+                                      mnem_transformer *transformer);
 
 /* What recurrent layers have; layers are read. */
 mnem_status mnem__hparams_states(mnem__key_reader *reader, const mnem__architecture *architecture,

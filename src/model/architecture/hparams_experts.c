@@ -11,16 +11,26 @@ static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32
                       r->model->path, what, rows, MNEM_PACK_ROWS);
 }
 
+/* Files of GLM-4.7-Flash say that they are deepseek2, and nothing of the function. Of models with
+ * that name, only those that choose by sigmoids have a bias for the choice. */
+static bool is_silent_sigmoid(const mnem__key_reader *r, const mnem__architecture *a,
+                              const mnem_transformer *t) {
+    return a->takes & MNEM__TAKES_LATENT && mnem__architecture_has(a, MNEM__ROLE_CHOICE_BIAS) &&
+           mnem__role_tensor(r->model, MNEM__ROLE_CHOICE_BIAS, t->layers - 1) >= 0;
+}
+
 /* 1: softmax, 2: sigmoid, 3: softmax over the scores of those chosen, which is the first with
  * weights that are normalized. */
 static mnem_status take_function(mnem__key_reader *r, const mnem__architecture *a,
-                                 mnem_route *route) {
+                                 mnem_transformer *t) {
+    mnem_route *route = &t->route;
     int32_t function = 0;
     MNEM__TRY(mnem__take_int(r, "expert_gating_func", 0, INT32_MAX, 0, &function));
     if (function > 3)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected 0 to 3", r->model->path,
                           r->key, function);
-    route->sigmoid = function == 2 || (function == 0 && a->sigmoid_weights);
+    const bool usual = a->sigmoid_weights || is_silent_sigmoid(r, a, t);
+    route->sigmoid = function == 2 || (function == 0 && usual);
     route->normalized |= function == 3;
     return MNEM_OK;
 }
@@ -33,7 +43,7 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     t->route.normalized = a->normalized_weights;
     if (status == MNEM_OK && mnem__key_find(r, "expert_weights_norm", &value))
         t->route.normalized = value.u != 0;
-    if (status == MNEM_OK) status = take_function(r, a, &t->route);
+    if (status == MNEM_OK) status = take_function(r, a, t);
     if (status == MNEM_OK)
         status = mnem__take_float(r, "expert_weights_scale", 0, 1e4, 1, &t->route.scale);
     return status;

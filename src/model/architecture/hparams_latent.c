@@ -51,6 +51,15 @@ static mnem_status check_split(mnem__key_reader *r) {
                       r->model->path);
 }
 
+/* Up to the indexer's top-k, attention sees all positions, with or without it. */
+static mnem_status cap_context(mnem__key_reader *r, mnem_transformer *t) {
+    int32_t most;
+    MNEM__TRY(
+        mnem__take_int(r, "attention.indexer.top_k", 1, INT32_MAX, MNEM__KEY_REQUIRED, &most));
+    if (most < t->context) t->context = most;
+    return MNEM_OK;
+}
+
 mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
@@ -65,5 +74,6 @@ mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *
         status =
             mnem__take_int(r, "attention.value_length_mla", 1, DIM_MAX, required, &t->value_dim);
     if (status == MNEM_OK) status = check_dims(r, t);
+    if (status == MNEM_OK && a->takes & MNEM__TAKES_INDEXER) status = cap_context(r, t);
     return status == MNEM_OK ? take_scale(r, t) : status;
 }

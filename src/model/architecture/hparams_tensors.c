@@ -26,6 +26,8 @@ static mnem_status unknown(const checker *c, const char *name, const char *why) 
 }
 
 static bool is_never_read(const checker *c, const char *rest) {
+    const bool indexer = c->architecture->takes & MNEM__TAKES_INDEXER;
+    if (rest && indexer && strncmp(rest, "indexer.", 8) == 0) return true;
     return rest && c->architecture->turn && strcmp(rest, never_read) == 0;
 }
 
@@ -59,12 +61,16 @@ static void shape_text(int dims, const int64_t *shape, char *text, size_t size) 
         at += snprintf(text + at, size - (size_t)at, "%s%lld", i ? ", " : "", (long long)shape[i]);
 }
 
-/* The gate of a shared expert is a vector, or a matrix of one row. */
+/* Whether it is a vector in some files, and a matrix of one row in others. */
+static bool may_be_row(mnem__role role) {
+    return role == MNEM__ROLE_SHARED_GATE || role == MNEM__ROLE_CHOICE_BIAS;
+}
+
 static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role) {
     char is[96] = "", expected[72] = "";
     int64_t shape[3];
     const int dims = mnem__role_shape(role, c->t, shape);
-    const bool one_row = role == MNEM__ROLE_SHARED_GATE && info->dims == 2 && info->shape[0] == 1;
+    const bool one_row = may_be_row(role) && info->dims == 2 && info->shape[0] == 1;
     if ((info->dims == dims || one_row) &&
         memcmp(info->shape + one_row, shape, (size_t)dims * sizeof *shape) == 0)
         return MNEM_OK;

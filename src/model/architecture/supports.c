@@ -71,6 +71,11 @@ static bool has_fixed_heads(shape t) {
     return a && a->fixed_heads;
 }
 
+static bool norms_turned_heads(shape t) {
+    const mnem__architecture *a = family_of(t);
+    return a && a->turned_norms;
+}
+
 static bool is_untrained(shape t) {
     const mnem__architecture *a = family_of(t);
     return !a || !a->trained;
@@ -116,6 +121,16 @@ static bool is_gated_by_gelu(const mnem__architecture *a, part p) {
     return p->core == MNEM_OP_GELU_MUL;
 }
 
+static bool is_beside(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->beside;
+}
+
+static bool is_relu_squared(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->core == MNEM_OP_RELU_SQUARED;
+}
+
 static bool is_turned_in_one(const mnem__architecture *a, part p) {
     return p->core == MNEM_OP_ATTENTION && a->turn && !p->in[1];
 }
@@ -125,6 +140,8 @@ static bool routes(shape t) { return has_part(t, is_routed); }
 static bool has_layer_kinds(shape t) { return has_part(t, is_in_some_layers); }
 static bool norms_products(shape t) { return has_part(t, is_normed_behind); }
 static bool gates_by_gelu(shape t) { return has_part(t, is_gated_by_gelu); }
+static bool has_parts_beside(shape t) { return has_part(t, is_beside); }
+static bool squares_relu(shape t) { return has_part(t, is_relu_squared); }
 static bool turns_one_matrix(shape t) { return has_part(t, is_turned_in_one); }
 /* clang-format on */
 
@@ -156,6 +173,9 @@ static const property properties[] = {
     {has_states, "recurrent states", GRADIENTS},
     {norms_products, "norms after the attention and feed-forward outputs", GRADIENTS},
     {gates_by_gelu, "a feed-forward gate with GELU", GRADIENTS},
+    {has_parts_beside, "attention beside the feed-forward", GRADIENTS},
+    {squares_relu, "a feed-forward with squared ReLU", GRADIENTS},
+    {norms_turned_heads, "norms of heads behind RoPE", GRADIENTS},
     {turns_one_matrix, "Q, K and V in one matrix", GRADIENTS},
     {has_gate_in_up, "gate and up in one matrix", GRADIENTS},
     {has_wide_norms, "a norm over all heads together", GRADIENTS},

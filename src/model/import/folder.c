@@ -31,7 +31,7 @@ static mnem_status folder_read(mnem__folder *f, const char *path, const char *pr
     if (status == MNEM_OK) status = mnem__hf_put_pooling(f, path, &c);
     if (status == MNEM_OK) status = put_tokenizer(f, path, &c, pre, strict, &tokens);
     if (status == MNEM_OK) status = mnem__hf_put_tensors(f, &c, tokens);
-    if (status == MNEM_OK) status = mnem__hf_put_general(f, path);
+    if (status == MNEM_OK) status = mnem__hf_put_general(f, path, &c);
     if (status == MNEM_OK) {
         mnem__put_u32(f, "general.file_type", mnem__hf_file_type(f));
         status = mnem__folder_end(f);

@@ -101,7 +101,7 @@ int64_t mnem__hf_head_dim(const mnem__hf_config *c) {
 /* ---- opening ---- */
 
 static mnem_status refuse_class(const char *path, const char *name) {
-    char names[512], printable[72];
+    char names[640], printable[72];
     mnem__hf_family_names(names, sizeof names);
     return mnem__fail(MNEM_UNSUPPORTED, "%s: architectures: \"%s\" isn't supported (%s are)", path,
                       mnem__gguf_printable(name, strlen(name), printable, sizeof printable), names);

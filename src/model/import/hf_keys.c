@@ -58,7 +58,8 @@ static mnem_status put_widths(const writer *w) {
 /* Nomic's encoders were trained for a quarter of the positions that they name. */
 static mnem_status put_context(const writer *w) {
     int64_t context;
-    MNEM__TRY(mnem__hf_size(w->c, "max_position_embeddings n_positions n_ctx", MOST, &context));
+    MNEM__TRY(mnem__hf_size(w->c, "model_max_length max_position_embeddings n_positions n_ctx",
+                            MOST, &context));
     const bool trained =
         mnem__hf_find(w->c, "max_position_embeddings") || !has(w, MNEM__HF_ENCODER);
     if (!trained && context > 2048) context = 2048;
@@ -86,7 +87,7 @@ static mnem_status put_sizes(const writer *w) {
                  mnem__hf_number(w->c, "rms_norm_eps norm_eps"));
     if (has(w, MNEM__HF_EPSILON))
         put_real(w, ".attention.layer_norm_epsilon",
-                 mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon"));
+                 mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon norm_eps"));
     return MNEM_OK;
 }
 
@@ -102,7 +103,8 @@ static mnem_status put_factors(const writer *w) {
                 {MNEM__HF_SCALES, ".attention.scale", "attention_multiplier"},
                 {MNEM__HF_SCALES, ".embedding_scale", "embedding_multiplier"},
                 {MNEM__HF_SCALES, ".residual_scale", "residual_multiplier"},
-                {MNEM__HF_SCALES, ".logit_scale", "logits_scaling"}};
+                {MNEM__HF_SCALES, ".logit_scale", "logits_scaling"},
+                {MNEM__HF_LOGIT_FACTOR, ".logit_scale", "logit_scale"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double number = mnem__hf_number(w->c, rows[i].name);
         if (!(w->keys & rows[i].group)) continue;
@@ -133,7 +135,7 @@ static mnem_status put_experts(const writer *w) {
                 {".expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
                 {".expert_shared_feed_forward_length", "shared_intermediate_size"}};
     MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
-    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok"));
+    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok moe_k"));
     for (int i = 0; i < 3; i++) MNEM__TRY(put_count(w, rows[i].key, rows[i].name));
     return has(w, MNEM__HF_FF_EXPERTS) ? put_count(w, rows[0].key, "intermediate_size") : MNEM_OK;
 }
@@ -164,10 +166,50 @@ static void put_weights_norm(const writer *w) {
         mnem__put_bool(w->folder, ".expert_weights_norm", sums);
 }
 
-/* One of the two names is the class's. */
+/* "dense" layers before all that are "sparse". */
+static mnem_status put_layer_types(const writer *w, const mnem__node *types) {
+    int64_t layers;
+    uint32_t dense = 0;
+    MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
+    const bool is_list = types->kind == MNEM__JSON_LIST && types->count == (uint64_t)layers;
+    while (is_list && dense < layers && mnem__node_is(mnem__node_at(types, dense), "dense"))
+        dense++;
+    for (uint32_t i = dense; i < layers; i++)
+        if (!is_list || !mnem__node_is(mnem__node_at(types, i), "sparse"))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: mlp_layer_types: expected a list of %d layers, \"dense\" ones "
+                              "before all that are \"sparse\"",
+                              w->c->path, (int)layers);
+    mnem__put_u32(w->folder, ".leading_dense_block_count", dense);
+    return MNEM_OK;
+}
+
+/* ERNIE's: mixtures up to the last layer, experts that every token uses in one matrix. */
+static mnem_status put_ernie(const writer *w) {
+    int64_t layers, width;
+    const double end = mnem__hf_number(w->c, "moe_layer_end_index"),
+                 shared = mnem__hf_number(w->c, "moe_num_shared_experts");
+    MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
+    MNEM__TRY(mnem__hf_size(w->c, "moe_intermediate_size", MOST / 1024, &width));
+    if (!isnan(end) && end != -1 && end != (double)(layers - 1))
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: moe_layer_end_index: %g isn't supported (%d is)",
+                          w->c->path, end, (int)(layers - 1));
+    mnem__put_u32(w->folder, ".interleave_moe_layer_step", 1);
+    MNEM__TRY(put_count(w, ".leading_dense_block_count", "moe_layer_start_index"));
+    MNEM__TRY(put_count(w, ".expert_shared_count", "moe_num_shared_experts"));
+    if (shared > 0 && shared <= 512)
+        mnem__put_u32(w->folder, ".expert_shared_feed_forward_length",
+                      (uint32_t)(width * (int64_t)shared));
+    return MNEM_OK;
+}
+
+/* One of the names is the class's. */
 static mnem_status put_leading(const writer *w) {
+    const mnem__node *types = mnem__hf_find(w->c, "mlp_layer_types");
+    if (mnem__hf_has_word(w->c->members->names, "moe_layer_start_index")) return put_ernie(w);
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "num_dense_layers"));
+    if (types) MNEM__TRY(put_layer_types(w, types));
     return put_count(w, ".expert_shared_count", "n_shared_experts");
 }
 
@@ -194,6 +236,23 @@ static mnem_status put_latent(const writer *w) {
     put_real(w, ".rope.scaling.yarn_log_multiplier",
              0.1 * mnem__node_number(mnem__node_get(w->c->rope, "mscale_all_dim"), NAN));
     return MNEM_OK;
+}
+
+static mnem_status put_indexer(const writer *w) {
+    static const struct {
+        const char *key, *name;
+    } rows[] = {{".attention.indexer.head_count", "index_n_heads"},
+                {".attention.indexer.key_length", "index_head_dim"},
+                {".attention.indexer.top_k", "index_topk"}};
+    const mnem__node *types = mnem__hf_find(w->c, "indexer_types");
+    for (int i = 0; i < 3; i++) MNEM__TRY(put_size(w, rows[i].key, rows[i].name));
+    if (!types || types->kind != MNEM__JSON_LIST || types->count > LAYERS_MAX) return MNEM_OK;
+    uint8_t *full = mnem__folder_alloc(w->folder, types->count ? types->count : 1);
+    if (!full) return w->folder->status;
+    for (uint32_t i = 0; i < types->count; i++)
+        full[i] = mnem__node_is(mnem__node_at(types, i), "full");
+    mnem__put_array(w->folder, ".attention.indexer.types", MNEM_VALUE_BOOL, full, types->count);
+    return w->folder->status;
 }
 
 /* By layer_types; else those that full_attn_idxs does not name, and none where that is missing. */
@@ -264,8 +323,9 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (has(&w, MNEM__HF_EXPERTS)) put_weights_norm(&w);
     if (has(&w, MNEM__HF_LEADING)) MNEM__TRY(put_leading(&w));
     if (has(&w, MNEM__HF_LATENT)) MNEM__TRY(put_latent(&w));
+    if (has(&w, MNEM__HF_INDEXER)) MNEM__TRY(put_indexer(&w));
     if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
-    if (has(&w, MNEM__HF_SCAN)) MNEM__TRY(mnem__hf_put_scan(folder, c));
+    if (c->family->traits & MNEM__HF_SCAN) MNEM__TRY(mnem__hf_put_scan(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);

@@ -12,7 +12,8 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *confi
 mnem_status mnem__hf_put_pooling(mnem__folder *folder, const char *path,
                                  const mnem__hf_config *config);
 /* general.*, with what generation_config.json says of sampling. Tensors are there. */
-mnem_status mnem__hf_put_general(mnem__folder *folder, const char *path);
+mnem_status mnem__hf_put_general(mnem__folder *folder, const char *path,
+                                 const mnem__hf_config *config);
 
 /* ---- of mnem__hf_put_keys ---- */
 

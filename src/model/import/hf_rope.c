@@ -132,6 +132,22 @@ static mnem_status bad_factor(const mnem__hf_config *c, const char *type, double
                       c->path, type, factor);
 }
 
+/* Hunyuan's fixed alpha, which stretches the base. */
+static bool is_stretched(const mnem__hf_config *c) {
+    return c->family->traits & MNEM__HF_HUNYUAN && strcmp(mnem__hf_rope_type(c), "dynamic") == 0 &&
+           in_rope(c, "alpha") > 0;
+}
+
+/* The context that this was made for is larger than the one that config.json has. */
+static mnem_status put_stretched(mnem__folder *folder) {
+    enum { CONTEXT = 256 * 1024 };
+    mnem__put_u32(folder, ".context_length", CONTEXT);
+    mnem__put_text(folder, ".rope.scaling.type", "none", 4);
+    mnem__put_f32(folder, ".rope.scaling.factor", 1);
+    mnem__put_u32(folder, ".rope.scaling.original_context_length", CONTEXT);
+    return folder->status;
+}
+
 static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
     const char *type = mnem__hf_rope_type(c);
     const double factor = in_rope(c, "factor");
@@ -139,6 +155,7 @@ static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
     if (!c->rope && scaled)
         return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
     if (is_plain(type)) return MNEM_OK;
+    if (is_stretched(c)) return put_stretched(folder);
     if (c->family->keys & MNEM__HF_SECTIONS && strcmp(type, "mrope") == 0) return MNEM_OK;
     if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);
     MNEM__TRY(check_plain(c));
@@ -161,6 +178,10 @@ static mnem_status put_bases(mnem__folder *folder, const mnem__hf_config *c) {
     if (mnem__hf_find(c, "rotary_emb_base")) base = mnem__hf_number(c, "rotary_emb_base");
     double window = mnem__node_number(mnem__node_get(c->rope_window, "rope_theta"), NAN);
     const char *type = mnem__node_text(mnem__node_get(c->rope_window, "rope_type"), "");
+    if (is_stretched(c)) {
+        const double dim = (double)mnem__hf_head_dim(c);
+        base *= pow(in_rope(c, "alpha"), dim / (dim - 2));
+    }
     mnem__hf_put_real(folder, ".rope.freq_base", base);
     if (!is_plain(type)) return refuse_scaling(c, type);
     if (!(c->family->traits & MNEM__HF_TWO_BASES)) return MNEM_OK;

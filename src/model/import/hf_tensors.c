@@ -419,6 +419,7 @@ static mnem_status check_members(const tensor_writer *w) {
     static const char *const rows[][2] = {{"attention_bias", "blk.0.attn_q"},
                                           {"qkv_bias", "blk.0.attn_q"},
                                           {"use_bias", "blk.0.attn_q"},
+                                          {"attention_out_bias", "blk.0.attn_output"},
                                           {"mlp_bias", "blk.0.ffn_up"}};
     const mnem__node *tied = mnem__node_get(w->c->root, "tie_word_embeddings");
     if (!tied) tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");

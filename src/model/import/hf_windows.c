@@ -94,6 +94,13 @@ static mnem_status window_of(const mnem__hf_config *c, uint32_t *window) {
 static mnem_status period_of(const mnem__hf_config *c, int32_t *period) {
     const double number = mnem__hf_number(c, "sliding_window_pattern _sliding_window_pattern");
     *period = c->members->window_period;
+    const mnem__node *node = mnem__hf_find(c, "sliding_window_pattern _sliding_window_pattern");
+    const char *letters = mnem__node_text(node, NULL); /* "LLLG" */
+    const size_t local = letters ? strspn(letters, "L") : 0;
+    if (letters && (local < 1 || local >= LAYERS_MAX || strcmp(letters + local, "G") != 0))
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: sliding_window_pattern: \"%.16s\" isn't supported",
+                          c->path, letters);
+    if (letters) *period = (int32_t)local + 1;
     if (isnan(number)) return MNEM_OK;
     if (!(number >= 1 && number <= LAYERS_MAX && number == floor(number)))
         return mnem__fail(MNEM_BAD_FILE, "%s: sliding_window_pattern: is %g, expected 1 to %d",

@@ -57,7 +57,7 @@ static const struct {
     const char *definition, *names;
     whole whole;
 } rows[] = {
-    {"gpt2\n", "gpt-2", ANY},
+    {"gpt2\n", "gpt-2 exaone4", ANY},
     {"digits1\ngpt2\n", "starcoder smollm refact command-r", ANY},
     {"punctuation\ngpt2\ndigits\n/[0-9][0-9][0-9]/\n", "falcon", ANY},
     {CL100K("\\p{N}{1,3}"), "llama-bpe glm4 lfm2", WHOLE},
@@ -67,9 +67,12 @@ static const struct {
      "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
      "/\n",
      "qwen35", ANY},
+    {"/" SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES
+     "/\n",
+     "seed-coder", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o minimax-m2", ANY},
-    {DEEPSEEK3, "deepseek-v3", ANY},
+    {DEEPSEEK3, "deepseek-v3 hunyuan-dense", ANY},
     {DEEPSEEK_CODER, "deepseek-coder", ANY},
     {DEEPSEEK_LLM, "deepseek-llm", ANY},
 };

@@ -134,6 +134,15 @@ LANES_INLINE lanes gelu_erf_lanes(lanes x) {
 void ROW(gelu_erf)(int64_t n, const void *x,
                    void *out){EACH_LANES(n, put(F32, out, i, m, gelu_erf_lanes(get(F32, x, i, m))))}
 
+/* A NaN stays one: max returns its second operand. */
+LANES_INLINE lanes relu_squared_lanes(lanes x) {
+    const lanes above = lanes_max(lanes_zero(), x);
+    return lanes_mul(above, above);
+}
+
+void ROW(relu_squared)(int64_t n, const void *x, void *out){
+    EACH_LANES(n, put(F32, out, i, m, relu_squared_lanes(get(F32, x, i, m))))}
+
 LANES_INLINE
     void gelu_mul_row(row_type type, int64_t n, const void *gate, const void *up, void *out) {
     EACH_GELU(n, gelu_begin(get(type, gate, i, m)),

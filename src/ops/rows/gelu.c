@@ -1,5 +1,5 @@
 /* gelu.c: GELU and its gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
- * and the exact GELU_ERF, in chunks of columns.
+ * the exact GELU_ERF, and RELU_SQUARED (So et al. 2021), in chunks of columns.
  *
  * 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u), so that one power of two and one division make an element;
  * the gradient computes them again from x, since nothing of the forward pass is kept.
@@ -22,7 +22,7 @@ static mnem_status check_gelu(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check_gelu_erf(const mnem_op_desc *desc) {
+static mnem_status check_float(const mnem_op_desc *desc) {
     if (is_quantized(desc)) return check_gelu(desc);
     if (desc->in[0].type != MNEM_TYPE_F32 || desc->out.type != MNEM_TYPE_F32)
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out must be F32 [T, n] of one shape");
@@ -36,7 +36,9 @@ static mnem_status check_gelu_grad(const mnem_op_desc *desc) {
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
                     const mnem__chunk *c) {
     void (*gelu)(int64_t, const void *, void *) =
-        op->desc.kind == MNEM_OP_GELU_ERF ? kernels->gelu_erf : kernels->gelu;
+        op->desc.kind == MNEM_OP_GELU_ERF       ? kernels->gelu_erf
+        : op->desc.kind == MNEM_OP_RELU_SQUARED ? kernels->relu_squared
+                                                : kernels->gelu;
     if (is_quantized(&op->desc)) {
         const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
         float part[MNEM__CHUNK];
@@ -60,5 +62,6 @@ static void run_gelu(const mnem_op *op, const mnem_op_args *args, const mnem_wor
 }
 
 MNEM__ROW_OP(gelu, check_gelu, NULL, run_gelu)
-MNEM__ROW_OP(gelu_erf, check_gelu_erf, NULL, run_gelu)
+MNEM__ROW_OP(gelu_erf, check_float, NULL, run_gelu)
+MNEM__ROW_OP(relu_squared, check_float, NULL, run_gelu)
 MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run_gelu)

@@ -12,6 +12,10 @@ static bool is_quantized(const mnem_op_desc *desc) {
     return desc->out.type == MNEM_TYPE_A8;
 }
 
+static bool has_bias(const mnem_op_desc *desc) {
+    return desc->kind == MNEM_OP_LAYER_NORM && !mnem__tensor_absent(&desc->in[2]);
+}
+
 static uint64_t row_bytes(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     return mnem__align_up((uint64_t)in->shape[in->dims - 1] * mnem__real_unit(desc), 64);
@@ -21,8 +25,7 @@ static uint64_t scratch_bytes(const mnem_op_desc *desc) {
     const mnem_type type = mnem__row_key(desc).type;
     if (is_quantized(desc)) return row_bytes(desc);
     const bool direct = desc->in[0].type == type && desc->in[1].type == type &&
-                        (desc->kind == MNEM_OP_RMS_NORM || desc->in[2].type == type) &&
-                        desc->out.type == type;
+                        (!has_bias(desc) || desc->in[2].type == type) && desc->out.type == type;
     return direct ? 0 : ROWS * row_bytes(desc);
 }
 
@@ -42,8 +45,7 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
     if (!has_no_weight(desc) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != n))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n], with the n of in[0]");
-    if (desc->kind == MNEM_OP_LAYER_NORM &&
-        (!mnem__tensor_is_f32(&desc->in[2], 1) || desc->in[2].shape[0] != n))
+    if (has_bias(desc) && (!mnem__tensor_is_f32(&desc->in[2], 1) || desc->in[2].shape[0] != n))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [n], with the n of in[0]");
     if (in->dims != 2)
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n], because out is A8");
@@ -67,11 +69,10 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
 }
 
 static mnem_status check_norm(const mnem_op_desc *desc) {
-    const bool layer = desc->kind == MNEM_OP_LAYER_NORM;
     if (is_quantized(desc)) return check_quantized(desc);
     mnem_status status = mnem__real_check_first(desc, 3);
     if (status == MNEM_OK) status = check_weight(desc);
-    if (status == MNEM_OK && layer)
+    if (status == MNEM_OK && has_bias(desc))
         status = mnem__real_check_wide(desc, &desc->in[2], "in[2]", false);
     if (status == MNEM_OK) status = mnem__real_check_epsilon(desc);
     return status == MNEM_OK ? mnem__real_check_like(desc, &desc->out, "out") : status;
@@ -82,11 +83,12 @@ typedef struct norm {
     const mnem__row_kernels *kernels;
     float epsilon;
     int64_t n;
-    const void *weight, *bias; /* weight NULL: none; bias NULL: RMS_NORM */
+    bool layer;
+    const void *weight, *bias; /* NULL: there is none */
 } norm;
 
 static void norm_row(const norm *w, const void *x, void *out) {
-    if (w->bias)
+    if (w->layer)
         w->kernels->layer_norm(w->n, x, w->weight, w->bias, w->epsilon, out);
     else
         w->kernels->rms_norm(w->n, x, w->weight, w->epsilon, out);
@@ -100,8 +102,8 @@ static void run_quantized(const mnem_op *op, const mnem_op_args *args, const mne
     norm own = {.kernels = kernels, .epsilon = op->desc.epsilon, .n = in.n};
     if (!has_no_weight(&op->desc))
         own.weight = mnem__op_rows_get(&op->desc.in[1], args->in[1]).base;
-    if (op->desc.kind == MNEM_OP_LAYER_NORM)
-        own.bias = mnem__op_rows_get(&op->desc.in[2], args->in[2]).base;
+    own.layer = op->desc.kind == MNEM_OP_LAYER_NORM;
+    if (has_bias(&op->desc)) own.bias = mnem__op_rows_get(&op->desc.in[2], args->in[2]).base;
     int64_t begin, end;
     mnem_team_split(worker, args->tokens, 1, &begin, &end);
     for (int64_t t = begin; t < end; t++) {
@@ -121,6 +123,7 @@ static void run_real(const mnem_op *op, const mnem_op_args *args, const mnem_wor
     const uint64_t row = scratch_bytes(d) / ROWS; /* 0: no buffer is needed */
     norm own = {.kernels = op->detail, .epsilon = d->epsilon, .n = n};
     const bool each = weighs_heads(d);
+    own.layer = d->kind == MNEM_OP_LAYER_NORM;
     if (weight.rows.base) own.weight = mnem__real_read(&weight, 0, 0, 0, n, scratch);
     if (bias.rows.base) own.bias = mnem__real_read(&bias, 0, 0, 0, n, scratch + row);
     int64_t begin, end;

@@ -90,7 +90,7 @@ static float layer_scale(int64_t n, const float *x, float mean, float epsilon) {
 LANES_INLINE void layer_norm_part(const float *x, lanes mean, lanes scale, const float *weight,
                                   const float *bias, float *out, int64_t m) {
     lanes z = lanes_mul(lanes_sub(lanes_load_part(x, m), mean), scale);
-    lanes w = lanes_load_part(weight, m), b = lanes_load_part(bias, m);
+    lanes w = lanes_load_part(weight, m), b = bias ? lanes_load_part(bias, m) : lanes_zero();
     lanes_store_part(out, lanes_fma(z, w, b), m);
 }
 
@@ -99,7 +99,8 @@ void ROW(layer_norm)(int64_t n, const void *in, const void *scales, const void *
     const float *x = in, *weight = scales, *bias = offsets, mean = sum_of(n, x) / (float)n;
     float *out = to;
     const lanes middle = lanes_set(mean), scale = lanes_set(layer_scale(n, x, mean, epsilon));
-    EACH_LANES(n, layer_norm_part(x + i, middle, scale, weight + i, bias + i, out + i, m))
+    EACH_LANES(
+        n, layer_norm_part(x + i, middle, scale, weight + i, bias ? bias + i : NULL, out + i, m))
 }
 
 /* Sums over a row of weight dy, and of that times x - mean. */

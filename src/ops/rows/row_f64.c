@@ -35,7 +35,8 @@ static void layer_norm(int64_t n, const void *in, const void *scales, const void
     const double *x = in, *weight = scales, *bias = offsets;
     const double mean = mean_of(n, x), scale = layer_scale(n, x, mean, epsilon);
     double *out = to;
-    for (int64_t i = 0; i < n; i++) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (x[i] - mean) * scale * weight[i] + (bias ? bias[i] : 0);
 }
 
 /* Both norms, z = (x - mean) scale being what weight is multiplied with; dz_mean is the mean of

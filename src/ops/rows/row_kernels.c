@@ -136,6 +136,7 @@ const mnem__row_kernels ROW(kernels) = {
     .layer_norm_grad = ROW(layer_norm_grad),
     .gelu = ROW(gelu),
     .gelu_erf = ROW(gelu_erf),
+    .relu_squared = ROW(relu_squared),
     .gelu_mul = ROW(gelu_mul),
     .swiglu_mul = ROW(swiglu_mul),
     .sigmoid_mul = ROW(sigmoid_mul),

@@ -56,6 +56,8 @@ typedef struct mnem__row_kernels {
     void (*gelu)(int64_t n, const void *x, void *out);
     /* x times the normal distribution, the exact form: error at most 2^-22 |x|. */
     void (*gelu_erf)(int64_t n, const void *x, void *out);
+    /* max(x, 0)^2 */
+    void (*relu_squared)(int64_t n, const void *x, void *out);
     /* gelu(gate) up */
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* ops.h: SWIGLU_MUL */

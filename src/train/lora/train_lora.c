@@ -37,16 +37,24 @@ static void targets_text(uint32_t set, char *text, size_t n) {
             at += (size_t)snprintf(text + at, n - at, "%s%s", at ? ", " : "", targets[i].text);
 }
 
+/* "q" and, as PEFT names it, "q_proj". */
+static uint32_t named_target(const char *word, size_t length) {
+    static const char more[] = "_proj";
+    const size_t n = sizeof more - 1;
+    if (length > n && !memcmp(word + length - n, more, n)) length -= n;
+    for (int i = 0; i < TARGETS; i++)
+        if (strlen(targets[i].text) == length && !memcmp(word, targets[i].text, length))
+            return targets[i].bit;
+    return 0;
+}
+
 mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
     char all[64];
     *set = 0;
     for (const char *word = text; word;) {
         const char *end = strchr(word, ',');
         const size_t length = end ? (size_t)(end - word) : strlen(word);
-        uint32_t bit = 0;
-        for (int i = 0; i < TARGETS; i++)
-            if (strlen(targets[i].text) == length && !memcmp(word, targets[i].text, length))
-                bit = targets[i].bit;
+        const uint32_t bit = named_target(word, length);
         if (!bit) {
             targets_text(~0u, all, sizeof all);
             return mnem__fail(MNEM_INVALID,

@@ -28,20 +28,28 @@ uint64_t mnem__train_layer_most(const mnem__train_shape *s) {
     return most;
 }
 
-mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *f,
-                                    uint64_t at, uint64_t bytes, uint8_t *to) {
-    const int32_t index = mnem_model_tensor_find(model, f->name);
-    mnem_tensor_info info;
-    if (index < 0)
+mnem_status mnem__train_tensor_find(const mnem_model *model, const char *name, uint32_t *index,
+                                    mnem_tensor_info *info) {
+    const int32_t found = mnem_model_tensor_find(model, name);
+    if (found < 0)
         return mnem__fail(MNEM_BAD_FILE,
                           "train: the model file has no tensor %s, which the plan's model has; use "
                           "the model file of the plan",
-                          f->name);
-    mnem_model_tensor_get(model, (uint32_t)index, &info);
+                          name);
+    *index = (uint32_t)found;
+    mnem_model_tensor_get(model, *index, info);
+    return MNEM_OK;
+}
+
+mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *f,
+                                    uint64_t at, uint64_t bytes, uint8_t *to) {
+    uint32_t index;
+    mnem_tensor_info info;
+    MNEM__TRY(mnem__train_tensor_find(model, f->name, &index, &info));
     if (info.type != f->type || info.bytes != f->bytes)
         return mnem__fail(MNEM_INVALID,
                           "train: tensor %s of the model file differs from that of the plan's "
                           "model; use the model file of the plan",
                           f->name);
-    return mnem_model_tensor_read(model, (uint32_t)index, at, bytes, to);
+    return mnem_model_tensor_read(model, index, at, bytes, to);
 }

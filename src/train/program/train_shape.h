@@ -86,8 +86,11 @@ typedef struct mnem__train_stretch {
 mnem__train_stretch mnem__train_stretch_get(const mnem__train_shape *shape, int32_t layer);
 /* Bytes of the largest layer. */
 uint64_t mnem__train_layer_most(const mnem__train_shape *shape);
-/* Bytes of it from `at` on, as they are in the file: kernels read quantized rows as they are.
- * MNEM_INVALID where the file isn't that of the shape; statuses of mnem_model_tensor_read. */
+/* A tensor of a model file that the plan's model has: MNEM_BAD_FILE where the file hasn't. */
+mnem_status mnem__train_tensor_find(const mnem_model *model, const char *name, uint32_t *index,
+                                    mnem_tensor_info *info);
+/* Bytes of a frozen one from `at` on, as they are in the file: kernels read quantized rows as they
+ * are. MNEM_INVALID where the file isn't that of the shape; statuses of mnem_model_tensor_read. */
 mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *frozen,
                                     uint64_t at, uint64_t bytes, uint8_t *to);
 /* Of a row of it, in the file. */

@@ -102,14 +102,9 @@ static uint64_t place_of(const mnem__train_param *p, int64_t row) {
  * outside of them, so a row of any type has room in it. */
 static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
                                   const mnem__train_param *p) {
-    const int32_t index = mnem_model_tensor_find(model, p->name);
+    uint32_t index;
     mnem_tensor_info info;
-    if (index < 0)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "train: the model file has no tensor %s, which the plan's model has; use "
-                          "the model file of the plan",
-                          p->name);
-    mnem_model_tensor_get(model, (uint32_t)index, &info);
+    MNEM__TRY(mnem__train_tensor_find(model, p->name, &index, &info));
     MNEM__TRY(check_tensor(p, &info));
     const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
     const uint64_t bytes = mnem_type_row_bytes(info.type, p->shape[1]);
@@ -117,7 +112,7 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     void *raw = mnem__trainer_scratch(t);
     for (int64_t r = 0; r < rows; r++) {
         const uint64_t place = place_of(p, r);
-        MNEM__TRY(mnem_model_tensor_read(model, (uint32_t)index, (uint64_t)r * bytes, bytes, raw));
+        MNEM__TRY(mnem_model_tensor_read(model, index, (uint64_t)r * bytes, bytes, raw));
         MNEM__TRY(mnem_dequantize_row(info.type, p->shape[1], raw,
                                       mnem__trainer_piece_at(t, part, place)));
         MNEM__TRY(mnem__trainer_piece_put(t, part, place, (uint64_t)p->shape[1] * sizeof(float)));

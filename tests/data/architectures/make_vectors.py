@@ -69,6 +69,16 @@ NOT_THERE = object()
 SCAN = dict(state_size=16, conv_kernel=4, num_attention_heads=NOT_THERE,
             num_key_value_heads=NOT_THERE, intermediate_size=NOT_THERE,
             max_position_embeddings=NOT_THERE)
+ERNIE_MOE = dict(moe_num_experts=8, moe_k=3, moe_intermediate_size=16, moe_num_shared_experts=2,
+                 moe_layer_start_index=1, moe_layer_interval=1, num_hidden_layers=3)
+DOTS = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=8,
+            n_shared_experts=2, first_k_dense_replace=1, num_key_value_heads=4,
+            num_hidden_layers=3, sliding_window=None, scoring_func="sigmoid")
+HUNYUAN = dict(num_experts=8, head_dim=8, intermediate_size=48)
+COHERE2 = dict(num_hidden_layers=4, rotary_pct=1.0)
+INDEXED = dict(LATENT, q_lora_rank=24, moe_intermediate_size=16, num_hidden_layers=3,
+               index_topk=256, index_head_dim=16, index_n_heads=2, scoring_func="sigmoid",
+               max_position_embeddings=512, num_nextn_predict_layers=0)
 
 HYBRID = dict(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], mamba_n_heads=4,
               mamba_d_head=16, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2,
@@ -212,6 +222,74 @@ MODELS = {
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
+MODELS |= {
+    "glm47": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                        num_hidden_layers=3, num_nextn_predict_layers=0)),
+    "glm47_group": ("Glm4MoeLiteConfig", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                              num_hidden_layers=3, first_k_dense_replace=2,
+                                              mlp_layer_types=["dense", "dense", "sparse"],
+                                              n_group=2, topk_group=1, num_nextn_predict_layers=0,
+                                              norm_topk_prob=False, n_shared_experts=1,
+                                              scoring_func="sigmoid")),
+    "ernie4_5": ("Ernie4_5Config", dict(head_dim=16, tie_word_embeddings=True)),
+    "ernie4_5_one": ("Ernie4_5Config", dict(head_dim=8, num_key_value_heads=1,
+                                            tie_word_embeddings=False)),
+    "ernie4_5_moe": ("Ernie4_5_MoeConfig", dict(ERNIE_MOE, intermediate_size=64,
+                                                tie_word_embeddings=True)),
+    "ernie4_5_moe_late": ("Ernie4_5_MoeConfig", dict(
+        ERNIE_MOE, intermediate_size=48, num_key_value_heads=1, moe_num_shared_experts=0, moe_k=1,
+        moe_layer_start_index=2, tie_word_embeddings=False)),
+    "seed_oss": ("SeedOssConfig", dict(head_dim=16)),
+    "seed_oss_bias": ("SeedOssConfig", dict(head_dim=8, attention_out_bias=True,
+                                            num_key_value_heads=1, tie_word_embeddings=True)),
+    "dots1": ("Dots1Config", dict(DOTS, routed_scaling_factor=2.5, norm_topk_prob=True)),
+    "dots1_groups": ("Dots1Config", dict(DOTS, n_group=4, topk_group=2, n_shared_experts=1,
+                                         first_k_dense_replace=0)),
+    "gemma": ("GemmaConfig", dict(head_dim=16, num_key_value_heads=1)),
+    "gemma_all": ("GemmaConfig", dict(head_dim=8, num_key_value_heads=4)),
+}
+
+MODELS |= {
+    "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=16)),
+    "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
+        head_dim=8, num_key_value_heads=1, tie_word_embeddings=True, max_position_embeddings=32768,
+        rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0))),
+    "hunyuan_moe": ("HunYuanMoEV1Config", dict(
+        HUNYUAN, moe_topk=[3, 3], num_shared_expert=[1, 1], moe_intermediate_size=[48, 48])),
+    "hunyuan_moe_one": ("HunYuanMoEV1Config", dict(
+        HUNYUAN, num_experts=6, moe_topk=[1, 1], num_shared_expert=[1, 1],
+        moe_intermediate_size=[48, 48], num_key_value_heads=1, head_dim=16,
+        tie_word_embeddings=True)),
+    "exaone4": ("Exaone4Config", dict(num_hidden_layers=4, sliding_window=24)),
+    "exaone4_full": ("Exaone4Config", dict(sliding_window=None, num_key_value_heads=1,
+                                           layer_types=["full_attention"] * 2,
+                                           tie_word_embeddings=True, rope_parameters=LLAMA3)),
+    "command_r": ("CohereConfig", dict(logit_scale=0.25)),
+    "command_r_bias": ("CohereConfig", dict(attention_bias=True, num_key_value_heads=4,
+                                            logit_scale=2.0)),
+    "cohere2": ("Cohere2Config", dict(COHERE2, sliding_window=24, logit_scale=0.25)),
+    "cohere2_all": ("Cohere2Config", dict(COHERE2, sliding_window=16, num_key_value_heads=1,
+                                          logit_scale=1.0)),
+    "arcee": ("ArceeConfig", dict()),
+    "arcee_bias": ("ArceeConfig", dict(attention_bias=True, head_dim=16, num_key_value_heads=1,
+                                       tie_word_embeddings=True, rope_parameters=YARN)),
+    "nemotron": ("NemotronConfig", dict(rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "nemotron_bias": ("NemotronConfig", dict(
+        attention_bias=True, mlp_bias=True, num_key_value_heads=4, rope_parameters=dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))),
+}
+
+MODELS |= {
+    "deepseek32": ("DeepseekV32Config", dict(INDEXED, n_group=1, topk_group=1)),
+    "deepseek32_groups": ("DeepseekV32Config", dict(
+        INDEXED, n_group=4, topk_group=2, first_k_dense_replace=2, n_shared_experts=1,
+        norm_topk_prob=False, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0))),
+    "glm_dsa": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full"] * 3)),
+    "glm_dsa_shared": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full", "shared", "full"],
+                                               n_shared_experts=1, num_experts_per_tok=1)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -333,7 +411,7 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    randomize(model, name.startswith(("gemma", "qwen35", "qwen3next")))
+    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])

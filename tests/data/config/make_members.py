@@ -98,6 +98,29 @@ CLASSES = {
     "Lfm2ForCausalLM": ("lfm2", "Lfm2Config", "lfm2", dict(
         layer_types=["conv", "full_attention"] * 3, block_auto_adjust_ff_dim=False)),
 }
+CLASSES |= {
+    "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "Glm4MoeLiteConfig", "deepseek bias", {
+        k: v for k, v in LATENT.items() if k != "first_k_dense_replace"}),
+    "DeepseekV32ForCausalLM": ("deepseek_v32", "DeepseekV32Config", "deepseek bias indexer", dict(
+        LATENT, q_lora_rank=16, n_group=2, topk_group=1, index_topk=256, index_n_heads=2,
+        index_head_dim=8)),
+    "GlmMoeDsaForCausalLM": ("glm_moe_dsa", "GlmMoeDsaConfig", "deepseek bias indexer", dict(
+        LATENT, q_lora_rank=16, index_topk=256, index_n_heads=2, index_head_dim=8)),
+    "Ernie4_5ForCausalLM": ("ernie4_5", "Ernie4_5Config", "llama", {}),
+    "Ernie4_5_MoeForCausalLM": ("ernie4_5_moe", "Ernie4_5_MoeConfig", "ernie_moe", dict(
+        moe_num_experts=4, moe_k=2, moe_intermediate_size=16)),
+    "SeedOssForCausalLM": ("seed_oss", "SeedOssConfig", "llama qkv_bias", {}),
+    "Dots1ForCausalLM": ("dots1", "Dots1Config", "sigmoid_moe", dict(
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
+        first_k_dense_replace=1)),
+    "GemmaForCausalLM": ("gemma", "GemmaConfig", "llama", {}),
+    "HunYuanDenseV1ForCausalLM": ("hunyuan_v1_dense", "HunYuanDenseV1Config", "hunyuan", {}),
+    "Exaone4ForCausalLM": ("exaone4", "Exaone4Config", "exaone4", {}),
+    "CohereForCausalLM": ("cohere", "CohereConfig", "cohere", {}),
+    "Cohere2ForCausalLM": ("cohere2", "Cohere2Config", "cohere", {}),
+    "ArceeForCausalLM": ("arcee", "ArceeConfig", "ungated", {}),
+    "NemotronForCausalLM": ("nemotron", "NemotronConfig", "ungated bias", {}),
+}
 
 # ---- what values do ----
 
@@ -179,6 +202,17 @@ CASES = {
     "block_multiple_of": [("inert", 64)],  # of a width that is not adjusted: PAIRS
     "block_ffn_dim_multiplier": [("inert", 2.0)], "block_auto_adjust_ff_dim": [("size", True)],
     "full_attn_idxs": [("inert", [0, 1])],
+    "mlp_layer_types": [("size", ["dense"] * 2 + ["sparse"] * 4), ("fixed", ["sparse"] * 5),
+                        ("fixed", ["sparse"] * 5 + ["dense"])],
+    "index_topk": [("read", 64), ("size", -1)], "index_n_heads": [("inert", 4), ("size", -1)],
+    "index_head_dim": [("inert", 16), ("size", -1)], "indexer_types": [("inert", ["full"] * 6)],
+    "moe_k": [("read", 3), ("size", -1)], "moe_num_experts": [("size", 8)],
+    "moe_num_shared_experts": [("size", 1), ("size", 0)],
+    "moe_layer_start_index": [("size", 2)], "moe_layer_end_index": [("inert", 5), ("fixed", 4)],
+    "moe_layer_interval": [("fixed", 2)], "moe_norm_min": [("fixed", 0.5)],
+    "logit_scale": [("read", 2.0), ("size", -1)], "use_qk_norm": [("fixed", True)],
+    "sliding_window_pattern": [("size", "L,G")],  # see PAIRS
+    "attention_out_bias": BIAS, "eod_token_id": [("inert", 6)], "sep_token_id": [("inert", 6)],
 }
 OWN = {  # where a class differs
     "LlamaForCausalLM": dict(rope_parameters=ROPE + LLAMA3),
@@ -253,6 +287,35 @@ OWN = {  # where a class differs
         ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))], head_dim=[("size", 16)]),
     "Lfm2ForCausalLM": dict(
         layer_types=[("size", ["full_attention", "conv"] * 3)], rope_parameters=ROPE[:2]),
+    "Glm4MoeLiteForCausalLM": dict(
+        rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)],
+        num_key_value_heads=[("inert", 2)], n_group=[("read", 2), ("size", 3)],
+        topk_group=[("inert", 2)], q_lora_rank=[("size", 16)]),
+    **{name: dict(rope_parameters=LATENT_ROPE, norm_topk_prob=[("read", False)],
+                  head_dim=[("inert", 16)], num_key_value_heads=[("inert", 2)],
+                  layer_types=[("inert", None)], topk_group=[("inert" if name[0] == "G" else "read", 2)],
+                  n_group=[("read", 1 if name[0] == "D" else 2), ("size", 3)])
+       for name in ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")},
+    "Ernie4_5ForCausalLM": dict(use_bias=[("fixed", True)]),
+    "Ernie4_5_MoeForCausalLM": dict(use_bias=[("fixed", True)]),
+    "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
+    "HunYuanDenseV1ForCausalLM": dict(rope_parameters=ROPE + [
+        ("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))]),
+    "Exaone4ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], rope_parameters=ROPE + LLAMA3, layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "CohereForCausalLM": dict(hidden_act=[("fixed", "relu")]),
+    "Cohere2ForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "ArceeForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=ROPE + LLAMA3),
+    "NemotronForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]),
+    "Dots1ForCausalLM": dict(sliding_window=[("inert", 8)], max_window_layers=[
+        ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
+        layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
+    "GemmaForCausalLM": dict(hidden_act=[("fixed", "relu"), ("inert", "gelu")]),
 }
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
 OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
@@ -272,6 +335,8 @@ PAIRS = [
                              block_multiple_of=16), "inert"),
     ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
+    ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
+    ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=1), "read"),
 ]
@@ -411,7 +476,13 @@ def layer(kind, i, p):
                 (e + "down_proj", [4, FF, EMBD]), (e + "down_proj_bias", [4, EMBD])]
     if words[0] == "deepseek":
         a = p + "self_attn."
-        out = both + linear(a + "q_proj", HEADS * 24, EMBD) + \
+        indexer = a + "indexer."
+        q = linear(a + "q_proj", HEADS * 24, EMBD) if "indexer" not in words else (
+            linear(a + "q_a_proj", 16, EMBD) + norm(a + "q_a_layernorm", 16) +
+            linear(a + "q_b_proj", HEADS * 24, 16) + linear(indexer + "wq_b", 16, 16) +
+            linear(indexer + "wk", 8, EMBD) + norm(indexer + "k_norm", 8, True) +
+            linear(indexer + "weights_proj", 2, EMBD))
+        out = both + q + \
             linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) + \
             linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
         if i == 0:
@@ -434,6 +505,27 @@ def layer(kind, i, p):
         return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
             [(p + "mlp.gate.e_score_correction_bias", [4])]))
+    if kind == "hunyuan":
+        return both + attention(p) + mlp(p + "mlp.") + norm(p + "self_attn.query_layernorm", DIM) + \
+            norm(p + "self_attn.key_layernorm", DIM)
+    if kind == "exaone4":
+        return norm(p + "post_attention_layernorm") + norm(p + "post_feedforward_layernorm") + \
+            attention(p) + heads_norms(p) + mlp(p + "mlp.")
+    if kind == "cohere":
+        return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if words[0] == "ungated":
+        bias = "bias" in words
+        return norm(p + "input_layernorm", bias=bias) + attention(p) + \
+            norm(p + "post_attention_layernorm", bias=bias) + \
+            linear(p + "mlp.up_proj", FF, EMBD) + linear(p + "mlp.down_proj", EMBD, FF)
+    if kind == "sigmoid_moe":
+        return both + attention(p) + heads_norms(p) + (mlp(p + "mlp.") if i == 0 else (
+            linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
+            [(p + "mlp.gate.e_score_correction_bias", [4])]))
+    if kind == "ernie_moe":
+        return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
+            linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 32) +
+            [(p + "mlp.moe_statics.e_score_correction_bias", [1, 4])]))
     if kind == "minimax":
         b = p + "block_sparse_moe."
         return both + attention(p) + heads_norms(p, HEADS * DIM, KV * DIM) + \
@@ -474,7 +566,7 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind == "starcoder2")
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/stored_families.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
@@ -15,20 +16,7 @@
 
 enum { TOKENS = 8, CONTEXT = 32 };
 
-/* clang-format off */
-static const char *const families[] = {
-    "llama", "llama_tied", "llama_bias", "llama_linear", "llama_llama3", "llama_yarn", "mistral",
-    "granite", "smollm3", "mistral3", "qwen2", "qwen3", "olmo2", "olmo3", "starcoder2", "phi3",
-    "phi3_long", "phi3_window", "gemma2", "gemma3", "glm4", "lfm2", "lfm2_ends", "olmoe",
-    "mixtral", "qwen2moe", "qwen3moe", "gpt_oss", "deepseek2", "deepseek2_groups", "deepseek3",
-    "qwen2vl", "qwen2vl_25", "qwen3vl", "qwen3vl_tied", "qwen3vlmoe", "qwen3vlmoe_one",
-    "granitemoe", "granitemoe_shared", "lfm2moe", "lfm2moe_ends", "glm4moe", "glm4moe_norms",
-    "minimax_m2", "minimax_m2_one", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one",
-    "qwen3next", "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one",
-    "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", "granitehybrid_moe_one", "bert",
-    "bert_cls", "nomic_bert", "gpt2",
-};
-/* clang-format on */
+static const char *const families[] = {STORED_FAMILIES, "bert", "bert_cls", "nomic_bert", "gpt2"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static const char *path_of(const char *family) {

@@ -64,9 +64,9 @@ static void out_may_be_inputs_of_its_place_only(void **state) {
 static void in_place_gives_the_same_bits(void **state) {
     (void)state;
     rng r = {3};
-    static const mnem_op_kind kinds[] = {MNEM_OP_ADD,      MNEM_OP_SOFTMAX,  MNEM_OP_SILU_MUL,
-                                         MNEM_OP_GELU,     MNEM_OP_GELU_ERF, MNEM_OP_SCALE,
-                                         MNEM_OP_SOFT_CAP, MNEM_OP_GELU_GRAD};
+    static const mnem_op_kind kinds[] = {MNEM_OP_ADD,      MNEM_OP_SOFTMAX,   MNEM_OP_SILU_MUL,
+                                         MNEM_OP_GELU,     MNEM_OP_GELU_ERF,  MNEM_OP_SCALE,
+                                         MNEM_OP_SOFT_CAP, MNEM_OP_GELU_GRAD, MNEM_OP_RELU_SQUARED};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int gaps = 0; gaps < 2; gaps++) {
             mnem_op_desc d = {.kind = kinds[k], .axis = 0, .scale = 2.0f, .alpha = 0.5f};

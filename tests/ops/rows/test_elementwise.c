@@ -377,6 +377,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 3, 32);
     op_refused(&d, "out must be A8");
     d.kind = MNEM_OP_LAYER_NORM;
+    d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, 63);
     op_refused(&d, "in[2] must be F32");
     d.kind = MNEM_OP_GELU;
     op_refused(&d, "out must be A8");

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "kit/kit.h"
+#include "mnem/op_query.h"
 #include "ops/core/op_fixture.h"
 
 enum { TOKENS = 40, SEQUENCES = 2, ROWS = SEQUENCES * TOKENS, MOST = 4 * 80, STATE = 4 * 80 * 80 };
@@ -193,6 +194,36 @@ static void a_gate_is_a_sigmoid(void **state) {
         }
 }
 
+/* Gates behind each head's numbers, as of queries; what is gated in its place. */
+static void gates_may_stand_between_heads(void **state) {
+    (void)state;
+    enum { HEADS = 3, N = 5 };
+    float both[ROWS][HEADS][2][N], up[ROWS][HEADS][N], y[ROWS][HEADS][N];
+    mnem_op_desc d = {.kind = MNEM_OP_SIGMOID_MUL};
+    for (int i = 0; i < ROWS * HEADS * N; i++) {
+        up[i / N / HEADS][i / N % HEADS][i % N] = (float)(i % 17) - 8;
+        both[i / N / HEADS][i / N % HEADS][1][i % N] = (float)(i % 13) - 6;
+    }
+    d.in[0] = d.in[1] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, ROWS, HEADS, N);
+    d.in[0].stride[0] = sizeof both[0];
+    d.in[0].stride[1] = sizeof both[0][0];
+    d.in[0].offset = sizeof both[0][0][0];
+    assert_int_equal(mnem_op_in_place(&d) & 2, 2);
+    for (int workers = 1; workers <= 3; workers++) {
+        memcpy(y, up, sizeof y);
+        op_run(d, workers, (mnem_op_args){.tokens = ROWS, .in = {both, y}, .out = y});
+        for (int t = 0; t < ROWS; t++)
+            for (int i = 0; i < HEADS * N; i++) {
+                const float gate = both[t][i / N][1][i % N];
+                const double want = up[t][i / N][i % N] / (1 + exp(-(double)gate));
+                assert_true(fabs(y[t][i / N][i % N] - want) < 1e-5);
+            }
+    }
+    d.in[1].shape[1] = 2;
+    d.workers = 1;
+    op_refused(&d, "in[1] must be F32 of the shape of in[0]");
+}
+
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(&shapes[1], 4);
@@ -218,6 +249,7 @@ int main(void) {
         cmocka_unit_test(bits_do_not_depend_on_runs_or_team),
         cmocka_unit_test(every_level_gives_the_same_bits),
         cmocka_unit_test(a_gate_is_a_sigmoid),
+        cmocka_unit_test(gates_may_stand_between_heads),
         cmocka_unit_test(what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

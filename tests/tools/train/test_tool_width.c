@@ -50,6 +50,7 @@ static void what_looks_at_a_model_is_80_columns_wide(void **state) {
     check(RUN("info", tool_model), "info");
     check(RUN("graph", tool_model), "graph");
     check(RUN("plan", tool_model), "plan");
+    check(RUN("plan", tool_model, "-v"), "plan -v");
     check(RUN("plan", tool_model, "--memory", tool_memory(4 * MIB), "--explain"), "plan --explain");
     check(RUN("advise", tool_model), "advise");
     check(RUN("advise", tool_model, "--memory", tool_memory(4 * MIB)), "advise --memory");
@@ -69,6 +70,7 @@ static void what_writes_a_model_is_80_columns_wide(void **state) {
     (void)state;
     lines_seen = 0;
     check(RUN("quantize", fixture, at("q.gguf"), "Q4_0"), "quantize");
+    check(RUN("quantize", fixture, at("v.gguf"), "Q4_0", "-v"), "quantize -v");
     check(RUN("prune", fixture, "-o", at("p.gguf"), "--pattern", "2:4"), "prune");
     assert_true(lines_seen > 100);
 }

@@ -302,7 +302,8 @@ static const tool_option options[] = {
          "scale of the adapters: their output is multiplied by X / R (default: twice the rank)"},
     {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets),
      .choices = "q k v qkv o gate up down",
-     .help = "matrices of each layer that get an adapter, of q, k, v, qkv, o, gate, up and down, "
+     .help = "matrices of each layer that get an adapter, of q, k, v, qkv, o, gate, up and down "
+             "(PEFT: q_proj ...), "
              "separated by commas (default: all)"},
     {"masked", 0, NULL, TOOL_VALUE_FLAG, AT(masked),
      .help = "keep the zeros in the matrices of --init: a pruned model stays pruned, a 2:4 model "

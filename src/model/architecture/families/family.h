@@ -46,6 +46,10 @@
         MNEM__IN(LATER, GATE_EXPERTS), MNEM__IN(LATER, UP_EXPERTS), MNEM__IN(LATER, DOWN_EXPERTS)
 #define MNEM__LIST_LATER_SHARED                                                                    \
     MNEM__IN(LATER, GATE_SHARED), MNEM__IN(LATER, UP_SHARED), MNEM__IN(LATER, DOWN_SHARED)
+#define MNEM__LIST_ERNIE_MOE                                                                       \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__HAS(O),                      \
+        MNEM__MAY_HAVE(O_BIAS, OUT_BIAS), MNEM__HAS(FFN_NORM), MNEM__LIST_LEADING,                 \
+        MNEM__LIST_LATER
 #define MNEM__LIST_END MNEM__HAS(OUTPUT_NORM), MNEM__MAY_HAVE(OUTPUT, OUTPUT)
 
 /* ---- differences of several families ---- */
@@ -62,6 +66,13 @@
     }
 #define MNEM__SHARED_IN                                                                            \
     { MNEM__ROLE_GATE_SHARED, MNEM__ROLE_UP_SHARED }
+/* Dense layers first, then a mixture. */
+#define MNEM__LATER_MIXTURE                                                                        \
+    .parts[1].layers = MNEM__LAYERS_LEADING, .parts[2] = MNEM__MIXTURE,                            \
+    .parts[2].layers = MNEM__LAYERS_LATER, .parts[2].choice_bias = MNEM__ROLE_CHOICE_BIAS
+#define MNEM__LATER_MIXTURE_SHARED                                                                 \
+    MNEM__LATER_MIXTURE, .parts[2].shared_in = MNEM__SHARED_IN,                                    \
+                         .parts[2].shared_out = MNEM__ROLE_DOWN_SHARED
 
 /* ---- tables to begin with ---- */
 
@@ -126,6 +137,16 @@
 #define MNEM__LIKE_GPT                                                                             \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
                       .parts[1].in = {MNEM__ROLE_UP}, .parts[1].core = MNEM_OP_GELU
+
+/* Attention and feed-forward beside each other, norms with a mean and no bias. */
+#define MNEM__LIKE_COHERE                                                                          \
+    MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
+                      .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),                      \
+                                  MNEM__LIST_QKV,       MNEM__LIST_QKV_MAY_HAVE_BIAS,              \
+                                  MNEM__HAS(O),         MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),          \
+                                  MNEM__LIST_GATED,     MNEM__LIST_END},                           \
+                      .parts[1].norm = MNEM__ROLE_NONE, .parts[1].beside = true,                   \
+                      .takes = MNEM__TAKES_LOGIT_FACTOR, .fixed_heads = true
 
 /* Norms before and behind attention and feed-forward, GELU, embeddings times sqrt(embd). */
 #define MNEM__LIKE_GEMMA                                                                           \
@@ -290,9 +311,15 @@
         .takes = MNEM__TAKES_LATENT | MNEM__TAKES_EXPERTS,                                         \
         .parts[0].in = {MNEM__ROLE_Q, MNEM__ROLE_KV_LATENT},                                       \
         .parts[0].kv_norm = MNEM__ROLE_KV_LATENT_NORM, .parts[0].k_b = MNEM__ROLE_K_B,             \
-        .parts[0].v_b = MNEM__ROLE_V_B, .parts[1].layers = MNEM__LAYERS_LEADING,                   \
-        .parts[2] = MNEM__MIXTURE, .parts[2].layers = MNEM__LAYERS_LATER,                          \
-        .parts[2].choice_bias = MNEM__ROLE_CHOICE_BIAS, .parts[2].shared_in = MNEM__SHARED_IN,     \
-        .parts[2].shared_out = MNEM__ROLE_DOWN_SHARED
+        .parts[0].v_b = MNEM__ROLE_V_B, MNEM__LATER_MIXTURE_SHARED
+
+/* The same with queries through a latent of their own. */
+#define MNEM__LIKE_DEEPSEEK2_LARGE                                                                 \
+    MNEM__LIKE_DEEPSEEK2,                                                                          \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__HAS(Q_LATENT),          \
+                    MNEM__HAS(KV_LATENT), MNEM__HAS(Q_LATENT_NORM),  MNEM__HAS(KV_LATENT_NORM),    \
+                    MNEM__HAS(Q_B),       MNEM__LIST_DEEPSEEK2_LATER},                             \
+        .parts[0].in = {MNEM__ROLE_Q_LATENT, MNEM__ROLE_KV_LATENT},                                \
+        .parts[0].q_norm = MNEM__ROLE_Q_LATENT_NORM, .parts[0].q_b = MNEM__ROLE_Q_B
 
 #endif

@@ -5,6 +5,11 @@
 #include "model/architecture/adapter_set.h"
 #include "model/architecture/transformer_rows.h"
 
+/* Activations in the types that their matrices read. */
+typedef struct inputs {
+    int32_t a8, f32; /* 0: not needed */
+} inputs;
+
 typedef struct builder {
     const mnem__transformer_graph_options *o;
     const mnem_transformer *t;
@@ -13,14 +18,10 @@ typedef struct builder {
     int32_t x;        /* [T, E] f32 */
     int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
     int32_t layer;
-    bool tail;  /* what is added now serves only the rows whose logits are wanted */
-    bool alone; /* the layer is a program by itself */
+    inputs normed; /* of the last part, for one beside it */
+    bool tail;     /* what is added now serves only the rows whose logits are wanted */
+    bool alone;    /* the layer is a program by itself */
 } builder;
-
-/* Activations in the types that their matrices read. */
-typedef struct inputs {
-    int32_t a8, f32; /* 0: not needed */
-} inputs;
 
 static inline void add(builder *b, mnem_graph_node node) {
     node.tail = b->tail;

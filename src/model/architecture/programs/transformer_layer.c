@@ -15,8 +15,9 @@
  * (architecture.h), which the body follows part by part: norms are LAYER_NORM, heads have norms or
  * don't turn, q, k and v (gate and up) are columns of one product, s = gelu(m W), products have a
  * bias. With a table of positions x begins as embedding + positions[position]. What a part gives
- * may be normed or scaled before it is added to x; embedding, scores and logits may be scaled, the
- * last two capped. A layer with a window may turn heads by angles of its own.
+ * may be normed or scaled before it is added to x, and made of the norm that the part before read;
+ * embedding, scores and logits may be scaled, the last two capped. A layer with a window may turn
+ * heads by angles of its own.
  *
  * Of a model that is cut by rows each part makes some columns of what its products give, and
  * those of all are gathered before they are read (transformer_gather.c).
@@ -85,12 +86,15 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
     return in;
 }
 
-/* The norm of a part, or x, for its matrices. */
+/* The norm of a part, or x, for its matrices, and for those of one beside it. */
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
-    const int32_t first = layer_handle(b, part->in[0]);
-    if (!part->norm) return add_stream(b, first, layer_handle(b, part->in[count - 1]));
+    if (part->beside) return b->normed;
+    const mnem__layer_part *end = part[1].beside ? part + 1 : part;
+    if (end != part) count = mnem__part_inputs(end);
+    const int32_t first = layer_handle(b, part->in[0]), last = layer_handle(b, end->in[count - 1]);
+    if (!part->norm) return add_stream(b, first, last);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
-    return mnem__add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]), false);
+    return b->normed = mnem__add_norm(b, weight, bias, first, last, false);
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
@@ -123,6 +127,15 @@ static void add_rope(builder *b, int32_t heads_of) {
                              .out = heads_of});
 }
 
+static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t flat,
+                       mnem__role norm) {
+    const bool behind = b->architecture->turned_norms;
+    if (!behind) add_head_norm(b, what, heads_of, flat, norm);
+    add_rope(b, heads_of);
+    if (behind) add_head_norm(b, what, heads_of, flat, norm);
+}
+
+/* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
 int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
     const int count = mnem__part_inputs(part);
     const inputs n = add_layer_norm(b, part, count);
@@ -190,14 +203,12 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
-    add_head_norm(b, MNEM__GATHERS_KEYS, in.k, in.k_flat, part->k_norm);
-    add_rope(b, in.k);
+    add_turned(b, MNEM__GATHERS_KEYS, in.k, in.k_flat, part->k_norm);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
                              .layer = layer_pages(b)});
     b->tail = b->layer + 1 == t->layers;
-    add_head_norm(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
-    add_rope(b, in.q);
+    add_turned(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
     const mnem_type type = in.gate ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
     const int32_t by_head = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/import/families/hf_family.h"
+#include "model/import/families/hf_rows.h"
 
 #define OUT "." /* names outside of layers begin so */
 
@@ -27,9 +27,9 @@ static const mnem__hf_name common[] = {{OUT "embed_tokens", "token_embd", MNEM__
                                        {0}};
 
 /* Heads that are turned by neighbours. */
-static const mnem__hf_name turned[] = {{"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
-                                       {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
-                                       {0}};
+const mnem__hf_name mnem__hf_turned_names[] = {{"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+                                               {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+                                               {0}};
 
 /* Norms behind the parts, and with Gemma before them too. */
 static const mnem__hf_name post_norms[] = {
@@ -172,7 +172,7 @@ static const mnem__hf_name gpt_oss[] = {
     {"mlp.experts.down_proj_scales", "", MNEM__HF_DROP},
     {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", MNEM__HF_AS_IS},
     {0}};
-static const mnem__hf_name deepseek[] = {
+const mnem__hf_name mnem__hf_deepseek_names[] = {
     {"self_attn.q_a_proj", "attn_q_a", MNEM__HF_AS_IS},
     {"self_attn.q_a_layernorm", "attn_q_a_norm", MNEM__HF_AS_IS},
     {"self_attn.q_b_proj", "attn_q_b", MNEM__HF_AS_IS},
@@ -217,9 +217,6 @@ static const mnem__hf_name nomic_bert[] = {
     {0}};
 
 enum {
-    LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
-    DEEPSEEK_KEYS = (MNEM__HF_USUAL & ~(MNEM__HF_KV_HEADS | MNEM__HF_HEAD_DIM)) | MNEM__HF_VOCAB |
-                    MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LATENT | MNEM__HF_LEADING,
     ENCODER_KEYS = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
                    MNEM__HF_EPSILON | MNEM__HF_ENCODER
 };
@@ -227,14 +224,14 @@ enum {
 static const mnem__hf_family families[] = {
     {.classes = "LlamaForCausalLM LLaMAForCausalLM MistralForCausalLM",
      .architecture = "llama",
-     .names = turned,
-     .keys = LLAMA_KEYS,
+     .names = mnem__hf_turned_names,
+     .keys = MNEM__HF_LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
      .pre = "llama-bpe smollm tekken"},
     {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
      .architecture = "mistral3",
-     .names = turned,
-     .keys = LLAMA_KEYS | MNEM__HF_TEMPERATURE,
+     .names = mnem__hf_turned_names,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_TEMPERATURE,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
      .pre = "tekken"},
     {.classes = "Qwen2ForCausalLM",
@@ -274,8 +271,8 @@ static const mnem__hf_family families[] = {
      .pre = "dbrx"},
     {.classes = "SmolLM3ForCausalLM",
      .architecture = "smollm3",
-     .names = turned,
-     .keys = LLAMA_KEYS,
+     .names = mnem__hf_turned_names,
+     .keys = MNEM__HF_LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
      .pre = "llama-bpe"},
     {.classes = "Olmo2ForCausalLM",
@@ -291,8 +288,8 @@ static const mnem__hf_family families[] = {
      .pre = "dbrx"},
     {.classes = "GraniteForCausalLM",
      .architecture = "granite",
-     .names = turned,
-     .keys = LLAMA_KEYS | MNEM__HF_SCALES,
+     .names = mnem__hf_turned_names,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_SCALES,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
      .pre = "refact dbrx"},
     {.classes = "Glm4ForCausalLM",
@@ -315,13 +312,13 @@ static const mnem__hf_family families[] = {
     {.classes = "MixtralForCausalLM",
      .architecture = "llama",
      .names = mixtral,
-     .keys = LLAMA_KEYS | MNEM__HF_EXPERTS,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_SAYS_PREFIX,
      .pre = "tekken"},
     {.classes = "GraniteMoeForCausalLM GraniteMoeSharedForCausalLM",
      .architecture = "granitemoe",
      .names = granitemoe,
-     .keys = LLAMA_KEYS | MNEM__HF_SCALES | MNEM__HF_EXPERTS,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_SCALES | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
      .pre = "refact dbrx"},
     {.classes = "OlmoeForCausalLM",
@@ -353,14 +350,14 @@ static const mnem__hf_family families[] = {
      .pre = "gpt-4o"},
     {.classes = "DeepseekV2ForCausalLM",
      .architecture = "deepseek2",
-     .names = deepseek,
-     .keys = DEEPSEEK_KEYS,
+     .names = mnem__hf_deepseek_names,
+     .keys = MNEM__HF_DEEPSEEK_KEYS,
      .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM,
      .pre = "deepseek-llm deepseek-coder"},
     {.classes = "DeepseekV3ForCausalLM",
      .architecture = "deepseek2",
-     .names = deepseek,
-     .keys = DEEPSEEK_KEYS,
+     .names = mnem__hf_deepseek_names,
+     .keys = MNEM__HF_DEEPSEEK_KEYS,
      .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID,
      .pre = "deepseek-v3"},
     {.classes = "BertModel BertForMaskedLM",
@@ -398,12 +395,14 @@ static const mnem__hf_family families[] = {
     {.classes = "MambaForCausalLM FalconMambaForCausalLM",
      .architecture = "mamba",
      .names = mnem__hf_mamba,
-     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
      .pre = "olmo gpt-2"},
     {.classes = "Mamba2ForCausalLM",
      .architecture = "mamba2",
      .names = mnem__hf_mamba2,
-     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
      .pre = "olmo gpt-2"},
 };
 
@@ -418,19 +417,37 @@ bool mnem__hf_has_word(const char *words, const char *word) {
     return false;
 }
 
+static const mnem__hf_family *family_at(int index) {
+    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures};
+    if (index < FAMILIES) return &families[index];
+    index -= FAMILIES;
+    for (int i = 0; i < 2; index -= tables[i++]->families_count)
+        if (index < tables[i]->families_count) return &tables[i]->families[index];
+    return NULL;
+}
+
 const mnem__hf_family *mnem__hf_family_find(const char *class_name) {
-    for (int i = 0; i < FAMILIES; i++)
-        if (!strchr(class_name, ' ') && mnem__hf_has_word(families[i].classes, class_name))
-            return &families[i];
+    const mnem__hf_family *family;
+    for (int i = 0; (family = family_at(i)); i++)
+        if (!strchr(class_name, ' ') && mnem__hf_has_word(family->classes, class_name))
+            return family;
     return NULL;
 }
 
 void mnem__hf_family_names(char *text, size_t size) {
+    static const char more[] = ", ...";
+    const mnem__hf_family *family;
     size_t used = 0;
     *text = 0;
-    for (int i = 0; i < FAMILIES && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "",
-                                 (int)strcspn(families[i].classes, " "), families[i].classes);
+    for (int i = 0; (family = family_at(i)); i++) {
+        const size_t n = strcspn(family->classes, " ");
+        if (used + n + 2 + sizeof more > size) {
+            snprintf(text + used, size - used, "%s", more);
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "", (int)n,
+                                 family->classes);
+    }
 }
 
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,

@@ -79,14 +79,16 @@ typedef enum mnem__hf_keys {
     MNEM__HF_FF_EXPERTS = 1 << 23, /* intermediate_size is an expert's */
     MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
     MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
-    MNEM__HF_SCORE_SCALE = 1 << 26, /* scores times query_pre_attn_scalar^-1/2 */
-    MNEM__HF_SECTIONS = 1 << 27,    /* of RoPE, by places in images; what is added to layers */
-    MNEM__HF_LEADING = 1 << 28,     /* dense layers before those with experts, shared experts */
-    MNEM__HF_SCAN = 1 << 30,        /* of a selective scan: its sizes */
-    MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
+    MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
+    MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
+    MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
+    MNEM__HF_INDEXER = 1 << 30,      /* which positions a token sees, and in which layers */
+    MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
+    MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
 } mnem__hf_keys;
 
 typedef enum mnem__hf_traits {
+    MNEM__HF_SCAN = 1048576,        /* layers are selective scans, which have keys of their own */
     MNEM__HF_LLAMA3_FACTORS = 1,    /* rope_type "llama3" becomes a tensor of factors */
     MNEM__HF_LONG_FACTORS = 2,      /* long_factor and short_factor become two */
     MNEM__HF_NORM_PLUS_1 = 4,       /* a norm's weights are what is added to 1 */
@@ -102,10 +104,11 @@ typedef enum mnem__hf_traits {
     MNEM__HF_NORMALIZED = 4096,     /* weights of experts sum to 1 where no key says it */
     MNEM__HF_YARN_UNROUNDED = 8192, /* the bounds of YaRN's ramp */
     MNEM__HF_GLM_MASK_ENDS = 32768, /* the same, and texts begin with [gMASK] */
+    MNEM__HF_HUNYUAN = 65536,       /* alpha stretches RoPE's base; eod_token_id ends a text */
     MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
 } mnem__hf_traits;
 
-#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts"
+#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */
@@ -120,7 +123,7 @@ extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[];
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
-/* "LlamaForCausalLM, ...": the first of each. */
+/* "LlamaForCausalLM, ...": the first of each, as many as there is space for. */
 void mnem__hf_family_names(char *text, size_t size);
 /* The row for base, of a layer or outside; NULL. */
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,

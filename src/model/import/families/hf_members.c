@@ -4,17 +4,9 @@
 
 #include <string.h>
 
-#include "model/import/families/hf_family.h"
+#include "model/import/families/hf_rows.h"
 
-#define OF_ALL " model_type tie_word_embeddings quantization_config vocab_size hidden_size "
-#define DECODER                                                                                    \
-    OF_ALL "intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim " \
-           "max_position_embeddings "
-#define ROPE    "rope_parameters rope_scaling rope_theta original_max_position_embeddings "
-#define USUAL   DECODER ROPE "rms_norm_eps "
-#define EXPERTS "num_experts_per_tok "
-#define SCAN    "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
-#define GEMMA   "query_pre_attn_scalar final_logit_softcapping sliding_window layer_types "
+#define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
 
 /* ---- values that are computed ---- */
 
@@ -274,13 +266,6 @@ static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
 
 /* ---- classes ---- */
 
-#define DEEPSEEK                                                                                   \
-    OF_ALL ROPE EXPERTS                                                                            \
-        "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
-        "rms_norm_eps n_routed_experts num_experts moe_intermediate_size first_k_dense_replace "   \
-        "kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_shared_experts "  \
-        "n_group topk_group topk_method scoring_func routed_scaling_factor norm_topk_prob "
-
 static const mnem__hf_members rows[] = {
     {.classes = "LlamaForCausalLM LLaMAForCausalLM",
      .names = USUAL "attention_bias mlp_bias ",
@@ -472,10 +457,20 @@ static const mnem__hf_members rows[] = {
      .fixed = mnem__hf_scan_fixed},
 };
 
-const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (mnem__hf_has_word(rows[i].classes, class_name) &&
-            (!rows[i].text_type || (text_type && strcmp(rows[i].text_type, text_type) == 0)))
-            return &rows[i];
+static const mnem__hf_members *find_in(const mnem__hf_members *in, int count,
+                                       const char *class_name, const char *text_type) {
+    for (const mnem__hf_members *m = in; m < in + count; m++)
+        if (mnem__hf_has_word(m->classes, class_name) &&
+            (!m->text_type || (text_type && strcmp(m->text_type, text_type) == 0)))
+            return m;
     return NULL;
+}
+
+const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
+    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures};
+    const mnem__hf_members *found =
+        find_in(rows, sizeof rows / sizeof *rows, class_name, text_type);
+    for (int i = 0; i < 2 && !found; i++)
+        found = find_in(tables[i]->members, tables[i]->members_count, class_name, text_type);
+    return found;
 }

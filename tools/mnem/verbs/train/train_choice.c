@@ -111,6 +111,20 @@ int train_config_lora(train_config *c) {
     return tool_failed("the config's \"lora_targets\" is wrong: %s", mnem_last_error());
 }
 
+/* "q,v" of "q_proj,v_proj"; false: it is too long. */
+static bool copy_targets(const char *from, char *to, size_t room) {
+    static const char more[] = "_proj";
+    size_t n = 0;
+    while (*from && n + 1 < room) {
+        if (!strncmp(from, more, sizeof more - 1))
+            from += sizeof more - 1;
+        else
+            to[n++] = *from++;
+    }
+    to[n] = 0;
+    return !*from;
+}
+
 static int set_lora(const train_options *asked, train_config *c) {
     if (!asked->lora) {
         if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
@@ -126,9 +140,8 @@ static int set_lora(const train_options *asked, train_config *c) {
     uint32_t set;
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
         return tool_usage("train", "--lora-targets is wrong: %s", mnem_last_error());
-    if (strlen(targets) >= sizeof c->lora_targets)
+    if (!copy_targets(targets, c->lora_targets, sizeof c->lora_targets))
         return tool_usage("train", "--lora-targets lists a target twice; list each once");
-    snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
     return TOOL_OK;
 }
 

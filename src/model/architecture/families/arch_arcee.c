@@ -1,0 +1,13 @@
+/* arch_arcee.c: Arcee's AFM: Llama's layer with a feed-forward of one product and squared ReLU. */
+#include "model/architecture/families/family.h"
+
+const mnem__architecture mnem__architecture_arcee = {
+    MNEM__LIKE_LLAMA,
+    .names = {"arcee"},
+    .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV,
+                MNEM__LIST_QKV_MAY_HAVE_BIAS, MNEM__HAS(O), MNEM__MAY_HAVE(O_BIAS, OUT_BIAS),
+                MNEM__HAS(FFN_NORM), MNEM__HAS(UP), MNEM__HAS(DOWN), MNEM__LIST_END,
+                MNEM__MAY_HAVE(ROPE_FACTORS, ROPE_FACTORS)},
+    .parts[1].in = {MNEM__ROLE_UP},
+    .parts[1].core = MNEM_OP_RELU_SQUARED,
+};

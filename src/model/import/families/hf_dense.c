@@ -1,0 +1,166 @@
+/* hf_dense.c: families without experts beside those of hf_families.c: names, what their classes
+ * take from config.json, and their rows. */
+#include "model/import/families/hf_rows.h"
+
+/* ---- names ---- */
+
+static const mnem__hf_name seed_oss[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS}, {0}};
+static const mnem__hf_name hunyuan[] = {
+    {"self_attn.query_layernorm", "attn_q_norm", MNEM__HF_AS_IS},
+    {"self_attn.key_layernorm", "attn_k_norm", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name exaone4[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {0}};
+
+/* ---- families ---- */
+
+/* Norms with a mean. */
+enum { MEAN_KEYS = (MNEM__HF_USUAL & ~MNEM__HF_RMS_EPSILON) | MNEM__HF_EPSILON };
+
+static const mnem__hf_family families[] = {
+    {.classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
+     .architecture = "ernie4_5",
+     .keys = MNEM__HF_USUAL,
+     .traits = MNEM__HF_SAYS_PREFIX},
+    {.classes = "SeedOssForCausalLM",
+     .architecture = "seed_oss",
+     .names = seed_oss,
+     .keys = MNEM__HF_USUAL,
+     .pre = "seed-coder"},
+    {.classes = "GemmaForCausalLM",
+     .architecture = "gemma",
+     .keys = MNEM__HF_USUAL,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX},
+    {.classes = "HunYuanDenseV1ForCausalLM",
+     .architecture = "hunyuan-dense",
+     .names = hunyuan,
+     .keys = MNEM__HF_USUAL,
+     .traits = MNEM__HF_HUNYUAN,
+     .pre = "hunyuan-dense"},
+    {.classes = "Exaone4ForCausalLM",
+     .architecture = "exaone4",
+     .names = exaone4,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB,
+     .traits = MNEM__HF_LLAMA3_FACTORS,
+     .pre = "exaone4"},
+    {.classes = "CohereForCausalLM",
+     .architecture = "command-r",
+     .keys = MEAN_KEYS | MNEM__HF_LOGIT_FACTOR,
+     .pre = "command-r"},
+    {.classes = "Cohere2ForCausalLM",
+     .architecture = "cohere2",
+     .keys =
+         MEAN_KEYS | MNEM__HF_LOGIT_FACTOR | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_WINDOW,
+     .pre = "command-r"},
+    {.classes = "ArceeForCausalLM",
+     .architecture = "arcee",
+     .names = mnem__hf_turned_names,
+     .keys = MNEM__HF_LLAMA_KEYS,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM,
+     .pre = "llama-bpe"},
+    {.classes = "NemotronForCausalLM",
+     .architecture = "nemotron",
+     .keys = MEAN_KEYS | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
+     .traits = MNEM__HF_NORM_PLUS_1},
+};
+
+/* ---- what classes take ---- */
+
+static const mnem__hf_fixed ernie_fixed[] = {
+    {"hidden_act", "silu swish"}, {"use_bias", "false"}, {0}};
+static const mnem__hf_fixed seed_oss_fixed[] = {
+    {"hidden_act", "silu swish"}, {"mlp_bias", "false"}, {0}};
+static const mnem__hf_fixed gemma_fixed[] = {{"hidden_act", "gelu gelu_pytorch_tanh"},
+                                             {"use_bidirectional_attention", "false null"},
+                                             {"tie_word_embeddings", "true"},
+                                             {0}};
+
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+static const mnem__hf_fixed cohere_fixed[] = {
+    {"hidden_act", "silu swish"}, {"use_qk_norm", "false"}, {"tie_word_embeddings", "true"}, {0}};
+static const mnem__hf_fixed cohere2_fixed[] = {
+    {"hidden_act", "silu swish"}, {"tie_word_embeddings", "true"}, {0}};
+static const mnem__hf_fixed relu2[] = {{"hidden_act", "relu2"}, {0}};
+
+static const mnem__hf_default ernie_defaults[] = {{"head_dim", 128},
+                                                  {"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 5e5},
+                                                  {"num_key_value_heads", 2},
+                                                  {0}};
+static const mnem__hf_default seed_oss_defaults[] = {{"head_dim", 128},
+                                                     {"rms_norm_eps", 1e-6},
+                                                     {"rope_theta", 1e4},
+                                                     {"num_key_value_heads", 8},
+                                                     {0}};
+static const mnem__hf_default gemma_defaults[] = {{"head_dim", 256},
+                                                  {"rms_norm_eps", 1e-6},
+                                                  {"rope_theta", 1e4},
+                                                  {"num_key_value_heads", 16},
+                                                  {"max_position_embeddings", 8192},
+                                                  {0}};
+
+static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default exaone4_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                    {"rope_theta", 1e4},
+                                                    {"num_key_value_heads", 32},
+                                                    {"sliding_window", 4096},
+                                                    {0}};
+static const mnem__hf_default cohere_defaults[] = {
+    {"layer_norm_eps", 1e-5}, {"rope_theta", 1e4}, {"logit_scale", 0.0625}, {0}};
+static const mnem__hf_default cohere2_defaults[] = {{"layer_norm_eps", 1e-5},
+                                                    {"rope_theta", 1e4},
+                                                    {"logit_scale", 0.0625},
+                                                    {"sliding_window", 4096},
+                                                    {0}};
+static const mnem__hf_default nemotron_defaults[] = {
+    {"norm_eps", 1e-5}, {"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}, {0}};
+
+static const mnem__hf_members members[] = {
+    {.classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
+     .names = USUAL,
+     .defaults = ernie_defaults,
+     .fixed = ernie_fixed},
+    {.classes = "SeedOssForCausalLM",
+     .names = USUAL "attention_bias attention_out_bias ",
+     .defaults = seed_oss_defaults,
+     .fixed = seed_oss_fixed},
+    {.classes = "GemmaForCausalLM",
+     .names = USUAL "attention_bias ",
+     .defaults = gemma_defaults,
+     .fixed = gemma_fixed},
+    {.classes = "HunYuanDenseV1ForCausalLM",
+     .names = USUAL "attention_bias eod_token_id ",
+     .defaults = llama_defaults,
+     .fixed = silu},
+    {.classes = "Exaone4ForCausalLM",
+     .names = USUAL "sliding_window sliding_window_pattern layer_types ",
+     .defaults = exaone4_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
+    {.classes = "CohereForCausalLM",
+     .names = DECODER ROPE "layer_norm_eps logit_scale attention_bias model_max_length ",
+     .defaults = cohere_defaults,
+     .fixed = cohere_fixed},
+    {.classes = "Cohere2ForCausalLM",
+     .names = DECODER ROPE "layer_norm_eps logit_scale attention_bias sliding_window layer_types "
+                           "sliding_window_pattern _sliding_window_pattern ",
+     .defaults = cohere2_defaults,
+     .fixed = cohere2_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
+    {.classes = "ArceeForCausalLM",
+     .names = USUAL "attention_bias mlp_bias ",
+     .defaults = llama_defaults,
+     .fixed = relu2},
+    {.classes = "NemotronForCausalLM",
+     .names = DECODER ROPE "norm_eps attention_bias mlp_bias partial_rotary_factor ",
+     .defaults = nemotron_defaults,
+     .fixed = relu2},
+};
+
+const mnem__hf_table mnem__hf_dense = {families, members, sizeof families / sizeof *families,
+                                       sizeof members / sizeof *members};

@@ -1,0 +1,213 @@
+/* hf_mixtures.c: families with experts beside those of hf_families.c: names, what their classes
+ * take from config.json, and their rows. */
+#include "model/import/families/hf_rows.h"
+
+/* ---- names ---- */
+
+#define STACKED                                                                                    \
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},                                  \
+        {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK}, {                            \
+        "mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK                                     \
+    }
+#define SHARED                                                                                     \
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},                            \
+        {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS}, {                      \
+        "mlp.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS                               \
+    }
+
+static const mnem__hf_name ernie_moe[] = {
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    SHARED,
+    {0}};
+static const mnem__hf_name sigmoid_moe[] = {
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    STACKED,
+    SHARED,
+    {0}};
+#define INDEXER                                                                                    \
+    {"self_attn.indexer.wq_b", "indexer.attn_q_b", MNEM__HF_AS_IS},                                \
+        {"self_attn.indexer.wk", "indexer.attn_k", MNEM__HF_AS_IS},                                \
+        {"self_attn.indexer.k_norm", "indexer.k_norm", MNEM__HF_AS_IS}, {                          \
+        "self_attn.indexer.weights_proj", "indexer.proj", MNEM__HF_AS_IS                           \
+    }
+static const mnem__hf_name indexed[] = {
+    {"self_attn.q_a_proj", "attn_q_a", MNEM__HF_AS_IS},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.q_b_proj", "attn_q_b", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.kv_b_proj", "attn_k_b", MNEM__HF_HEAD_KEYS},
+    {"self_attn.kv_b_proj", "attn_v_b", MNEM__HF_HEAD_VALUES},
+    INDEXER,
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    STACKED,
+    SHARED,
+    {0}};
+
+/* ---- families ---- */
+
+static const mnem__hf_family families[] = {
+    {.classes = "Glm4MoeLiteForCausalLM",
+     .architecture = "deepseek2",
+     .names = mnem__hf_deepseek_names,
+     .keys = MNEM__HF_DEEPSEEK_KEYS,
+     .traits =
+         MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID | MNEM__HF_GLM_MASK_ENDS,
+     .pre = "glm4"},
+    {.classes = "DeepseekV32ForCausalLM",
+     .architecture = "deepseek32",
+     .names = indexed,
+     .keys = MNEM__HF_DEEPSEEK_KEYS | MNEM__HF_INDEXER,
+     .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID,
+     .pre = "deepseek-v3"},
+    {.classes = "GlmMoeDsaForCausalLM",
+     .architecture = "glm-dsa",
+     .names = indexed,
+     .keys = MNEM__HF_DEEPSEEK_KEYS | MNEM__HF_INDEXER,
+     .traits =
+         MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID | MNEM__HF_GLM_MASK_ENDS,
+     .pre = "glm4"},
+    {.classes = "Ernie4_5_MoeForCausalLM",
+     .architecture = "ernie4_5-moe",
+     .names = ernie_moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SAYS_PREFIX | MNEM__HF_NORMALIZED},
+    {.classes = "Dots1ForCausalLM",
+     .architecture = "dots1",
+     .names = sigmoid_moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID,
+     .pre = "qwen2"},
+};
+
+/* ---- what classes take ---- */
+
+static const mnem__hf_fixed glm4_lite_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"rope_interleave", "true"}, {0}};
+static const mnem__hf_fixed indexed_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {0}};
+static const mnem__hf_fixed ernie_moe_fixed[] = {{"hidden_act", "silu swish"},
+                                                 {"use_bias", "false"},
+                                                 {"moe_layer_interval", "1"},
+                                                 {"moe_norm_min", "1e-12"},
+                                                 {0}};
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+
+static const mnem__hf_default glm4_lite_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                      {"rope_theta", 1e4},
+                                                      {"kv_lora_rank", 512},
+                                                      {"q_lora_rank", 768},
+                                                      {"n_shared_experts", 1},
+                                                      {"moe_intermediate_size", 1536},
+                                                      {"first_k_dense_replace", 1},
+                                                      {"routed_scaling_factor", 1.8},
+                                                      {"n_group", 1},
+                                                      {"topk_group", 1},
+                                                      {"norm_topk_prob", 1},
+                                                      {"n_routed_experts", 64},
+                                                      {"num_experts_per_tok", 4},
+                                                      {0}};
+static const mnem__hf_default deepseek32_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                       {"rope_theta", 1e4},
+                                                       {"kv_lora_rank", 512},
+                                                       {"q_lora_rank", 1536},
+                                                       {"n_shared_experts", 1},
+                                                       {"moe_intermediate_size", 2048},
+                                                       {"first_k_dense_replace", 3},
+                                                       {"routed_scaling_factor", 2.5},
+                                                       {"n_group", 8},
+                                                       {"topk_group", 4},
+                                                       {"norm_topk_prob", 1},
+                                                       {"n_routed_experts", 256},
+                                                       {"num_experts_per_tok", 8},
+                                                       {"index_topk", 2048},
+                                                       {"index_head_dim", 128},
+                                                       {"index_n_heads", 64},
+                                                       {0}};
+static const mnem__hf_default glm_dsa_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                    {"rope_theta", 1e4},
+                                                    {"kv_lora_rank", 512},
+                                                    {"q_lora_rank", 2048},
+                                                    {"n_shared_experts", 1},
+                                                    {"moe_intermediate_size", 2048},
+                                                    {"first_k_dense_replace", 3},
+                                                    {"routed_scaling_factor", 2.5},
+                                                    {"n_group", 1},
+                                                    {"topk_group", 1},
+                                                    {"norm_topk_prob", 1},
+                                                    {"n_routed_experts", 256},
+                                                    {"num_experts_per_tok", 8},
+                                                    {"index_topk", 2048},
+                                                    {"index_head_dim", 128},
+                                                    {"index_n_heads", 32},
+                                                    {0}};
+static const mnem__hf_default ernie_moe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                      {"rope_theta", 5e5},
+                                                      {"num_key_value_heads", 4},
+                                                      {"moe_intermediate_size", 1536},
+                                                      {"moe_k", 6},
+                                                      {"moe_num_experts", 64},
+                                                      {"moe_num_shared_experts", 2},
+                                                      {"moe_layer_start_index", 1},
+                                                      {0}};
+static const mnem__hf_default dots1_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                  {"rope_theta", 1e4},
+                                                  {"num_key_value_heads", 32},
+                                                  {"moe_intermediate_size", 1408},
+                                                  {"first_k_dense_replace", 0},
+                                                  {"routed_scaling_factor", 1},
+                                                  {"n_group", 1},
+                                                  {"topk_group", 1},
+                                                  {"norm_topk_prob", 0},
+                                                  {"sliding_window", 4096},
+                                                  {"max_window_layers", 62},
+                                                  {0}};
+
+#define INDEXED                                                                                    \
+    OF_ALL ROPE EXPERTS                                                                            \
+        "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
+        "rms_norm_eps n_routed_experts num_local_experts moe_intermediate_size "                   \
+        "first_k_dense_replace kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim "        \
+        "v_head_dim n_shared_experts n_group topk_group routed_scaling_factor norm_topk_prob "     \
+        "mlp_layer_types index_topk index_head_dim index_n_heads "
+
+static const mnem__hf_members members[] = {
+    {.classes = "Glm4MoeLiteForCausalLM",
+     .names = OF_ALL ROPE EXPERTS
+     "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "
+     "rms_norm_eps n_routed_experts num_local_experts moe_intermediate_size kv_lora_rank "
+     "q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_shared_experts n_group "
+     "topk_group routed_scaling_factor norm_topk_prob mlp_layer_types ",
+     .defaults = glm4_lite_defaults,
+     .fixed = glm4_lite_fixed},
+    {.classes = "DeepseekV32ForCausalLM",
+     .names = INDEXED,
+     .defaults = deepseek32_defaults,
+     .fixed = indexed_fixed},
+    {.classes = "GlmMoeDsaForCausalLM",
+     .names = INDEXED "indexer_types ",
+     .defaults = glm_dsa_defaults,
+     .fixed = indexed_fixed},
+    {.classes = "Ernie4_5_MoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts moe_k moe_num_experts moe_num_shared_experts "
+                            "moe_intermediate_size moe_layer_start_index moe_layer_end_index ",
+     .defaults = ernie_moe_defaults,
+     .fixed = ernie_moe_fixed},
+    {.classes = "Dots1ForCausalLM",
+     .names = USUAL EXPERTS "n_routed_experts num_local_experts moe_intermediate_size "
+                            "first_k_dense_replace n_shared_experts n_group topk_group "
+                            "norm_topk_prob routed_scaling_factor attention_bias sliding_window "
+                            "max_window_layers layer_types ",
+     .defaults = dots1_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_BEHIND},
+};
+
+const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
+                                          sizeof members / sizeof *members};
