@@ -17,7 +17,8 @@
     "command_r", "command_r_bias", "cohere2", "cohere2_all", "arcee", "arcee_bias", "nemotron", \
     "nemotron_bias", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one", "qwen3next", \
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
-    "deepseek32", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
+    "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
+    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
 /* clang-format on */
 
 #endif

@@ -53,6 +53,7 @@ static struct {
     /* selective scans, and no attention at all */
     {NULL, MNEM_TEST_DATA "/architectures/mamba.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/mamba2.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/granitehybrid_moe.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

@@ -121,9 +121,14 @@ static bool is_conv(const options *o) {
     return architecture(o)->takes & MNEM__TAKES_CONV;
 }
 
+static bool has_layer_heads(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_LAYER_HEADS;
+}
+
 /* Of three layers that convolve, two do, the second attends. */
 static uint32_t kv_heads_of(const options *o, long layer) {
-    return is_conv(o) && layer % 3 != 1 ? 0 : (uint32_t)o->kv_heads;
+    const bool recurs = has_layer_heads(o) && (layer + 1) % o->attend_every != 0;
+    return recurs || (is_conv(o) && layer % 3 != 1) ? 0 : (uint32_t)o->kv_heads;
 }
 
 /* Keys and values through a latent as wide as a head; beside it half as much is turned. */
@@ -183,7 +188,8 @@ static mnem_transformer shape_of(const options *o) {
     }
     if (has_states(o)) set_states(o, &t);
     for (int32_t layer = 0; layer < t.layers; layer++)
-        if (kv_heads_of(o, layer) == 0) mnem__layer_schedule_add(&t.convolving, layer);
+        if (is_conv(o) && kv_heads_of(o, layer) == 0)
+            mnem__layer_schedule_add(&t.convolving, layer);
     return t;
 }
 
@@ -321,8 +327,8 @@ static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key)
                               .element = MNEM_VALUE_U32,
                               .count = (uint64_t)o->layers,
                               .elements = heads};
-    must(is_conv(o) ? mnem__gguf_write_key(w, key, &value)
-                    : mnem__gguf_write_key_u32(w, key, heads[0]));
+    must(is_conv(o) || has_layer_heads(o) ? mnem__gguf_write_key(w, key, &value)
+                                          : mnem__gguf_write_key_u32(w, key, heads[0]));
 }
 
 static void put_states(mnem_gguf_writer *w, const options *o) {
@@ -341,6 +347,9 @@ static void put_states(mnem_gguf_writer *w, const options *o) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
+    snprintf(key, sizeof key, "%s.rope.scaling.finetuned", o->arch);
+    if (has_layer_heads(o))
+        must(mnem__gguf_write_key(w, key, &(mnem_value){.type = MNEM_VALUE_BOOL, .count = 1}));
 }
 
 static void put_latent(mnem_gguf_writer *w, const options *o) {

@@ -21,6 +21,8 @@
     X(qwen35)                                                                                      \
     X(mamba)                                                                                       \
     X(mamba2)                                                                                      \
+    X(granitehybrid)                                                                               \
+    X(granitehybrid_moe)                                                                           \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(ernie4_5)                                                                                    \

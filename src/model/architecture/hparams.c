@@ -218,38 +218,12 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
 
 /* ---- attention ---- */
 
-/* A number for each layer: 0 where it convolves, the same where it attends. */
-static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
-    mnem_value value;
-    MNEM__TRY(
-        mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
-    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
-    if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
-        value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d numbers, one for each layer",
-                          r->model->path, r->key, t->layers);
-    int64_t heads = 0;
-    for (int32_t layer = 0; layer < t->layers; layer++) {
-        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n == 0) mnem__layer_schedule_add(&t->convolving, layer);
-        if (heads == 0) heads = n;
-        if (n != 0 && (n != heads || n < 0 || n > t->heads))
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: key %s: the number for layer %d is %lld, expected 0 or %lld",
-                              r->model->path, r->key, layer, (long long)n,
-                              (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
-    }
-    t->kv_heads = heads ? (int32_t)heads : t->heads;
-    return MNEM_OK;
-}
-
 static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                               mnem_transformer *t) {
     mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
-        status = a->takes & MNEM__TAKES_CONV
-                     ? take_layer_heads(r, t)
+        status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
+                     ? mnem__hparams_layer_heads(r, a, t)
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",

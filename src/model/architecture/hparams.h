@@ -56,6 +56,11 @@ mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architec
 mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);
 
+/* Heads of keys, a number for each layer: none where it convolves or carries a state. */
+mnem_status mnem__hparams_layer_heads(mnem__key_reader *reader,
+                                      const mnem__architecture *architecture,
+                                      mnem_transformer *transformer);
+
 /* What recurrent layers have; layers are read. */
 mnem_status mnem__hparams_states(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);

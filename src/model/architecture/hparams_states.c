@@ -1,7 +1,7 @@
 /* hparams_states.c: the keys of recurrent layers: which they are, and the sizes of their states.
  *
  * A file says it of each layer (attention.recurrent_layers), or that the last of every so many
- * attends (full_attention_interval). */
+ * attends (full_attention_interval), or it has no heads of keys in layers with a state. */
 #include "model/architecture/hparams.h"
 #include "model/architecture/layer_schedule.h"
 
@@ -27,12 +27,28 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
     return MNEM_OK;
 }
 
+/* Granite's layers that attend have no RoPE, which their files say; others of its architecture have
+ * it (Bamba). */
+static mnem_status check_unturned(mnem__key_reader *r) {
+    mnem_value value;
+    if (mnem__key_find(r, "rope.scaling.finetuned", &value) && value.u == 0) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: key %s: is not false: RoPE isn't supported in this architecture",
+                      r->model->path, r->key);
+}
+
 static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     mnem_value value;
     if (!mnem__architecture_attends(a)) {
         t->recurrent.kind = MNEM_LAYERS_ALL;
         return MNEM_OK;
+    }
+    if (a->takes & MNEM__TAKES_LAYER_HEADS) {
+        t->recurrent = mnem_layers_count(&t->recurrent, t->layers) > 0
+                           ? mnem__layer_schedule_simple(&t->recurrent, t->layers)
+                           : (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
+        return check_unturned(r);
     }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);
     t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY};

@@ -47,3 +47,32 @@ void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t
     for (int32_t layer = 0; layer < t->layers; layer++)
         if (!mnem__layer_has_window(t, layer)) mnem__layer_schedule_add(&t->unturned, layer);
 }
+
+/* A number for each layer: 0 where it convolves or carries a state, the same where it attends. */
+mnem_status mnem__hparams_layer_heads(mnem__key_reader *r, const mnem__architecture *a,
+                                      mnem_transformer *t) {
+    const bool convolves = a->takes & MNEM__TAKES_CONV;
+    mnem_value value;
+    if (convolves)
+        MNEM__TRY(mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX,
+                                 MNEM__KEY_REQUIRED, &t->conv_length));
+    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
+    if (!is_there || value.type != MNEM_VALUE_ARRAY || value.element > MNEM_VALUE_I32 ||
+        value.count != (uint64_t)t->layers)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: expected a list of %d numbers, one for each layer",
+                          r->model->path, r->key, t->layers);
+    int64_t heads = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
+        if (n == 0) mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
+        if (heads == 0) heads = n;
+        if (n != 0 && (n != heads || n < 0 || n > t->heads))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: key %s: the number for layer %d is %lld, expected 0 or %lld",
+                              r->model->path, r->key, layer, (long long)n,
+                              (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
+    }
+    t->kv_heads = heads ? (int32_t)heads : t->heads;
+    return MNEM_OK;
+}

@@ -157,6 +157,7 @@ static const property properties[] = {
     {has_states, "recurrent states", RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_no_heads, "no attention", PRUNE_HEADS},
+    {has_states, "recurrent states", PRUNE_HEADS},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts only after the first layers", RANKS_ROWS},

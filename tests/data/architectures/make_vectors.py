@@ -80,6 +80,12 @@ INDEXED = dict(LATENT, q_lora_rank=24, moe_intermediate_size=16, num_hidden_laye
                index_topk=256, index_head_dim=16, index_n_heads=2, scoring_func="sigmoid",
                max_position_embeddings=512, num_nextn_predict_layers=0)
 
+HYBRID = dict(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], mamba_n_heads=4,
+              mamba_d_head=16, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2,
+              shared_intermediate_size=40, position_embedding_type="nope")
+
+NO_EXPERTS = dict(num_local_experts=0, num_experts_per_tok=0)
+
 # name: (config's class, what differs from SHAPE); of one with a vision_config its text's members
 MODELS = {
     "llama": ("LlamaConfig", dict(tie_word_embeddings=False)),
@@ -200,6 +206,19 @@ MODELS = {
     "mamba_untied": ("MambaConfig", dict(SCAN, time_step_rank=8, state_size=7, conv_kernel=3,
                                          hidden_size=36, tie_word_embeddings=False)),
     "falcon_mamba": ("FalconMambaConfig", dict(SCAN, time_step_rank=3, mixer_rms_eps=1e-5)),
+    "granitehybrid": ("GraniteMoeHybridConfig", dict(
+        HYBRID, **NO_EXPERTS, mamba_n_groups=2, embedding_multiplier=6.0,
+        residual_multiplier=0.4, attention_multiplier=0.25, logits_scaling=3.0)),
+    "granitehybrid_ends": ("GraniteMoeHybridConfig", dict(
+        HYBRID, **NO_EXPERTS, mamba_n_groups=1, mamba_d_conv=3, mamba_d_state=5,
+        num_key_value_heads=1, tie_word_embeddings=True,
+        layer_types=["attention", "mamba", "attention"])),
+    "granitehybrid_moe": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=6, num_experts_per_tok=2, intermediate_size=16,
+        mamba_n_groups=1, residual_multiplier=0.4, logits_scaling=3.0)),
+    "granitehybrid_moe_one": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=4, num_experts_per_tok=1, intermediate_size=48,
+        mamba_n_groups=4, num_key_value_heads=4, layer_types=["mamba", "mamba", "attention"])),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -329,6 +348,14 @@ def describe_encoder(folder, cls):
              pooling_mode_lasttoken=False)))
 
 
+def name_layers(folder):
+    """As the published folders call them, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    config["layer_types"] = ["attention" if "attention" in t and "linear" not in t else "mamba"
+                             for t in config["layer_types"]]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def transpose_experts(folder):
     """As the published folders have them, which the converter expects."""
     path = folder / "model.safetensors"
@@ -404,6 +431,8 @@ def make(converter, name):
             json.dumps(dict(model=dict(type="WordPiece", vocab=vocab), added_tokens=[])))
         if kind == "Qwen3VLMoeConfig":
             transpose_experts(Path(folder))
+        if kind == "GraniteMoeHybridConfig":
+            name_layers(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

@@ -263,6 +263,30 @@
                .state_norm = MNEM__ROLE_STATE_NORM,                                                \
                .out = MNEM__ROLE_STATE_OUT}}
 
+/* Scans of Mamba 2 in most layers, attention without positions in others; a feed-forward in all. */
+#define MNEM__LIST_SCAN                                                                            \
+    MNEM__IN(RECURRENT, STATE_IN), MNEM__IN(RECURRENT, STATE_CONV),                                \
+        MNEM__IN(RECURRENT, STATE_CONV_BIAS), MNEM__IN(RECURRENT, STATE_DT_BIAS),                  \
+        MNEM__IN(RECURRENT, STATE_A), MNEM__IN(RECURRENT, STATE_SKIP),                             \
+        MNEM__IN(RECURRENT, STATE_NORM), MNEM__IN(RECURRENT, STATE_OUT)
+#define MNEM__LIST_GRANITEHYBRID                                                                   \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_SCAN, MNEM__IN(ATTENTION, Q),           \
+        MNEM__IN(ATTENTION, K), MNEM__IN(ATTENTION, V), MNEM__IN(ATTENTION, O),                    \
+        MNEM__HAS(FFN_NORM)
+#define MNEM__LIKE_GRANITEHYBRID                                                                   \
+    MNEM__LIKE_MAMBA2, .tensors = {MNEM__LIST_GRANITEHYBRID, MNEM__LIST_GATED, MNEM__LIST_END},    \
+                       .takes = MNEM__TAKES_STATES | MNEM__TAKES_LAYER_HEADS | MNEM__TAKES_SCALES, \
+                       .parts[0].layers = MNEM__LAYERS_RECURRENT,                                  \
+                       .parts[1] = {.layers = MNEM__LAYERS_ATTENTION,                              \
+                                    .norm = MNEM__ROLE_ATTN_NORM,                                  \
+                                    .in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},              \
+                                    .core = MNEM_OP_ATTENTION,                                     \
+                                    .out = MNEM__ROLE_O},                                          \
+                       .parts[2] = {.norm = MNEM__ROLE_FFN_NORM,                                   \
+                                    .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},                        \
+                                    .core = MNEM_OP_SILU_MUL,                                      \
+                                    .out = MNEM__ROLE_DOWN}
+
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \

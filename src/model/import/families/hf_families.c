@@ -401,12 +401,14 @@ static const mnem__hf_family families[] = {
     {.classes = "MambaForCausalLM FalconMambaForCausalLM",
      .architecture = "mamba",
      .names = mnem__hf_mamba,
-     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
      .pre = "olmo gpt-2"},
     {.classes = "Mamba2ForCausalLM",
      .architecture = "mamba2",
      .names = mnem__hf_mamba2,
-     .keys = MNEM__HF_BLOCKS | MNEM__HF_SCAN,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
      .pre = "olmo gpt-2"},
 };
 

@@ -89,30 +89,30 @@ typedef enum mnem__hf_keys {
     MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
     MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
     MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
-    MNEM__HF_SCAN = 1 << 30,         /* of a selective scan: its sizes */
     MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
 } mnem__hf_keys;
 
 typedef enum mnem__hf_traits {
-    MNEM__HF_LLAMA3_FACTORS = 1,    /* rope_type "llama3" becomes a tensor of factors */
-    MNEM__HF_LONG_FACTORS = 2,      /* long_factor and short_factor become two */
-    MNEM__HF_NORM_PLUS_1 = 4,       /* a norm's weights are what is added to 1 */
-    MNEM__HF_NO_HEAD_DIM = 8,       /* config.json may have one that means nothing */
-    MNEM__HF_MAKES_HEAD_DIM = 16,   /* hidden_size / num_attention_heads where nothing says it */
-    MNEM__HF_TWO_BASES = 32,        /* layers with windows have a base of their own */
-    MNEM__HF_LAYERS_BEHIND = 64,    /* files may have more layers than the model, which are left */
-    MNEM__HF_NO_SPACE_PREFIX = 128, /* SentencePiece puts no space before a text */
-    MNEM__HF_GLM_ENDS = 256,        /* special tokens that are known by their texts */
-    MNEM__HF_SAYS_PREFIX = 512,     /* tokenizer_config.json says whether a space precedes a text */
-    MNEM__HF_SIGMOID = 1024,        /* experts are weighed so where config.json says nothing */
-    MNEM__HF_MXFP4 = 2048,          /* weights may be quantized so */
-    MNEM__HF_NORMALIZED = 4096,     /* weights of experts sum to 1 where no key says it */
-    MNEM__HF_YARN_UNROUNDED = 8192, /* the bounds of YaRN's ramp */
-    MNEM__HF_GLM_MASK_ENDS = 32768, /* the same, and texts begin with [gMASK] */
-    MNEM__HF_HUNYUAN = 65536,       /* alpha stretches RoPE's base; eod_token_id ends a text */
-    MNEM__HF_INDEXER = 131072,      /* which positions a token sees, and in which layers */
-    MNEM__HF_DELTA = 262144,        /* of a delta net: its sizes, which layers have one */
-    MNEM__HF_SCALED = 16384         /* the class scales RoPE where config.json has no parameters */
+    MNEM__HF_LLAMA3_FACTORS = 1 << 0, /* rope_type "llama3" becomes a tensor of factors */
+    MNEM__HF_LONG_FACTORS = 1 << 1,   /* long_factor and short_factor become two */
+    MNEM__HF_NORM_PLUS_1 = 1 << 2,    /* a norm's weights are what is added to 1 */
+    MNEM__HF_NO_HEAD_DIM = 1 << 3,    /* config.json may have one that means nothing */
+    MNEM__HF_MAKES_HEAD_DIM = 1 << 4, /* hidden_size / num_attention_heads where nothing says it */
+    MNEM__HF_TWO_BASES = 1 << 5,      /* layers with windows have a base of their own */
+    MNEM__HF_LAYERS_BEHIND = 1 << 6, /* files may have more layers than the model, which are left */
+    MNEM__HF_NO_SPACE_PREFIX = 1 << 7, /* SentencePiece puts no space before a text */
+    MNEM__HF_GLM_ENDS = 1 << 8,        /* special tokens that are known by their texts */
+    MNEM__HF_SAYS_PREFIX = 1 << 9, /* tokenizer_config.json says whether a space precedes a text */
+    MNEM__HF_SIGMOID = 1 << 10,    /* experts are weighed so where config.json says nothing */
+    MNEM__HF_MXFP4 = 1 << 11,      /* weights may be quantized so */
+    MNEM__HF_NORMALIZED = 1 << 12, /* weights of experts sum to 1 where no key says it */
+    MNEM__HF_YARN_UNROUNDED = 1 << 13, /* the bounds of YaRN's ramp */
+    MNEM__HF_SCALED = 1 << 14, /* the class scales RoPE where config.json has no parameters */
+    MNEM__HF_GLM_MASK_ENDS = 1 << 15, /* the same, and texts begin with [gMASK] */
+    MNEM__HF_HUNYUAN = 1 << 16,       /* alpha stretches RoPE's base; eod_token_id ends a text */
+    MNEM__HF_INDEXER = 1 << 17,       /* which positions a token sees, and in which layers */
+    MNEM__HF_DELTA = 1 << 18,         /* of a delta net: its sizes, which layers have one */
+    MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"

@@ -90,6 +90,8 @@ static void print_rope(const mnem_transformer *t) {
                  t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs",
                  info_rope_scaling(t));
         info_line("rope", text);
+    } else if (t->heads && t->recurrent.kind) {
+        info_line("positions", "none: states carry the order");
     } else if (t->heads) {
         info_line("positions", "learned, one vector for each");
     }
@@ -106,7 +108,7 @@ void info_transformer_print(const mnem_transformer *t) {
     print_rope(t);
     if (t->encoder)
         snprintf(text, sizeof text, "an encoder, LayerNorm after each block");
-    else if (t->rope.dims || !t->heads)
+    else if (t->rope.dims || t->recurrent.kind)
         snprintf(text, sizeof text, "%s%s%s%s",
                  t->tied ? "tied embeddings" : "separate output matrix",
                  t->qkv_bias ? ", biases of q, k, v" : "",

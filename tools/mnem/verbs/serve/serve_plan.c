@@ -170,6 +170,13 @@ void serve_plan_say(const serve *s) {
     const int64_t tokens = (int64_t)p->pages * p->page_tokens,
                   whole = (int64_t)s->parallel * p->context;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
+    if (bytes == 0) { /* no layer attends */
+        tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; "
+                     "the state of each takes %s at any length",
+                     s->parallel, tool_s((uint64_t)s->parallel), p->context,
+                     tool_size(mnem_transformer_state_bytes(&s->stage.transformer), each));
+        return;
+    }
     tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; its "
                  "KV cache has space for %s tokens in total (%s per token)",
                  s->parallel, tool_s((uint64_t)s->parallel), p->context,

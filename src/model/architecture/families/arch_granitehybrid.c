@@ -1,0 +1,10 @@
+/* arch_granitehybrid.c: Granite 4: scans in most layers, attention without RoPE in others; factors
+ * of embedding, residuals, scores and logits. */
+#include "model/architecture/families/family.h"
+
+const mnem__architecture mnem__architecture_granitehybrid = {
+    MNEM__LIKE_GRANITEHYBRID,
+    .names = {"granitehybrid"},
+    .other = "granite-h-moe",
+    .other_key = "expert_count",
+};
