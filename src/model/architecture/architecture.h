@@ -126,18 +126,16 @@ typedef enum mnem__windows_turn {
 
 /* Which keys are read; the others must be neutral (hparams.c). */
 typedef enum mnem__takes {
-    MNEM__TAKES_SCALES =
-        1 << 0, /* of embedding, residuals, scores and logits (which are divided) */
+    MNEM__TAKES_SCALES = 1 << 0, /* of embedding, residuals, scores, logits (divided) */
     MNEM__TAKES_ATTENTION_CAP = 1 << 1,
     MNEM__TAKES_LOGIT_CAP = 1 << 2,
-    MNEM__TAKES_TEMPERATURE = 1 << 3, /* grows with the position, from the original context on */
-    MNEM__TAKES_CONV = 1 << 4,        /* its length; heads of 0 say which layers convolve */
-    MNEM__TAKES_SCORE_SCALE = 1 << 5, /* of scores alone: attention.scale */
-    MNEM__TAKES_EXPERTS = 1 << 6,     /* how many, how wide, how they are chosen */
-    MNEM__TAKES_LATENT = 1 << 7,      /* attention's */
-    MNEM__TAKES_SECTIONS =
-        1 << 8,                  /* of RoPE: places in images; those of a text's tokens are equal */
-    MNEM__TAKES_STATES = 1 << 9, /* which layers are recurrent, and their sizes */
+    MNEM__TAKES_TEMPERATURE = 1 << 3,   /* grows with the position, from the original context on */
+    MNEM__TAKES_CONV = 1 << 4,          /* its length; heads of 0 say which layers convolve */
+    MNEM__TAKES_SCORE_SCALE = 1 << 5,   /* of scores alone: attention.scale */
+    MNEM__TAKES_EXPERTS = 1 << 6,       /* how many, how wide, how they are chosen */
+    MNEM__TAKES_LATENT = 1 << 7,        /* attention's */
+    MNEM__TAKES_SECTIONS = 1 << 8,      /* of RoPE: places in images, equal for a text's tokens */
+    MNEM__TAKES_STATES = 1 << 9,        /* which layers are recurrent, and their sizes */
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
