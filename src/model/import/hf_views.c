@@ -119,8 +119,9 @@ static mnem_status find_scales(const maker *m, uint32_t *index) {
         return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
                        t->shape[1] == s[1] && t->shape[2] == s[2]
                    ? MNEM_OK
-                   : bad(m, "its tensor of scales must have dtype U8, and its shape but for the "
-                            "last dimension");
+                   : bad(m, "its scales must have dtype U8 and the shape of its blocks without "
+                            "their last "
+                            "dimension; download the file again");
     }
     return bad(m, "its tensor of scales (_scales in place of _blocks) is missing");
 }

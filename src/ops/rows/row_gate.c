@@ -8,9 +8,9 @@ static mnem_status check_row_gate(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(x, 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (!mnem__tensor_is_f32(by, 2) || by->shape[0] != x->shape[0])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [T, k]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [T, k], with the T of in[0]");
     if (!mnem__tensor_is_f32(weight, 1) || weight->shape[0] != by->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [k]");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [k], with the k of in[1]");
     if (!mnem__tensor_is_f32(&desc->out, 2) || !mnem__tensor_same_shape(x, &desc->out))
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
     return MNEM_OK;

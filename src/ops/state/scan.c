@@ -40,7 +40,7 @@ static mnem_status check_columns(const mnem_op_desc *d) {
     if (!mnem__tensor_is_f32(a, 2) || a->shape[0] != m || a->shape[1] != b->shape[1])
         return mnem__op_fail(MNEM_INVALID, d, "in[4] must be F32 [m, n]");
     if (!mnem__tensor_is_f32(&d->in[5], 1) || d->in[5].shape[0] != m)
-        return mnem__op_fail(MNEM_INVALID, d, "in[5] must be F32 [m]");
+        return mnem__op_fail(MNEM_INVALID, d, "in[5] must be F32 [m], with the m of in[0]");
     if (!mnem__tensor_absent(bias) && (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != m))
         return mnem__op_fail(MNEM_INVALID, d, "in[6] must be F32 [m], or absent");
     return MNEM_OK;
