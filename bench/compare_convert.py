@@ -89,6 +89,9 @@ NOT_OF_SCANS = ["intermediate_size", "num_attention_heads", "num_key_value_heads
 DELTA = dict(head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32,
              linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4)
 
+DELTA_EXPERTS = dict(num_experts=12, num_experts_per_tok=3, moe_intermediate_size=32,
+                     shared_expert_intermediate_size=64)
+
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
     "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
@@ -127,6 +130,13 @@ MODELS = {
             partial_rotary_factor=0.5)), "qwen2", "bfloat16", 2),
     "qwen35_text": ("Qwen3_5TextConfig", dict(
         DELTA, linear_num_key_heads=2, linear_num_value_heads=6, tie_word_embeddings=True),
+        "qwen2", "bfloat16", 1),
+    "qwen35moe": ("Qwen3_5MoeConfig", dict(
+        DELTA, **DELTA_EXPERTS, vision_config=SIGHT, rope_parameters=dict(
+            SECTIONS, mrope_section=[4, 2, 2], mrope_interleaved=True,
+            partial_rotary_factor=0.5)), "qwen2", "bfloat16", 2),
+    "qwen35moe_text": ("Qwen3_5MoeTextConfig", dict(
+        DELTA, **DELTA_EXPERTS, tie_word_embeddings=True),
         "qwen2", "bfloat16", 1),
     "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
     "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
@@ -410,6 +420,7 @@ def make(name, folder):
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
     else:
         without = ["num_key_value_heads"] if kind == "BertConfig" else \
+            ["intermediate_size"] if "Qwen3_5Moe" in kind else \
             NOT_OF_SCANS if "Mamba" in kind else []
         shape = {k: v for k, v in SHAPE.items() if k not in without}
         config = describe_sight(kind, {**shape, **changes}) if "vision_config" in changes else \

@@ -52,6 +52,9 @@ static mnem_status put_widths(const writer *w) {
         mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)(4 * embd));
         return MNEM_OK;
     }
+    if (!mnem__hf_has_word(w->c->members->names, "intermediate_size") &&
+        !mnem__hf_has_word(w->c->members->names, "n_inner"))
+        return MNEM_OK; /* experts alone */
     return put_size(w, ".feed_forward_length", "intermediate_size n_inner");
 }
 

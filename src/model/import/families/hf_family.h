@@ -125,9 +125,6 @@ typedef struct mnem__hf_family {
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
 
-/* Names of families with states (hf_states.c). */
-extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[], mnem__hf_qwen35[];
-
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
 /* "LlamaForCausalLM, ...": the first of each, as many as there is space for. */

@@ -1,6 +1,5 @@
 /* hf_states.c: names and members of families whose layers carry a state. */
-#include "model/import/families/hf_family.h"
-#include "model/import/families/hf_members.h"
+#include "model/import/families/hf_rows.h"
 
 #define OUT "." /* names outside of layers begin so */
 #define OUTSIDE                                                                                    \
@@ -14,21 +13,21 @@
         "mixer.out_proj", "ssm_out", MNEM__HF_AS_IS                                                \
     }
 
-const mnem__hf_name mnem__hf_mamba[] = {OUTSIDE,
-                                        MIXER,
-                                        {"mixer.x_proj", "ssm_x", MNEM__HF_AS_IS},
-                                        {"mixer.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
-                                        {"mixer.D", "ssm_d", MNEM__HF_AS_IS},
-                                        {0}};
-const mnem__hf_name mnem__hf_mamba2[] = {OUTSIDE,
-                                         MIXER,
-                                         {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
-                                         {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
-                                         {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
-                                         {0}};
+static const mnem__hf_name mamba[] = {OUTSIDE,
+                                      MIXER,
+                                      {"mixer.x_proj", "ssm_x", MNEM__HF_AS_IS},
+                                      {"mixer.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
+                                      {"mixer.D", "ssm_d", MNEM__HF_AS_IS},
+                                      {0}};
+static const mnem__hf_name mamba2[] = {OUTSIDE,
+                                       MIXER,
+                                       {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+                                       {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
+                                       {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
+                                       {0}};
 
 /* Rows of value heads are tiled over groups. */
-const mnem__hf_name mnem__hf_qwen35[] = {
+static const mnem__hf_name qwen35[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
     {"linear_attn.in_proj_qkv", "attn_qkv", MNEM__HF_TILE_BEHIND_KEYS},
     {"linear_attn.in_proj_z", "attn_gate", MNEM__HF_TILE},
@@ -43,44 +42,133 @@ const mnem__hf_name mnem__hf_qwen35[] = {
     {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},
     {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
     {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
     {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
     {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
     {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS},
     {0}};
 
-const mnem__hf_default mnem__hf_qwen35_defaults[] = {{"vocab_size", 248320},
-                                                     {"hidden_size", 4096},
-                                                     {"intermediate_size", 12288},
-                                                     {"num_hidden_layers", 32},
-                                                     {"num_attention_heads", 16},
-                                                     {"num_key_value_heads", 4},
-                                                     {"head_dim", 256},
-                                                     {"max_position_embeddings", 32768},
-                                                     {"rms_norm_eps", 1e-6},
-                                                     {"rope_theta", 10000},
-                                                     {"partial_rotary_factor", 0.25},
-                                                     {"linear_conv_kernel_dim", 4},
-                                                     {"linear_key_head_dim", 128},
-                                                     {"linear_value_head_dim", 128},
-                                                     {"linear_num_key_heads", 16},
-                                                     {"linear_num_value_heads", 32},
-                                                     {0}};
+static const mnem__hf_default qwen35_defaults[] = {{"vocab_size", 248320},
+                                                   {"hidden_size", 4096},
+                                                   {"intermediate_size", 12288},
+                                                   {"num_hidden_layers", 32},
+                                                   {"num_attention_heads", 16},
+                                                   {"num_key_value_heads", 4},
+                                                   {"head_dim", 256},
+                                                   {"max_position_embeddings", 32768},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"rope_theta", 10000},
+                                                   {"partial_rotary_factor", 0.25},
+                                                   {"linear_conv_kernel_dim", 4},
+                                                   {"linear_key_head_dim", 128},
+                                                   {"linear_value_head_dim", 128},
+                                                   {"linear_num_key_heads", 16},
+                                                   {"linear_num_value_heads", 32},
+                                                   {0}};
 
-const mnem__hf_fixed mnem__hf_scan_fixed[] = {
+static const mnem__hf_default qwen35moe_defaults[] = {{"vocab_size", 248320},
+                                                      {"hidden_size", 2048},
+                                                      {"num_hidden_layers", 40},
+                                                      {"num_attention_heads", 16},
+                                                      {"num_key_value_heads", 2},
+                                                      {"head_dim", 256},
+                                                      {"max_position_embeddings", 32768},
+                                                      {"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 10000},
+                                                      {"partial_rotary_factor", 0.25},
+                                                      {"linear_conv_kernel_dim", 4},
+                                                      {"linear_key_head_dim", 128},
+                                                      {"linear_value_head_dim", 128},
+                                                      {"linear_num_key_heads", 16},
+                                                      {"linear_num_value_heads", 32},
+                                                      {"moe_intermediate_size", 512},
+                                                      {"shared_expert_intermediate_size", 512},
+                                                      {"num_experts_per_tok", 8},
+                                                      {"num_experts", 256},
+                                                      {0}};
+
+static const mnem__hf_fixed scan_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_bias", "false"}, {"use_conv_bias", "true"}, {0}};
-const mnem__hf_default mnem__hf_mamba_defaults[] = {
+static const mnem__hf_default mamba_defaults[] = {
     {"vocab_size", 50280},   {"hidden_size", 768},         {"state_size", 16},
     {"conv_kernel", 4},      {"num_hidden_layers", 32},    {"expand", 2},
     {"mixer_rms_eps", 1e-6}, {"layer_norm_epsilon", 1e-5}, {0}};
-const mnem__hf_default mnem__hf_mamba2_defaults[] = {{"vocab_size", 32768},
-                                                     {"hidden_size", 4096},
-                                                     {"state_size", 128},
-                                                     {"conv_kernel", 4},
-                                                     {"num_hidden_layers", 64},
-                                                     {"expand", 2},
-                                                     {"n_groups", 8},
-                                                     {"num_heads", 128},
-                                                     {"head_dim", 64},
-                                                     {"layer_norm_epsilon", 1e-5},
-                                                     {0}};
+static const mnem__hf_default mamba2_defaults[] = {{"vocab_size", 32768},
+                                                   {"hidden_size", 4096},
+                                                   {"state_size", 128},
+                                                   {"conv_kernel", 4},
+                                                   {"num_hidden_layers", 64},
+                                                   {"expand", 2},
+                                                   {"n_groups", 8},
+                                                   {"num_heads", 128},
+                                                   {"head_dim", 64},
+                                                   {"layer_norm_epsilon", 1e-5},
+                                                   {0}};
+
+/* ---- rows ---- */
+
+static const mnem__hf_family families[] = {
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .architecture = "qwen35",
+     .names = qwen35,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
+     .pre = "qwen35"},
+    {.classes = "Qwen3_5MoeForConditionalGeneration Qwen3_5MoeForCausalLM",
+     .architecture = "qwen35moe",
+     .names = qwen35,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
+     .pre = "qwen35"},
+    {.classes = "MambaForCausalLM FalconMambaForCausalLM",
+     .architecture = "mamba",
+     .names = mamba,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
+    {.classes = "Mamba2ForCausalLM",
+     .architecture = "mamba2",
+     .names = mamba2,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
+};
+
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+
+#define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
+#define DELTA                                                                                      \
+    "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "       \
+    "linear_num_value_heads layer_types full_attention_interval partial_rotary_factor "
+
+static const mnem__hf_members members[] = {
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .names = USUAL DELTA "attention_bias ",
+     .defaults = qwen35_defaults,
+     .fixed = silu},
+    {.classes = "Qwen3_5MoeForConditionalGeneration Qwen3_5MoeForCausalLM",
+     .names = OF_ALL ROPE EXPERTS DELTA
+     "num_hidden_layers num_attention_heads num_key_value_heads head_dim max_position_embeddings "
+     "rms_norm_eps attention_bias num_experts moe_intermediate_size "
+     "shared_expert_intermediate_size ",
+     .defaults = qwen35moe_defaults,
+     .fixed = silu},
+    {.classes = "MambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank ",
+     .defaults = mamba_defaults,
+     .fixed = scan_fixed},
+    {.classes = "FalconMambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank mixer_rms_eps ",
+     .defaults = mamba_defaults,
+     .fixed = scan_fixed},
+    {.classes = "Mamba2ForCausalLM",
+     .names = OF_ALL SCAN "n_groups num_heads head_dim time_step_limit ",
+     .defaults = mamba2_defaults,
+     .fixed = scan_fixed},
+};
+
+const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
+                                          sizeof members / sizeof *members};
