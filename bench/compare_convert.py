@@ -92,6 +92,9 @@ DELTA = dict(head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32,
 DELTA_EXPERTS = dict(num_experts=12, num_experts_per_tok=3, moe_intermediate_size=32,
                      shared_expert_intermediate_size=64)
 
+HYBRID = dict(shared_intermediate_size=96, mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16,
+              num_hidden_layers=4, layer_types=["mamba", "attention", "mamba", "attention"])
+
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
     "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
@@ -165,6 +168,12 @@ MODELS = {
     "falcon_mamba": ("FalconMambaConfig", dict(time_step_rank=5, conv_kernel=3), "gpt-2",
                      "float32", 2),
     "mamba2": ("Mamba2Config", dict(num_heads=8, head_dim=16, n_groups=2), "gpt-2", "bfloat16", 2),
+    "granitehybrid": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=6, num_experts_per_tok=2, residual_multiplier=0.4,
+        mamba_n_groups=2), "refact", "bfloat16", 2),
+    "granitehybrid_dense": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=0, num_experts_per_tok=0, attention_multiplier=0.25,
+        logits_scaling=3.0, tie_word_embeddings=True), "refact", "bfloat16", 1),
     "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
     "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
                                         shared_expert_intermediate_size=64), "qwen2",
@@ -442,6 +451,8 @@ def make(name, folder):
     config = json.loads(path.read_text())
     if kind == "GPT2Config":
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    if kind == "GraniteMoeHybridConfig":
+        config["layer_types"] = changes["layer_types"]  # the words of published folders
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):

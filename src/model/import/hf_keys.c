@@ -55,7 +55,10 @@ static mnem_status put_widths(const writer *w) {
     if (!mnem__hf_has_word(w->c->members->names, "intermediate_size") &&
         !mnem__hf_has_word(w->c->members->names, "n_inner"))
         return MNEM_OK; /* experts alone */
-    return put_size(w, ".feed_forward_length", "intermediate_size n_inner");
+    const bool shared = !has(w, MNEM__HF_EXPERTS) &&
+                        mnem__hf_has_word(w->c->members->names, "shared_intermediate_size");
+    return put_size(w, ".feed_forward_length",
+                    shared ? "shared_intermediate_size" : "intermediate_size n_inner");
 }
 
 /* Nomic's encoders were trained for a quarter of the positions that they name. */

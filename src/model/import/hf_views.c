@@ -213,7 +213,7 @@ static mnem_status tile_behind_keys(const maker *m) {
 
 static mnem_status take_groups(const maker *m) {
     int64_t groups;
-    MNEM__TRY(mnem__hf_size(m->c, "n_groups", 65536, &groups));
+    MNEM__TRY(mnem__hf_size(m->c, "n_groups mamba_n_groups", 65536, &groups));
     if (m->t->dims != 1 || m->t->shape[0] % groups)
         return bad(m, "expected a vector, of a multiple of n_groups numbers");
     m->made->dims = 2;

@@ -122,6 +122,7 @@ typedef struct mnem__hf_family {
     const char *architecture;
     const mnem__hf_name *names; /* before the common ones; NULL: only those */
     unsigned keys, traits;
+    const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
 

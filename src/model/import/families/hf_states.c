@@ -26,6 +26,35 @@ static const mnem__hf_name mamba2[] = {OUTSIDE,
                                        {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
                                        {0}};
 
+#define HYBRID                                                                                     \
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},                                               \
+        {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},                                           \
+        {"mamba.in_proj", "ssm_in", MNEM__HF_AS_IS},                                               \
+        {"mamba.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE},                                          \
+        {"mamba.A_log", "ssm_a", MNEM__HF_DECAY}, {"mamba.D", "ssm_d", MNEM__HF_COLUMN},           \
+        {"mamba.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},                                          \
+        {"mamba.norm", "ssm_norm", MNEM__HF_GROUPS}, {                                             \
+        "mamba.out_proj", "ssm_out", MNEM__HF_AS_IS                                                \
+    }
+
+static const mnem__hf_name granitehybrid[] = {
+    HYBRID,
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", MNEM__HF_HALF_1},
+    {"block_sparse_moe.input_linear", "ffn_up_exps", MNEM__HF_HALF_2},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", MNEM__HF_AS_IS},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", MNEM__HF_HALF_1},
+    {"shared_mlp.input_linear", "ffn_up_shexp", MNEM__HF_HALF_2},
+    {"shared_mlp.output_linear", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {0}};
+/* What every token uses is the feed-forward. */
+static const mnem__hf_name granitehybrid_dense[] = {
+    HYBRID,
+    {"shared_mlp.input_linear", "ffn_gate", MNEM__HF_HALF_1},
+    {"shared_mlp.input_linear", "ffn_up", MNEM__HF_HALF_2},
+    {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
+    {0}};
+
 /* Rows of value heads are tiled over groups. */
 static const mnem__hf_name qwen35[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
@@ -108,7 +137,31 @@ static const mnem__hf_default mamba2_defaults[] = {{"vocab_size", 32768},
                                                    {"layer_norm_epsilon", 1e-5},
                                                    {0}};
 
+static const mnem__hf_fixed granitehybrid_fixed[] = {
+    {"hidden_act", "silu swish"}, {"position_embedding_type", "nope"}, {"attention_bias", "false"},
+    {"mamba_conv_bias", "true"},  {"mamba_proj_bias", "false"},        {0}};
+static const mnem__hf_default granitehybrid_defaults[] = {
+    {"vocab_size", 32000},     {"hidden_size", 4096},       {"intermediate_size", 11008},
+    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"max_position_embeddings", 2048},
+    {"rms_norm_eps", 1e-6},    {"rope_theta", 10000},       {"embedding_multiplier", 1},
+    {"logits_scaling", 1},     {"residual_multiplier", 1},  {"attention_multiplier", 1},
+    {"num_local_experts", 8},  {"num_experts_per_tok", 2},  {"shared_intermediate_size", 1024},
+    {"mamba_n_heads", 128},    {"mamba_n_groups", 1},       {"mamba_d_state", 256},
+    {"mamba_d_conv", 4},       {"mamba_expand", 2},         {0}};
+
 /* ---- rows ---- */
+
+enum {
+    HYBRID_KEYS = MNEM__HF_BLOCKS | MNEM__HF_WIDTHS | MNEM__HF_HEADS | MNEM__HF_BASE |
+                  MNEM__HF_RMS_EPSILON | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_SCALES
+};
+
+static const mnem__hf_family granitehybrid_alone = {.architecture = "granitehybrid",
+                                                    .names = granitehybrid_dense,
+                                                    .keys = HYBRID_KEYS,
+                                                    .traits = MNEM__HF_NO_HEAD_DIM |
+                                                              MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
+                                                    .pre = "refact dbrx"};
 
 static const mnem__hf_family families[] = {
     {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
@@ -135,6 +188,13 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_BLOCKS,
      .traits = MNEM__HF_SCAN,
      .pre = "olmo gpt-2"},
+    {.classes = "GraniteMoeHybridForCausalLM",
+     .architecture = "granitehybrid",
+     .names = granitehybrid,
+     .keys = HYBRID_KEYS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
+     .dense = &granitehybrid_alone,
+     .pre = "refact dbrx"},
 };
 
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
@@ -168,6 +228,13 @@ static const mnem__hf_members members[] = {
      .names = OF_ALL SCAN "n_groups num_heads head_dim time_step_limit ",
      .defaults = mamba2_defaults,
      .fixed = scan_fixed},
+    {.classes = "GraniteMoeHybridForCausalLM",
+     .names = USUAL EXPERTS
+     "num_local_experts shared_intermediate_size embedding_multiplier logits_scaling "
+     "residual_multiplier attention_multiplier layer_types layers_block_type mamba_n_heads "
+     "mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
+     .defaults = granitehybrid_defaults,
+     .fixed = granitehybrid_fixed},
 };
 
 const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
