@@ -197,7 +197,8 @@ static const mnem__hf_family families[] = {
      .pre = "refact dbrx"},
 };
 
-static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+static const mnem__hf_fixed delta_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {0}};
 
 #define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
 #define DELTA                                                                                      \
@@ -206,16 +207,16 @@ static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 
 static const mnem__hf_members members[] = {
     {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
-     .names = USUAL DELTA "attention_bias ",
+     .names = USUAL DELTA,
      .defaults = qwen35_defaults,
-     .fixed = silu},
+     .fixed = delta_fixed},
     {.classes = "Qwen3_5MoeForConditionalGeneration Qwen3_5MoeForCausalLM",
      .names = OF_ALL ROPE EXPERTS DELTA
      "num_hidden_layers num_attention_heads num_key_value_heads head_dim max_position_embeddings "
-     "rms_norm_eps attention_bias num_experts moe_intermediate_size "
+     "rms_norm_eps num_experts moe_intermediate_size "
      "shared_expert_intermediate_size ",
      .defaults = qwen35moe_defaults,
-     .fixed = silu},
+     .fixed = delta_fixed},
     {.classes = "MambaForCausalLM",
      .names = OF_ALL SCAN "time_step_rank ",
      .defaults = mamba_defaults,
