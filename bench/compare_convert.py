@@ -141,6 +141,11 @@ MODELS = {
     "qwen35moe_text": ("Qwen3_5MoeTextConfig", dict(
         DELTA, **DELTA_EXPERTS, tie_word_embeddings=True),
         "qwen2", "bfloat16", 1),
+    "qwen3next": ("Qwen3NextConfig", dict(
+        DELTA, **DELTA_EXPERTS, rope_parameters=GLM), "qwen2", "bfloat16", 2),
+    "qwen3next_one": ("Qwen3NextConfig", dict(
+        DELTA, **DELTA_EXPERTS, linear_num_key_heads=1,
+        linear_num_value_heads=6, tie_word_embeddings=True), "qwen2", "float32", 1),
     "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
     "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
     "starcoder2": ("Starcoder2Config", dict(use_bias=True), "starcoder", "bfloat16", 1),

@@ -131,6 +131,8 @@ CLASSES |= {
     "Qwen3_5ForCausalLM": ("qwen3_5", "Qwen3_5TextConfig", "delta", DELTA),
     "Qwen3_5MoeForCausalLM": ("qwen3_5_moe", "Qwen3_5MoeTextConfig", "delta moe",
                               dict(DELTA, **DELTA_EXPERTS)),
+    "Qwen3NextForCausalLM": ("qwen3_next", "Qwen3NextConfig", "delta moe groups",
+                             dict(DELTA, **DELTA_EXPERTS)),
     "MambaForCausalLM": ("mamba", "MambaConfig", "scan", {}),
     "FalconMambaForCausalLM": ("falcon_mamba", "FalconMambaConfig", "scan", {}),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config", "scan heads", dict(
@@ -346,7 +348,7 @@ OWN = {  # where a class differs
     **{name: dict(layer_types=[("size", ["full_attention", "linear_attention"] * 3),
                                ("fixed", BAD_TYPES)], rope_parameters=[
         ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
-        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))])
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))], norm_topk_prob=[("read", False)])
        for name in ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM", "Qwen3NextForCausalLM")},
     **{name: dict(use_bias=[("fixed", True)]) for name in ("MambaForCausalLM",
                                                           "FalconMambaForCausalLM")},
@@ -613,11 +615,15 @@ def layer(kind, i, p):
     if words[0] == "delta":
         a, m = p + "linear_attn.", p + "mlp."
         mixer = attention(p, q=2 * HEADS * DIM) if i % 2 else (
+            linear(a + "in_proj_qkvz", 96, EMBD) + linear(a + "in_proj_ba", 8, EMBD)
+            if "groups" in words else
             linear(a + "in_proj_qkv", 64, EMBD) + linear(a + "in_proj_z", 32, EMBD) +
-            linear(a + "in_proj_b", 4, EMBD) + linear(a + "in_proj_a", 4, EMBD) + delta_rest(a))
+            linear(a + "in_proj_b", 4, EMBD) + linear(a + "in_proj_a", 4, EMBD)) + delta_rest(a)
         if i % 2:
             mixer[-1] = (p + "self_attn.o_proj.weight", [EMBD, HEADS * DIM])
             mixer += heads_norms(p)
+        if "groups" in words:
+            return both + mixer + experts(p, 16) + shared_expert(m)
         return both + mixer + (mlp(m) if "moe" not in words else [
             (m + "experts.gate_up_proj", [4, 32, EMBD]),
             (m + "experts.down_proj", [4, EMBD, 16])] + shared_expert(m))

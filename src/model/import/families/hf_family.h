@@ -46,6 +46,11 @@ typedef enum mnem__hf_how {
     MNEM__HF_TILE_BEHIND_KEYS,
     MNEM__HF_TILE_COLUMNS,
     MNEM__HF_TILE_DECAY,
+    /* Of one whose heads stay group by group: of the rows of each group what makes queries, keys
+     * and values, each of all groups together; what makes gates; -exp of each number. */
+    MNEM__HF_GROUP_QKV,
+    MNEM__HF_GROUP_GATES,
+    MNEM__HF_GROUP_DECAY,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 

@@ -55,6 +55,20 @@ static const mnem__hf_name granitehybrid_dense[] = {
     {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
     {0}};
 
+#define DELTA_MIXTURE                                                                              \
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
+        {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
+        {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},                       \
+        {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},                        \
+        {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},                              \
+        {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},                              \
+        {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},                                  \
+        {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},                         \
+        {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},                         \
+        {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS}, {                           \
+        "mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS                             \
+    }
+
 /* Rows of value heads are tiled over groups. */
 static const mnem__hf_name qwen35[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
@@ -67,17 +81,21 @@ static const mnem__hf_name qwen35[] = {
     {"linear_attn.dt_bias", "ssm_dt.bias", MNEM__HF_TILE},
     {"linear_attn.norm", "ssm_norm", MNEM__HF_AS_IS},
     {"linear_attn.out_proj", "ssm_out", MNEM__HF_TILE_COLUMNS},
-    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
-    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},
-    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
-    {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},
-    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
-    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
-    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
-    {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS},
+    DELTA_MIXTURE,
+    {0}};
+
+/* They stay group by group. */
+static const mnem__hf_name qwen3next[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"linear_attn.in_proj_qkvz", "attn_qkv", MNEM__HF_GROUP_QKV},
+    {"linear_attn.in_proj_qkvz", "attn_gate", MNEM__HF_GROUP_GATES},
+    {"linear_attn.in_proj_ba", "ssm_ba", MNEM__HF_AS_IS},
+    {"linear_attn.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE},
+    {"linear_attn.A_log", "ssm_a", MNEM__HF_GROUP_DECAY},
+    {"linear_attn.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+    {"linear_attn.norm", "ssm_norm", MNEM__HF_AS_IS},
+    {"linear_attn.out_proj", "ssm_out", MNEM__HF_AS_IS},
+    DELTA_MIXTURE,
     {0}};
 
 static const mnem__hf_default qwen35_defaults[] = {{"vocab_size", 248320},
@@ -117,6 +135,29 @@ static const mnem__hf_default qwen35moe_defaults[] = {{"vocab_size", 248320},
                                                       {"shared_expert_intermediate_size", 512},
                                                       {"num_experts_per_tok", 8},
                                                       {"num_experts", 256},
+                                                      {0}};
+
+static const mnem__hf_default qwen3next_defaults[] = {{"vocab_size", 151936},
+                                                      {"hidden_size", 2048},
+                                                      {"intermediate_size", 5632},
+                                                      {"num_hidden_layers", 48},
+                                                      {"num_attention_heads", 16},
+                                                      {"num_key_value_heads", 2},
+                                                      {"head_dim", 256},
+                                                      {"max_position_embeddings", 32768},
+                                                      {"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 10000},
+                                                      {"partial_rotary_factor", 0.25},
+                                                      {"linear_conv_kernel_dim", 4},
+                                                      {"linear_key_head_dim", 128},
+                                                      {"linear_value_head_dim", 128},
+                                                      {"linear_num_key_heads", 16},
+                                                      {"linear_num_value_heads", 32},
+                                                      {"moe_intermediate_size", 512},
+                                                      {"shared_expert_intermediate_size", 512},
+                                                      {"num_experts_per_tok", 10},
+                                                      {"num_experts", 512},
+                                                      {"norm_topk_prob", 1},
                                                       {0}};
 
 static const mnem__hf_fixed scan_fixed[] = {
@@ -176,6 +217,12 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
      .pre = "qwen35"},
+    {.classes = "Qwen3NextForCausalLM",
+     .architecture = "qwen3next",
+     .names = qwen3next,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA | MNEM__HF_NORMALIZED,
+     .pre = "qwen2"},
     {.classes = "MambaForCausalLM FalconMambaForCausalLM",
      .architecture = "mamba",
      .names = mamba,
@@ -197,6 +244,11 @@ static const mnem__hf_family families[] = {
      .pre = "refact dbrx"},
 };
 
+static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
+                                                 {"attention_bias", "false"},
+                                                 {"mlp_only_layers", "[]"},
+                                                 {"decoder_sparse_step", "1"},
+                                                 {0}};
 static const mnem__hf_fixed delta_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {0}};
 
@@ -217,6 +269,11 @@ static const mnem__hf_members members[] = {
      "shared_expert_intermediate_size ",
      .defaults = qwen35moe_defaults,
      .fixed = delta_fixed},
+    {.classes = "Qwen3NextForCausalLM",
+     .names = USUAL EXPERTS DELTA
+     "num_experts moe_intermediate_size shared_expert_intermediate_size norm_topk_prob ",
+     .defaults = qwen3next_defaults,
+     .fixed = qwen3next_fixed},
     {.classes = "MambaForCausalLM",
      .names = OF_ALL SCAN "time_step_rank ",
      .defaults = mamba_defaults,
