@@ -382,6 +382,12 @@ PAIRS = [
     ("Lfm2ForCausalLM", dict(block_auto_adjust_ff_dim=True, intermediate_size=72,
                              block_multiple_of=16), "inert"),
     ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
+    *[(c, dict(layer_types=None, full_attention_interval=i), kind)
+      for c in ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM", "Qwen3NextForCausalLM")
+      for i, kind in ((2, "inert"), (3, "size"))],
+    ("GraniteMoeHybridForCausalLM", dict(layers_block_type=["mamba", "attention"] * 3,
+                                         layer_types=None), "inert"),
+    ("GraniteMoeHybridForCausalLM", dict(mamba_d_head="auto", time_step_limit=None), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
