@@ -89,6 +89,12 @@ NOT_OF_SCANS = ["intermediate_size", "num_attention_heads", "num_key_value_heads
 DELTA = dict(head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32,
              linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4)
 
+DELTA_EXPERTS = dict(num_experts=12, num_experts_per_tok=3, moe_intermediate_size=32,
+                     shared_expert_intermediate_size=64)
+
+HYBRID = dict(shared_intermediate_size=96, mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16,
+              num_hidden_layers=4, layer_types=["mamba", "attention", "mamba", "attention"])
+
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
     "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
@@ -128,6 +134,18 @@ MODELS = {
     "qwen35_text": ("Qwen3_5TextConfig", dict(
         DELTA, linear_num_key_heads=2, linear_num_value_heads=6, tie_word_embeddings=True),
         "qwen2", "bfloat16", 1),
+    "qwen35moe": ("Qwen3_5MoeConfig", dict(
+        DELTA, **DELTA_EXPERTS, vision_config=SIGHT, rope_parameters=dict(
+            SECTIONS, mrope_section=[4, 2, 2], mrope_interleaved=True,
+            partial_rotary_factor=0.5)), "qwen2", "bfloat16", 2),
+    "qwen35moe_text": ("Qwen3_5MoeTextConfig", dict(
+        DELTA, **DELTA_EXPERTS, tie_word_embeddings=True),
+        "qwen2", "bfloat16", 1),
+    "qwen3next": ("Qwen3NextConfig", dict(
+        DELTA, **DELTA_EXPERTS, rope_parameters=GLM), "qwen2", "bfloat16", 2),
+    "qwen3next_one": ("Qwen3NextConfig", dict(
+        DELTA, **DELTA_EXPERTS, linear_num_key_heads=1,
+        linear_num_value_heads=6, tie_word_embeddings=True), "qwen2", "float32", 1),
     "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
     "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
     "starcoder2": ("Starcoder2Config", dict(use_bias=True), "starcoder", "bfloat16", 1),
@@ -155,6 +173,12 @@ MODELS = {
     "falcon_mamba": ("FalconMambaConfig", dict(time_step_rank=5, conv_kernel=3), "gpt-2",
                      "float32", 2),
     "mamba2": ("Mamba2Config", dict(num_heads=8, head_dim=16, n_groups=2), "gpt-2", "bfloat16", 2),
+    "granitehybrid": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=6, num_experts_per_tok=2, residual_multiplier=0.4,
+        mamba_n_groups=2), "refact", "bfloat16", 2),
+    "granitehybrid_dense": ("GraniteMoeHybridConfig", dict(
+        HYBRID, num_local_experts=0, num_experts_per_tok=0, attention_multiplier=0.25,
+        logits_scaling=3.0, tie_word_embeddings=True), "refact", "bfloat16", 1),
     "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
     "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
                                         shared_expert_intermediate_size=64), "qwen2",
@@ -410,6 +434,7 @@ def make(name, folder):
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
     else:
         without = ["num_key_value_heads"] if kind == "BertConfig" else \
+            ["intermediate_size"] if "Qwen3_5Moe" in kind else \
             NOT_OF_SCANS if "Mamba" in kind else []
         shape = {k: v for k, v in SHAPE.items() if k not in without}
         config = describe_sight(kind, {**shape, **changes}) if "vision_config" in changes else \
@@ -431,6 +456,8 @@ def make(name, folder):
     config = json.loads(path.read_text())
     if kind == "GPT2Config":
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    if kind == "GraniteMoeHybridConfig":
+        config["layer_types"] = changes["layer_types"]  # the words of published folders
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):

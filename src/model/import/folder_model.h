@@ -29,6 +29,11 @@ typedef struct mnem__view {
         int64_t first, groups, each, size;
         bool columns;
     } tile;
+    /* Three parts of each group of so many rows: those of all groups one behind another here.
+     * groups 0: none. */
+    struct {
+        int64_t groups, rows, size[3];
+    } part;
     bool mxfp4;
     float add;
     bool decays;      /* -exp of the numbers */

@@ -66,10 +66,25 @@ static int64_t find_tiled(const reader *r, int64_t e, int64_t *run) {
     return there * r->columns + column;
 }
 
+static int64_t find_part(const reader *r, int64_t e, int64_t *run) {
+    const mnem__view *v = r->view;
+    int64_t row = e / r->columns, before = 0;
+    const int64_t column = e % r->columns;
+    int n = 0;
+    for (; n < 2 && row >= v->part.groups * v->part.size[n]; n++) {
+        row -= v->part.groups * v->part.size[n];
+        before += v->part.size[n];
+    }
+    const int64_t group = row / v->part.size[n], in_part = row % v->part.size[n];
+    *run = (v->part.size[n] - in_part) * r->columns - column;
+    return (group * v->part.rows + before + in_part) * r->columns + column;
+}
+
 /* Where element e of a block is, and how many follow it there. */
 static int64_t find_run(const reader *r, int64_t e, int64_t *run) {
     *run = r->view->each - e;
     if (r->view->tile.groups) return find_tiled(r, e, run);
+    if (r->view->part.groups) return find_part(r, e, run);
     if (!r->view->halves) return e;
     const int64_t row = e / r->columns, column = e % r->columns, half = r->view->halves / 2;
     const int64_t in_head = row % r->view->halves;

@@ -233,6 +233,8 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     const char *text_type = mnem__node_text(mnem__node_get(c->text, "model_type"), NULL);
     c->members = mnem__hf_members_find(mnem__node_text(class_name, ""), text_type);
     if (!c->members) return refuse_class(path, mnem__node_text(class_name, "?"));
+    if (c->family->dense && mnem__hf_number(c, MNEM__HF_EXPERT_COUNT) == 0)
+        c->family = c->family->dense;
     find_rope(c);
     MNEM__TRY(check_fixed(c));
     MNEM__TRY(check_head_dim(c));

@@ -52,7 +52,13 @@ static mnem_status put_widths(const writer *w) {
         mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)(4 * embd));
         return MNEM_OK;
     }
-    return put_size(w, ".feed_forward_length", "intermediate_size n_inner");
+    if (!mnem__hf_has_word(w->c->members->names, "intermediate_size") &&
+        !mnem__hf_has_word(w->c->members->names, "n_inner"))
+        return MNEM_OK; /* experts alone */
+    const bool shared = !has(w, MNEM__HF_EXPERTS) &&
+                        mnem__hf_has_word(w->c->members->names, "shared_intermediate_size");
+    return put_size(w, ".feed_forward_length",
+                    shared ? "shared_intermediate_size" : "intermediate_size n_inner");
 }
 
 /* Nomic's encoders were trained for a quarter of the positions that they name. */

@@ -49,7 +49,86 @@ static mnem_status put_rank(mnem__folder *folder, const mnem__hf_config *c, int6
     return MNEM_OK;
 }
 
+/* ---- beside attention ---- */
+
+static bool is_one_of(const mnem__node *type, const char *first, const char *second) {
+    return mnem__node_is(type, first) || mnem__node_is(type, second);
+}
+
+/* Layers that scan have no heads of keys. */
+static mnem_status put_layer_heads(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t layers;
+    int scans = 0;
+    const mnem__node *types = mnem__hf_find(c, "layer_types layers_block_type");
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
+    if (!heads) return folder->status;
+    if (!types || types->kind != MNEM__JSON_LIST || types->count != (uint64_t)layers)
+        return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers", c->path,
+                          (int)layers);
+    for (uint32_t i = 0; i < layers; i++) {
+        const mnem__node *type = mnem__node_at(types, i);
+        const bool attends = is_one_of(type, "attention", "full_attention");
+        if (!attends && !is_one_of(type, "mamba", "linear_attention"))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: layer_types: layer %d is neither attention nor mamba", c->path,
+                              (int)i);
+        heads[i] = attends ? (int32_t)mnem__hf_heads(c, true) : 0;
+        scans += !attends;
+    }
+    if (scans == 0)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: layer_types: a model without mamba layers isn't supported", c->path);
+    mnem__put_array(folder, ".attention.head_count_kv", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    return folder->status;
+}
+
+/* As files of models without experts say it. */
+static mnem_status put_no_experts(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t width;
+    const double used = mnem__hf_number(c, "num_experts_per_tok");
+    MNEM__TRY(mnem__hf_size(c, "shared_intermediate_size", MOST, &width));
+    mnem__put_u32(folder, ".expert_count", 0);
+    mnem__put_u32(folder, ".expert_used_count", used >= 1 && used <= MOST ? (uint32_t)used : 0);
+    mnem__put_u32(folder, ".expert_shared_feed_forward_length", (uint32_t)width);
+    return MNEM_OK;
+}
+
+/* Granite 4: "auto" is what heads of the width have; attention is without RoPE. */
+static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd, state, kernel, heads, groups, dim, expand;
+    const mnem__node *said = mnem__hf_find(c, "mamba_d_head");
+    MNEM__TRY(check_limits(c));
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST / 4, &embd));
+    MNEM__TRY(mnem__hf_size(c, "mamba_expand", MOST / 1024, &expand));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_state", MOST, &state));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_conv", MOST, &kernel));
+    MNEM__TRY(mnem__hf_size(c, "mamba_n_heads", MOST, &heads));
+    MNEM__TRY(mnem__hf_size(c, "mamba_n_groups", MOST, &groups));
+    dim = expand * embd / heads;
+    if (said && !mnem__node_is(said, "auto"))
+        MNEM__TRY(mnem__hf_size(c, "mamba_d_head", MOST, &dim));
+    if (heads * dim != expand * embd)
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: mamba_n_heads * mamba_d_head is %lld, but mamba_expand * hidden_size "
+            "is %lld",
+            c->path, (long long)(heads * dim), (long long)(expand * embd));
+    const struct {
+        const char *key;
+        int64_t number;
+    } rows[] = {{".context_length", CONTEXT},     {".ssm.conv_kernel", kernel},
+                {".ssm.state_size", state},       {".ssm.group_count", groups},
+                {".ssm.inner_size", heads * dim}, {".ssm.time_step_rank", heads}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        mnem__put_u32(folder, rows[i].key, (uint32_t)rows[i].number);
+    mnem__put_bool(folder, ".rope.scaling.finetuned", false);
+    if (!(c->family->keys & MNEM__HF_EXPERTS)) MNEM__TRY(put_no_experts(folder, c));
+    return put_layer_heads(folder, c);
+}
+
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
+    if (mnem__hf_has_word(c->members->names, "mamba_n_heads")) return put_hybrid(folder, c);
     int64_t embd, state, kernel;
     const double expand = mnem__hf_number(c, "expand");
     MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST / 4, &embd));

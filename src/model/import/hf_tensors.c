@@ -168,7 +168,7 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     const bool wide = !view->mxfp4 && stays_f32(name, made.dims);
     const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
     view->plain = type == t->type && !view->halves && !view->down && !view->stride &&
-                  view->add == 0 && !view->decays && !view->tile.groups;
+                  view->add == 0 && !view->decays && !view->tile.groups && !view->part.groups;
     mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }

@@ -212,9 +212,36 @@ static mnem_status tile_behind_keys(const maker *m) {
     return tile(m, true, false);
 }
 
+/* Rows of each group: queries, keys, values, gates, the last two of as many value heads as there
+ * are for one of keys. */
+static mnem_status take_group_part(const maker *m, bool gates) {
+    int64_t groups, heads, key, value;
+    const int64_t *s = m->t->shape;
+    MNEM__TRY(mnem__hf_size(m->c, "linear_num_key_heads", 65536, &groups));
+    MNEM__TRY(mnem__hf_size(m->c, "linear_num_value_heads", 65536, &heads));
+    MNEM__TRY(mnem__hf_size(m->c, "linear_key_head_dim", 65536, &key));
+    MNEM__TRY(mnem__hf_size(m->c, "linear_value_head_dim", 65536, &value));
+    const int64_t values = heads / groups * value, rows = 2 * (key + values);
+    if (m->t->dims != 2 || heads % groups || s[0] != groups * rows)
+        return bad(m, "its rows must be those of queries, keys, values and gates of "
+                      "linear_num_key_heads groups");
+    m->made->shape[0] = groups * (gates ? values : rows - values);
+    if (gates) {
+        m->made->view.each = values * s[1];
+        m->made->view.stride = rows * s[1];
+        m->made->view.skip = (rows - values) * s[1];
+        return MNEM_OK;
+    }
+    m->made->view.part.groups = groups;
+    m->made->view.part.rows = rows;
+    m->made->view.part.size[0] = m->made->view.part.size[1] = key;
+    m->made->view.part.size[2] = values;
+    return MNEM_OK;
+}
+
 static mnem_status take_groups(const maker *m) {
     int64_t groups;
-    MNEM__TRY(mnem__hf_size(m->c, "n_groups", 65536, &groups));
+    MNEM__TRY(mnem__hf_size(m->c, "n_groups mamba_n_groups", 65536, &groups));
     if (m->t->dims != 1 || m->t->shape[0] % groups)
         return bad(m, "expected a vector, of a multiple of n_groups numbers");
     m->made->dims = 2;
@@ -264,6 +291,9 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_TILE_BEHIND_KEYS: return tile_behind_keys(m);
     case MNEM__HF_TILE_COLUMNS: return tile(m, false, true);
     case MNEM__HF_TILE_DECAY: return tile_decays(m);
+    case MNEM__HF_GROUP_QKV: return take_group_part(m, false);
+    case MNEM__HF_GROUP_GATES: return take_group_part(m, true);
+    case MNEM__HF_GROUP_DECAY: m->made->view.decays = true; return MNEM_OK;
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
     case MNEM__HF_DROP: break;

@@ -122,6 +122,26 @@ CLASSES |= {
     "NemotronForCausalLM": ("nemotron", "NemotronConfig", "ungated bias", {}),
 }
 
+# Layers with states, and what attends.
+DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2,
+             linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"] * 3)
+DELTA_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+                     shared_expert_intermediate_size=32)
+CLASSES |= {
+    "Qwen3_5ForCausalLM": ("qwen3_5", "Qwen3_5TextConfig", "delta", DELTA),
+    "Qwen3_5MoeForCausalLM": ("qwen3_5_moe", "Qwen3_5MoeTextConfig", "delta moe",
+                              dict(DELTA, **DELTA_EXPERTS)),
+    "Qwen3NextForCausalLM": ("qwen3_next", "Qwen3NextConfig", "delta moe groups",
+                             dict(DELTA, **DELTA_EXPERTS)),
+    "MambaForCausalLM": ("mamba", "MambaConfig", "scan", {}),
+    "FalconMambaForCausalLM": ("falcon_mamba", "FalconMambaConfig", "scan", {}),
+    "Mamba2ForCausalLM": ("mamba2", "Mamba2Config", "scan heads", dict(
+        num_heads=4, head_dim=16, n_groups=2, state_size=16)),
+    "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig", "hybrid", dict(
+        num_local_experts=4, shared_intermediate_size=32, mamba_n_heads=4, mamba_n_groups=2,
+        mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
+}
+
 # ---- what values do ----
 
 ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
@@ -150,6 +170,8 @@ LONG_ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", LONG), ("read", dic
 BIAS = [("fixed", True)]
 WINDOW = [("read", 8), ("size", -1)]
 
+INFINITY = {"__float__": "Infinity"}  # as transformers writes it
+
 INERT = {  # of training, of generation, or of heads that are not read
     "initializer_range": 0.5, "use_cache": False, "pad_token_id": 3, "bos_token_id": 4,
     "eos_token_id": 5, "pretraining_tp": 2, "attention_dropout": 0.5, "resid_pdrop": 0.5,
@@ -158,7 +180,10 @@ INERT = {  # of training, of generation, or of heads that are not read
     "output_router_logits": True, "router_aux_loss_coef": 0.5, "router_jitter_noise": 0.5,
     "summary_type": "mean", "summary_use_proj": False, "summary_activation": "tanh",
     "summary_proj_to_labels": False, "summary_first_dropout": 0.5, "num_mtp_layers": 2,
-    "reorder_and_upcast_attn": True}  # the last: a product in float32, which all are here
+    "time_step_scale": 2.0, "time_step_min": 0.01, "time_step_max": 0.5, "time_step_floor": 0.5,
+    "time_step_init_scheme": "constant", "rescale_prenorm_residual": True, "use_mambapy": True,
+    "use_associative_scan": False, "chunk_size": 64, "mamba_chunk_size": 64,
+    "reorder_and_upcast_attn": True, "residual_in_fp32": False}  # float32, which all is here
 
 CASES = {
     **{name: [("inert", value)] for name, value in INERT.items()},
@@ -168,7 +193,15 @@ CASES = {
         n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
         n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
         shared_expert_intermediate_size=32, shared_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
-        qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, num_dense_layers=1, conv_L_cache=3).items()},
+        qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, num_dense_layers=1, conv_L_cache=3,
+        linear_conv_kernel_dim=4, linear_key_head_dim=8, linear_value_head_dim=8,
+        linear_num_key_heads=2, linear_num_value_heads=4, state_size=16, conv_kernel=4, expand=2,
+        num_heads=4, n_groups=2, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16,
+        mamba_d_head=16, mamba_d_conv=4, mamba_expand=2).items()},
+    "use_conv_bias": [("fixed", False)], "mamba_conv_bias": [("fixed", False)],
+    "mamba_proj_bias": BIAS, "time_step_rank": [("size", 4)], "mixer_rms_eps": [("read", 0.25)],
+    "time_step_limit": [("fixed", [0.0, 1.0]), ("fixed", [0.5, INFINITY])],
+    "position_embedding_type": [("fixed", "rope")],
     "max_position_embeddings": [("read", 128), ("size", -1)],
     "n_positions": [("size", 128)],
     "hidden_act": [("fixed", "relu")], "activation_function": [("fixed", "relu")],
@@ -312,6 +345,20 @@ OWN = {  # where a class differs
     "NemotronForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=[
         ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
         ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))]),
+    **{name: dict(layer_types=[("size", ["full_attention", "linear_attention"] * 3),
+                               ("fixed", BAD_TYPES)], rope_parameters=[
+        ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+        ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))], norm_topk_prob=[("read", False)])
+       for name in ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM", "Qwen3NextForCausalLM")},
+    **{name: dict(use_bias=[("fixed", True)]) for name in ("MambaForCausalLM",
+                                                          "FalconMambaForCausalLM")},
+    "Mamba2ForCausalLM": dict(use_bias=[("fixed", True)], head_dim=[("size", 8), ("size", -1)],
+                              time_step_rank=[("inert", 4)]),
+    "GraniteMoeHybridForCausalLM": dict(  # without RoPE, and as long as a text may be
+        rope_parameters=[("inert", dict(PLAIN, rope_type="linear", factor=4.0))],
+        max_position_embeddings=[("inert", 128)], layer_types=[
+            ("size", ["attention", "mamba"] * 3), ("fixed", ["attention"] * LAYERS),
+            ("fixed", BAD_TYPES), ("inert", ["linear_attention", "full_attention"] * 3)]),
     "Dots1ForCausalLM": dict(sliding_window=[("inert", 8)], max_window_layers=[
         ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
         layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
@@ -320,7 +367,8 @@ OWN = {  # where a class differs
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
 OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
-                            "scale_attn_by_inverse_layer_idx"]}
+                            "scale_attn_by_inverse_layer_idx"],
+         "BertModel": ["position_embedding_type"]}
 # Members that mean something only beside others: (class, what is set, kind)
 PAIRS = [
     *[(c, dict(use_sliding_window=True, sliding_window=8, max_window_layers=m), kind)
@@ -334,6 +382,12 @@ PAIRS = [
     ("Lfm2ForCausalLM", dict(block_auto_adjust_ff_dim=True, intermediate_size=72,
                              block_multiple_of=16), "inert"),
     ("Lfm2ForCausalLM", dict(block_ff_dim=FF, intermediate_size=FF * 2), "inert"),
+    *[(c, dict(layer_types=None, full_attention_interval=i), kind)
+      for c in ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM", "Qwen3NextForCausalLM")
+      for i, kind in ((2, "inert"), (3, "size"))],
+    ("GraniteMoeHybridForCausalLM", dict(layers_block_type=["mamba", "attention"] * 3,
+                                         layer_types=None), "inert"),
+    ("GraniteMoeHybridForCausalLM", dict(mamba_d_head="auto", time_step_limit=None), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
@@ -349,6 +403,10 @@ def value_of(node):
         for word in node.keywords:
             if word.arg == "default":
                 return value_of(word.value)
+        if node.func.id == "float":  # float("inf")
+            return INFINITY
+    if isinstance(node, ast.Tuple):
+        return [value_of(x) for x in node.elts]
     if isinstance(node, ast.BinOp):
         return value_of(node.left) * value_of(node.right)
     return ast.literal_eval(node)
@@ -413,6 +471,16 @@ def heads_norms(p, q=DIM, k=DIM):
 
 def experts(p, width, n=4):
     return [t for i in range(n) for t in mlp(f"{p}mlp.experts.{i}.", width)]
+
+
+def delta_rest(a):
+    return [(a + "conv1d.weight", [64, 1, 4]), (a + "A_log", [4]), (a + "dt_bias", [4])] + \
+        norm(a + "norm", 8) + linear(a + "out_proj", EMBD, 32)
+
+
+def shared_expert(m):
+    return linear(m + "gate", 4, EMBD) + mlp(m + "shared_expert.", 32) + \
+        linear(m + "shared_expert_gate", 1, EMBD)
 
 
 def layer(kind, i, p):
@@ -550,6 +618,37 @@ def layer(kind, i, p):
         return norm(p + "operator_norm") + norm(p + "ffn_norm") + mixer + \
             linear(p + "feed_forward.w1", FF, EMBD) + linear(p + "feed_forward.w2", EMBD, FF) + \
             linear(p + "feed_forward.w3", FF, EMBD)
+    if words[0] == "delta":
+        a, m = p + "linear_attn.", p + "mlp."
+        mixer = attention(p, q=2 * HEADS * DIM) if i % 2 else (
+            linear(a + "in_proj_qkvz", 96, EMBD) + linear(a + "in_proj_ba", 8, EMBD)
+            if "groups" in words else
+            linear(a + "in_proj_qkv", 64, EMBD) + linear(a + "in_proj_z", 32, EMBD) +
+            linear(a + "in_proj_b", 4, EMBD) + linear(a + "in_proj_a", 4, EMBD)) + delta_rest(a)
+        if i % 2:
+            mixer[-1] = (p + "self_attn.o_proj.weight", [EMBD, HEADS * DIM])
+            mixer += heads_norms(p)
+        if "groups" in words:
+            return both + mixer + experts(p, 16) + shared_expert(m)
+        return both + mixer + (mlp(m) if "moe" not in words else [
+            (m + "experts.gate_up_proj", [4, 32, EMBD]),
+            (m + "experts.down_proj", [4, EMBD, 16])] + shared_expert(m))
+    if words[0] == "scan":
+        m, heads = p + "mixer.", "heads" in words
+        wide = 128 if heads else 64
+        return norm(p + "norm") + linear(m + "in_proj", 196 if heads else 128, EMBD) + \
+            [(m + "conv1d.weight", [wide, 1, 4]), (m + "conv1d.bias", [wide])] + \
+            linear(m + "out_proj", EMBD, 64) + (
+                [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64)
+                if heads else [(m + "A_log", [64, 16]), (m + "D", [64])] +
+                linear(m + "x_proj", 34, 64) + linear(m + "dt_proj", 64, 2, True))
+    if kind == "hybrid":
+        m = p + "mamba."
+        mixer = attention(p) if i % 2 else (
+            linear(m + "in_proj", 196, EMBD) + linear(m + "out_proj", EMBD, 64) +
+            [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] +
+            [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64))
+        return [t for t in layer("granitemoe shared", i, p) if ".self_attn." not in t[0]] + mixer
     sys.exit(f"no tensors of {kind}")
 
 
@@ -563,6 +662,10 @@ def tensors(kind, tied):
             norm("embeddings.LayerNorm" if kind == "bert" else "emb_ln", bias=True)
         if kind == "bert":
             begin += linear("embeddings.position_embeddings", 256, EMBD)
+    elif kind in ("scan", "scan heads"):
+        p = "backbone.layers."
+        begin = linear("backbone.embeddings", VOCAB, EMBD) + norm("backbone.norm_f") + \
+            ([] if tied else linear("lm_head", VOCAB, EMBD))
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(

@@ -174,6 +174,21 @@ static void decays_and_groups_of_a_scan(void **state) {
     a_folder_becomes_the_file("mamba2");
 }
 
+static void value_heads_tiled_over_groups(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("qwen35moe");
+}
+
+static void parts_of_each_group(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("qwen3next");
+}
+
+static void layers_of_two_kinds(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("granitehybrid");
+}
+
 static void an_encoder_and_its_words(void **state) {
     (void)state;
     a_folder_becomes_the_file("bert");
@@ -248,6 +263,9 @@ int main(void) {
         cmocka_unit_test(experts_as_codes_and_scales),
         cmocka_unit_test(what_heads_make_of_a_latent),
         cmocka_unit_test(decays_and_groups_of_a_scan),
+        cmocka_unit_test(value_heads_tiled_over_groups),
+        cmocka_unit_test(parts_of_each_group),
+        cmocka_unit_test(layers_of_two_kinds),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),

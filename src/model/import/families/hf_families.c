@@ -392,24 +392,6 @@ static const mnem__hf_family families[] = {
      .names = minimax_m2,
      .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
      .pre = "minimax-m2"},
-    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
-     .architecture = "qwen35",
-     .names = mnem__hf_qwen35,
-     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS,
-     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
-     .pre = "qwen35"},
-    {.classes = "MambaForCausalLM FalconMambaForCausalLM",
-     .architecture = "mamba",
-     .names = mnem__hf_mamba,
-     .keys = MNEM__HF_BLOCKS,
-     .traits = MNEM__HF_SCAN,
-     .pre = "olmo gpt-2"},
-    {.classes = "Mamba2ForCausalLM",
-     .architecture = "mamba2",
-     .names = mnem__hf_mamba2,
-     .keys = MNEM__HF_BLOCKS,
-     .traits = MNEM__HF_SCAN,
-     .pre = "olmo gpt-2"},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -424,10 +406,11 @@ bool mnem__hf_has_word(const char *words, const char *word) {
 }
 
 static const mnem__hf_family *family_at(int index) {
-    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures};
+    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures,
+                                            &mnem__hf_stateful};
     if (index < FAMILIES) return &families[index];
     index -= FAMILIES;
-    for (int i = 0; i < 2; index -= tables[i++]->families_count)
+    for (int i = 0; i < 3; index -= tables[i++]->families_count)
         if (index < tables[i]->families_count) return &tables[i]->families[index];
     return NULL;
 }

@@ -46,6 +46,11 @@ typedef enum mnem__hf_how {
     MNEM__HF_TILE_BEHIND_KEYS,
     MNEM__HF_TILE_COLUMNS,
     MNEM__HF_TILE_DECAY,
+    /* Of one whose heads stay group by group: of the rows of each group what makes queries, keys
+     * and values, each of all groups together; what makes gates; -exp of each number. */
+    MNEM__HF_GROUP_QKV,
+    MNEM__HF_GROUP_GATES,
+    MNEM__HF_GROUP_DECAY,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
@@ -122,11 +127,9 @@ typedef struct mnem__hf_family {
     const char *architecture;
     const mnem__hf_name *names; /* before the common ones; NULL: only those */
     unsigned keys, traits;
+    const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
-
-/* Names of families with states (hf_states.c). */
-extern const mnem__hf_name mnem__hf_mamba[], mnem__hf_mamba2[], mnem__hf_qwen35[];
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);

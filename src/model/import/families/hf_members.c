@@ -6,11 +6,6 @@
 
 #include "model/import/families/hf_rows.h"
 
-#define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
-#define DELTA                                                                                      \
-    "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "       \
-    "linear_num_value_heads layer_types full_attention_interval partial_rotary_factor "
-
 /* ---- values that are computed ---- */
 
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
@@ -446,22 +441,6 @@ static const mnem__hf_members rows[] = {
      .names = USUAL EXPERTS "partial_rotary_factor num_local_experts num_experts rotary_dim ",
      .defaults = minimax_defaults,
      .fixed = minimax_fixed},
-    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
-     .names = USUAL DELTA "attention_bias ",
-     .defaults = mnem__hf_qwen35_defaults,
-     .fixed = silu},
-    {.classes = "MambaForCausalLM",
-     .names = OF_ALL SCAN "time_step_rank ",
-     .defaults = mnem__hf_mamba_defaults,
-     .fixed = mnem__hf_scan_fixed},
-    {.classes = "FalconMambaForCausalLM",
-     .names = OF_ALL SCAN "time_step_rank mixer_rms_eps ",
-     .defaults = mnem__hf_mamba_defaults,
-     .fixed = mnem__hf_scan_fixed},
-    {.classes = "Mamba2ForCausalLM",
-     .names = OF_ALL SCAN "n_groups num_heads head_dim time_step_limit ",
-     .defaults = mnem__hf_mamba2_defaults,
-     .fixed = mnem__hf_scan_fixed},
 };
 
 static const mnem__hf_members *find_in(const mnem__hf_members *in, int count,
@@ -474,10 +453,11 @@ static const mnem__hf_members *find_in(const mnem__hf_members *in, int count,
 }
 
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
-    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures};
+    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures,
+                                            &mnem__hf_stateful};
     const mnem__hf_members *found =
         find_in(rows, sizeof rows / sizeof *rows, class_name, text_type);
-    for (int i = 0; i < 2 && !found; i++)
+    for (int i = 0; i < 3 && !found; i++)
         found = find_in(tables[i]->members, tables[i]->members_count, class_name, text_type);
     return found;
 }

@@ -40,11 +40,6 @@ typedef struct mnem__hf_members {
     int32_t window_period;
 } mnem__hf_members;
 
-/* Of families with states (hf_states.c). */
-extern const mnem__hf_fixed mnem__hf_scan_fixed[];
-extern const mnem__hf_default mnem__hf_mamba_defaults[], mnem__hf_mamba2_defaults[];
-extern const mnem__hf_default mnem__hf_qwen35_defaults[];
-
 /* NULL: none. text_type may be NULL. */
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type);
 

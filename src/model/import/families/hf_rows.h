@@ -41,8 +41,8 @@ typedef struct mnem__hf_table {
     int families_count, members_count;
 } mnem__hf_table;
 
-/* Without experts (hf_dense.c), with them (hf_mixtures.c). */
-extern const mnem__hf_table mnem__hf_dense, mnem__hf_mixtures;
+/* Without experts (hf_dense.c), with them (hf_mixtures.c), with states (hf_states.c). */
+extern const mnem__hf_table mnem__hf_dense, mnem__hf_mixtures, mnem__hf_stateful;
 
 /* What the tables share: DeepSeek's names, values for which SiLU is computed. */
 extern const mnem__hf_name mnem__hf_deepseek_names[], mnem__hf_turned_names[];

@@ -1,6 +1,5 @@
 /* hf_states.c: names and members of families whose layers carry a state. */
-#include "model/import/families/hf_family.h"
-#include "model/import/families/hf_members.h"
+#include "model/import/families/hf_rows.h"
 
 #define OUT "." /* names outside of layers begin so */
 #define OUTSIDE                                                                                    \
@@ -14,21 +13,64 @@
         "mixer.out_proj", "ssm_out", MNEM__HF_AS_IS                                                \
     }
 
-const mnem__hf_name mnem__hf_mamba[] = {OUTSIDE,
-                                        MIXER,
-                                        {"mixer.x_proj", "ssm_x", MNEM__HF_AS_IS},
-                                        {"mixer.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
-                                        {"mixer.D", "ssm_d", MNEM__HF_AS_IS},
-                                        {0}};
-const mnem__hf_name mnem__hf_mamba2[] = {OUTSIDE,
-                                         MIXER,
-                                         {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
-                                         {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
-                                         {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
-                                         {0}};
+static const mnem__hf_name mamba[] = {OUTSIDE,
+                                      MIXER,
+                                      {"mixer.x_proj", "ssm_x", MNEM__HF_AS_IS},
+                                      {"mixer.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
+                                      {"mixer.D", "ssm_d", MNEM__HF_AS_IS},
+                                      {0}};
+static const mnem__hf_name mamba2[] = {OUTSIDE,
+                                       MIXER,
+                                       {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+                                       {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
+                                       {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
+                                       {0}};
+
+#define HYBRID                                                                                     \
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},                                               \
+        {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},                                           \
+        {"mamba.in_proj", "ssm_in", MNEM__HF_AS_IS},                                               \
+        {"mamba.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE},                                          \
+        {"mamba.A_log", "ssm_a", MNEM__HF_DECAY}, {"mamba.D", "ssm_d", MNEM__HF_COLUMN},           \
+        {"mamba.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},                                          \
+        {"mamba.norm", "ssm_norm", MNEM__HF_GROUPS}, {                                             \
+        "mamba.out_proj", "ssm_out", MNEM__HF_AS_IS                                                \
+    }
+
+static const mnem__hf_name granitehybrid[] = {
+    HYBRID,
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", MNEM__HF_HALF_1},
+    {"block_sparse_moe.input_linear", "ffn_up_exps", MNEM__HF_HALF_2},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", MNEM__HF_AS_IS},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", MNEM__HF_HALF_1},
+    {"shared_mlp.input_linear", "ffn_up_shexp", MNEM__HF_HALF_2},
+    {"shared_mlp.output_linear", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {0}};
+/* What every token uses is the feed-forward. */
+static const mnem__hf_name granitehybrid_dense[] = {
+    HYBRID,
+    {"shared_mlp.input_linear", "ffn_gate", MNEM__HF_HALF_1},
+    {"shared_mlp.input_linear", "ffn_up", MNEM__HF_HALF_2},
+    {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
+    {0}};
+
+#define DELTA_MIXTURE                                                                              \
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
+        {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
+        {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},                       \
+        {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},                        \
+        {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},                              \
+        {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},                              \
+        {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},                                  \
+        {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},                         \
+        {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},                         \
+        {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS}, {                           \
+        "mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS                             \
+    }
 
 /* Rows of value heads are tiled over groups. */
-const mnem__hf_name mnem__hf_qwen35[] = {
+static const mnem__hf_name qwen35[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
     {"linear_attn.in_proj_qkv", "attn_qkv", MNEM__HF_TILE_BEHIND_KEYS},
     {"linear_attn.in_proj_z", "attn_gate", MNEM__HF_TILE},
@@ -39,48 +81,219 @@ const mnem__hf_name mnem__hf_qwen35[] = {
     {"linear_attn.dt_bias", "ssm_dt.bias", MNEM__HF_TILE},
     {"linear_attn.norm", "ssm_norm", MNEM__HF_AS_IS},
     {"linear_attn.out_proj", "ssm_out", MNEM__HF_TILE_COLUMNS},
-    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
-    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},
-    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
-    {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_HALVES},
-    {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
-    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS},
+    DELTA_MIXTURE,
     {0}};
 
-const mnem__hf_default mnem__hf_qwen35_defaults[] = {{"vocab_size", 248320},
-                                                     {"hidden_size", 4096},
-                                                     {"intermediate_size", 12288},
-                                                     {"num_hidden_layers", 32},
-                                                     {"num_attention_heads", 16},
-                                                     {"num_key_value_heads", 4},
-                                                     {"head_dim", 256},
-                                                     {"max_position_embeddings", 32768},
-                                                     {"rms_norm_eps", 1e-6},
-                                                     {"rope_theta", 10000},
-                                                     {"partial_rotary_factor", 0.25},
-                                                     {"linear_conv_kernel_dim", 4},
-                                                     {"linear_key_head_dim", 128},
-                                                     {"linear_value_head_dim", 128},
-                                                     {"linear_num_key_heads", 16},
-                                                     {"linear_num_value_heads", 32},
-                                                     {0}};
+/* They stay group by group. */
+static const mnem__hf_name qwen3next[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"linear_attn.in_proj_qkvz", "attn_qkv", MNEM__HF_GROUP_QKV},
+    {"linear_attn.in_proj_qkvz", "attn_gate", MNEM__HF_GROUP_GATES},
+    {"linear_attn.in_proj_ba", "ssm_ba", MNEM__HF_AS_IS},
+    {"linear_attn.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE},
+    {"linear_attn.A_log", "ssm_a", MNEM__HF_GROUP_DECAY},
+    {"linear_attn.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+    {"linear_attn.norm", "ssm_norm", MNEM__HF_AS_IS},
+    {"linear_attn.out_proj", "ssm_out", MNEM__HF_AS_IS},
+    DELTA_MIXTURE,
+    {0}};
 
-const mnem__hf_fixed mnem__hf_scan_fixed[] = {
+static const mnem__hf_default qwen35_defaults[] = {{"vocab_size", 248320},
+                                                   {"hidden_size", 4096},
+                                                   {"intermediate_size", 12288},
+                                                   {"num_hidden_layers", 32},
+                                                   {"num_attention_heads", 16},
+                                                   {"num_key_value_heads", 4},
+                                                   {"head_dim", 256},
+                                                   {"max_position_embeddings", 32768},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"rope_theta", 10000},
+                                                   {"partial_rotary_factor", 0.25},
+                                                   {"linear_conv_kernel_dim", 4},
+                                                   {"linear_key_head_dim", 128},
+                                                   {"linear_value_head_dim", 128},
+                                                   {"linear_num_key_heads", 16},
+                                                   {"linear_num_value_heads", 32},
+                                                   {0}};
+
+static const mnem__hf_default qwen35moe_defaults[] = {{"vocab_size", 248320},
+                                                      {"hidden_size", 2048},
+                                                      {"num_hidden_layers", 40},
+                                                      {"num_attention_heads", 16},
+                                                      {"num_key_value_heads", 2},
+                                                      {"head_dim", 256},
+                                                      {"max_position_embeddings", 32768},
+                                                      {"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 10000},
+                                                      {"partial_rotary_factor", 0.25},
+                                                      {"linear_conv_kernel_dim", 4},
+                                                      {"linear_key_head_dim", 128},
+                                                      {"linear_value_head_dim", 128},
+                                                      {"linear_num_key_heads", 16},
+                                                      {"linear_num_value_heads", 32},
+                                                      {"moe_intermediate_size", 512},
+                                                      {"shared_expert_intermediate_size", 512},
+                                                      {"num_experts_per_tok", 8},
+                                                      {"num_experts", 256},
+                                                      {0}};
+
+static const mnem__hf_default qwen3next_defaults[] = {{"vocab_size", 151936},
+                                                      {"hidden_size", 2048},
+                                                      {"intermediate_size", 5632},
+                                                      {"num_hidden_layers", 48},
+                                                      {"num_attention_heads", 16},
+                                                      {"num_key_value_heads", 2},
+                                                      {"head_dim", 256},
+                                                      {"max_position_embeddings", 32768},
+                                                      {"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 10000},
+                                                      {"partial_rotary_factor", 0.25},
+                                                      {"linear_conv_kernel_dim", 4},
+                                                      {"linear_key_head_dim", 128},
+                                                      {"linear_value_head_dim", 128},
+                                                      {"linear_num_key_heads", 16},
+                                                      {"linear_num_value_heads", 32},
+                                                      {"moe_intermediate_size", 512},
+                                                      {"shared_expert_intermediate_size", 512},
+                                                      {"num_experts_per_tok", 10},
+                                                      {"num_experts", 512},
+                                                      {"norm_topk_prob", 1},
+                                                      {0}};
+
+static const mnem__hf_fixed scan_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_bias", "false"}, {"use_conv_bias", "true"}, {0}};
-const mnem__hf_default mnem__hf_mamba_defaults[] = {
+static const mnem__hf_default mamba_defaults[] = {
     {"vocab_size", 50280},   {"hidden_size", 768},         {"state_size", 16},
     {"conv_kernel", 4},      {"num_hidden_layers", 32},    {"expand", 2},
     {"mixer_rms_eps", 1e-6}, {"layer_norm_epsilon", 1e-5}, {0}};
-const mnem__hf_default mnem__hf_mamba2_defaults[] = {{"vocab_size", 32768},
-                                                     {"hidden_size", 4096},
-                                                     {"state_size", 128},
-                                                     {"conv_kernel", 4},
-                                                     {"num_hidden_layers", 64},
-                                                     {"expand", 2},
-                                                     {"n_groups", 8},
-                                                     {"num_heads", 128},
-                                                     {"head_dim", 64},
-                                                     {"layer_norm_epsilon", 1e-5},
-                                                     {0}};
+static const mnem__hf_default mamba2_defaults[] = {{"vocab_size", 32768},
+                                                   {"hidden_size", 4096},
+                                                   {"state_size", 128},
+                                                   {"conv_kernel", 4},
+                                                   {"num_hidden_layers", 64},
+                                                   {"expand", 2},
+                                                   {"n_groups", 8},
+                                                   {"num_heads", 128},
+                                                   {"head_dim", 64},
+                                                   {"layer_norm_epsilon", 1e-5},
+                                                   {0}};
+
+static const mnem__hf_fixed granitehybrid_fixed[] = {
+    {"hidden_act", "silu swish"}, {"position_embedding_type", "nope"}, {"attention_bias", "false"},
+    {"mamba_conv_bias", "true"},  {"mamba_proj_bias", "false"},        {0}};
+static const mnem__hf_default granitehybrid_defaults[] = {
+    {"vocab_size", 32000},     {"hidden_size", 4096},       {"intermediate_size", 11008},
+    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"max_position_embeddings", 2048},
+    {"rms_norm_eps", 1e-6},    {"rope_theta", 10000},       {"embedding_multiplier", 1},
+    {"logits_scaling", 1},     {"residual_multiplier", 1},  {"attention_multiplier", 1},
+    {"num_local_experts", 8},  {"num_experts_per_tok", 2},  {"shared_intermediate_size", 1024},
+    {"mamba_n_heads", 128},    {"mamba_n_groups", 1},       {"mamba_d_state", 256},
+    {"mamba_d_conv", 4},       {"mamba_expand", 2},         {0}};
+
+/* ---- rows ---- */
+
+enum {
+    HYBRID_KEYS = MNEM__HF_BLOCKS | MNEM__HF_WIDTHS | MNEM__HF_HEADS | MNEM__HF_BASE |
+                  MNEM__HF_RMS_EPSILON | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_SCALES
+};
+
+static const mnem__hf_family granitehybrid_alone = {.architecture = "granitehybrid",
+                                                    .names = granitehybrid_dense,
+                                                    .keys = HYBRID_KEYS,
+                                                    .traits = MNEM__HF_NO_HEAD_DIM |
+                                                              MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
+                                                    .pre = "refact dbrx"};
+
+static const mnem__hf_family families[] = {
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .architecture = "qwen35",
+     .names = qwen35,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
+     .pre = "qwen35"},
+    {.classes = "Qwen3_5MoeForConditionalGeneration Qwen3_5MoeForCausalLM",
+     .architecture = "qwen35moe",
+     .names = qwen35,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_SECTIONS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA,
+     .pre = "qwen35"},
+    {.classes = "Qwen3NextForCausalLM",
+     .architecture = "qwen3next",
+     .names = qwen3next,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_DELTA | MNEM__HF_NORMALIZED,
+     .pre = "qwen2"},
+    {.classes = "MambaForCausalLM FalconMambaForCausalLM",
+     .architecture = "mamba",
+     .names = mamba,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
+    {.classes = "Mamba2ForCausalLM",
+     .architecture = "mamba2",
+     .names = mamba2,
+     .keys = MNEM__HF_BLOCKS,
+     .traits = MNEM__HF_SCAN,
+     .pre = "olmo gpt-2"},
+    {.classes = "GraniteMoeHybridForCausalLM",
+     .architecture = "granitehybrid",
+     .names = granitehybrid,
+     .keys = HYBRID_KEYS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
+     .dense = &granitehybrid_alone,
+     .pre = "refact dbrx"},
+};
+
+static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
+                                                 {"attention_bias", "false"},
+                                                 {"mlp_only_layers", "[]"},
+                                                 {"decoder_sparse_step", "1"},
+                                                 {0}};
+static const mnem__hf_fixed delta_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {0}};
+
+#define SCAN "num_hidden_layers state_size conv_kernel expand layer_norm_epsilon "
+#define DELTA                                                                                      \
+    "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads "       \
+    "linear_num_value_heads layer_types full_attention_interval partial_rotary_factor "
+
+static const mnem__hf_members members[] = {
+    {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
+     .names = USUAL DELTA,
+     .defaults = qwen35_defaults,
+     .fixed = delta_fixed},
+    {.classes = "Qwen3_5MoeForConditionalGeneration Qwen3_5MoeForCausalLM",
+     .names = OF_ALL ROPE EXPERTS DELTA
+     "num_hidden_layers num_attention_heads num_key_value_heads head_dim max_position_embeddings "
+     "rms_norm_eps num_experts moe_intermediate_size "
+     "shared_expert_intermediate_size ",
+     .defaults = qwen35moe_defaults,
+     .fixed = delta_fixed},
+    {.classes = "Qwen3NextForCausalLM",
+     .names = USUAL EXPERTS DELTA
+     "num_experts moe_intermediate_size shared_expert_intermediate_size norm_topk_prob ",
+     .defaults = qwen3next_defaults,
+     .fixed = qwen3next_fixed},
+    {.classes = "MambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank ",
+     .defaults = mamba_defaults,
+     .fixed = scan_fixed},
+    {.classes = "FalconMambaForCausalLM",
+     .names = OF_ALL SCAN "time_step_rank mixer_rms_eps ",
+     .defaults = mamba_defaults,
+     .fixed = scan_fixed},
+    {.classes = "Mamba2ForCausalLM",
+     .names = OF_ALL SCAN "n_groups num_heads head_dim time_step_limit ",
+     .defaults = mamba2_defaults,
+     .fixed = scan_fixed},
+    {.classes = "GraniteMoeHybridForCausalLM",
+     .names = USUAL EXPERTS
+     "num_local_experts shared_intermediate_size embedding_multiplier logits_scaling "
+     "residual_multiplier attention_multiplier layer_types layers_block_type mamba_n_heads "
+     "mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
+     .defaults = granitehybrid_defaults,
+     .fixed = granitehybrid_fixed},
+};
+
+const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
+                                          sizeof members / sizeof *members};
