@@ -81,8 +81,8 @@ void mnem_session_stats_get(const mnem_session *session, mnem_engine_stats *stat
 
 /* mnem_sequence_snapshots_at (engine.h) for a prompt of n tokens that the sequence will have: where
  * its last two messages begin, the words that ask for an answer being one, as seen by the tokens
- * that end turns; and at the prompt's end if no message begins close to it. tokenizer may be NULL;
- * ends [end_count]: further tokens that end turns. */
+ * that end turns; and before the prompt's last token if no message begins close to it. tokenizer
+ * may be NULL; ends [end_count]: further tokens that end turns. */
 void mnem_sequence_snapshots_at_turns(mnem_sequence *sequence, const mnem_tokenizer *tokenizer,
                                       const int32_t *ends, int32_t end_count, const int32_t *ids,
                                       int32_t n);

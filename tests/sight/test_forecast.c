@@ -1,6 +1,7 @@
 /* test_forecast.c: factors are learned from runs, forecasts come near, bands hold what they say. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit/kit.h"
@@ -218,6 +219,66 @@ static void work_is_that_of_the_shapes(void **state) {
     must(mnem_ledger_destroy(ledger));
 }
 
+#define FILE_OF(name) MNEM_TEST_DATA "/architectures/" name ".gguf"
+
+/* The class op of 10 tokens that attend to 32 positions; false: there is none. */
+static bool work_of_class(const char *path, const char *op, mnem_work *found) {
+    const mnem_ledger_options options = {.budget_bytes = UINT64_C(1) << 30, .preparing = true};
+    mnem_work work[MNEM_HISTORY_WORKS];
+    mnem_ledger *ledger;
+    mnem_model *model;
+    mnem_engine_plan plan;
+    bool any = false;
+    must(mnem_ledger_create(&options, &ledger));
+    must(mnem_model_open(path, &model));
+    must(mnem_engine_plan_make(model, &(mnem_engine_options){.ledger = ledger, .context = 64},
+                               &plan));
+    const int32_t n = mnem_work_of_tokens(model, &plan, MNEM_PHASE_TOKENS, 10, 32, work);
+    for (int32_t i = 0; i < n && !any; i++)
+        if ((any = strcmp(work[i].op, op) == 0)) *found = work[i];
+    mnem_model_close(model);
+    must(mnem_ledger_destroy(ledger));
+    return any;
+}
+
+static void layers_with_a_state_do_not_attend(void **state) {
+    (void)state;
+    const double states = 2 * 4 * 16 * 16; /* layers, heads, rows, columns */
+    mnem_work w;
+    assert_true(
+        work_of_class(FILE_OF("qwen35"), "attend", &w)); /* one layer of three, 4 heads of 16 */
+    assert_float_equal(w.macs, 2. * 4 * 16 * 32 * 10, 1e-6);
+    assert_float_equal(w.bytes, 2. * 2 * 16 * 2 * 32 * 10, 1e-6);
+    assert_true(work_of_class(FILE_OF("qwen35"), "state", &w));
+    assert_float_equal(w.macs, 3 * states * 10, 1e-6);
+    assert_true(w.bytes >= 2 * 4 * states * 10 && w.bytes < 4 * 4 * states * 10);
+    assert_false(work_of_class(FILE_OF("mamba2"), "attend", &w));
+    assert_true(work_of_class(FILE_OF("mamba2"), "state", &w));
+    assert_false(work_of_class(FILE_OF("qwen3"), "state", &w));
+}
+
+static void set_key(char *bytes, size_t n, const char *key, uint32_t value) {
+    char *at = memmem(bytes, n, key, strlen(key));
+    assert_non_null(at);
+    memcpy(at + strlen(key) + 4, &value, sizeof value); /* behind its type */
+}
+
+static void layers_behind_those_that_run_are_no_work(void **state) {
+    (void)state;
+    static const char *const classes[] = {"matvec", "experts"};
+    size_t n;
+    char *bytes = read_file(FILE_OF("glm4moe"), &n);
+    set_key(bytes, n, "glm4moe.nextn_predict_layers", 1);
+    write_file(kit_path("ahead.gguf"), bytes, n);
+    free(bytes);
+    for (int i = 0; i < 2; i++) {
+        mnem_work all, trunk;
+        assert_true(work_of_class(FILE_OF("glm4moe"), classes[i], &all));
+        assert_true(work_of_class(kit_path("ahead.gguf"), classes[i], &trunk));
+        assert_true(trunk.macs < all.macs && trunk.bytes < all.bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_runs_leave_the_plan_and_a_fifth),
@@ -227,6 +288,8 @@ int main(void) {
         cmocka_unit_test(runs_of_other_machines_dont_count),
         cmocka_unit_test(it_stays_whole_whatever_is_in_the_history),
         cmocka_unit_test(work_is_that_of_the_shapes),
+        cmocka_unit_test(layers_with_a_state_do_not_attend),
+        cmocka_unit_test(layers_behind_those_that_run_are_no_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

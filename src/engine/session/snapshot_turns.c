@@ -3,7 +3,8 @@
  * Idea: texts of one conversation part where the last message begins, and where the words begin
  * that ask for an answer: both stand behind a token that ends a turn. Templates aren't needed for
  * that, so that prompts of any origin have snapshots. Where the last such token is far from the
- * end, the words are part of the message, and the prompt's end is the place. */
+ * end, or there is none, the words are part of the message, and the place is before the last token:
+ * the same prompt again evaluates that one, for its logits. */
 #include "mnem/session.h"
 
 enum { ASKING = 16 }; /* tokens that ask for an answer, at the most */
@@ -21,7 +22,8 @@ void mnem_sequence_snapshots_at_turns(mnem_sequence *sequence, const mnem_tokeni
     int32_t begin[2] = {0, 0}, at[3], count = 0, found = 0;
     for (int32_t i = n; i > 0 && found < 2; i--) /* of the last two messages, the last one first */
         if (ends_turn(tokenizer, ends, end_count, ids[i - 1])) begin[found++] = i;
+    const bool none = found == 0;
     while (found > 0) at[count++] = begin[--found];
-    if (begin[0] + ASKING < n) at[count++] = n;
+    if (none || begin[0] + ASKING < n) at[count++] = n - 1;
     mnem_sequence_snapshots_at(sequence, at, count);
 }

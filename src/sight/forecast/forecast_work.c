@@ -5,6 +5,7 @@
  * at each tensor's header. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,13 +55,18 @@ typedef struct passing {
     bool one;              /* a token a pass */
 } passing;
 
+/* A file may have layers behind those that run, which predict further tokens. */
+static bool tensor_runs(const mnem_transformer *shape, const char *tensor) {
+    return strncmp(tensor, "blk.", 4) != 0 || strtol(tensor + 4, NULL, 10) < shape->layers;
+}
+
 static void add_matrices(list *l, const mnem_model *model, const passing *p) {
     const double streamed = (double)p->plan->bytes_streamed_per_pass * p->passes;
     const char *level = level_of((double)p->plan->weight_bytes_resident);
     const char *op = p->one ? "matvec" : "matmul";
     mnem_tensor_info t;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
-        if (t.dims < 2) continue;
+        if (t.dims < 2 || !tensor_runs(p->shape, t.name)) continue;
         const bool rows = !p->shape->tied && strcmp(t.name, "token_embd.weight") == 0;
         if (rows) continue;
         const bool experts = strstr(t.name, "_exps.") != NULL;
@@ -89,10 +95,16 @@ int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *pla
     const double each = plan->kv_type == MNEM_TYPE_Q8_0  ? 34.0 / 32
                         : plan->kv_type == MNEM_TYPE_F32 ? 4
                                                          : 2;
+    const int32_t states = mnem_layers_count(&s.recurrent, s.layers);
+    const int32_t attend = s.layers - states - mnem_layers_count(&s.convolving, s.layers);
     add_matrices(&l, model, &p);
     add(&l, one ? "attend" : "attention", mnem_type_get(plan->kv_type)->name, "memory",
-        2 * s.layers * wide * positions * tokens,
-        2 * s.layers * width * each * positions * (one ? tokens : p.passes));
+        2 * attend * wide * positions * tokens,
+        2 * attend * width * each * positions * (one ? tokens : p.passes));
+    /* Each number of a state decays, takes the token's part and gives to what it says. */
+    add(&l, "state", "F32", "memory",
+        3.0 * states * s.state_heads * s.state_rows * s.state_columns * tokens,
+        2 * (double)mnem_transformer_state_bytes(&s) * (one ? tokens : p.passes));
     add(&l, "rows", "F32", "L2", 0, 4.0 * s.layers * (8.0 * s.embd + 3.0 * s.ff) * tokens);
     add(&l, "pass", "", "", s.layers * OPERATORS_LAYER * p.passes, 0);
     return l.count;

@@ -65,6 +65,30 @@ static void a_prompt_begins_with_what_is_saved(void **state) {
     check(file, "And it came to pass", "prompt tokens were found in it");
 }
 
+/* Recurrent layers have states at a few positions only; the last but one is among them. */
+static void states_of_the_same_prompt_are_found(void **state) {
+    (void)state;
+    static const char *const models[] = {"qwen35", "mamba2", "granitehybrid"};
+    static const char *const texts[] = {"hello world, this is a test", "hello"};
+    for (int i = 0; i < 6; i++) {
+        char model[512];
+        snprintf(model, sizeof model, MNEM_SOURCE "/tests/data/architectures/%s.gguf",
+                 models[i / 2]);
+        const char *text = texts[i % 2], *file = folder("states.cache");
+        remove(file);
+        tool_result r = RUN("run", model, "-p", text, USUAL, "-q");
+        char *expected = kept(&r);
+        for (int again = 0; again < 2; again++) {
+            r = RUN("run", model, "-p", text, USUAL, "--prompt-cache", file);
+            assert_int_equal(r.code, 0);
+            assert_string_equal(r.out, expected);
+            const char *says = again ? "were found in it" : "tokens saved, ";
+            if (!strstr(r.err, says)) fail_msg("\"%s\" isn't in: %s", says, r.err);
+        }
+        free(expected);
+    }
+}
+
 static int64_t stat_of(const char *out, const char *name) {
     const char *end = strstr(out, "{\"plan\"");
     json_t *object = json_loads(end ? end : "", 0, NULL);
@@ -229,6 +253,7 @@ static void a_chat_begins_with_what_the_last_one_left(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_begins_with_what_is_saved),
+        cmocka_unit_test(states_of_the_same_prompt_are_found),
         cmocka_unit_test(json_counts_what_was_saved),
         cmocka_unit_test(a_small_budget_holds_it),
         cmocka_unit_test(a_damaged_file_is_written_anew),

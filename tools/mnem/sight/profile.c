@@ -148,11 +148,16 @@ static double apart(double a, double b) {
     return a > b ? a / b : b / a;
 }
 
+/* A file may have layers behind those that run, which predict further tokens. */
+static bool tensor_runs(const mnem_transformer *shape, const char *tensor) {
+    return strncmp(tensor, "blk.", 4) != 0 || strtol(tensor + 4, NULL, 10) < shape->layers;
+}
+
 tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape) {
     tool_token_work work = {0};
     mnem_tensor_info t;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
-        if (t.dims < 2) continue;
+        if (t.dims < 2 || !tensor_runs(shape, t.name)) continue;
         if (!shape->tied && strcmp(t.name, "token_embd.weight") == 0) continue; /* a row */
         const bool experts = strstr(t.name, "_exps.") != NULL;
         const double used = experts ? (double)shape->route.used / shape->experts : 1;
