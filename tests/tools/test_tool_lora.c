@@ -195,6 +195,8 @@ static void folder_of_a_training_stands_for_its_adapter(void **state) {
     succeed(r);
     assert_same_files(at("m1.gguf"), at("m2.gguf"));
     assert_int_equal(lines_of(r.out), 1);
+    assert_non_null(
+        strstr(r.out, " 14 tensors merged, now in F16 (--type same keeps their types)"));
     r = RUN("merge", at("base.gguf"), at("folder"), "-o", at("m2.gguf"), "-v");
     assert_int_equal(lines_of(r.out), 1 + 14); /* 7 matrices of 2 layers */
     assert_non_null(strstr(r.out, "blk.1.attn_q.weight "));

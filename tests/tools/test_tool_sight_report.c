@@ -212,6 +212,20 @@ static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
     free((char *)path);
 }
 
+/* 10 steps of 2 x 32 tokens, whose single times aren't known. */
+static void a_run_of_training_counts_its_steps(const char *history) {
+    FILE *file = fopen(history, "a");
+    assert_non_null(file);
+    fputs("{\"run\":2,\"time\":1,\"verb\":\"train\",\"version\":\"0\",\"context\":32,\"batch\":2,"
+          "\"peak_bytes\":4096,\"ledger_bytes\":4096,\"seconds\":6.5,"
+          "\"steps\":{\"tokens\":640,\"seconds\":6.5}}\n",
+          file);
+    assert_int_equal(fclose(file), 0);
+    const tool_result r = RUN("report", "2");
+    assert_int_equal(r.code, 0);
+    has(r.out, "  steps                             6.50 s        10         -       -        -\n");
+}
+
 /* A run leaves a line in the history, which is reported by its number. */
 static void a_run_of_the_history_is_reported(void **state) {
     (void)state;
@@ -233,6 +247,7 @@ static void a_run_of_the_history_is_reported(void **state) {
     r = RUN("report", tool_scratch());
     assert_int_equal(r.code, 1);
     has(r.err, "the history has no run of the folder");
+    a_run_of_training_counts_its_steps(at("mnem/history.jsonl"));
 }
 
 static void two_traces_are_compared(void **state) {

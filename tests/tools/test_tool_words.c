@@ -344,6 +344,9 @@ static void verbs_of_other_tools_lead_to_ours(void **state) {
     assert_non_null(strstr(RUN("imatrix").err, "--imatrix-out FILE"));
     assert_non_null(strstr(RUN("eval").err, "did you mean: mnem perplexity"));
     assert_non_null(strstr(RUN("ps").err, "did you mean: mnem top"));
+    assert_non_null(strstr(RUN("run", "-c", "0").err, "without --ctx the default applies"));
+    assert_non_null(strstr(RUN("tune").err, "did you mean: mnem train --init MODEL"));
+    assert_non_null(strstr(RUN("export").err, "did you mean: mnem merge MODEL ADAPTER"));
     assert_non_null(strstr(RUN("-m", "x.gguf").err, "did you mean: mnem run -m"));
     assert_non_null(strstr(RUN("llama-cli", "-m", "x").err, "did you mean: mnem run"));
     assert_non_null(strstr(RUN("llama-bench", "x").err, "did you mean: mnem bench"));

@@ -291,18 +291,21 @@ const char *tool_foreign_verb(const char *word) {
     static const struct {
         const char *words, *text;
     } verbs[] = {
-        {"chat cli generate completion prompt main llama-cli llama-completion llama-simple",
+        {"chat cli generate inference completion prompt main llama-cli llama-completion "
+         "llama-simple",
          "did you mean: mnem run"},
         {"show inspect gguf llama-gguf", "did you mean: mnem info"},
         {"llama-bench", "did you mean: mnem bench"},
-        {"llama-perplexity", "did you mean: mnem perplexity"},
+        {"ppl llama-perplexity", "did you mean: mnem perplexity"},
         {"llama-quantize", "did you mean: mnem quantize"},
         {"llama-tokenize", "did you mean: mnem tokenize"},
         {"llama-embedding", "did you mean: mnem embed"},
         {"server llama-server", "did you mean: mnem serve"},
         {"embedding embeddings", "did you mean: mnem embed"},
-        {"finetune fine-tune", "did you mean: mnem train --init MODEL"},
-        {"ps", "did you mean: mnem top"},
+        {"finetune fine-tune tune lora", "did you mean: mnem train --init MODEL"},
+        {"ps status", "did you mean: mnem top"},
+        {"export",
+         "did you mean: mnem merge MODEL ADAPTER -o OUT, or mnem train --resume OUT --export FILE"},
         {"imatrix llama-imatrix",
          "did you mean: mnem quantize MODEL --calibrate TEXT --imatrix-out FILE"},
         {"eval evaluate", "did you mean: mnem perplexity MODEL TEXT"},

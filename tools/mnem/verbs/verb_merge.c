@@ -3,6 +3,7 @@
  * The library streams the rows and reports each merged tensor; here its line is shown and the
  * largest change kept, by which one sees whether the adapter does anything. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "options.h"
 #include "output_file.h"
@@ -20,6 +21,8 @@ typedef struct work {
     const merge_options *asked;
     tool_progress progress;
     uint32_t merged, kept; /* kept: of those, that are 2:4 and stay so */
+    bool widened;          /* some were quantized and are now of the type `wide` */
+    mnem_type wide;
     double most;
     char where[64];
 } work;
@@ -45,6 +48,10 @@ static void on_report(void *context, const mnem_merge_report *r) {
     work *w = context;
     w->merged++;
     w->kept += r->zeros_kept;
+    if (r->from != r->to && !w->asked->type) {
+        w->widened = true;
+        w->wide = r->to;
+    }
     if (r->relative_change >= w->most) {
         w->most = r->relative_change;
         snprintf(w->where, sizeof w->where, "%s", r->tensor);
@@ -61,8 +68,16 @@ static void print_summary(const work *w) {
                                          "tensor_most", w->where));
         return;
     }
-    char text[240];
-    int n = snprintf(text, sizeof text, "%u tensor%s merged", w->merged, tool_s(w->merged));
+    char text[320], size[TOOL_TEXT];
+    int n = 0;
+    struct stat file;
+    if (stat(w->asked->out, &file) == 0)
+        n = snprintf(text, sizeof text, "%s, ", tool_size((uint64_t)file.st_size, size));
+    n += snprintf(text + n, sizeof text - (size_t)n, "%u tensor%s merged", w->merged,
+                  tool_s(w->merged));
+    if (w->widened)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", now in %s (--type same keeps %s)",
+                      type_name(w->wide), w->merged == 1 ? "its type" : "their types");
     if (w->kept)
         n += snprintf(text + n, sizeof text - (size_t)n, "; %u %s 2:4 and %s zeros", w->kept,
                       w->kept == 1 ? "is" : "are", w->kept == 1 ? "keeps its" : "keep their");

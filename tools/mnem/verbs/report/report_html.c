@@ -175,7 +175,7 @@ static void operators_table(const page *p) {
         cell_text(p, o->name, "", "");
         cell(p, "%s", report_time(p->f, o->ns_total, a));
         cell(p, "%llu", (unsigned long long)o->count);
-        cell(p, "%s", report_time(p->f, o->ns_longest, a));
+        cell(p, "%s", report_longest(p->f, o, a));
         if (o->bytes && strcmp(o->sort, "step") != 0)
             cell_bytes(p, o->bytes);
         else

@@ -97,16 +97,26 @@ static void add_kinds(report_run *r) {
     r->facts.account = r->owner;
 }
 
+/* How often: tokens of a prompt and of an answer, steps of training. */
+static uint64_t times_of(const mnem_history_run *run, mnem_phase phase) {
+    const uint64_t tokens = run->phase[phase].tokens;
+    const uint64_t each =
+        run->batch > 0 && run->context > 0 ? (uint64_t)run->batch * (uint64_t)run->context : 1;
+    return phase == MNEM_PHASE_STEPS && tokens >= each ? tokens / each : tokens;
+}
+
+/* The history has no single times, so the longest of several isn't known. */
 static void add_phases(report_run *r) {
     for (int i = 0; i < MNEM_PHASE_COUNT; i++) {
         const mnem_history_phase *p = &r->run.phase[i];
         if (!p->tokens) continue;
-        r->phase[r->facts.ops++] =
-            (mnem_report_operator){.name = mnem_phase_text((mnem_phase)i),
-                                   .sort = "phase",
-                                   .count = p->tokens,
-                                   .ns_total = (uint64_t)(p->seconds * 1e9),
-                                   .ns_longest = (uint64_t)(p->seconds * 1e9)};
+        const uint64_t times = times_of(&r->run, (mnem_phase)i);
+        const uint64_t ns = (uint64_t)(p->seconds * 1e9);
+        r->phase[r->facts.ops++] = (mnem_report_operator){.name = mnem_phase_text((mnem_phase)i),
+                                                          .sort = "phase",
+                                                          .count = times,
+                                                          .ns_total = ns,
+                                                          .ns_longest = times == 1 ? ns : 0};
     }
     r->facts.op = r->phase;
 }

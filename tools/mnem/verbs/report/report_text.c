@@ -277,6 +277,13 @@ char *report_rate(const mnem_report_operator *o, bool operations, char text[TOOL
     return text;
 }
 
+/* "-": not known, as in a line of the history. */
+char *report_longest(const mnem_report_facts *f, const mnem_report_operator *o,
+                     char text[TOOL_TEXT]) {
+    if (o->ns_total && !o->ns_longest) return strcpy(text, "-");
+    return report_time(f, o->ns_longest, text);
+}
+
 static void print_operators(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
     if (!f->ops) return;
@@ -285,8 +292,8 @@ static void print_operators(const mnem_report_facts *f) {
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &f->op[i];
         tool_outf("  %-30.30s %9s %9s %9s %7s %8s\n", o->name, report_time(f, o->ns_total, a),
-                  tool_exact(o->count, b), report_time(f, o->ns_longest, c),
-                  report_rate(o, false, d), report_rate(o, true, e));
+                  tool_exact(o->count, b), report_longest(f, o, c), report_rate(o, false, d),
+                  report_rate(o, true, e));
     }
     if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
     if (f->runs_left_out)

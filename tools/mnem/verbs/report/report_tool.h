@@ -68,6 +68,8 @@ char *report_time(const mnem_report_facts *facts, uint64_t time, char text[TOOL_
 /* A metric's value in its unit: "812 MiB", "12.3 %", "3"; "-" where it isn't known. */
 char *report_value(const mnem_report_facts *facts, mnem_report_metric metric, char text[TOOL_TEXT]);
 /* Billions a second of what it moved, and of its operations (a multiply-add is two); "-". */
+char *report_longest(const mnem_report_facts *f, const mnem_report_operator *o,
+                     char text[TOOL_TEXT]);
 char *report_rate(const mnem_report_operator *o, bool operations, char text[TOOL_TEXT]);
 /* "train.py:41 forward", or kind and tag where there is no site, in `room` columns. */
 char *report_owner_text(const char *kind, const char *tag, const char *site, int room,

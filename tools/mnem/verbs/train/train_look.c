@@ -39,7 +39,8 @@ void train_slow_end(train_slow *slow) {
 
 /* Steps between two looks; 0: only the end has one. */
 static int64_t look_every(const train_run *run) {
-    return run->config.steps / VALIDATIONS;
+    const int64_t steps = run->config.steps;
+    return steps < VALIDATIONS ? 0 : (steps + VALIDATIONS - 1) / VALIDATIONS;
 }
 
 bool train_wants_look(const train_run *run, uint64_t step) {

@@ -215,10 +215,11 @@ static int stop(train_run *run, int exit_code) {
     if (!run->undrawn && !train_follows()) train_draw(run);
     if (!run->args->quiet) {
         train_report_end(stderr, run);
-        fprintf(stderr,
-                "the run was stopped after step %lld; to continue it, or to write the %s so far:\n "
-                "   mnem train --out %s --resume\n    mnem train --out %s --resume --export FILE\n",
-                (long long)step, run->config.lora ? "adapter" : "model", run->out, run->out);
+        fprintf(
+            stderr,
+            "the run was stopped after step %lld; to continue, or to write the %s so far:\n"
+            "    mnem train --out %s --resume\n    mnem train --out %s --resume --export FILE\n",
+            (long long)step, run->config.lora ? "adapter" : "model", run->out, run->out);
     }
     if (run->args->json)
         tool_out_json("result",

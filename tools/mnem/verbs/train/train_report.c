@@ -200,7 +200,16 @@ static size_t add_times(const train_run *run, char *text, size_t size) {
     return n;
 }
 
-/* "1.2 M tokens of text, 3 % held out · 2000 steps, about 12 min" */
+/* ", 36 times the text": a small text is learned by heart sooner than a run ends. */
+static size_t add_passes(const train_run *run, char *text, size_t size) {
+    const train_config *c = &run->config;
+    const double tokens = (double)c->steps * c->batch * c->context;
+    const double passes = run->training.tokens ? tokens / (double)run->training.tokens : 0;
+    if (run->corpus_info.rows || passes < 2) return 0;
+    return (size_t)snprintf(text, size, ", %.0f times the text", passes);
+}
+
+/* "1.2 M tokens of text, 3 % held out · 2000 steps, 5 times the text, about 12 min" */
 static void print_data_line(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
@@ -222,6 +231,7 @@ static void print_data_line(FILE *file, const train_run *run) {
     if (c->steps)
         n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
                               tool_s((uint64_t)c->steps));
+    n += add_passes(run, text + n, sizeof text - n);
     n += add_times(run, text + n, sizeof text - n);
     if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
     tool_wrap_dim(file, "", text);
