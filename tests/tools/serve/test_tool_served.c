@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/tool_server.h"
 
 static const char *const bert = MNEM_SOURCE "/tests/data/architectures/bert.gguf";
@@ -228,6 +229,20 @@ static void all_name_one_number_of_conversations(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
+static void states_and_snapshots_are_counted(void **state) {
+    (void)state;
+    char said[4000];
+    const tool_server s = SERVE(MNEM_SOURCE "/tests/data/architectures/qwen35.gguf", "--memory",
+                                tool_memory(256 * MIB), "--parallel", "2");
+    kill(s.pid, SIGTERM);
+    size_t n = 0;
+    for (ssize_t got; (got = read(s.err, said + n, sizeof said - 1 - n)) > 0;) n += (size_t)got;
+    said[n] = 0;
+    assert_int_equal(tool_wait(s.pid), 0);
+    assert_non_null(strstr(said, "its recurrent layers have 4 live states and up to 32 snapshots, "
+                                 "11 KiB each\n"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_those_of_mnem_embed),
@@ -238,6 +253,7 @@ int main(void) {
         cmocka_unit_test(errors_have_one_form),
         cmocka_unit_test(all_name_one_number_of_conversations),
         cmocka_unit_test(systemd_starts_it_for_the_first_client),
+        cmocka_unit_test(states_and_snapshots_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

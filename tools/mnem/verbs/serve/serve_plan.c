@@ -157,6 +157,17 @@ int serve_follow(serve *s) {
     return tool_stage_follow_with(&s->stage, follow_scheduler, s);
 }
 
+static void say_states(const serve *s) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    char size[TOOL_TEXT];
+    if (p->states <= 0) return;
+    tool_message("its recurrent layers have %d live state%s and up to %d snapshot%s, %s each%s",
+                 p->states, tool_s((uint64_t)p->states), p->snapshots,
+                 tool_s((uint64_t)p->snapshots),
+                 tool_size(mnem_transformer_state_bytes(&s->stage.transformer), size),
+                 p->states < s->parallel ? "; further conversations wait" : "");
+}
+
 void serve_plan_say(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
@@ -175,15 +186,18 @@ void serve_plan_say(const serve *s) {
                      "the state of each takes %s at any length",
                      s->parallel, tool_s((uint64_t)s->parallel), p->context,
                      tool_size(mnem_transformer_state_bytes(&s->stage.transformer), each));
+        say_states(s);
         return;
     }
     tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; its "
                  "KV cache has space for %s tokens in total (%s per token)",
                  s->parallel, tool_s((uint64_t)s->parallel), p->context,
                  tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
-    if (tokens >= whole || !p->budget_bytes) return;
+    say_states(s);
+    /* Of a larger budget states take a part before pages do. */
+    if (tokens >= whole || !p->budget_bytes || p->states > 0) return;
+    mnem_size_budget(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more, sizeof more);
     tool_message("for all %d conversations at full length, --memory %s is needed; with the present "
                  "budget, long ones wait or are preempted",
-                 s->parallel,
-                 tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
+                 s->parallel, more);
 }
