@@ -232,8 +232,8 @@ static void all_name_one_number_of_conversations(void **state) {
 static void states_and_snapshots_are_counted(void **state) {
     (void)state;
     char said[4000];
-    const tool_server s = SERVE(MNEM_SOURCE "/tests/data/architectures/qwen35.gguf", "--memory",
-                                tool_memory(256 * MIB), "--parallel", "2");
+    static const char model[] = MNEM_SOURCE "/tests/data/architectures/qwen35.gguf";
+    const tool_server s = SERVE(model, "--memory", tool_memory(256 * MIB), "--parallel", "2");
     kill(s.pid, SIGTERM);
     size_t n = 0;
     for (ssize_t got; (got = read(s.err, said + n, sizeof said - 1 - n)) > 0;) n += (size_t)got;
