@@ -36,8 +36,7 @@ static mnem_status prune_with_solver(const mnem_model *model, const char *to,
                       .fd = -1};
     const mnem__prune_giver giver = {mnem__solver_give, &s};
     mnem_status status = solve(&s, types, to, options, o);
-    mnem__free(s.block); /* writing needs the rows only */
-    s.block = NULL;
+    mnem__solver_give_back(&s);
     if (status == MNEM_OK && !o->walk.plan_only)
         status = mnem__prune_run(model, to, options, &giver);
     mnem__solver_fini(&s);

@@ -60,8 +60,7 @@ static mnem_status quantize_with_solver(mnem__quantize_job *job, const char *to,
     if (status == MNEM_OK) status = find_types(job, options, &types);
     s.types = types;
     if (status == MNEM_OK) status = solve(&s, o, to);
-    mnem__free(s.block); /* writing needs the codes only */
-    s.block = NULL;
+    mnem__solver_give_back(&s);
     job->give = mnem__solver_give;
     job->tell = tell;
     job->give_context = &s;

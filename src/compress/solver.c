@@ -138,11 +138,11 @@ static mnem_walk_watcher watcher_of(mnem__solver *s) {
 
 /* ---- the walk ---- */
 
-/* As if the block were taken. */
+/* As if the block and the team were taken. */
 static mnem_status plan(mnem__solver *s, const mnem_solve_options *o) {
     mnem_walk_watcher watcher = watcher_of(s);
     mnem_walk_options options = o->walk;
-    watcher.bytes = s->block_bytes;
+    watcher.bytes = mnem__solver_memory(s);
     options.plan_only = true;
     return mnem_walk(s->model, &options, o->ids, o->sequences, &watcher, o->report);
 }
@@ -153,10 +153,10 @@ mnem_status mnem__solver_walk(mnem__solver *s, const mnem_solve_options *o, cons
     if (s->bytes == 0) return MNEM_OK;
     MNEM__TRY(plan(s, o));
     if (o->walk.plan_only) return MNEM_OK;
-    MNEM__TRY(mnem__solver_take(s));
+    MNEM__TRY(mnem__solver_take(s, options.ledger));
     MNEM__TRY(mnem__solver_file_open(s, to));
     const mnem_walk_watcher watcher = watcher_of(s);
-    /* The block is gone by then. */
-    options.later_bytes -= mnem__min_u64(options.later_bytes, s->block_bytes);
+    /* Both are gone by then. */
+    options.later_bytes -= mnem__min_u64(options.later_bytes, mnem__solver_memory(s));
     return mnem_walk(s->model, &options, o->ids, o->sequences, &watcher, o->report);
 }

@@ -181,20 +181,35 @@ mnem_status mnem__solver_init(mnem__solver *s) {
     return MNEM_OK;
 }
 
-mnem_status mnem__solver_take(mnem__solver *s) {
+uint64_t mnem__solver_memory(const mnem__solver *s) {
+    return s->block_bytes + mnem_team_bytes(s->threads);
+}
+
+mnem_status mnem__solver_take(mnem__solver *s, mnem_ledger *ledger) {
     sizes most = {0};
     measure(s, &most);
     s->block = mnem__alloc(TAG, s->block_bytes);
     if (!s->block) return mnem__heap_status();
     memset(s->block, 0, s->block_bytes); /* touched: what is planned is what is taken */
     lay_out(s, &most, (uint8_t *)mnem__align_up((uintptr_t)s->block, 64));
+    MNEM__TRY(mnem_ledger_charge(ledger, MNEM_KIND_RUNTIME, TAG, mnem_team_bytes(s->threads)));
+    s->ledger = ledger;
     MNEM__TRY(mnem_team_create(s->threads, &s->team));
     mnem__team_adapt(s->team);
     return MNEM_OK;
 }
 
-void mnem__solver_fini(mnem__solver *s) {
+void mnem__solver_give_back(mnem__solver *s) {
     mnem_team_destroy(s->team);
+    s->team = NULL;
+    if (s->ledger)
+        mnem_ledger_release(s->ledger, MNEM_KIND_RUNTIME, TAG, mnem_team_bytes(s->threads));
+    s->ledger = NULL;
     mnem__free(s->block);
+    s->block = NULL;
+}
+
+void mnem__solver_fini(mnem__solver *s) {
+    mnem__solver_give_back(s);
     mnem__free(s->tensors);
 }

@@ -56,6 +56,7 @@ typedef struct mnem__solver {
     int fd;
     char path[256];
     /* memory */
+    mnem_ledger *ledger; /* where the team's stacks are charged; NULL: they aren't there */
     uint64_t block_bytes;
     uint8_t *block; /* the rest lies in it */
     float *pool;    /* Hessians and rows of a layer's inputs, what factors have beside them */
@@ -88,8 +89,12 @@ bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor
 /* Finds what is solved, and what that takes. types is borrowed. MNEM_UNSUPPORTED: a model without
  * an input that could be scaled, by AWQ. */
 mnem_status mnem__solver_init(mnem__solver *s);
-/* Takes the team and the block. */
-mnem_status mnem__solver_take(mnem__solver *s);
+/* What solving takes beside the walk: the block, and a team of its own. */
+uint64_t mnem__solver_memory(const mnem__solver *s);
+/* Takes that; the stacks are charged to the ledger, as the block is. */
+mnem_status mnem__solver_take(mnem__solver *s, mnem_ledger *ledger);
+/* Gives it back: writing needs the codes only. */
+void mnem__solver_give_back(mnem__solver *s);
 void mnem__solver_fini(mnem__solver *s);
 /* Of the pool, for an input of k columns. */
 uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k);
