@@ -3,7 +3,7 @@
  * Opening reads only the header: keys, tensor names, types, shapes and offsets. An inconsistent
  * file is refused with MNEM_BAD_FILE and the name of the field. Split files open as one model, from
  * any of their parts. A Hugging Face folder opens too, with the contents that mnem_convert_folder
- * would write.
+ * would write; matrices that a class multiplies by factors are F32.
  * Not here: text to tokens (tokenizer.h), running (session.h).
  * Threads: an open model is constant; any thread may read it.
  *
@@ -184,6 +184,7 @@ typedef struct mnem_transformer {
     int32_t state_groups, state_heads, state_rows, state_columns;
     bool state_tiled;
     bool state_scans;    /* a selective scan, not a delta rule */
+    bool state_beside;   /* recurrent layers attend, too */
     int32_t state_rank;  /* of a scan of one head: steps of its columns are made of so many numbers
                            (Mamba 1); 0: each head has a step (Mamba 2) */
     float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */

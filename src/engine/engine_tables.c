@@ -46,14 +46,14 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
     const uint64_t chunk = (uint64_t)choice->chunk;
-    const uint64_t layers = (uint64_t)mnem__kept_layers(&setup->map->shape);
+    const uint64_t kept = (uint64_t)mnem__kept_rows(&setup->map->shape);
     const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
     mnem__engine_tables t = {.table_pages = (int32_t)each};
     t.resident = mnem__carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
     t.ids = mnem__carve(base, &at, chunk, sizeof(int32_t));
     t.positions = mnem__carve(base, &at, chunk, sizeof(int32_t));
-    t.kv = mnem__carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
+    t.kv = mnem__carve(base, &at, kept * sequences, sizeof(mnem_kv_sequence));
     t.segments = mnem__carve(base, &at, sequences, sizeof(mnem__segment));
     t.sequences = mnem__carve(base, &at, sequences, sizeof(mnem_sequence));
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);

@@ -73,9 +73,9 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
         MNEM__TRY(mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room));
     }
     fill_ids(x, g);
-    for (int32_t layer = first; layer < first + mnem__kept_layers(t); layer++) {
-        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(layer - first) * x->segments + index];
-        const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, layer);
+    for (int32_t row = first; row < first + mnem__kept_rows(t); row++) {
+        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(row - first) * x->segments + index];
+        const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, row);
         const mnem__kv_kind k = kept.pages;
         *kv = kept.unit == MNEM__KEPT_SEQUENCE
                   ? mnem__kv_state_of(&e->pages[k], offset[k], &s->table[k])

@@ -153,7 +153,9 @@ static void set_states(const options *o, mnem_transformer *t) {
     t->state_columns = (int32_t)o->state_columns;
     const mnem__layer_part *part = mnem__architecture_recurs(architecture(o));
     t->state_scans = part->core == MNEM_OP_SCAN;
-    if (!mnem__architecture_attends(architecture(o))) t->recurrent.kind = MNEM_LAYERS_ALL;
+    t->state_beside = architecture(o)->state_beside;
+    if (!mnem__architecture_attends(architecture(o)) || t->state_beside)
+        t->recurrent.kind = MNEM_LAYERS_ALL;
     if (!part->step) return;
     t->state_rank = t->state_columns; /* Mamba 1 */
     t->state_columns *= t->state_heads;
@@ -224,6 +226,7 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
 
 static bool is_made(const options *o, mnem__option option) {
     switch (option) {
+    case MNEM__OPTION_STATE_NORM:
     case MNEM__REQUIRED: return true;
     case MNEM__OPTION_QKV_BIAS:
     case MNEM__OPTION_FFN_BIAS: return o->bias;

@@ -9,14 +9,18 @@ int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
     return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
 }
 
-int32_t mnem__kept_layers(const mnem_transformer *t) {
-    return t->encoder ? 1 : mnem__layers_end(t) - t->part_begin;
+/* Models with states run on one rank, where all layers are. */
+int32_t mnem__kept_rows(const mnem_transformer *t) {
+    const int32_t layers = mnem__layers_end(t) - t->part_begin;
+    return t->encoder ? 1 : t->state_beside ? 2 * layers : layers;
 }
 
-mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t layer) {
-    mnem__kept kept = {.layer = t->encoder ? 0 : layer, .here = mnem__layer_here(t, layer)};
+mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t row) {
+    const bool beside = row >= t->layers;
+    const int32_t layer = beside ? row - t->layers : row;
+    mnem__kept kept = {.row = t->encoder ? 0 : row, .here = mnem__layer_here(t, layer)};
     const uint64_t state = mnem__layer_state_bytes(t, layer);
-    if (state > 0) {
+    if (state > 0 && beside == t->state_beside) {
         kept.pages = MNEM__KV_STATES;
         kept.unit = MNEM__KEPT_SEQUENCE;
         kept.page_bytes = state;
@@ -51,9 +55,10 @@ static int32_t pages_of(const mnem__kept *kept, const mnem_kv_layout *layout, in
 mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *layout,
                                mnem__kv_kind kind, int32_t context, int32_t chunk) {
     mnem__kv_need need = {0};
-    for (int32_t layer = 0; layer < t->layers; layer++) {
-        const mnem__kept kept = mnem__kept_of(t, layout, layer);
-        if (kept.pages != kind || kept.layer != layer) continue;
+    const int32_t rows = t->state_beside ? 2 * t->layers : t->layers;
+    for (int32_t row = 0; row < rows; row++) {
+        const mnem__kept kept = mnem__kept_of(t, layout, row);
+        if (kept.pages != kind || kept.row != row) continue;
         need.ids |= kept.unit == MNEM__KEPT_PAGE;
         need.forgets |= kept.window > 0;
         need.one |= kept.unit == MNEM__KEPT_SEQUENCE;

@@ -7,6 +7,8 @@
  *   a recurrent one               STATES   SEQUENCE   0        its state
  *   of an encoder, but the first  as the first: they share its pages, since a text is one pass
  *
+ * Where recurrent layers attend, too, keys and values of all layers come first, then their states.
+ *
  * Who follows it: the plan and the ledger (bytes of a page, how many of each kind), cuts of a model
  * by layers (engine_split.c), a pass (where a layer begins in a page), forks and cuts of sequences
  * (mnem__engine_ready: from where a sequence goes on). Saves, swapping, shared prefixes and the
@@ -45,19 +47,20 @@ typedef struct mnem__kept {
     mnem__kv_kind pages; /* in which it is */
     mnem__kept_unit unit;
     int32_t window;      /* positions that a token sees, its own too; 0: all */
-    int32_t layer;       /* whose it is: another's where layers share */
+    int32_t row;         /* which it is: another's where layers share */
     uint64_t page_bytes; /* of it in one page, on the rank that has the layer */
     bool here;           /* on this rank */
 } mnem__kept;
+/* row: a layer; or, of states beside attention, layers + a layer. */
 mnem__kept mnem__kept_of(const mnem_transformer *transformer, const mnem_kv_layout *layout,
-                         int32_t layer);
+                         int32_t row);
 /* Of a layer that stands alone. */
 static inline uint64_t mnem__kv_layer_bytes(const mnem_transformer *transformer,
                                             const mnem_kv_layout *layout, int32_t layer) {
     return mnem__kept_of(transformer, layout, layer).page_bytes;
 }
-/* How many layers that are here keep something of their own, from the first that is here. */
-int32_t mnem__kept_layers(const mnem_transformer *transformer);
+/* How many rows are here, from that of the first layer that is here. */
+int32_t mnem__kept_rows(const mnem_transformer *transformer);
 
 /* What the layers of one kind of pages need of each sequence. */
 typedef struct mnem__kv_need {

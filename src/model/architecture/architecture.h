@@ -30,7 +30,8 @@ typedef enum mnem__option {
     MNEM__OPTION_ROPE_FACTORS,
     MNEM__OPTION_ROPE_LONG,
     MNEM__OPTION_CHOICE_BIAS,
-    MNEM__OPTION_HEAD_NORMS
+    MNEM__OPTION_HEAD_NORMS,
+    MNEM__OPTION_STATE_NORM
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
@@ -158,6 +159,7 @@ typedef struct mnem__architecture {
     bool wide_qk_norm;
     bool output_gate;  /* transformer.output_gate */
     bool state_tiled;  /* transformer.state_tiled */
+    bool state_beside; /* transformer.state_beside, in each layer */
     bool turned_norms; /* of heads: behind RoPE */
     mnem__windows_turn windows_turn;
     bool yarn_unrounded;          /* files don't say it */

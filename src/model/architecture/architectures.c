@@ -23,6 +23,7 @@
     X(mamba2)                                                                                      \
     X(granitehybrid)                                                                               \
     X(granitehybrid_moe)                                                                           \
+    X(falcon_h1)                                                                                   \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(ernie4_5)                                                                                    \
@@ -97,7 +98,8 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_LEADING: return mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_ATTENTION:
-        return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->recurrent, layer);
+        return !mnem_layer_is(&t->convolving, layer) &&
+               (t->state_beside || !mnem_layer_is(&t->recurrent, layer));
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
     }

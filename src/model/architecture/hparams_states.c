@@ -40,7 +40,7 @@ static mnem_status check_unturned(mnem__key_reader *r) {
 static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     mnem_value value;
-    if (!mnem__architecture_attends(a)) {
+    if (!mnem__architecture_attends(a) || a->state_beside) {
         t->recurrent.kind = MNEM_LAYERS_ALL;
         return MNEM_OK;
     }
@@ -115,6 +115,7 @@ mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *
     const mnem__layer_part *part = mnem__architecture_recurs(a);
     int32_t inner = 0;
     t->state_tiled = a->state_tiled;
+    t->state_beside = a->state_beside;
     t->state_scans = part->core == MNEM_OP_SCAN;
     MNEM__TRY(take_schedule(r, a, t));
     MNEM__TRY(check_layout(r, t));

@@ -73,7 +73,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_STEPS)},
     [MNEM__ROLE_STATE_NORM] = {MATRIX("ssm_norm.weight", NULL, STATE_NORMS, STATE_NORMED),
                                PRECISION(WHOLE), .is_norm = true},
-    [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
+    [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true,
+                             .also = "ffn_norm"},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
     [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
@@ -168,16 +169,23 @@ int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[3
     return dims;
 }
 
-void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]) {
+static void name_in(mnem__role role, int32_t layer, const char *rest, char name[MNEM__ROLE_NAME]) {
     if (mnem__role_in_layer(role))
-        snprintf(name, MNEM__ROLE_NAME, "blk.%d.%s", layer, infos[role].name);
+        snprintf(name, MNEM__ROLE_NAME, "blk.%d.%s", layer, rest);
     else
-        snprintf(name, MNEM__ROLE_NAME, "%s", infos[role].name);
+        snprintf(name, MNEM__ROLE_NAME, "%s", rest);
+}
+
+void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]) {
+    name_in(role, layer, infos[role].name, name);
 }
 
 int32_t mnem__role_tensor(const mnem_model *model, mnem__role role, int32_t layer) {
     char name[MNEM__ROLE_NAME];
     mnem__role_name(role, layer, name);
+    const int32_t found = mnem_model_tensor_find(model, name);
+    if (found >= 0 || !infos[role].also) return found;
+    name_in(role, layer, infos[role].also, name);
     return mnem_model_tensor_find(model, name);
 }
 
@@ -194,7 +202,10 @@ mnem__role mnem__role_find(const char *name, int32_t *layer) {
     const int first = rest ? MNEM__LAYER_MATRIX_FIRST : MNEM__OUTER_FIRST;
     const int end = rest ? MNEM__OUTER_FIRST : MNEM__ROLES;
     if (!rest) *layer = -1;
-    for (int role = first; role < end; role++)
+    for (int role = first; role < end; role++) {
+        const char *also = infos[role].also;
         if (strcmp(rest ? rest : name, infos[role].name) == 0) return (mnem__role)role;
+        if (also && strcmp(rest ? rest : name, also) == 0) return (mnem__role)role;
+    }
     return MNEM__ROLE_NONE;
 }

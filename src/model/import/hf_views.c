@@ -296,6 +296,8 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_GROUP_DECAY: m->made->view.decays = true; return MNEM_OK;
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
+    case MNEM__HF_BARE:
+    case MNEM__HF_TIED_OUTPUT:
     case MNEM__HF_DROP: break;
     }
     return MNEM_OK;

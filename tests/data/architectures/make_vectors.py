@@ -290,6 +290,20 @@ MODELS |= {
                                                n_shared_experts=1, num_experts_per_tok=1)),
 }
 
+FALCON_H1 = dict(num_hidden_layers=3, mamba_n_heads=4, mamba_d_head=16, mamba_d_ssm=64,
+                 mamba_d_state=16, mamba_d_conv=4, mamba_norm_before_gate=False, head_dim=8,
+                 embedding_multiplier=1.5, lm_head_multiplier=0.5, mlp_multipliers=[0.8, 0.7],
+                 key_multiplier=0.9, attention_in_multiplier=1.2, attention_out_multiplier=0.6,
+                 ssm_in_multiplier=1.1, ssm_out_multiplier=0.7,
+                 ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7])
+
+MODELS |= {
+    "falcon_h1": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2)),
+    "falcon_h1_norm": ("FalconH1Config", dict(
+        FALCON_H1, mamba_n_groups=1, mamba_rms_norm=True, mamba_d_conv=3, mamba_d_state=5,
+        mamba_n_heads=2, mamba_d_head=24, mamba_d_ssm=48, head_dim=16, num_key_value_heads=1)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 

@@ -18,9 +18,10 @@ enum { MODELS = sizeof models / sizeof *models };
 /* Bytes of one page of the kind, row by row; 0: no layer is of the kind. */
 static uint64_t rows_bytes(const mnem_engine *e, int kind) {
     uint64_t bytes = 0;
-    for (int32_t layer = 0; layer < e->map->shape.layers; layer++) {
-        const mnem__kept kept = mnem__kept_of(&e->map->shape, &e->pages[0].layout, layer);
-        if (kept.pages == (mnem__kv_kind)kind && kept.layer == layer) bytes += kept.page_bytes;
+    const int32_t layers = e->map->shape.layers;
+    for (int32_t row = 0; row < (e->map->shape.state_beside ? 2 * layers : layers); row++) {
+        const mnem__kept kept = mnem__kept_of(&e->map->shape, &e->pages[0].layout, row);
+        if (kept.pages == (mnem__kv_kind)kind && kept.row == row) bytes += kept.page_bytes;
     }
     return bytes;
 }

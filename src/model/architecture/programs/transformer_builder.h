@@ -58,6 +58,11 @@ static inline int32_t layer_pages(const builder *b) {
     return b->t->encoder || b->alone ? 0 : b->layer - b->t->part_begin;
 }
 
+/* States of layers that attend, too, come behind the keys and values of all. */
+static inline int32_t layer_states(const builder *b) {
+    return layer_pages(b) + (b->t->state_beside && !b->alone ? b->t->layers : 0);
+}
+
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
     mnem_tensor_info info;
     mnem__transformer_matrix(b->o->map, handle, &info);

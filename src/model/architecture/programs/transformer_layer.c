@@ -32,6 +32,7 @@
  * that makes them. */
 #include <math.h>
 
+#include "base/minmax.h"
 #include "model/architecture/programs/transformer_builder.h"
 
 /* Of a value [T, width * head_dim], heads of numbers from the first-th on; step: from one to the
@@ -90,8 +91,11 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
     if (part->beside) return b->normed;
     const mnem__layer_part *end = part[1].beside ? part + 1 : part;
+    const int32_t of_this = layer_handle(b, part->in[count - 1]);
     if (end != part) count = mnem__part_inputs(end);
-    const int32_t first = layer_handle(b, part->in[0]), last = layer_handle(b, end->in[count - 1]);
+    const int32_t of_end = layer_handle(b, end->in[count - 1]);
+    const int32_t first = mnem__min_i32(layer_handle(b, part->in[0]), layer_handle(b, end->in[0]));
+    const int32_t last = mnem__max_i32(of_this, of_end);
     if (!part->norm) return add_stream(b, first, last);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
     return b->normed = mnem__add_norm(b, weight, bias, first, last, false);

@@ -13,7 +13,8 @@
  *     x += s W
  *
  * FalconMamba norms what is made of x (d, B and C) without weights. As in transformer_states.c the
- * convolution's columns lie before the state, and the tail begins behind both. */
+ * convolution's columns lie before the state, and the tail begins behind both; or in attention
+ * beside it, whose keys and values are of every token, too. */
 #include "model/architecture/programs/transformer_builder.h"
 
 /* n columns from the first-th on, of [T, width] f32. */
@@ -49,7 +50,7 @@ static void add_conv(builder *b, const mnem__layer_part *part, int32_t in, int32
                              .in = {in, vector_rows(b, part->weight, width, b->t->conv_length),
                                     layer_vector(b, part->conv_bias)},
                              .out = out,
-                             .layer = layer_pages(b)});
+                             .layer = layer_states(b)});
 }
 
 /* What a scan reads beside its vectors. */
@@ -69,8 +70,8 @@ static int32_t add_state_scan(builder *b, const mnem__layer_part *part, scanned 
                              .in = {in.x, in.dt, in.b, in.c, in.a, layer_vector(b, part->skip),
                                     layer_vector(b, part->dt_bias)},
                              .out = by_head,
-                             .layer = layer_pages(b)});
-    b->tail = b->layer + 1 == t->layers;
+                             .layer = layer_states(b)});
+    b->tail = b->layer + 1 == t->layers && !part[1].beside;
     return out;
 }
 
@@ -100,6 +101,7 @@ static inputs add_by_heads(builder *b, const mnem__layer_part *part) {
     const int32_t y = add_state_scan(b, part, s);
     const inputs made = add_gate(b, MNEM_TYPE_F32, columns_of(b, in[0], all, 0, inner), y);
     const int32_t by_group = heads_of(b, y, inner, 0, groups, inner / groups);
+    if (!layer_vector(b, part->state_norm)) return made;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = t->epsilon},
                              .in = {by_group, layer_vector(b, part->state_norm)},
                              .out = by_group});

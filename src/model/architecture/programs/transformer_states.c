@@ -30,7 +30,7 @@ static void add_conv(builder *b, const mnem__layer_part *part, int32_t x) {
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_CONV_SILU},
                              .in = {x, weight},
                              .out = x,
-                             .layer = layer_pages(b)});
+                             .layer = layer_states(b)});
 }
 
 /* [T, H m] */
@@ -50,7 +50,7 @@ static int32_t add_delta(builder *b, const mnem__layer_part *part, int32_t mixed
                                     columns(b, mixed, width, 2 * keys, heads, m), alpha, beta,
                                     layer_vector(b, part->a), layer_vector(b, part->dt_bias)},
                              .out = columns(b, out, heads * m, 0, heads, m),
-                             .layer = layer_pages(b)});
+                             .layer = layer_states(b)});
     return out;
 }
 
