@@ -85,7 +85,9 @@ static mnem_status check_out(const mnem_op_desc *desc) {
     if (out->type == MNEM_TYPE_A8) {
         if (mnem__op_is_a8(out, queries->shape[0], queries->shape[1] * queries->shape[2]))
             return MNEM_OK;
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be A8 [T, heads * head_dim]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "out must be A8 [T, heads * head_dim], or F32 with the shape of in[0]");
     }
     if (!mnem__tensor_is_f32(out, 3) || !mnem__tensor_same_shape(queries, out))
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
@@ -103,7 +105,8 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
             (int)desc->kv.head_dim);
     if (queries->shape[1] % desc->kv.kv_heads != 0)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "heads (dimension 1 of in[0]) must be a multiple of kv_heads, %d",
+                             "the number of heads (dimension 1 of in[0]) must be a multiple of "
+                             "desc.kv.kv_heads, which is %d",
                              (int)desc->kv.kv_heads);
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc,
@@ -115,7 +118,8 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
                              (double)desc->soft_cap);
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [heads]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must be F32 [heads], with the heads (dimension 1) of in[0]");
     if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
         (desc->temperature > 0.0f && desc->temperature_every <= 0))
         return mnem__op_fail(MNEM_INVALID, desc,

@@ -100,14 +100,14 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
                              "head_dim (dimension 2 of in[0]) must be at most %d",
                              MNEM__CAUSAL_HEAD_DIM_MAX);
     if (q->shape[1] % k->shape[1] != 0)
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "heads (dimension 1 of in[0]) must be a multiple of kv_heads (dimension 1 of in[1])");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the number of heads (dimension 1 of in[0]) must be a multiple of the "
+                             "number of KV heads (dimension 1 of in[1])");
     if (desc->sequence < 1 || q->shape[0] % desc->sequence != 0)
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "the tokens (dimension 0 of in[0]) must be a multiple of desc.sequence, which is %lld",
-            (long long)desc->sequence);
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the number of tokens (dimension 0 of in[0]) must be a multiple of "
+                             "desc.sequence, the length of a sequence, which is %lld",
+                             (long long)desc->sequence);
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "scale is %g, expected more than 0 and less than 1e6",
@@ -133,8 +133,9 @@ static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
         return mnem__op_fail(MNEM_INVALID, desc, "in[3] and in[5] must have the shape of in[0]");
     if (!is_log(desc, &desc->in[4]))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[4] must be [T, heads] of F32 (F64 if in[0] is)");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[4] must be F32 (F64 if in[0] is) [T, heads], with the T and heads of in[0]");
     if (!is_absent_or_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (!is_absent_or_like(desc, &desc->also[0], 1) || !is_absent_or_like(desc, &desc->also[1], 1))

@@ -11,7 +11,9 @@ static mnem_status check_kv_store(const mnem_op_desc *desc) {
     if (wrong) return mnem__op_fail(MNEM_INVALID, desc, "%s", wrong);
     if (!mnem__tensor_is_f32(keys, 3) || keys->shape[1] != desc->kv.kv_heads ||
         keys->shape[2] != desc->kv.head_dim)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, kv_heads, head_dim]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0] must be F32 [T, kv_heads, head_dim], with the kv_heads and head_dim of desc.kv");
     if (!mnem__tensor_is_f32(values, 3) || !mnem__tensor_same_shape(keys, values))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
     return MNEM_OK;

@@ -51,7 +51,9 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
                              "n] and down [N * n_out, ff]");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != experts * (2 * ff + n_out)))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[5] must be F32 [N * (2 ff + n_out)]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[5] must be F32 [N * (2 * ff + n_out)], with the N, ff and n_out "
+                             "of in[1] and in[3]");
     if (desc->route.used < 1 || (desc->route.used > experts && !desc->apart))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "route.used is %d, expected 1 to %lld, the number of experts",
@@ -74,11 +76,12 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
                              "in[0] must be F32, because in[1] or in[2] is of a float type");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] != 2 * (int64_t)desc->route.used)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[4] must be F32 [T, 2 used]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[4] must be F32 [T, 2 * route.used], with the T of in[0]");
     if (in->shape[0] > INT32_MAX / desc->route.used)
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "tokens (dimension 0 of in[0]) times route.used must be less than 2^31");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the tokens (dimension 0 of in[0]) times route.used must be less than "
+                             "2^31: run fewer tokens at once");
     if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
         desc->core != MNEM_OP_SWIGLU_MUL)
         return mnem__op_fail(MNEM_INVALID, desc, "core must be silu_mul, gelu_mul or swiglu_mul");

@@ -26,10 +26,12 @@ static mnem_status check_route(const mnem_op_desc *desc) {
     const mnem_tensor *scores = &desc->in[0], *bias = &desc->in[1], *out = &desc->out;
     const mnem_route *route = &desc->route;
     if (!mnem__tensor_is_f32(scores, 2) || scores->shape[1] > EXPERTS_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, N], N at most 4096");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] must be F32 [T, N], with at most 4096 experts (N)");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != scores->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [N]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[1] must be F32 [N], with the N (number of experts) of in[0]");
     if (route->used < 1 || route->used > scores->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
                              "route.used is %d, expected 1 to %lld, the number of experts",

@@ -49,7 +49,7 @@ mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
             "in[0] must be rows (a matrix in row layout) of F32, BF16, F16 or F64");
     if (in->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "the tokens (dimension 0 of in[0]) must be less than 2^31");
+                             "in[0] has 2^31 rows (tokens) or more; run fewer tokens at once");
     return MNEM_OK;
 }
 

@@ -69,7 +69,7 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     if (weight->shape[0] > INT32_MAX)
         return mnem__op_fail(
             MNEM_INVALID, desc,
-            "the vocabulary (dimension 0 of in[1]) must have fewer than 2^31 tokens");
+            "in[1] has 2^31 rows (tokens of the vocabulary) or more, which is not supported");
     if (out->type != wide || out->layout != MNEM_LAYOUT_ROW || out->dims != 1 ||
         !mnem__tensor_valid(out) || !mnem_tensor_contiguous(out) || out->shape[0] != x->shape[0] ||
         out->offset % 4 != 0)

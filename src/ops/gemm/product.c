@@ -78,7 +78,9 @@ static mnem_status check_shapes(const mnem_op_desc *desc) {
                              "the batch dimensions (all before the last two) of in[0] and in[1] "
                              "must be those of out, or 1");
     if (height(out) > INT32_MAX || width(out) > INT32_MAX || width(a) > INT32_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "a matrix has more than 2^31 - 1 rows or columns");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0], in[1] or out has more than 2^31 - 1 rows or columns, which is not supported");
     return MNEM_OK;
 }
 

@@ -16,7 +16,8 @@ mnem_status mnem__matmul_check_heads(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, heads, columns of in[1]]");
     if (weight->shape[0] % (heads * MNEM_PACK_ROWS))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "the rows of in[1] must be a multiple of 16 * heads (%lld)",
+                             "the number of rows of in[1] must be a multiple of %lld, which is 16 "
+                             "times the heads (dimension 1 of in[0])",
                              (long long)heads * MNEM_PACK_ROWS);
     if (!mnem__tensor_is_f32(out, 3) || out->shape[0] < in->shape[0] || out->shape[1] != heads ||
         out->shape[2] != weight->shape[0] / heads || out->stride[0] % 4 != 0)

@@ -44,7 +44,8 @@ static uint64_t alignment_of(const mnem_tensor *t) {
 static mnem_status check_pointer(const mnem_op *op, const operand *o) {
     if (!o->base) return fail(op, o->name, "must not be NULL");
     if ((uintptr_t)o->base % alignment_of(o->tensor))
-        return fail(op, o->name, "has a pointer that is not aligned to its elements");
+        return fail(op, o->name,
+                    "is not aligned: its address must be a multiple of the size of its elements");
     return MNEM_OK;
 }
 
@@ -113,7 +114,8 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
         args->row_begin > args->row_end || args->row_end > rows ||
         (args->row_end % MNEM_PACK_ROWS && args->row_end != rows))
         return fail(op, "row_begin, row_end:",
-                    "must be multiples of 16, in order, and not more than the rows of in[1]");
+                    "each must be a multiple of 16 (row_end may also be the number of rows of "
+                    "in[1]), and row_begin must be at most row_end");
     return MNEM_OK;
 }
 
@@ -125,7 +127,7 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
         const mnem_kv_sequence *s = &args->kv[i];
         if (s->rows == 0) continue;
         if (!s->base || !s->table)
-            return fail(op, "kv", "has a sequence whose base or table is NULL");
+            return fail(op, "kv", "has a sequence whose base or table is NULL; set both");
         if (s->first_row < 0 || s->rows < 0 || s->first_row > args->tokens - s->rows)
             return fail(
                 op, "kv",
@@ -170,10 +172,12 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
 mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t workers) {
     const mnem_tensor *counted = mnem__op_counted(&op->desc);
     if (workers < 1 || workers > op->desc.workers)
-        return fail(op, "the team", "must have 1 to desc.workers threads");
+        return fail(op, "the team",
+                    "must have at least 1 thread, and at most the desc.workers that the operator "
+                    "was prepared for");
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
         return fail(op, "tokens",
-                    "must be 0 to the number of rows that the operator was prepared for");
+                    "is outside of 0 to the number of rows that the operator was prepared for");
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
         return fail(op, "workspace", "must not be NULL, and must be aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));

@@ -8,7 +8,9 @@
 static mnem_status check_operand(const mnem_op_desc *desc, const mnem_tensor *tensor,
                                  const char *name, bool written) {
     if (!mnem__real_is_apart(desc, tensor, 2) || !mnem__tensor_same_shape(tensor, &desc->in[0]))
-        return mnem__real_fail(desc, name, "of the shape of in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "%s must be F32, BF16 or F16 (F64 if in[0] is), with the shape of in[0]", name);
     if (written && !mnem__tensor_apart(tensor))
         return mnem__op_fail(MNEM_INVALID, desc, "%s has strides with which its elements overlap",
                              name);

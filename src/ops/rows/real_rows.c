@@ -77,17 +77,13 @@ bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims
            tensor->stride[dims - 1] == (int64_t)mnem_type_get(tensor->type)->block_bytes;
 }
 
-mnem_status mnem__real_fail(const mnem_op_desc *desc, const char *name, const char *shape) {
-    return mnem__op_fail(MNEM_INVALID, desc, "%s must be %s %s", name,
-                         mnem__real_is_f64(desc) ? "F64 (as in[0])" : "F32, BF16 or F16", shape);
-}
-
 mnem_status mnem__real_check_first(const mnem_op_desc *desc, int dims) {
     const mnem_tensor *in = &desc->in[0];
     for (int d = 2; d <= dims; d++)
         if (mnem__real_is(desc, in, d)) return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32, BF16, F16 or F64 [T, n]%s",
-                         dims == 2 ? "" : " or [T, heads, n]");
+    return mnem__op_fail(MNEM_INVALID, desc,
+                         dims == 2 ? "in[0] must be F32, BF16, F16 or F64 [T, n]"
+                                   : "in[0] must be F32, BF16, F16 or F64 [T, n] or [T, heads, n]");
 }
 
 mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *tensor,
@@ -95,14 +91,18 @@ mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *t
     const mnem_tensor *in = &desc->in[0];
     if (mnem__real_is(desc, tensor, in->dims) && mnem__tensor_same_shape(tensor, in))
         return MNEM_OK;
-    return mnem__real_fail(desc, name, "of the shape of in[0]");
+    return mnem__op_fail(MNEM_INVALID, desc,
+                         "%s must be F32, BF16 or F16 (F64 if in[0] is), with the shape of in[0]",
+                         name);
 }
 
 mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
                                   const char *name, bool sum) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__real_is(desc, tensor, 1) || tensor->shape[0] != in->shape[in->dims - 1])
-        return mnem__real_fail(desc, name, "[n], with the n of in[0]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "%s must be F32, BF16 or F16 (F64 if in[0] is) [n], with the n of in[0]", name);
     if (sum && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_F64)
         return mnem__op_fail(MNEM_INVALID, desc,
                              "%s must be F32, because gradients are summed in it", name);

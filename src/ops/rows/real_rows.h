@@ -67,8 +67,6 @@ mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *t
 /* name's tensor is [n], n as wide as in[0]; sum: F32 (F64), as gradients of weights are. */
 mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
                                   const char *name, bool sum);
-/* Fails with "NAME must be F32, BF16 or F16 SHAPE", or F64 beside others of that type. */
-mnem_status mnem__real_fail(const mnem_op_desc *desc, const char *name, const char *shape);
 mnem_status mnem__real_check_epsilon(const mnem_op_desc *desc);
 
 static inline uint64_t mnem__real_unit(const mnem_op_desc *desc) {

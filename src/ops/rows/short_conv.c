@@ -29,10 +29,13 @@ static mnem_status check(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, n]");
     if (!mnem__tensor_is_f32(in, 2) || in->shape[0] != out->shape[0] ||
         in->shape[1] != 3 * out->shape[1])
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, 3 n]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] must be F32 [T, 3 * n], with the T and n of out");
     if (!mnem__tensor_is_f32(weight, 2) || weight->shape[0] != out->shape[1] ||
         weight->shape[1] < 2 || weight->shape[1] > MNEM_CONV_LENGTH_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n, 2 to 16]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must be F32 [n, length], with the columns of out as n, and a length of 2 to 16");
     if (desc->kv.page_tokens < weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
                              "kv.page_tokens is %d, expected at least the length of the "

@@ -17,16 +17,19 @@ static mnem_status check_heads(const mnem_op_desc *d) {
     const mnem_tensor *a = &d->in[4], *skip = &d->in[5], *bias = &d->in[6];
     const int64_t heads = x->shape[1];
     if (!mnem__tensor_is_f32(dt, 2) || dt->shape[0] != x->shape[0] || dt->shape[1] != heads)
-        return mnem__op_fail(MNEM_INVALID, d, "in[1] must be F32 [T, heads]");
+        return mnem__op_fail(MNEM_INVALID, d,
+                             "in[1] must be F32 [T, heads], with the T and heads of in[0]");
     if (!mnem__tensor_is_f32(b, 3) || b->shape[0] != x->shape[0] || heads % b->shape[1])
         return mnem__op_fail(MNEM_INVALID, d,
-                             "in[2] must be F32 [T, groups, n], heads a multiple of groups");
+                             "in[2] must be F32 [T, groups, n], with the T of in[0], and a number "
+                             "of groups that divides the heads of in[0]");
     if (!mnem__tensor_is_f32(a, 1) || a->shape[0] != heads)
-        return mnem__op_fail(MNEM_INVALID, d, "in[4] must be F32 [heads]");
+        return mnem__op_fail(MNEM_INVALID, d, "in[4] must be F32 [heads], with the heads of in[0]");
     if (!mnem__tensor_is_f32(skip, 1) || skip->shape[0] != heads)
-        return mnem__op_fail(MNEM_INVALID, d, "in[5] must be F32 [heads]");
+        return mnem__op_fail(MNEM_INVALID, d, "in[5] must be F32 [heads], with the heads of in[0]");
     if (!mnem__tensor_absent(bias) && (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != heads))
-        return mnem__op_fail(MNEM_INVALID, d, "in[6] must be F32 [heads], or absent");
+        return mnem__op_fail(MNEM_INVALID, d,
+                             "in[6] must be absent, or F32 [heads] with the heads of in[0]");
     return MNEM_OK;
 }
 
@@ -36,13 +39,15 @@ static mnem_status check_columns(const mnem_op_desc *d) {
     if (!mnem__tensor_is_f32(&d->in[1], 2) || !mnem__tensor_same_shape(x, &d->in[1]))
         return mnem__op_fail(MNEM_INVALID, d, "in[1] must be F32 of the shape of in[0]");
     if (!mnem__tensor_is_f32(b, 2) || b->shape[0] != x->shape[0])
-        return mnem__op_fail(MNEM_INVALID, d, "in[2] must be F32 [T, n]");
+        return mnem__op_fail(MNEM_INVALID, d, "in[2] must be F32 [T, n], with the T of in[0]");
     if (!mnem__tensor_is_f32(a, 2) || a->shape[0] != m || a->shape[1] != b->shape[1])
-        return mnem__op_fail(MNEM_INVALID, d, "in[4] must be F32 [m, n]");
+        return mnem__op_fail(MNEM_INVALID, d,
+                             "in[4] must be F32 [m, n], with the m of in[0] and the n of in[2]");
     if (!mnem__tensor_is_f32(&d->in[5], 1) || d->in[5].shape[0] != m)
         return mnem__op_fail(MNEM_INVALID, d, "in[5] must be F32 [m], with the m of in[0]");
     if (!mnem__tensor_absent(bias) && (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != m))
-        return mnem__op_fail(MNEM_INVALID, d, "in[6] must be F32 [m], or absent");
+        return mnem__op_fail(MNEM_INVALID, d,
+                             "in[6] must be absent, or F32 [m] with the m of in[0]");
     return MNEM_OK;
 }
 

@@ -29,13 +29,18 @@ mnem_status mnem__view_check(const mnem_op_desc *desc, const mnem_tensor *tensor
                              bool written) {
     const mnem_type_info *info = mnem_type_get(tensor->type);
     if (tensor->dims < 1 || tensor->dims > MNEM_TENSOR_DIMS)
-        return fail(desc, name, "must be given, with 1 to 4 dimensions");
+        return fail(
+            desc, name,
+            "is missing, or has no dimension or more than 4; give a tensor with 1 to 4 dimensions");
     if (!info || info->block_elements != 1 || tensor->layout != MNEM_LAYOUT_ROW)
-        return fail(desc, name, "must be of a plain number type (not quantized), in row layout");
+        return fail(desc, name,
+                    "is quantized or not in row layout; use a plain number type such as F32, in "
+                    "row layout");
     if (!countable(tensor, info->block_bytes) || !mnem__tensor_valid(tensor))
-        return fail(desc, name, "has a size that overflows 64 bits");
+        return fail(desc, name, "is too large: its size in bytes overflows 64 bits");
     if (!whole_elements(tensor, info->block_bytes))
-        return fail(desc, name, "has strides or an offset that are not whole elements");
+        return fail(desc, name,
+                    "has an offset or a stride that is not a multiple of the size of its elements");
     if (written && !mnem__tensor_apart(tensor))
         return fail(desc, name, "has strides with which its elements overlap");
     return MNEM_OK;
@@ -45,7 +50,8 @@ mnem_status mnem__view_check_real(const mnem_op_desc *desc, const mnem_tensor *t
                                   const char *name, bool written) {
     MNEM__TRY(mnem__view_check(desc, tensor, name, written));
     const bool f64 = desc->in[0].type == MNEM_TYPE_F64;
-    if (f64 && tensor->type != MNEM_TYPE_F64) return fail(desc, name, "must be F64 (as in[0])");
+    if (f64 && tensor->type != MNEM_TYPE_F64)
+        return fail(desc, name, "must be F64, because in[0] is F64");
     if (!f64 && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_BF16 &&
         tensor->type != MNEM_TYPE_F16)
         return fail(desc, name, "must be F32, BF16 or F16");

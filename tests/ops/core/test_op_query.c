@@ -120,7 +120,7 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
         .tokens = T, .in = {a, packed}, .out = y, .row_end = R, .workspace = workspace};
     right(&matmul, args);
     args.row_begin = 8;
-    wrong(&matmul, args, "must be multiples of 16, in order");
+    wrong(&matmul, args, "each must be a multiple of 16");
     args.row_begin = 0;
     args.workspace = workspace + 4;
     wrong(&matmul, args, "workspace must not be NULL, and must be aligned");

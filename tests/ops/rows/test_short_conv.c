@@ -103,7 +103,7 @@ static void what_is_wrong_is_said(void **state) {
     op_refused(&d, "expected at least the length of the convolution");
     d = desc_of(4, 3);
     d.in[0].shape[1] = 2 * WIDTH;
-    op_refused(&d, "in[0] must be F32 [T, 3 n]");
+    op_refused(&d, "in[0] must be F32 [T, 3 * n]");
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 17), 0);
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 1), 0);
     assert_int_equal(mnem_conv_page_bytes(WIDTH, 3), (2 * WIDTH * 4 + 63) / 64 * 64);

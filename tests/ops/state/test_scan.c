@@ -228,7 +228,7 @@ static void what_is_wrong_is_said(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(&shapes[1], 4);
     d.in[2].shape[1] = d.in[3].shape[1] = 3;
-    op_refused(&d, "heads a multiple of groups");
+    op_refused(&d, "a number of groups that divides the heads");
     d = desc_of(&shapes[1], 4);
     d.in[0].shape[1] = d.out.shape[1] = 0;
     op_refused(&d, "in[0] must be F32 [T, heads, m] or [T, m]");
