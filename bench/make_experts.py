@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make_experts.py OUT [--shape olmoe|qwen3moe|qwen35moe] [--layers N] [--seed N] ...: a mixture of experts of
-random weights in Q4_0 whose routing behaves like that of real ones.
+"""make_experts.py OUT [--shape olmoe|qwen3moe|qwen35moe] [--layers N] [--seed N] ...: a mixture of
+experts of random weights in Q4_0 whose routing behaves like that of real ones.
 
 Shapes: olmoe, OLMoE-1B-7B's (64 experts, 8 used, 16 layers; 6.9 B, 3.9 GB); qwen3moe,
 Qwen3-30B-A3B's (128 experts, 8 used) cut to 12 layers; and qwen35moe, Qwen3.5-35B-A3B's (256
@@ -10,9 +10,10 @@ the output in Q6_K.
 Random routers would use all experts alike. Here a few dimensions of the stream say the same of
 every token, and a router reads of them how popular each expert is; the others say which token it
 is, and what tokens just before it were: queries and keys are nearly constant, and turned so that
-attention and delta nets look a few tokens back. So the busiest quarter of a layer's experts gets about half of
-the uses, and about a third of a token's experts come again with the next one (bench_experts says
-how many). Written as it is made; memory: some pools of random blocks.
+attention looks a few tokens back, as delta nets do. So the busiest quarter of a layer's experts gets
+about half of the uses (qwen35moe: two thirds), and about a third of a token's experts come again
+with the next one (qwen35moe: a fifth); bench_experts says how many. Written as it is made; memory:
+some pools of random blocks.
 """
 import argparse
 import array
@@ -128,7 +129,7 @@ def router(a, s, rng):
 
 
 def queries_and_keys(s, blocks):
-    """Each group of query heads is its head of keys; where there is a gate, it follows each head."""
+    """Each group of query heads is its head of keys; a gate follows each head."""
     rows = s["head_dim"] * (s["embd"] // BLOCK) * BLOCK_BYTES
     keys = bytes(blocks.matrix(s["kv_heads"] * s["head_dim"], s["embd"], s["embd"] ** -0.5))
     group = s["heads"] // s["kv_heads"]
