@@ -27,7 +27,7 @@ def without_peaks(result):
     return [{k: v for k, v in x.items() if k != "peak_bytes"} for x in result.objects]
 
 
-def made_within(group, case, names, count):
+def made_within(group, case, names, count, slack=SLACK):
     """Files that a verb makes at budgets from just below its least: equal, and so is what it says."""
     for build in (case.pair.old, case.pair.new):
         for name in names:
@@ -42,14 +42,15 @@ def made_within(group, case, names, count):
         for build in (case.pair.old, case.pair.new):
             for name in names:
                 (build.folder / name).unlink(missing_ok=True)
-        one, old, new, given = case.pair.within(group, case, budget)
+        one, old, new, given = case.pair.within(group, case, budget, slack)
         if old:
             peaks = [[x.pop("peak_bytes", 0) for x in r.objects] for r in (old, new)]
             for was, now in zip(*peaks):
-                group.check(one, "peak_bytes", was, now, now <= was + SLACK)
+                group.check(one, "peak_bytes", was, now, now <= max(was + slack, given))
             told = [case.pair.said(r.objects) for r in (old, new)]
             if told[0] != told[1] and case.pair.with_freed(
-                    case, given, lambda r: case.pair.said(without_peaks(r)) == told[1]):
+                    case, budget, lambda r: case.pair.said(without_peaks(r)) == told[1],
+                    given - budget):
                 group.excuse(FREED_WHY)
             else:
                 group.check(one, "JSON", *told)
@@ -59,6 +60,9 @@ def made_within(group, case, names, count):
 
 
 CALIBRATED = [("imatrix", "Q4_K_M"), ("gptq", "Q4_0"), ("awq", "Q4_0"), ("auto", "Q5_K")]
+# Solving has a second team of threads. The old build didn't plan it, and exceeded its least budget
+# with four threads and more; of two threads it takes 338 KiB at most.
+SOLVED_MORE = {"gptq": 344 * KIB, "awq": 344 * KIB, "auto": 344 * KIB}
 
 
 def calibrate(s, group):
@@ -67,7 +71,8 @@ def calibrate(s, group):
         yield made_within, group, s.case(f"calibrate {model}, {method}, {kind}", [
             "quantize", f"../models/{model}.gguf", out, "--type", kind, "--method", method,
             "--calibrate", "../text/calibration.txt", "--ctx", 64, "--chunks", 4, "--no-table",
-            "--threads", 2, "--json", "-q"]), [out], s.extent.calibrations
+            "--threads", 2, "--json", "-q"]), [out], s.extent.calibrations, \
+            SOLVED_MORE.get(method, SLACK)
     for model in s.extent.calibrated:
         out = f"{model}.imatrix.gguf"
         yield made_within, group, s.case(f"importance matrix of {model}", [

@@ -294,13 +294,13 @@ class Pair:
         between = [first + (last - first) * i // (steps - 1) for i in range(steps)]
         return [needed - 64 * KIB, *between, ALL]
 
-    def within(self, group, case, budget):
+    def within(self, group, case, budget, slack=SLACK):
         """Runs both under a budget. The new build may have the slack where it refuses. Returns the
         case with its budget, both results, and the new one's budget; no results unless both ran."""
         one = case.plus(f"{budget} bytes", "--memory", budget)
         old, new = self.both(one)
         if (old.code, new.code) == (0, 3):
-            budget += SLACK
+            budget += slack
             new = self.new.run(case, "--memory", budget)
             if new.code == 0:
                 group.note("accepted within the slack only")
@@ -309,19 +309,19 @@ class Pair:
             return one, None, None, budget
         group.check(one, "exit code", str(old.code), str(new.code))
         if old.code == new.code == 3:
-            self.refusal(case, budget, old.last, new.last)
+            self.refusal(case, budget, old.last, new.last, slack)
         elif old.code not in (0, 3):
             sys.exit(f"compare_builds: exit code {old.code} of\n{one.commands}\n{old.out.decode()}")
         ran = old.code == new.code == 0
         return one, old if ran else None, new if ran else None, budget
 
-    def refusal(self, case, budget, was, now):
+    def refusal(self, case, budget, was, now, slack=SLACK):
         """What a refusal says; `least` is needed_bytes, rounded up to few digits. Which option
         would help depends on what is missing: the new build is asked as far below its least."""
         group = self.groups["refusals"]
         more = now.get("needed_bytes", 0) - was.get("needed_bytes", 0)
         words = now.get("error", "")
-        if 0 < more <= SLACK:
+        if 0 < more <= slack:
             words = self.new.run(case, "--memory", budget + more).last.get("error", "")
         case = case.plus(f"{budget} bytes", "--memory", budget)
         group.check(case, "keys", sorted(was), sorted(set(was) & set(now)))
@@ -329,16 +329,17 @@ class Pair:
         for key in ("status", "refused", "budget_bytes"):
             group.check(case, key, was.get(key), now.get(key))
         a, b = (x.get("needed_bytes", 0) for x in (was, now))
-        group.check(case, "needed_bytes", a, b, b <= a + SLACK)
+        group.check(case, "needed_bytes", a, b, b <= a + slack)
         if "least" in was and "least" in now:
             a, least = size(was["least"]), size(now["least"])
             step = max(a // 16, 128 * KIB)
-            group.check(case, "least", a, least, b <= least <= a + SLACK + step)
+            group.check(case, "least", a, least, b <= least <= a + slack + step)
 
-    def with_freed(self, case, budget, same):
-        """Whether the old build does what the new one does, at some budget up to FREED larger."""
+    def with_freed(self, case, budget, same, slack=0):
+        """Whether the old build does what the new one does, at some budget up to FREED larger, and
+        the slack that the new one was given."""
         return any(same(self.old.run(case, "--memory", budget + more))
-                   for more in range(FREED, 0, -8 * KIB))
+                   for more in range(FREED + slack, 0, -8 * KIB))
 
     def held(self, case, budget, old, new):
         """The peaks of two processes: the new one's is within its budget."""

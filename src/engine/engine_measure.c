@@ -78,6 +78,17 @@ static mnem_status check_context(const mnem__transformer_map *map, int32_t conte
                       context, t->context);
 }
 
+/* Blocks of Q8_0 have 32 numbers, and none spans two heads. */
+static mnem_status check_kv(const mnem__setup *setup) {
+    const mnem_kv_layout kv = mnem__engine_kv(setup, MNEM_TYPE_Q8_0);
+    if (setup->options->kv != MNEM_KV_Q8_0 || kv.kv_heads == 0 || mnem_kv_page_bytes(&kv))
+        return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "engine: a KV cache of type Q8_0 needs heads whose size is a multiple of 32, "
+                      "but this model's heads have %d dimensions; use f16 or f32 for the KV cache",
+                      (int)kv.head_dim);
+}
+
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
@@ -90,6 +101,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
     status = check_context(map, context_most(options));
+    if (status == MNEM_OK) status = check_kv(setup);
     if (status != MNEM_OK) {
         mnem__setup_fini(setup);
         return status;

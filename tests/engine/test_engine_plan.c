@@ -6,6 +6,7 @@
 #include "engine/engine_private.h"
 #include "engine/engine_search.h"
 #include "engine/session_case.h"
+#include "engine/stored_families.h"
 #include "kit/kit.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
@@ -263,8 +264,39 @@ static void bytes_of_what_is_resident_are_those_that_measuring_finds(void **stat
     session_case_close(&c);
 }
 
+/* A KV cache in blocks of 32 numbers: only of heads that are whole blocks. The refusal says so, and
+ * names no operator. */
+static void q8_0_is_refused_for_heads_of_other_sizes(void **state) {
+    static const char *const families[] = {STORED_FAMILIES};
+    int fit = 0, refused = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        char path[256], size[64];
+        mnem_model *model;
+        mnem_transformer t;
+        mnem_engine_plan plan;
+        mnem_ledger *ledger;
+        snprintf(path, sizeof path, "%s/architectures/%s.gguf", MNEM_TEST_DATA, families[i]);
+        assert_int_equal(mnem_ledger_create(NULL, &ledger), MNEM_OK);
+        assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+        assert_int_equal(mnem_model_transformer(model, &t), MNEM_OK);
+        const mnem_kv_layout kv = mnem__kv_layout_of(&t, MNEM_TYPE_F16);
+        const mnem_engine_options o = {.ledger = ledger, .kv = MNEM_KV_Q8_0};
+        const bool whole = kv.kv_heads == 0 || kv.head_dim % 32 == 0;
+        assert_int_equal(mnem_engine_plan_make(model, &o, &plan), whole ? MNEM_OK : MNEM_INVALID);
+        snprintf(size, sizeof size, "heads have %d dimensions", (int)kv.head_dim);
+        if (!whole && !strstr(mnem_last_error(), size)) fail_msg("%s", mnem_last_error());
+        fit += whole;
+        refused += !whole;
+        mnem_model_close(model);
+        mnem_ledger_destroy(ledger);
+    }
+    assert_true(fit > 0 && refused > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(q8_0_is_refused_for_heads_of_other_sizes),
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),
