@@ -239,6 +239,19 @@ MODELS |= {
     "nemotron": ("NemotronConfig", dict(rope_parameters=GLM), "spm", "bfloat16", 1),
 }
 
+MODELS |= {
+    "falcon_h1": ("FalconH1Config", dict(
+        num_hidden_layers=2, head_dim=16, mamba_n_heads=4, mamba_d_head=16, mamba_d_ssm=64,
+        mamba_n_groups=2, mamba_d_state=16, mamba_rms_norm=True, mamba_norm_before_gate=False,
+        embedding_multiplier=1.5, lm_head_multiplier=0.3, mlp_multipliers=[0.8, 0.7],
+        key_multiplier=0.9, attention_in_multiplier=1.2, attention_out_multiplier=0.6,
+        ssm_in_multiplier=1.1, ssm_out_multiplier=0.7,
+        ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7]), "llama-bpe", "bfloat16", 2),
+    "falcon_h1_plain": ("FalconH1Config", dict(
+        num_hidden_layers=2, head_dim=32, mamba_n_heads=6, mamba_d_head=8, mamba_d_ssm=48,
+        mamba_d_state=16, mamba_d_conv=3), "llama-bpe", "float32", 1),
+}
+
 # name: (steps of the pre-tokenizer, whether words that are tokens aren't joined from bytes)
 DEEPSEEK3 = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
              "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"

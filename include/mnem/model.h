@@ -3,7 +3,7 @@
  * Opening reads only the header: keys, tensor names, types, shapes and offsets. An inconsistent
  * file is refused with MNEM_BAD_FILE and the name of the field. Split files open as one model, from
  * any of their parts. A Hugging Face folder opens too, with the contents that mnem_convert_folder
- * would write.
+ * would write; matrices that a class multiplies by factors are F32.
  * Not here: text to tokens (tokenizer.h), running (session.h).
  * Threads: an open model is constant; any thread may read it.
  *

@@ -10,6 +10,16 @@
 
 #include "model/import/safetensors/safetensors.h"
 
+/* What numbers of a source are multiplied with, one after the other: a factor of all, then that of
+ * the band that they are in. Both are floats, and so is what they give. */
+enum { MNEM__BANDS = 5 };
+typedef struct mnem__factors {
+    float all;
+    int32_t bands;            /* 0: none */
+    int64_t end[MNEM__BANDS]; /* elements of the source, counted from its first */
+    float band[MNEM__BANDS];
+} mnem__factors;
+
 /* How a tensor's elements are made. Element e of the view is number e % each of block e / each;
  * block b begins at stride * b + skip of the first source, or with several at skip of source b.
  * Numbers of a block follow each other, or (down > 0) its rows begin `down` apart, and a row's
@@ -36,9 +46,10 @@ typedef struct mnem__view {
     } part;
     bool mxfp4;
     float add;
-    bool decays;      /* -exp of the numbers */
-    mnem_type stored; /* of the sources */
-    bool plain;       /* the bytes of the file as they are */
+    bool decays;                  /* -exp of the numbers */
+    const mnem__factors *factors; /* NULL: none */
+    mnem_type stored;             /* of the sources */
+    bool plain;                   /* the bytes of the file as they are */
 } mnem__view;
 
 typedef struct mnem__folder {

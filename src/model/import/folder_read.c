@@ -28,17 +28,28 @@ static mnem_status read_source(const reader *r, uint32_t source, int64_t at, int
     return mnem__st_read(&r->folder->st, t, (uint64_t)at * r->narrow, (uint64_t)n * r->narrow, out);
 }
 
+/* Numbers of a source from `at` on. */
+static void multiply(const mnem__factors *f, int64_t at, int64_t n, float *numbers) {
+    int band = 0;
+    for (int64_t i = 0; i < n; i++) {
+        numbers[i] *= f->all;
+        while (band < f->bands - 1 && at + i >= f->end[band]) band++;
+        if (f->bands) numbers[i] *= f->band[band];
+    }
+}
+
 /* The same in this tensor's type. */
 static mnem_status read_wide(const reader *r, uint32_t source, int64_t at, int64_t n,
                              uint8_t *out) {
     uint8_t raw[STEP * sizeof(float)];
     float numbers[STEP];
-    if (r->tensor->type == r->view->stored && r->view->add == 0 && !r->view->decays)
-        return read_source(r, source, at, n, out);
+    const bool changes = r->view->add != 0 || r->view->decays || r->view->factors;
+    if (r->tensor->type == r->view->stored && !changes) return read_source(r, source, at, n, out);
     for (int64_t i = 0; i < n; i += STEP) {
         const int64_t step = mnem__min_i64(n - i, STEP);
         MNEM__TRY(read_source(r, source, at + i, step, raw));
         MNEM__TRY(mnem_dequantize_row(r->view->stored, step, raw, numbers));
+        if (r->view->factors) multiply(r->view->factors, at + i, step, numbers);
         for (int64_t k = 0; k < step; k++) {
             numbers[k] += r->view->add;
             if (r->view->decays) numbers[k] = -(float)exp((double)numbers[k]);

@@ -127,7 +127,34 @@ static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
     return put_layer_heads(folder, c);
 }
 
+/* Falcon-H1's scans are as wide as it says. Where their result is normed, it is gated before. */
+static mnem_status put_side_by_side(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t inner, state, kernel, heads, groups;
+    const mnem__node *norms = mnem__hf_find(c, "mamba_rms_norm"),
+                     *before = mnem__hf_find(c, "mamba_norm_before_gate");
+    MNEM__TRY(check_limits(c));
+    if (mnem__node_true(norms) && (!before || mnem__node_true(before)))
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: mamba_norm_before_gate: true isn't supported (false is)", c->path);
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_ssm", MOST, &inner));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_state", MOST, &state));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_conv", MOST, &kernel));
+    MNEM__TRY(mnem__hf_size(c, "mamba_n_heads", MOST, &heads));
+    MNEM__TRY(mnem__hf_size(c, "mamba_n_groups", MOST, &groups));
+    if (inner % heads != 0)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: mamba_d_ssm: is %lld, expected a multiple of mamba_n_heads, %lld",
+                          c->path, (long long)inner, (long long)heads);
+    mnem__put_u32(folder, ".ssm.conv_kernel", (uint32_t)kernel);
+    mnem__put_u32(folder, ".ssm.inner_size", (uint32_t)inner);
+    mnem__put_u32(folder, ".ssm.state_size", (uint32_t)state);
+    mnem__put_u32(folder, ".ssm.time_step_rank", (uint32_t)heads);
+    mnem__put_u32(folder, ".ssm.group_count", (uint32_t)groups);
+    return folder->status;
+}
+
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
+    if (mnem__hf_has_word(c->members->names, "mamba_d_ssm")) return put_side_by_side(folder, c);
     if (mnem__hf_has_word(c->members->names, "mamba_n_heads")) return put_hybrid(folder, c);
     int64_t embd, state, kernel;
     const double expand = mnem__hf_number(c, "expand");

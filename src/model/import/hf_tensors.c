@@ -146,7 +146,8 @@ uint32_t mnem__hf_file_type(const mnem__folder *f) {
 
 /* "blk.3.ffn_up.weight"; a row may say itself what it ends with. */
 static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) {
-    const bool whole = ends_with(row->to, ".weight") || ends_with(row->to, ".bias");
+    const bool whole =
+        ends_with(row->to, ".weight") || ends_with(row->to, ".bias") || row->how == MNEM__HF_BARE;
     const char *suffix = whole ? "" : p->suffix;
     if (p->layer >= 0)
         snprintf(name, NAME, "blk.%ld.%s%s", p->layer, row->to, suffix);
@@ -165,10 +166,12 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     if (w->c->family->traits & MNEM__HF_NORM_PLUS_1 && ends_with(t->name, "norm.weight") &&
         !ends_with(t->name, "linear_attn.norm.weight"))
         view->add = 1;
-    const bool wide = !view->mxfp4 && stays_f32(name, made.dims);
+    MNEM__TRY(mnem__hf_factors_make(w->folder, w->c, row->to, index, &view->factors));
+    const bool wide = !view->mxfp4 && (stays_f32(name, made.dims) || view->factors);
     const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
     view->plain = type == t->type && !view->halves && !view->down && !view->stride &&
-                  view->add == 0 && !view->decays && !view->tile.groups && !view->part.groups;
+                  view->add == 0 && !view->decays && !view->factors && !view->tile.groups &&
+                  !view->part.groups;
     mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }
@@ -271,6 +274,12 @@ static bool is_behind(const tensor_writer *w, const parsed *p) {
     return w->c->family->traits & MNEM__HF_LAYERS_BEHIND && p->layer >= w->layers;
 }
 
+static bool lacks_output(const tensor_writer *w) {
+    for (uint32_t i = 0; i < w->folder->st.tensors; i++)
+        if (strcmp(w->folder->st.tensor[i].name, "lm_head.weight") == 0) return false;
+    return mnem__node_true(mnem__hf_find(w->c, "tie_word_embeddings"));
+}
+
 /* What becomes of a tensor: one, or two of rows that follow each other in a table. Blocks of MXFP4
  * stand before all others. */
 static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) {
@@ -285,6 +294,7 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) 
                                "mnem doesn't support this tensor in this kind of model");
     for (const char *from = row->from; row->from && strcmp(row->from, from) == 0; row++) {
         if (is_blocks(row->how) != blocks || row->how == MNEM__HF_DROP) continue;
+        if (row->how == MNEM__HF_TIED_OUTPUT && !lacks_output(w)) continue;
         MNEM__TRY(row->how == MNEM__HF_STACK ? put_expert(w, index, row, &p)
                                              : put_view(w, index, row, &p));
     }

@@ -189,6 +189,11 @@ static void layers_of_two_kinds(void **state) {
     a_folder_becomes_the_file("granitehybrid");
 }
 
+static void factors_in_the_weights(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("falcon_h1");
+}
+
 static void an_encoder_and_its_words(void **state) {
     (void)state;
     a_folder_becomes_the_file("bert");
@@ -266,6 +271,7 @@ int main(void) {
         cmocka_unit_test(value_heads_tiled_over_groups),
         cmocka_unit_test(parts_of_each_group),
         cmocka_unit_test(layers_of_two_kinds),
+        cmocka_unit_test(factors_in_the_weights),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),

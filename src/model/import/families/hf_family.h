@@ -51,7 +51,9 @@ typedef enum mnem__hf_how {
     MNEM__HF_GROUP_QKV,
     MNEM__HF_GROUP_GATES,
     MNEM__HF_GROUP_DECAY,
-    MNEM__HF_DROP /* belongs to no model that runs */
+    MNEM__HF_BARE,        /* its name here ends as `to` does */
+    MNEM__HF_TIED_OUTPUT, /* the output matrix, where none stands by itself */
+    MNEM__HF_DROP         /* belongs to no model that runs */
 } mnem__hf_how;
 
 /* What stands between "layers.N." (or nothing) and ".weight" or ".bias" (or nothing), there and
@@ -61,6 +63,14 @@ typedef struct mnem__hf_name {
     const char *from, *to;
     mnem__hf_how how;
 } mnem__hf_name;
+
+/* What numbers of a tensor are multiplied with: members of config.json, 1 where it is silent. Of a
+ * list element `at`; at below 0: of a number, or of a list the parts of what a scan of Mamba 2
+ * reads (gates, x, B, C, steps), an element each. Tables end with an empty row. */
+typedef struct mnem__hf_factor {
+    const char *to, *first, *second; /* second: NULL, none */
+    int at;
+} mnem__hf_factor;
 
 /* Keys, in groups that a family has or hasn't (hf_keys.c). */
 typedef enum mnem__hf_keys {
@@ -128,6 +138,7 @@ typedef struct mnem__hf_family {
     const mnem__hf_name *names; /* before the common ones; NULL: only those */
     unsigned keys, traits;
     const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
+    const mnem__hf_factor *factors;      /* NULL: none */
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
 

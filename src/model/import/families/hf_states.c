@@ -55,6 +55,31 @@ static const mnem__hf_name granitehybrid_dense[] = {
     {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
     {0}};
 
+/* Factors of the class go into the weights. */
+static const mnem__hf_name falcon_h1[] = {{OUT "embed_tokens", "token_embd", MNEM__HF_AS_IS},
+                                          {OUT "embed_tokens", "output", MNEM__HF_TIED_OUTPUT},
+                                          {OUT "final_layernorm", "output_norm", MNEM__HF_AS_IS},
+                                          {"pre_ff_layernorm", "ffn_norm", MNEM__HF_BARE},
+                                          {"feed_forward.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+                                          {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                          {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
+                                          {"self_attn.q_proj", "attn_q", MNEM__HF_AS_IS},
+                                          {"self_attn.k_proj", "attn_k", MNEM__HF_AS_IS},
+                                          HYBRID,
+                                          {0}};
+static const mnem__hf_factor falcon_h1_factors[] = {
+    {"token_embd", "embedding_multiplier", NULL, -1},
+    {"output", "lm_head_multiplier", NULL, -1},
+    {"attn_q", "attention_in_multiplier", NULL, -1},
+    {"attn_k", "key_multiplier", "attention_in_multiplier", -1},
+    {"attn_v", "attention_in_multiplier", NULL, -1},
+    {"attn_output", "attention_out_multiplier", NULL, -1},
+    {"ssm_in", "ssm_in_multiplier", "ssm_multipliers", -1},
+    {"ssm_out", "ssm_out_multiplier", NULL, -1},
+    {"ffn_gate", "mlp_multipliers", NULL, 0},
+    {"ffn_down", "mlp_multipliers", NULL, 1},
+    {0}};
+
 #define DELTA_MIXTURE                                                                              \
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
         {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
@@ -190,6 +215,20 @@ static const mnem__hf_default granitehybrid_defaults[] = {
     {"mamba_n_heads", 128},    {"mamba_n_groups", 1},       {"mamba_d_state", 256},
     {"mamba_d_conv", 4},       {"mamba_expand", 2},         {0}};
 
+static const mnem__hf_fixed falcon_h1_fixed[] = {{"hidden_act", "silu swish"},
+                                                 {"attention_bias", "false"},
+                                                 {"mlp_bias", "false"},
+                                                 {"projectors_bias", "false"},
+                                                 {"mamba_conv_bias", "true"},
+                                                 {"mamba_proj_bias", "false"},
+                                                 {0}};
+static const mnem__hf_default falcon_h1_defaults[] = {
+    {"vocab_size", 128000},    {"hidden_size", 4096},       {"intermediate_size", 14336},
+    {"num_hidden_layers", 32}, {"num_attention_heads", 32}, {"num_key_value_heads", 8},
+    {"rms_norm_eps", 1e-5},    {"rope_theta", 10000},       {"max_position_embeddings", 8192},
+    {"mamba_d_ssm", 1024},     {"mamba_n_heads", 128},      {"mamba_n_groups", 1},
+    {"mamba_d_state", 256},    {"mamba_d_conv", 4},         {0}};
+
 /* ---- rows ---- */
 
 enum {
@@ -242,6 +281,13 @@ static const mnem__hf_family families[] = {
      .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
      .dense = &granitehybrid_alone,
      .pre = "refact dbrx"},
+    {.classes = "FalconH1ForCausalLM",
+     .architecture = "falcon-h1",
+     .names = falcon_h1,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB,
+     .traits = MNEM__HF_SCAN | MNEM__HF_MAKES_HEAD_DIM,
+     .factors = falcon_h1_factors,
+     .pre = "falcon-h1 llama-bpe"},
 };
 
 static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
@@ -293,6 +339,14 @@ static const mnem__hf_members members[] = {
      "mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
      .defaults = granitehybrid_defaults,
      .fixed = granitehybrid_fixed},
+    {.classes = "FalconH1ForCausalLM",
+     .names = USUAL "mamba_d_ssm mamba_n_heads mamba_n_groups mamba_d_state mamba_d_head "
+                    "mamba_d_conv mamba_rms_norm mamba_norm_before_gate time_step_limit "
+                    "embedding_multiplier lm_head_multiplier key_multiplier mlp_multipliers "
+                    "attention_in_multiplier attention_out_multiplier ssm_in_multiplier "
+                    "ssm_out_multiplier ssm_multipliers attention_bias mlp_bias ",
+     .defaults = falcon_h1_defaults,
+     .fixed = falcon_h1_fixed},
 };
 
 const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
