@@ -19,5 +19,9 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *conf
 mnem_status mnem__hf_check_type(const mnem__folder *folder, const mnem__st_tensor *t);
 mnem_status mnem__hf_refuse(const mnem__folder *folder, const mnem__st_tensor *t,
                             mnem_status status, const char *text);
+/* What numbers of source number index, which goes to `to`, are multiplied with; *factors NULL: they
+ * stay. MNEM_BAD_FILE: a factor is no number. The factors are the folder's. */
+mnem_status mnem__hf_factors_make(mnem__folder *folder, const mnem__hf_config *config,
+                                  const char *to, uint32_t index, const mnem__factors **factors);
 
 #endif
