@@ -125,6 +125,8 @@ typedef struct mnem_kv_sequence {
  *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = sum(C h) + D x
  * SIGMOID_MUL  in[0] gate, in[1] up [T, n] or [T, heads, n] f32 -> out of the same shape (may be
  *             either): up / (1 + e^-gate)
+ * MUL         in[0], in[1] [T, n] f32 -> out of the same shape (may be either): their product by
+ *             elements; in[1] may have strides of 0
  *
  * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for
  * finite differences). Gradients of weights and biases are F32 (F64) and are always accumulated;
@@ -274,6 +276,7 @@ typedef struct mnem_kv_sequence {
     X(DELTA, "delta")                                                                              \
     X(SCAN, "scan")                                                                                \
     X(SIGMOID_MUL, "sigmoid_mul")                                                                  \
+    X(MUL, "mul")                                                                                  \
     X(RELU_SQUARED, "relu_squared")
 
 typedef enum mnem_op_kind {

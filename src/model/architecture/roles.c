@@ -50,6 +50,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
                                 PRECISION(BETTER)},
+    [MNEM__ROLE_LAYER_GATE] = {MATRIX("inp_gate.weight", "layer gate", LAYER, EMBD)},
+    [MNEM__ROLE_LAYER_OUT] = {MATRIX("proj.weight", "layer out", EMBD, LAYER)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
     [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
@@ -89,6 +91,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
                                  .is_norm = true},
     [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
+    [MNEM__ROLE_LAYER_POST_NORM] = {VECTOR("post_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_LAYER_SCALE] = {VECTOR("layer_output_scale.weight", 1), .is_norm = true},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
@@ -102,6 +106,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_ROPE_FACTORS] = {VECTOR("rope_freqs.weight", ROPE_PAIRS)},
     [MNEM__ROLE_ROPE_LONG] = {VECTOR("rope_factors_long.weight", ROPE_PAIRS)},
     [MNEM__ROLE_ROPE_SHORT] = {VECTOR("rope_factors_short.weight", ROPE_PAIRS)},
+    [MNEM__ROLE_LAYER_TABLE] = {MATRIX("per_layer_token_embd.weight", NULL, VOCAB, ALL_LAYERS)},
+    [MNEM__ROLE_LAYER_PROJ] = {MATRIX("per_layer_model_proj.weight", "layers", ALL_LAYERS, EMBD)},
+    [MNEM__ROLE_LAYER_PROJ_NORM] = {VECTOR("per_layer_proj_norm.weight", LAYER), .is_norm = true},
 };
 
 const mnem__role_info *mnem__role_get(mnem__role role) {
@@ -147,6 +154,9 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
     case MNEM__WIDTH_STATE_STEPS: return t->state_rank ? inner : t->state_heads;
+    case MNEM__WIDTH_LAYER: return t->layer_embd;
+    case MNEM__WIDTH_ALL_LAYERS: return (int64_t)t->layers * t->layer_embd;
+    case MNEM__WIDTH_1: return 1;
     case MNEM__WIDTH_STATE_DECAYS: return t->state_rank ? t->state_rows : t->state_scans;
     case MNEM__WIDTH_STATE_ONE: return t->state_scans && !t->state_rank;
     case MNEM__WIDTH_STATE_NORMS: return t->state_scans ? t->state_groups : 0;

@@ -41,6 +41,8 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE_SHARED, /* of the expert that every token uses */
     MNEM__ROLE_UP_SHARED,
     MNEM__ROLE_DOWN_SHARED,
+    MNEM__ROLE_LAYER_GATE, /* of what a token has for this layer (LAYER_TABLE) */
+    MNEM__ROLE_LAYER_OUT,
     MNEM__ROLE_ATTN_NORM,
     MNEM__ROLE_ATTN_NORM_BIAS,
     MNEM__ROLE_QKV_BIAS,
@@ -76,6 +78,8 @@ typedef enum mnem__role {
     MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
     MNEM__ROLE_FFN_SUM_NORM,
     MNEM__ROLE_FFN_SUM_NORM_BIAS,
+    MNEM__ROLE_LAYER_POST_NORM,
+    MNEM__ROLE_LAYER_SCALE, /* of x behind the layer: one number */
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
@@ -87,6 +91,9 @@ typedef enum mnem__role {
     MNEM__ROLE_ROPE_FACTORS,
     MNEM__ROLE_ROPE_LONG, /* factors of contexts beyond the original one, and of others */
     MNEM__ROLE_ROPE_SHORT,
+    MNEM__ROLE_LAYER_TABLE, /* a row for each token: some numbers for each layer */
+    MNEM__ROLE_LAYER_PROJ,  /* what is added to them, of the embedding; used before layer 0 */
+    MNEM__ROLE_LAYER_PROJ_NORM,
     MNEM__ROLES,
 
     MNEM__LAYER_MATRIX_FIRST = MNEM__ROLE_Q,
@@ -131,6 +138,9 @@ typedef enum mnem__width {
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,
     MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
+    MNEM__WIDTH_LAYER,       /* layer_embd */
+    MNEM__WIDTH_ALL_LAYERS,  /* of all layers */
+    MNEM__WIDTH_1,
     /* 0: there is no such dimension */
     MNEM__WIDTH_STATE_DECAYS, /* of a step: state_rows; 1 of a scan by heads */
     MNEM__WIDTH_STATE_ONE,    /* 1 of a scan by heads */
@@ -179,6 +189,10 @@ int mnem__role_shape(mnem__role role, const mnem_transformer *transformer, int64
 static inline bool mnem__role_is_matrix(mnem__role role) {
     return role < MNEM__LAYER_VECTOR_FIRST ||
            (role >= MNEM__OUTER_FIRST && mnem__role_get(role)->rows != MNEM__WIDTH_NONE);
+}
+/* Whether it is multiplied before layer 0, among whose matrices it is. */
+static inline bool mnem__role_is_first(mnem__role role) {
+    return role == MNEM__ROLE_LAYER_PROJ;
 }
 /* Matrices of experts, one below the other. */
 static inline bool mnem__role_is_experts(mnem__role role) {

@@ -54,6 +54,10 @@ static bool has_wide_norms(shape t) { return t->wide_qk_norm; }
 static bool has_gate_in_up(shape t) { return t->gate_in_up; }
 static bool has_caps(shape t) { return t->attention_cap > 0 || t->logit_cap > 0; }
 static bool has_two_bases(shape t) { return t->window_rope_base > 0; }
+static bool shares_keys(shape t) { return t->kv_shared_layers > 0; }
+static bool has_layer_rows(shape t) { return t->layer_embd > 0; }
+static bool has_window_heads(shape t) { return t->window_head_dim > 0 || t->window_kv_heads > 0; }
+static bool has_two_widths(shape t) { return t->ff_wide > 0; }
 static bool is_untied(shape t) { return !t->tied; }
 /* clang-format on */
 
@@ -161,6 +165,11 @@ static const property properties[] = {
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts only after the first layers", RANKS_ROWS},
+    {shares_keys, "layers that share keys and values", RANKS_RUN | WALK | PRUNE_LAYERS},
+    {shares_keys, "layers that share keys and values", PRUNE_HEADS},
+    {has_layer_rows, "embeddings of each layer", RANKS_RUN | WALK | PRUNE_LAYERS},
+    {has_window_heads, "other heads in layers with a window", RANKS_ROWS | WALK | PRUNE_HEADS},
+    {has_two_widths, "feed-forwards of two widths", RANKS_ROWS | WALK | PRUNE_CHANNELS},
     {has_wide_norms, "a norm over all heads together", PRUNE_HEADS},
     {has_fixed_heads, "llama.cpp opens this architecture only with all heads", PRUNE_HEADS},
     {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},

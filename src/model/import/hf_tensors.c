@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/import/hf_factors.h"
 #include "model/import/hf_views.h"
 
 enum { NAME = 96 };
