@@ -71,7 +71,8 @@ static const char *const families[] = {"olmoe",
                                        "deepseek32",
                                        "glm_dsa_shared",
                                        "granitehybrid",
-                                       "granitehybrid_moe"};
+                                       "granitehybrid_moe",
+                                       "nemotron_h"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -27,6 +27,7 @@ mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout
         kept.page_bytes = mnem_conv_page_bytes(t->embd, t->conv_length);
         return kept;
     }
+    if (mnem_layer_is(&t->feeding, layer)) return kept;
     kept.page_bytes = mnem_kv_page_bytes(layout);
     if (!mnem__layer_has_window(t, layer)) return kept;
     kept.pages = MNEM__KV_WINDOW;
@@ -53,7 +54,7 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *
     mnem__kv_need need = {0};
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const mnem__kept kept = mnem__kept_of(t, layout, layer);
-        if (kept.pages != kind || kept.layer != layer) continue;
+        if (kept.pages != kind || kept.layer != layer || kept.page_bytes == 0) continue;
         need.ids |= kept.unit == MNEM__KEPT_PAGE;
         need.forgets |= kept.window > 0;
         need.one |= kept.unit == MNEM__KEPT_SEQUENCE;

@@ -39,8 +39,9 @@ typedef enum mnem__layers {
     MNEM__LAYERS_LEADING, /* transformer.leading */
     MNEM__LAYERS_LATER,   /* the others */
     MNEM__LAYERS_ATTENTION,
-    MNEM__LAYERS_CONV,     /* transformer.convolving */
-    MNEM__LAYERS_RECURRENT /* transformer.recurrent */
+    MNEM__LAYERS_CONV,      /* transformer.convolving */
+    MNEM__LAYERS_RECURRENT, /* transformer.recurrent */
+    MNEM__LAYERS_FEEDING    /* transformer.feeding */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -139,13 +140,15 @@ typedef enum mnem__takes {
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_LAYER_FF = 1 << 13,     /* widths above 0 say which are a feed-forward alone */
 } mnem__takes;
 
 typedef struct mnem__architecture {
     /* As files and their keys say it. The first is what we say. */
     const char *names[MNEM__NAMES_MAX];
-    const char *epsilon_key; /* what follows "NAME." */
-    mnem_op_kind norm;       /* RMS_NORM, LAYER_NORM */
+    const char *epsilon_key;  /* what follows "NAME." */
+    const char *epsilon_else; /* where that is missing; NULL: none */
+    mnem_op_kind norm;        /* RMS_NORM, LAYER_NORM */
     mnem__turn turn;
     /* In the order of training's layout: before the layers, of each layer, behind them. Tensors and
      * parts end with an empty one. */

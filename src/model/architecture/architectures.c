@@ -34,6 +34,7 @@
     X(cohere2)                                                                                     \
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
+    X(nemotron_h)                                                                                  \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -97,9 +98,11 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_LEADING: return mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_ATTENTION:
-        return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->recurrent, layer);
+        return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->recurrent, layer) &&
+               !mnem_layer_is(&t->feeding, layer);
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
+    case MNEM__LAYERS_FEEDING: return mnem_layer_is(&t->feeding, layer);
     }
     return false;
 }

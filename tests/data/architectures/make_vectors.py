@@ -290,6 +290,18 @@ MODELS |= {
                                                n_shared_experts=1, num_experts_per_tok=1)),
 }
 
+# Layers of one part each.
+ONE_PART = dict(head_dim=16, ssm_state_size=16, mamba_num_heads=4, mamba_head_dim=16,
+                num_hidden_layers=NOT_THERE)
+
+MODELS |= {
+    "nemotron_h": ("NemotronHConfig", dict(
+        ONE_PART, n_groups=2, layers_block_type=["mamba", "mlp", "attention", "mlp"])),
+    "nemotron_h_ends": ("NemotronHConfig", dict(
+        ONE_PART, n_groups=1, ssm_state_size=5, conv_kernel=3, num_key_value_heads=1, head_dim=8,
+        layers_block_type=["mlp", "attention", "mamba"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -356,6 +368,20 @@ def name_layers(folder):
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def write_pattern(folder):
+    """A letter for each layer, as the published folders have it, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    letters = dict(linear_attention="M", full_attention="*", mlp="-", moe="E")
+    kinds = config.pop("layers_block_type")
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
+    config["num_hidden_layers"] = len(kinds)
+    config["model_type"] = "nemotron_h_published"  # or it reads members that have defaults
+    if "moe" not in kinds:
+        for name in ["num_experts_per_tok", "n_routed_experts", "n_group", "topk_group"]:
+            del config[name]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def transpose_experts(folder):
     """As the published folders have them, which the converter expects."""
     path = folder / "model.safetensors"
@@ -411,7 +437,8 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
+    centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
+    randomize(model, centred)
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
@@ -433,6 +460,8 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
+        if kind == "NemotronHConfig":
+            write_pattern(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

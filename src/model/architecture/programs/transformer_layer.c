@@ -315,6 +315,7 @@ static void add_part(builder *b, const mnem__layer_part *part) {
 }
 
 void mnem__add_layer(builder *b) {
+    b->tail |= mnem_layer_is(&b->t->feeding, b->layer) && b->layer + 1 == b->t->layers;
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
             (part->router ? mnem__add_mixture : add_part)(b, part);
