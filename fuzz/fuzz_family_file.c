@@ -74,7 +74,8 @@ static const char *const families[] = {"olmoe",
                                        "granitehybrid_moe",
                                        "falcon_h1_norm",
                                        "gemma4",
-                                       "gemma4_wide"};
+                                       "gemma4_wide",
+                                       "nemotron_h"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

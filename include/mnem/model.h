@@ -168,6 +168,7 @@ typedef struct mnem_transformer {
     mnem_layer_schedule unturned;   /* layers without RoPE */
     mnem_layer_schedule convolving; /* layers that convolve instead of attending */
     mnem_layer_schedule recurrent;  /* layers that carry a state instead of attending */
+    mnem_layer_schedule feeding;    /* layers that are a feed-forward or a mixture alone */
     mnem_layer_schedule leading;    /* layers of another kind before the others */
     bool encoder; /* tokens attend to the whole text; gives embeddings, no logits */
     mnem_pooling pooling;

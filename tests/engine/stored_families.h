@@ -20,7 +20,8 @@
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
     "falcon_h1", "falcon_h1_norm", \
-    "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide"
+    "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
+    "nemotron_h", "nemotron_h_ends"
 /* clang-format on */
 
 #endif

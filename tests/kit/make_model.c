@@ -126,9 +126,19 @@ static bool has_layer_heads(const options *o) {
     return architecture(o)->takes & MNEM__TAKES_LAYER_HEADS;
 }
 
+/* Layers of one part: of three the first scans, the second feeds. */
+static bool has_layer_ff(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_LAYER_FF;
+}
+
+static uint32_t ff_of(const options *o, long layer) {
+    return has_layer_ff(o) && layer % 3 != 1 ? 0 : (uint32_t)o->ff;
+}
+
 /* Of three layers that convolve, two do, the second attends. */
 static uint32_t kv_heads_of(const options *o, long layer) {
-    const bool recurs = has_layer_heads(o) && (layer + 1) % o->attend_every != 0;
+    const long period = has_layer_ff(o) ? 3 : o->attend_every;
+    const bool recurs = has_layer_heads(o) && (layer + 1) % period != 0;
     return recurs || (is_conv(o) && layer % 3 != 1) ? 0 : (uint32_t)o->kv_heads;
 }
 
@@ -157,6 +167,9 @@ static void set_states(const options *o, mnem_transformer *t) {
     t->state_beside = architecture(o)->state_beside;
     if (!mnem__architecture_attends(architecture(o)) || t->state_beside)
         t->recurrent.kind = MNEM_LAYERS_ALL;
+    if (has_layer_ff(o)) t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
+    for (int32_t layer = 0; has_layer_ff(o) && layer < t->layers; layer++)
+        if (layer % 3 < 2) mnem__layer_schedule_add(layer % 3 ? &t->feeding : &t->recurrent, layer);
     if (!part->step) return;
     t->state_rank = t->state_columns; /* Mamba 1 */
     t->state_columns *= t->state_heads;
@@ -326,15 +339,16 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
 }
 
 /* One number, or one a layer where they differ. */
-static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key) {
-    uint32_t heads[MNEM_LAYERS_MAX];
-    for (long layer = 0; layer < o->layers; layer++) heads[layer] = kv_heads_of(o, layer);
+static void put_by_layer(mnem_gguf_writer *w, const options *o, const char *key,
+                         uint32_t (*of)(const options *o, long layer), bool differ) {
+    uint32_t numbers[MNEM_LAYERS_MAX];
+    for (long layer = 0; layer < o->layers; layer++) numbers[layer] = of(o, layer);
     const mnem_value value = {.type = MNEM_VALUE_ARRAY,
                               .element = MNEM_VALUE_U32,
                               .count = (uint64_t)o->layers,
-                              .elements = heads};
-    must(is_conv(o) || has_layer_heads(o) ? mnem__gguf_write_key(w, key, &value)
-                                          : mnem__gguf_write_key_u32(w, key, heads[0]));
+                              .elements = numbers};
+    must(differ ? mnem__gguf_write_key(w, key, &value)
+                : mnem__gguf_write_key_u32(w, key, numbers[0]));
 }
 
 static void put_states(mnem_gguf_writer *w, const options *o) {
@@ -398,9 +412,10 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_u32(w, KEY("context_length"), (uint32_t)o->context));
     must(mnem__gguf_write_key_u32(w, KEY("embedding_length"), (uint32_t)o->embd));
     must(mnem__gguf_write_key_u32(w, KEY("block_count"), (uint32_t)o->layers));
-    must(mnem__gguf_write_key_u32(w, KEY("feed_forward_length"), (uint32_t)o->ff));
+    put_by_layer(w, o, KEY("feed_forward_length"), ff_of, has_layer_ff(o));
     must(mnem__gguf_write_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
-    put_kv_heads(w, o, KEY("attention.head_count_kv"));
+    put_by_layer(w, o, KEY("attention.head_count_kv"), kv_heads_of,
+                 is_conv(o) || has_layer_heads(o));
     if (is_conv(o)) must(mnem__gguf_write_key_u32(w, KEY("shortconv.l_cache"), 3));
     const mnem_transformer t = shape_of(o);
     must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)t.head_dim));

@@ -50,6 +50,7 @@ mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout
         kept.page_bytes = mnem_conv_page_bytes(t->embd, t->conv_length);
         return kept;
     }
+    if (mnem_layer_is(&t->feeding, layer)) return kept;
     const mnem_kv_layout of = mnem__kv_layout_of_layer(t, layout, layer);
     kept.page_bytes = mnem__layer_keys(t, layer) == layer ? mnem_kv_page_bytes(&of) : 0;
     if (!mnem__layer_has_window(t, layer)) return kept;
@@ -78,7 +79,7 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *
     const int32_t rows = t->state_beside ? 2 * t->layers : t->layers;
     for (int32_t row = 0; row < rows; row++) {
         const mnem__kept kept = mnem__kept_of(t, layout, row);
-        if (kept.pages != kind || kept.row != row) continue;
+        if (kept.pages != kind || kept.row != row || kept.page_bytes == 0) continue;
         need.ids |= kept.unit == MNEM__KEPT_PAGE;
         need.forgets |= kept.window > 0;
         need.one |= kept.unit == MNEM__KEPT_SEQUENCE;

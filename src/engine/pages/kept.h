@@ -5,6 +5,7 @@
  *   attention that sees a window  WINDOW   POSITION   of it    keys and values
  *   one that convolves            FULL     PAGE       0        the last columns (short_conv.c)
  *   a recurrent one               STATES   SEQUENCE   0        its state
+ *   a feed-forward alone          FULL     POSITION   0        0
  *   of an encoder, but the first  as the first: they share its pages, since a text is one pass
  *   one that shares keys          as the one before that has them, and no bytes of its own
  *

@@ -45,7 +45,8 @@ typedef enum mnem__layers {
     MNEM__LAYERS_RECURRENT, /* transformer.recurrent */
     MNEM__LAYERS_KEYED,     /* those that have keys and values of their own */
     MNEM__LAYERS_VALUED,    /* of these those whose values aren't made of keys */
-    MNEM__LAYERS_EMBEDDED   /* all, where transformer.layer_embd isn't 0 */
+    MNEM__LAYERS_EMBEDDED,  /* all, where transformer.layer_embd isn't 0 */
+    MNEM__LAYERS_FEEDING    /* transformer.feeding */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -153,13 +154,15 @@ typedef enum mnem__takes {
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
     MNEM__TAKES_KINDS = 1 << 13, /* layers with a window have heads of another size, number */
+    MNEM__TAKES_LAYER_FF = 1 << 14,     /* widths above 0 say which are a feed-forward alone */
 } mnem__takes;
 
 typedef struct mnem__architecture {
     /* As files and their keys say it. The first is what we say. */
     const char *names[MNEM__NAMES_MAX];
-    const char *epsilon_key; /* what follows "NAME." */
-    mnem_op_kind norm;       /* RMS_NORM, LAYER_NORM */
+    const char *epsilon_key;  /* what follows "NAME." */
+    const char *epsilon_else; /* where that is missing; NULL: none */
+    mnem_op_kind norm;        /* RMS_NORM, LAYER_NORM */
     mnem__turn turn;
     /* In the order of training's layout: before the layers, of each layer, behind them. Tensors and
      * parts end with an empty one. */

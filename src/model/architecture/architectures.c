@@ -36,6 +36,7 @@
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
     X(gemma4)                                                                                      \
+    X(nemotron_h)                                                                                  \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -100,6 +101,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_ATTENTION:
         return !mnem_layer_is(&t->convolving, layer) &&
+               !mnem_layer_is(&t->feeding, layer) &&
                (t->state_beside || !mnem_layer_is(&t->recurrent, layer));
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
@@ -108,6 +110,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
         return mnem__layer_keys(t, layer) == layer &&
                (!t->values_are_keys || mnem__layer_has_window(t, layer));
     case MNEM__LAYERS_EMBEDDED: return t->layer_embd > 0;
+    case MNEM__LAYERS_FEEDING: return mnem_layer_is(&t->feeding, layer);
     }
     return false;
 }

@@ -1,10 +1,13 @@
 /* hparams_trunk.c: which layers the trunk has: those that give logits, and the first of them where
- * they are of another kind, and which turn heads where only those with a window do.
+ * they are of another kind; which are a feed-forward alone, and which turn heads where only those
+ * with a window do.
  *
  * Files of models that were trained to predict further tokens have layers for that behind the
  * trunk. Nothing of them is read, packed or charged. */
 #include "model/architecture/hparams.h"
 #include "model/architecture/layer_schedule.h"
+
+enum { FF_MAX = 1 << 22 };
 
 static bool has_leading(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
@@ -24,11 +27,48 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
     return mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
 }
 
+/* The numbers of a list of one for each layer; files may have those of layers behind the trunk. */
+static mnem_status find_list(mnem__key_reader *r, const char *name, const mnem_transformer *t,
+                             mnem_value *list) {
+    const int32_t ahead = mnem__hparams_ahead(r->model, r->prefix);
+    if (mnem__key_find(r, name, list) && list->type == MNEM_VALUE_ARRAY &&
+        list->element <= MNEM_VALUE_I32 &&
+        (list->count == (uint64_t)t->layers || list->count == (uint64_t)(t->layers + ahead)))
+        return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: key %s: expected a list of %d numbers, one for each layer",
+                      r->model->path, r->key, t->layers);
+}
+
+/* A width for each layer: 0 where it attends or carries a state, the same where it feeds. */
+static mnem_status take_layer_ff(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_value list;
+    int64_t width = 0;
+    MNEM__TRY(find_list(r, MNEM__KEY_FF, t, &list));
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int64_t n = mnem_value_i64(&list, (uint64_t)layer);
+        if (n < 0 || n > FF_MAX)
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: key %s: the number for layer %d is %lld, expected 0 to %d",
+                              r->model->path, r->key, layer, (long long)n, FF_MAX);
+        if (n == 0) continue;
+        if (width == 0) width = n;
+        if (n != width)
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "%s: key %s: differs between layers (%lld and %lld), which isn't supported",
+                r->model->path, r->key, (long long)width, (long long)n);
+        mnem__layer_schedule_add(&t->feeding, layer);
+    }
+    t->ff = (int32_t)width;
+    return MNEM_OK;
+}
+
 /* Files whose layers all have experts needn't say how wide other feed-forwards are. */
 mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
                              mnem_transformer *t) {
-    enum { FF_MAX = 1 << 22 };
     mnem_value value;
+    if (a->takes & MNEM__TAKES_LAYER_FF) return take_layer_ff(r, t);
     const bool said = mnem__key_find(r, MNEM__KEY_FF, &value);
     const bool all = a->takes & MNEM__TAKES_EXPERTS && !has_leading(a);
     const bool list = said && a->takes & MNEM__TAKES_KINDS && value.type == MNEM_VALUE_ARRAY &&
@@ -55,7 +95,8 @@ void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t
         if (!mnem__layer_has_window(t, layer)) mnem__layer_schedule_add(&t->unturned, layer);
 }
 
-/* A number for each layer: 0 where it convolves or carries a state, the same where it attends. */
+/* A number for each layer: 0 where it convolves, carries a state or only feeds, the same where it
+ * attends. */
 mnem_status mnem__hparams_layer_heads(mnem__key_reader *r, const mnem__architecture *a,
                                       mnem_transformer *t) {
     const bool convolves = a->takes & MNEM__TAKES_CONV;
@@ -63,16 +104,18 @@ mnem_status mnem__hparams_layer_heads(mnem__key_reader *r, const mnem__architect
     if (convolves)
         MNEM__TRY(mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX,
                                  MNEM__KEY_REQUIRED, &t->conv_length));
-    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
-    if (!is_there || value.type != MNEM_VALUE_ARRAY || value.element > MNEM_VALUE_I32 ||
-        value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d numbers, one for each layer",
-                          r->model->path, r->key, t->layers);
+    MNEM__TRY(find_list(r, MNEM__KEY_KV_HEADS, t, &value));
     int64_t heads = 0;
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n == 0) mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
+        const bool feeds = mnem_layer_is(&t->feeding, layer);
+        if (n == 0 && !feeds)
+            mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
+        if (n != 0 && feeds)
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: layer %d has both attention and a feed-forward, which isn't "
+                              "supported in this architecture",
+                              r->model->path, layer);
         if (heads == 0) heads = n;
         if (n != 0 && (n != heads || n < 0 || n > t->heads))
             return mnem__fail(MNEM_BAD_FILE,

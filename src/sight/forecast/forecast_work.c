@@ -96,8 +96,9 @@ int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *pla
                         : plan->kv_type == MNEM_TYPE_F32 ? 4
                                                          : 2;
     const int32_t states = mnem_layers_count(&s.recurrent, s.layers);
-    const int32_t attend =
-        s.layers - (s.state_beside ? 0 : states) - mnem_layers_count(&s.convolving, s.layers);
+    const int32_t others =
+        mnem_layers_count(&s.convolving, s.layers) + mnem_layers_count(&s.feeding, s.layers);
+    const int32_t attend = s.layers - (s.state_beside ? 0 : states) - others;
     add_matrices(&l, model, &p);
     add(&l, one ? "attend" : "attention", mnem_type_get(plan->kv_type)->name, "memory",
         2 * attend * wide * positions * tokens,

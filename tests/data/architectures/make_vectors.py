@@ -302,6 +302,8 @@ MODELS |= {
     "falcon_h1_norm": ("FalconH1Config", dict(
         FALCON_H1, mamba_n_groups=1, mamba_rms_norm=True, mamba_d_conv=3, mamba_d_state=5,
         mamba_n_heads=2, mamba_d_head=24, mamba_d_ssm=48, head_dim=16, num_key_value_heads=1)),
+}
+
 GEMMA4 = dict(head_dim=8, global_head_dim=16, sliding_window=24, hidden_size_per_layer_input=0,
               num_hidden_layers=6, vocab_size_per_layer_input=VOCAB, tie_word_embeddings=True,
               layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
@@ -328,6 +330,18 @@ MODELS |= {
     "gemma4_moe_one": ("Gemma4TextConfig", dict(GEMMA4_MOE, attention_k_eq_v=False, num_experts=4,
                                                 top_k_experts=1, moe_intermediate_size=48,
                                                 num_key_value_heads=4)),
+}
+
+# Layers of one part each.
+ONE_PART = dict(head_dim=16, ssm_state_size=16, mamba_num_heads=4, mamba_head_dim=16,
+                num_hidden_layers=NOT_THERE)
+
+MODELS |= {
+    "nemotron_h": ("NemotronHConfig", dict(
+        ONE_PART, n_groups=2, layers_block_type=["mamba", "mlp", "attention", "mlp"])),
+    "nemotron_h_ends": ("NemotronHConfig", dict(
+        ONE_PART, n_groups=1, ssm_state_size=5, conv_kernel=3, num_key_value_heads=1, head_dim=8,
+        layers_block_type=["mlp", "attention", "mamba"])),
 }
 
 POOLED = ["llama_tied", "lfm2"]
@@ -398,6 +412,20 @@ def name_layers(folder):
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def write_pattern(folder):
+    """A letter for each layer, as the published folders have it, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    letters = dict(linear_attention="M", full_attention="*", mlp="-", moe="E")
+    kinds = config.pop("layers_block_type")
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
+    config["num_hidden_layers"] = len(kinds)
+    config["model_type"] = "nemotron_h_published"  # or it reads members that have defaults
+    if "moe" not in kinds:
+        for name in ["num_experts_per_tok", "n_routed_experts", "n_group", "topk_group"]:
+            del config[name]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def transpose_experts(folder):
     """As the published folders have them, which the converter expects."""
     path = folder / "model.safetensors"
@@ -453,8 +481,8 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    zero = name.startswith(("gemma", "nemotron", "qwen35", "qwen3next"))
-    randomize(model, zero and not name.startswith("gemma4"))
+    centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
+    randomize(model, centred and not name.startswith("gemma4"))
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
@@ -476,6 +504,8 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
+        if kind == "NemotronHConfig":
+            write_pattern(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

@@ -287,6 +287,28 @@
                                     .core = MNEM_OP_SILU_MUL,                                      \
                                     .out = MNEM__ROLE_DOWN}
 
+/* Layers of one part each: a scan of Mamba 2, attention without positions, a feed-forward. */
+#define MNEM__LIST_NEMOTRON_H                                                                      \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_SCAN, MNEM__IN(ATTENTION, Q),           \
+        MNEM__IN(ATTENTION, K), MNEM__IN(ATTENTION, V), MNEM__IN(ATTENTION, O)
+#define MNEM__LIKE_NEMOTRON_H                                                                      \
+    MNEM__LIKE_MAMBA2,                                                                             \
+        .epsilon_else = "attention.layer_norm_epsilon",                                            \
+        .tensors = {MNEM__LIST_NEMOTRON_H, MNEM__IN(FEEDING, UP), MNEM__IN(FEEDING, DOWN),         \
+                    MNEM__LIST_END},                                                               \
+        .takes = MNEM__TAKES_STATES | MNEM__TAKES_LAYER_HEADS | MNEM__TAKES_LAYER_FF,              \
+        .parts[0].layers = MNEM__LAYERS_RECURRENT,                                                 \
+        .parts[1] = {.layers = MNEM__LAYERS_ATTENTION,                                             \
+                     .norm = MNEM__ROLE_ATTN_NORM,                                                 \
+                     .in = {MNEM__ROLE_Q, MNEM__ROLE_K, MNEM__ROLE_V},                             \
+                     .core = MNEM_OP_ATTENTION,                                                    \
+                     .out = MNEM__ROLE_O},                                                         \
+        .parts[2] = {.layers = MNEM__LAYERS_FEEDING,                                               \
+                     .norm = MNEM__ROLE_ATTN_NORM,                                                 \
+                     .in = {MNEM__ROLE_UP},                                                        \
+                     .core = MNEM_OP_RELU_SQUARED,                                                 \
+                     .out = MNEM__ROLE_DOWN}
+
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \

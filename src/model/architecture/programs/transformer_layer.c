@@ -378,6 +378,7 @@ void mnem__add_layer(builder *b) {
     const mnem_transformer *const whole = b->t;
     const mnem_transformer as = mnem__transformer_as_layer(whole, b->layer);
     b->t = &as;
+    b->tail |= mnem_layer_is(&b->t->feeding, b->layer) && b->layer + 1 == b->t->layers;
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
             (part->router                      ? mnem__add_mixture
