@@ -71,7 +71,10 @@ static const char *const families[] = {"olmoe",
                                        "deepseek32",
                                        "glm_dsa_shared",
                                        "granitehybrid",
-                                       "granitehybrid_moe"};
+                                       "granitehybrid_moe",
+                                       "bailingmoe2",
+                                       "exaone_moe",
+                                       "hy_v3"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -18,7 +18,9 @@
     "nemotron_bias", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one", "qwen3next", \
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
-    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
+    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", "bailingmoe", \
+    "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
+    "hy_v3", "hy_v3_one"
 /* clang-format on */
 
 #endif

@@ -50,6 +50,10 @@
     X(ernie4_5_moe)                                                                                \
     X(ernie4_5_shared)                                                                             \
     X(hunyuan_moe)                                                                                 \
+    X(bailingmoe)                                                                                  \
+    X(bailingmoe2)                                                                                 \
+    X(exaone_moe)                                                                                  \
+    X(hy_v3)                                                                                       \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \

@@ -80,7 +80,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_SINKS] = {VECTOR("attn_sinks.weight", HEADS)},
     [MNEM__ROLE_ROUTER_BIAS] = {VECTOR("ffn_gate_inp.bias", EXPERTS)},
-    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS)},
+    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS), .also = "exp_probs_b"},
     [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
@@ -178,6 +178,9 @@ void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME])
 int32_t mnem__role_tensor(const mnem_model *model, mnem__role role, int32_t layer) {
     char name[MNEM__ROLE_NAME];
     mnem__role_name(role, layer, name);
+    const int32_t found = mnem_model_tensor_find(model, name);
+    if (found >= 0 || !infos[role].also) return found;
+    snprintf(name, sizeof name, "blk.%d.%s", layer, infos[role].also);
     return mnem_model_tensor_find(model, name);
 }
 
@@ -195,6 +198,8 @@ mnem__role mnem__role_find(const char *name, int32_t *layer) {
     const int end = rest ? MNEM__OUTER_FIRST : MNEM__ROLES;
     if (!rest) *layer = -1;
     for (int role = first; role < end; role++)
-        if (strcmp(rest ? rest : name, infos[role].name) == 0) return (mnem__role)role;
+        if (strcmp(rest ? rest : name, infos[role].name) == 0 ||
+            (rest && infos[role].also && strcmp(rest, infos[role].also) == 0))
+            return (mnem__role)role;
     return MNEM__ROLE_NONE;
 }

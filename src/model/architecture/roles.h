@@ -149,6 +149,7 @@ typedef enum mnem__precision {
 
 typedef struct mnem__role_info {
     const char *name; /* in a file; of a layer's, what follows "blk.N." */
+    const char *also; /* in some files; NULL */
     const char *text; /* of a layer's matrix in graphs: "q" */
     mnem__width rows, columns;
     mnem__width each; /* so many of them below each other: EXPERTS, HEADS */

@@ -290,6 +290,36 @@ MODELS |= {
                                                n_shared_experts=1, num_experts_per_tok=1)),
 }
 
+# Folders of classes that transformers has not, whose layers are those of another that it has.
+BAILING = dict(head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
+               rope_parameters=GLM, num_hidden_layers=3, num_mtp_layers=0, use_qk_norm=True,
+               routed_scaling_factor=2.5, norm_topk_prob=True)
+LING = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, qkv_bias=False)
+K_EXAONE = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+                num_hidden_layers=4, sliding_window=24)
+HY = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+          num_hidden_layers=3)
+MODELS |= {
+    "bailingmoe2": ("Glm4MoeConfig", dict(BAILING, n_group=4, topk_group=2)),
+    "bailingmoe2_one": ("Glm4MoeConfig", dict(
+        BAILING, head_dim=8, num_experts_per_tok=1, num_key_value_heads=1, n_group=1, topk_group=1,
+        first_k_dense_replace=2, rope_parameters=dict(GLM, partial_rotary_factor=1.0))),
+    "bailingmoe": ("Qwen2MoeConfig", dict(LING, norm_topk_prob=True,
+                                          shared_expert_intermediate_size=32)),
+    "bailingmoe_one": ("Qwen2MoeConfig", dict(
+        LING, head_dim=16, norm_topk_prob=False, shared_expert_intermediate_size=16,
+        num_key_value_heads=1)),
+    "exaone_moe": ("ExaoneMoeConfig", dict(K_EXAONE, n_group=4, topk_group=2)),
+    "exaone_moe_late": ("ExaoneMoeConfig", dict(
+        K_EXAONE, head_dim=8, num_experts_per_tok=1, first_k_dense_replace=2, num_key_value_heads=1,
+        num_shared_experts=2, norm_topk_prob=False, routed_scaling_factor=1.0)),
+    "hy_v3": ("HYV3Config", dict(HY)),
+    "hy_v3_one": ("HYV3Config", dict(HY, head_dim=8, num_experts_per_tok=1, num_key_value_heads=1,
+                                     num_shared_experts=2, tie_word_embeddings=True,
+                                     router_scaling_factor=1.0,
+                                     mlp_layer_types=["dense", "dense", "sparse"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -366,6 +396,57 @@ def transpose_experts(folder):
     safetensors.torch.save_file(tensors, path, metadata=dict(format="pt"))
 
 
+def rename_bailing_2(folder, config, tensors):
+    """Glm4Moe's as BailingMoeV2ForCausalLM's."""
+    layers = config["num_hidden_layers"]
+    config.update(architectures=["BailingMoeV2ForCausalLM"], model_type="bailing_moe",
+                  num_experts=config.pop("n_routed_experts"), score_function="sigmoid",
+                  num_shared_experts=config.pop("n_shared_experts"))
+    renamed = {}
+    for name, t in tensors.items():
+        name = name.replace("e_score_correction_bias", "expert_bias")
+        name = name.replace("self_attn.o_proj", "attention.dense").replace("self_attn.q_norm", "attention.query_layernorm")
+        name = name.replace("self_attn.k_norm", "attention.key_layernorm").replace("embed_tokens", "word_embeddings")
+        if "self_attn" not in name:
+            renamed[name] = t
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        renamed[at + "attention.query_key_value.weight"] = torch.cat(
+            [tensors[at + f"self_attn.{n}_proj.weight"] for n in "qkv"])
+    return renamed
+
+
+def rename_bailing(folder, config, tensors):
+    """Qwen2Moe's, whose shared experts are halved by a gate of 0, as BailingMoeForCausalLM's."""
+    shared = config.pop("shared_expert_intermediate_size") // config["moe_intermediate_size"]
+    config.update(architectures=["BailingMoeForCausalLM"], model_type="bailing_moe",
+                  first_k_dense_replace=0, num_shared_experts=shared, norm_head=False)
+    renamed = {}
+    for name, t in tensors.items():
+        if "shared_expert_gate" in name:
+            continue
+        if "shared_expert.down_proj" in name:
+            t = t / 2
+        name = name.replace("shared_expert.", "shared_experts.")
+        name = name.replace("self_attn.o_proj", "attention.dense").replace("embed_tokens", "word_embeddings")
+        if "self_attn" not in name:
+            renamed[name] = t
+    for i in range(config["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        renamed[at + "attention.query_key_value.weight"] = torch.cat(
+            [tensors[at + f"self_attn.{n}_proj.weight"] for n in "qkv"])
+    return renamed
+
+
+def rename(folder, by):
+    path, about = folder / "model.safetensors", folder / "config.json"
+    config = json.loads(about.read_text())
+    tensors = by(folder, config, safetensors.torch.load_file(path))
+    about.write_text(json.dumps(config))
+    safetensors.torch.save_file({n: t.contiguous() for n, t in tensors.items()}, path,
+                                metadata=dict(format="pt"))
+
+
 def convert(converter, folder, out):
     found = converter.get_model_class
 
@@ -412,6 +493,9 @@ def make(converter, name):
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
     randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
+    if name.startswith("bailingmoe"):
+        for n, p in model.named_parameters():
+            p.data *= 0 if "shared_expert_gate" in n else 1
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
@@ -433,6 +517,8 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
+        if name.startswith("bailingmoe"):
+            rename(Path(folder), rename_bailing_2 if "2" in name else rename_bailing)
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")
