@@ -158,7 +158,8 @@ static mnem_status put_gating(const writer *w) {
     }
     if (sigmoid || mnem__hf_find(w->c, "scoring_func"))
         mnem__put_u32(w->folder, ".expert_gating_func", sigmoid ? 2 : 1);
-    put_real(w, ".expert_weights_scale", mnem__hf_number(w->c, "routed_scaling_factor"));
+    put_real(w, ".expert_weights_scale",
+             mnem__hf_number(w->c, "routed_scaling_factor router_scaling_factor route_scale"));
     return MNEM_OK;
 }
 
@@ -209,6 +210,19 @@ static mnem_status put_ernie(const writer *w) {
     return MNEM_OK;
 }
 
+/* Experts that every token uses are one matrix; some readers multiply that width by the count. */
+static mnem_status put_shared(const writer *w) {
+    int64_t width;
+    const double shared = mnem__hf_number(w->c, "num_shared_experts");
+    if (!(shared >= 1 && shared <= 512))
+        return put_count(w, ".expert_shared_count", "num_shared_experts");
+    MNEM__TRY(mnem__hf_size(w->c, "moe_intermediate_size", MOST / 1024, &width));
+    MNEM__TRY(put_count(w, ".expert_shared_count", "num_shared_experts"));
+    mnem__put_u32(w->folder, ".expert_shared_feed_forward_length",
+                  (uint32_t)(width * (int64_t)shared));
+    return MNEM_OK;
+}
+
 /* One of the names is the class's. */
 static mnem_status put_leading(const writer *w) {
     const mnem__node *types = mnem__hf_find(w->c, "mlp_layer_types");
@@ -216,6 +230,7 @@ static mnem_status put_leading(const writer *w) {
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "num_dense_layers"));
     if (types) MNEM__TRY(put_layer_types(w, types));
+    if (mnem__hf_has_word(w->c->members->names, "num_shared_experts")) return put_shared(w);
     return put_count(w, ".expert_shared_count", "n_shared_experts");
 }
 

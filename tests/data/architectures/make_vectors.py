@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bailing_folders
 import safetensors.torch
 import torch
 import transformers
@@ -396,57 +397,6 @@ def transpose_experts(folder):
     safetensors.torch.save_file(tensors, path, metadata=dict(format="pt"))
 
 
-def rename_bailing_2(folder, config, tensors):
-    """Glm4Moe's as BailingMoeV2ForCausalLM's."""
-    layers = config["num_hidden_layers"]
-    config.update(architectures=["BailingMoeV2ForCausalLM"], model_type="bailing_moe",
-                  num_experts=config.pop("n_routed_experts"), score_function="sigmoid",
-                  num_shared_experts=config.pop("n_shared_experts"))
-    renamed = {}
-    for name, t in tensors.items():
-        name = name.replace("e_score_correction_bias", "expert_bias")
-        name = name.replace("self_attn.o_proj", "attention.dense").replace("self_attn.q_norm", "attention.query_layernorm")
-        name = name.replace("self_attn.k_norm", "attention.key_layernorm").replace("embed_tokens", "word_embeddings")
-        if "self_attn" not in name:
-            renamed[name] = t
-    for i in range(layers):
-        at = f"model.layers.{i}."
-        renamed[at + "attention.query_key_value.weight"] = torch.cat(
-            [tensors[at + f"self_attn.{n}_proj.weight"] for n in "qkv"])
-    return renamed
-
-
-def rename_bailing(folder, config, tensors):
-    """Qwen2Moe's, whose shared experts are halved by a gate of 0, as BailingMoeForCausalLM's."""
-    shared = config.pop("shared_expert_intermediate_size") // config["moe_intermediate_size"]
-    config.update(architectures=["BailingMoeForCausalLM"], model_type="bailing_moe",
-                  first_k_dense_replace=0, num_shared_experts=shared, norm_head=False)
-    renamed = {}
-    for name, t in tensors.items():
-        if "shared_expert_gate" in name:
-            continue
-        if "shared_expert.down_proj" in name:
-            t = t / 2
-        name = name.replace("shared_expert.", "shared_experts.")
-        name = name.replace("self_attn.o_proj", "attention.dense").replace("embed_tokens", "word_embeddings")
-        if "self_attn" not in name:
-            renamed[name] = t
-    for i in range(config["num_hidden_layers"]):
-        at = f"model.layers.{i}."
-        renamed[at + "attention.query_key_value.weight"] = torch.cat(
-            [tensors[at + f"self_attn.{n}_proj.weight"] for n in "qkv"])
-    return renamed
-
-
-def rename(folder, by):
-    path, about = folder / "model.safetensors", folder / "config.json"
-    config = json.loads(about.read_text())
-    tensors = by(folder, config, safetensors.torch.load_file(path))
-    about.write_text(json.dumps(config))
-    safetensors.torch.save_file({n: t.contiguous() for n, t in tensors.items()}, path,
-                                metadata=dict(format="pt"))
-
-
 def convert(converter, folder, out):
     found = converter.get_model_class
 
@@ -518,7 +468,7 @@ def make(converter, name):
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
         if name.startswith("bailingmoe"):
-            rename(Path(folder), rename_bailing_2 if "2" in name else rename_bailing)
+            bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

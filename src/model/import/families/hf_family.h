@@ -51,6 +51,10 @@ typedef enum mnem__hf_how {
     MNEM__HF_GROUP_QKV,
     MNEM__HF_GROUP_GATES,
     MNEM__HF_GROUP_DECAY,
+    /* Of queries, keys and values below each other: one of them; heads of the first two turned. */
+    MNEM__HF_QKV_Q,
+    MNEM__HF_QKV_K,
+    MNEM__HF_QKV_V,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
