@@ -45,6 +45,8 @@ MAY_DIFFER = {
     "tokenizer.ggml.eot_token_id": "107 in Gemma 1, which mnem knows by its text, <end_of_turn>",
     "dots1.expert_weights_norm": "false, which is what readers take without it",
     "exaone-moe.expert_weights_norm": "the same",
+    "afmoe.expert_gating_func": "that of its class, which readers take without it",
+    "afmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
     "bailingmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
     "exaone-moe.attention.sliding_window_pattern": "the layers that readers take without it",
     "exaone-moe.nextn_predict_layers": "0, as without it",
@@ -244,6 +246,10 @@ MODELS |= {
         num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=4,
         head_dim=16, sliding_window=24, n_group=4, topk_group=2, scoring_func="sigmoid"),
         "exaone-moe", "bfloat16", 2),
+    "afmoe": ("AfmoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=4,
+        head_dim=32, sliding_window=24, mup_enabled=True, route_norm=True, num_shared_experts=1),
+        "gpt-2", "bfloat16", 2),
     "bailingmoe": ("Qwen2MoeConfig", dict(
         num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=32,
         shared_expert_intermediate_size=64, qkv_bias=False, norm_topk_prob=True), "bailingmoe",

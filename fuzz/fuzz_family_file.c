@@ -74,7 +74,8 @@ static const char *const families[] = {"olmoe",
                                        "granitehybrid_moe",
                                        "bailingmoe2",
                                        "exaone_moe",
-                                       "hy_v3"};
+                                       "hy_v3",
+                                       "afmoe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -53,6 +53,7 @@
     X(bailingmoe)                                                                                  \
     X(bailingmoe2)                                                                                 \
     X(exaone_moe)                                                                                  \
+    X(afmoe)                                                                                       \
     X(hy_v3)                                                                                       \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \

@@ -29,7 +29,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_STATE_IN] = {MATRIX("ssm_in.weight", "state in", STATE_IN, EMBD)},
     [MNEM__ROLE_STATE_X] = {MATRIX("ssm_x.weight", "state x", STATE_X, STATE_OUT)},
     [MNEM__ROLE_STATE_STEP] = {MATRIX("ssm_dt.weight", "steps", STATE_OUT, STATE_RANK)},
-    [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", STATE_OUT, EMBD)},
+    [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", GATES, EMBD)},
     [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD)},
     [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD)},
     [MNEM__ROLE_BETA_ALPHA] = {MATRIX("ssm_ba.weight", "beta alpha", 2_STATE_HEADS, EMBD)},
@@ -142,6 +142,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
+    case MNEM__WIDTH_GATES: return t->state_heads ? inner : q;
     case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;

@@ -166,11 +166,13 @@ static mnem_status put_gating(const writer *w) {
 /* Whether the weights of a token's experts are made to sum to 1; false in classes that are silent.
  * The key stands where the reader takes the other. */
 static void put_weights_norm(const writer *w) {
-    const mnem__node *said = mnem__hf_find(w->c, "norm_topk_prob");
-    const bool sums = said ? mnem__node_true(said) : mnem__hf_number(w->c, "norm_topk_prob") == 1;
+    const char *names = w->c->members->names, *name = "norm_topk_prob route_norm";
+    const mnem__node *said = mnem__hf_find(w->c, name);
+    const bool sums = said ? mnem__node_true(said) : mnem__hf_number(w->c, name) == 1;
     const bool usual = w->c->family->traits & MNEM__HF_NORMALIZED;
-    if (mnem__hf_has_word(w->c->members->names, "norm_topk_prob") && sums != usual)
-        mnem__put_bool(w->folder, ".expert_weights_norm", sums);
+    const bool asks =
+        mnem__hf_has_word(names, "norm_topk_prob") || mnem__hf_has_word(names, "route_norm");
+    if (asks && sums != usual) mnem__put_bool(w->folder, ".expert_weights_norm", sums);
 }
 
 /* "dense" layers before all that are "sparse". */

@@ -321,6 +321,15 @@ MODELS |= {
                                      mlp_layer_types=["dense", "dense", "sparse"])),
 }
 
+TRINITY = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+               num_hidden_layers=4, sliding_window=24, mup_enabled=True, route_norm=True)
+MODELS |= {
+    "afmoe": ("AfmoeConfig", dict(TRINITY, num_shared_experts=1, route_scale=2.5)),
+    "afmoe_late": ("AfmoeConfig", dict(
+        TRINITY, num_shared_experts=2, num_dense_layers=2, head_dim=8, num_key_value_heads=1,
+        num_experts_per_tok=1, tie_word_embeddings=True)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 

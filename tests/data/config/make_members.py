@@ -125,6 +125,9 @@ CLASSES |= {
 CLASSES |= {
     "ExaoneMoeForCausalLM": ("exaone_moe", "ExaoneMoeConfig", "sigmoid_moe", dict(
         num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
+    "AfmoeForCausalLM": ("afmoe", "AfmoeConfig", "afmoe", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, num_shared_experts=1,
+        mup_enabled=True)),
     "HYV3ForCausalLM": ("hy_v3", "HYV3Config", "sigmoid_moe hy", dict(
         num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
 }
@@ -237,7 +240,8 @@ CASES = {
     "decoder_sparse_step": [("fixed", 2)], "mlp_only_layers": [("fixed", [1])],
     "swiglu_alpha": [("fixed", 1.5)], "swiglu_limit": [("fixed", 6.0)],
     "n_group": [("read", 1), ("size", 3)], "topk_group": [("read", 2), ("size", 3)],
-    "router_scaling_factor": [("read", 3.0)], "enable_moe_fp32_combine": [("inert", False)],
+    "router_scaling_factor": [("read", 3.0)], "route_scale": [("read", 3.0)],
+    "mup_enabled": [("fixed", False)], "global_attn_every_n_layers": [("read", 2), ("size", -1)], "enable_moe_fp32_combine": [("inert", False)],
     "topk_method": [("fixed", "noaux_tc")], "routed_scaling_factor": [("read", 3.0)],
     "rope_interleave": [("fixed", False)], "conv_bias": [("fixed", True)],
     "block_multiple_of": [("inert", 64)],  # of a width that is not adjusted: PAIRS
@@ -342,6 +346,9 @@ OWN = {  # where a class differs
     "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
     "HunYuanDenseV1ForCausalLM": dict(rope_parameters=ROPE + [
         ("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))]),
+    "AfmoeForCausalLM": dict(
+        sliding_window=WINDOW, layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
     "ExaoneMoeForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], rope_parameters=ROPE + LLAMA3, layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
@@ -600,6 +607,12 @@ def layer(kind, i, p):
         return norm(p + "input_layernorm", bias=bias) + attention(p) + \
             norm(p + "post_attention_layernorm", bias=bias) + \
             linear(p + "mlp.up_proj", FF, EMBD) + linear(p + "mlp.down_proj", EMBD, FF)
+    if kind == "afmoe":
+        return both + norm(p + "pre_mlp_layernorm") + norm(p + "post_mlp_layernorm") + \
+            attention(p) + heads_norms(p) + linear(p + "self_attn.gate_proj", HEADS * DIM, EMBD) + \
+            (mlp(p + "mlp.") if i == 0 else (
+                linear(p + "mlp.router.gate", 4, EMBD) + experts(p, 16) +
+                mlp(p + "mlp.shared_experts.", 16) + [(p + "mlp.expert_bias", [4])]))
     if words[0] == "sigmoid_moe":
         return both + attention(p) + heads_norms(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +

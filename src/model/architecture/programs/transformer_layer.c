@@ -22,7 +22,8 @@
  * Of a model that is cut by rows each part makes some columns of what its products give, and
  * those of all are gathered before they are read (transformer_gather.c).
  *
- * Behind each head's query may stand a gate: a = attention(q, pages) sigmoid(gate).
+ * Behind each head's query may stand a gate, which may be a product of its own, too:
+ * a = attention(q, pages) sigmoid(gate).
  * A part that carries a state is in transformer_states.c.
  *
  * A part with a router is a mixture of experts (transformer_mixture.c).
@@ -181,7 +182,8 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
     int32_t out[MNEM__PART_INPUTS];
     qkv in = {0};
-    if (mnem__add_products(b, part, out) == 1) {
+    const int count = mnem__add_products(b, part, out);
+    if (count == 1) {
         in.q = heads_part(b, out[0], width, 0, heads);
         in.k = heads_part(b, out[0], width, heads, kv_heads);
         in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
@@ -191,6 +193,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
         in.v = heads_view(b, out[2], kv_heads);
+        if (count == 4) in.gate = heads_view(b, out[3], heads);
     }
     if (b->t->output_gate) { /* behind each head's query */
         in.q = heads_of_range(b, out[0], (head_range){2 * heads, 0, 2, heads});

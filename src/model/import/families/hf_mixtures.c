@@ -48,6 +48,18 @@ static const mnem__hf_name hy_v3[] = {
     STACKED,
     SHARED,
     {0}};
+static const mnem__hf_name afmoe[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_mlp_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_mlp_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {"self_attn.gate_proj", "attn_gate", MNEM__HF_AS_IS},
+    {"mlp.router.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.expert_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    SHARED,
+    {0}};
 static const mnem__hf_name bailing[] = {{".word_embeddings", "token_embd", MNEM__HF_AS_IS},
                                         {"attention.query_key_value", "attn_q", MNEM__HF_QKV_Q},
                                         {"attention.query_key_value", "attn_k", MNEM__HF_QKV_K},
@@ -136,6 +148,13 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
      .traits = MNEM__HF_SIGMOID | MNEM__HF_NORMALIZED | MNEM__HF_LAYERS_BEHIND,
      .pre = "hunyuan"},
+    {.classes = "AfmoeForCausalLM",
+     .architecture = "afmoe",
+     .names = afmoe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS |
+             MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID,
+     .pre = "afmoe"},
     {.classes = "BailingMoeForCausalLM",
      .architecture = "bailingmoe",
      .names = bailing,
@@ -164,6 +183,8 @@ static const mnem__hf_fixed ernie_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                  {0}};
 static const mnem__hf_fixed hy_v3_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {0}};
+static const mnem__hf_fixed afmoe_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mup_enabled", "true"}, {0}};
 static const mnem__hf_fixed bailing_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_bias", "false"},          {"use_qkv_bias", "false"},
     {"norm_head", "false"},       {"first_k_dense_replace", "0"}, {0}};
@@ -268,6 +289,19 @@ static const mnem__hf_default hy_v3_defaults[] = {{"rms_norm_eps", 1e-5},
                                                   {"num_shared_experts", 1},
                                                   {"router_scaling_factor", 2.826},
                                                   {0}};
+static const mnem__hf_default afmoe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 1e4},
+                                                  {"head_dim", 128},
+                                                  {"sliding_window", 1024},
+                                                  {"mup_enabled", 0},
+                                                  {"num_dense_layers", 1},
+                                                  {"moe_intermediate_size", 1408},
+                                                  {"num_experts", 64},
+                                                  {"num_experts_per_tok", 6},
+                                                  {"num_shared_experts", 2},
+                                                  {"route_norm", 1},
+                                                  {"route_scale", 1},
+                                                  {0}};
 static const mnem__hf_default bailing_defaults[] = {{"rms_norm_eps", 1e-6},
                                                     {"rope_theta", 1e4},
                                                     {"first_k_dense_replace", 0},
@@ -338,6 +372,14 @@ static const mnem__hf_members members[] = {
                             "num_shared_experts router_scaling_factor ",
      .defaults = hy_v3_defaults,
      .fixed = hy_v3_fixed},
+    {.classes = "AfmoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_intermediate_size num_dense_layers "
+                            "num_shared_experts route_norm route_scale sliding_window layer_types "
+                            "global_attn_every_n_layers ",
+     .defaults = afmoe_defaults,
+     .fixed = afmoe_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
     {.classes = "BailingMoeForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_intermediate_size num_shared_experts norm_topk_prob "
                             "first_k_dense_replace ",
