@@ -44,6 +44,16 @@ MAY_DIFFER = {
     "gemma.rope.freq_base": "the same",
     "tokenizer.ggml.eot_token_id": "107 in Gemma 1, which mnem knows by its text, <end_of_turn>",
     "dots1.expert_weights_norm": "false, which is what readers take without it",
+    "exaone-moe.expert_weights_norm": "the same",
+    "afmoe.expert_gating_func": "that of its class, which readers take without it",
+    "afmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
+    "bailingmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
+    "exaone-moe.attention.sliding_window_pattern": "the layers that readers take without it",
+    "exaone-moe.nextn_predict_layers": "0, as without it",
+    "exaone-moe.rope.scaling.type": "none, as without it",
+    "hy_v3.expert_weights_norm": "true, which is what readers take without it",
+    "hy_v3.leading_dense_block_count": "which files say by their tensors",
+    "hy_v3.expert_shared_count": "whose width stands beside it",
     "exaone4.attention.sliding_window_pattern": "the layers that readers take without it",
     "command-r.rope.scaling.type": "none, as without it",
     "cohere2.rope.scaling.type": "the same", "nemotron.rope.scaling.type": "the same",
@@ -232,6 +242,24 @@ MODELS |= {
                           "bfloat16", 1),
     "exaone4": ("Exaone4Config", dict(num_hidden_layers=4, sliding_window=24), "exaone4",
                 "bfloat16", 1),
+    "exaone_moe": ("ExaoneMoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=4,
+        head_dim=16, sliding_window=24, n_group=4, topk_group=2, scoring_func="sigmoid"),
+        "exaone-moe", "bfloat16", 2),
+    "afmoe": ("AfmoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=4,
+        head_dim=32, sliding_window=24, mup_enabled=True, route_norm=True, num_shared_experts=1),
+        "gpt-2", "bfloat16", 2),
+    "bailingmoe": ("Qwen2MoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=32,
+        shared_expert_intermediate_size=64, qkv_bias=False, norm_topk_prob=True), "bailingmoe",
+        "bfloat16", 1),
+    "bailingmoe2": ("Glm4MoeConfig", dict(
+        n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_group=4,
+        topk_group=2, first_k_dense_replace=1, n_shared_experts=1, use_qk_norm=True, head_dim=32,
+        partial_rotary_factor=0.5, rope_parameters=GLM), "bailingmoe2", "bfloat16", 1),
+    "hy_v3": ("HYV3Config", dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+                                 head_dim=16, num_shared_experts=2), "hunyuan", "bfloat16", 1),
     "command_r": ("CohereConfig", dict(), "command-r", "bfloat16", 1),
     "cohere2": ("Cohere2Config", dict(num_hidden_layers=4, sliding_window=24, rotary_pct=1.0),
                 "command-r", "bfloat16", 1),
@@ -266,11 +294,17 @@ LETTERS = ("[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-�
            "ꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲"
            "𑢠-𑣟𞤀-𞥃]+")
 DEEPSEEK_LLM = [r"[\r\n]", r"\s?" + LETTERS, r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", "[一-龥ࠀ-一가-퟿]+", "digits"]
+BAILING = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|"
+           r"\s*[\r\n]|\s+(?!\S)|\s+")
 DEFINITIONS = {
     "llama-bpe": ([CL100K % r"\p{N}{1,3}"], True), "lfm2": ([CL100K % r"\p{N}{1,3}"], True),
+    "bailingmoe": ([BAILING], False), "bailingmoe2": ([BAILING], False),
+    "exaone-moe": ([r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*"
+                    r")*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"], False),
     "minimax-m2": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "glm4": ([CL100K % r"\p{N}{1,3}"], True),
     "dbrx": ([CL100K % r"\p{N}{1,3}"], False), "qwen2": ([CL100K % r"\p{N}"], False),
+    "hunyuan": ([CL100K % r"\p{N}"], False),
     "hunyuan-dense": (DEEPSEEK3, False), "exaone4": (["gpt2"], False),
     "command-r": (["digits", "gpt2"], False),
     "seed-coder": ([CL100K.replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+") % r"\p{N}{1}"], False),
@@ -465,6 +499,10 @@ def make(name, folder):
     model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else SHARD)
     if kind == "Qwen3VLMoeConfig":
         transpose_experts(folder)
+    if name.startswith("bailingmoe"):
+        sys.path.insert(0, str(TEXT.parent.parent / "architectures"))
+        import bailing_folders
+        bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
     path = Path(folder) / "config.json"
     config = json.loads(path.read_text())
     if kind == "GPT2Config":

@@ -75,7 +75,11 @@ static const char *const families[] = {"olmoe",
                                        "falcon_h1_norm",
                                        "gemma4",
                                        "gemma4_wide",
-                                       "nemotron_h"};
+                                       "nemotron_h",
+                                       "bailingmoe2",
+                                       "exaone_moe",
+                                       "hy_v3",
+                                       "afmoe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -71,6 +71,10 @@
 #define SEED_CODER                                                                                 \
     SUFFIX "|" NO_LETTER "\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}\\r\\n]+|" LINES "|" SPACES
 #define BAILING SUFFIX "|" NO_LETTER "\\p{L}+|\\p{N}|" OTHER "[\\r\\n]*|" SPACE "*[\\r\\n]|" SPACES
+/* Words together with single spaces between them, and the marks of their letters. */
+#define PHRASES "\\p{L}[\\p{L}\\p{M}]*+(?: \\p{L}[\\p{L}\\p{M}]*+)*+"
+#define EXAONE_MOE                                                                                 \
+    SUFFIX "|" NO_LETTER PHRASES "|\\p{N}|" OTHER "[\\r\\n/]?|" SPACE "*[\\r\\n]|" SPACES
 
 /* Numbers by their thousands, the first digits left with what stands before them: up to the end of
  * a number, then what is whole groups of three behind its first digits, then these. */
@@ -125,6 +129,7 @@ static const mnem__pre_scheme schemes[] = {
     {.names = "ufakzeka", .patterns = {UFAKZEKA}},
     {.names = "seed-coder", .patterns = {SEED_CODER}},
     {.names = "bailingmoe bailingmoe2 llada-moe", .patterns = {BAILING}},
+    {.names = "exaone-moe", .patterns = {EXAONE_MOE}},
     {.names = "tekken", .patterns = {O200K("", "\\p{N}")}, .whole_words = true, .bos = true},
     {.names = "gpt-4o llama4 kanana2 talkie minimax-m2",
      .patterns = {O200K(MAY_BE(SUFFIX), "\\p{N}{1,3}")}},

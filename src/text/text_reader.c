@@ -3,12 +3,14 @@
  * The idea: a piece is a full buffer up to the last place where no word of any pre-tokenizer can
  * reach across; the rest moves to the front of the buffer. There are two kinds of such places:
  *
- *     ...word| more       after an ASCII letter or digit, before ASCII white space
+ *     ...12| more         after an ASCII letter or digit, before ASCII white space, but not where
+ *     ...word| (more      one space stands between a letter and what may be one
  *     ...any⏎|any...      after a line feed that stands alone between two that aren't white space,
  *                         and before none of Bloom's signs
  *
- * No pattern has a letter or a digit followed by white space in one match, and a lone line feed
- * is a word of its own, or ends one (pre_schemes.c); Bloom's leaves it together with signs.
+ * No pattern has a letter or a digit followed by white space in one match, but for K-EXAONE's,
+ * which joins words with single spaces between them; and a lone line feed is a word of its own, or
+ * ends one (pre_schemes.c); Bloom's leaves it together with signs.
  * A buffer without such a place is cut at a character.
  * Invariant: pieces depend on the file's bytes and the buffer's size only.
  * Cost: one pass; what moves is hardly ever more than a line. */
@@ -25,8 +27,12 @@
 
 /* ---- where to cut ---- */
 
+static bool is_ascii_letter(unsigned char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
 static bool is_ascii_word(unsigned char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    return (c >= '0' && c <= '9') || is_ascii_letter(c);
 }
 
 static bool is_ascii_space(unsigned char c) {
@@ -76,7 +82,10 @@ static bool starts_with_sign(const char *text, size_t n) {
 
 static bool can_cut(const char *text, size_t n, size_t at) {
     const unsigned char before = (unsigned char)text[at - 1], after = (unsigned char)text[at];
-    if (is_ascii_word(before) && is_ascii_space(after)) return true;
+    const unsigned char behind = at + 1 < n ? (unsigned char)text[at + 1] : 'a';
+    const bool joined =
+        is_ascii_letter(before) && after == ' ' && (is_ascii_letter(behind) || behind >= 0x80);
+    if (is_ascii_word(before) && is_ascii_space(after) && !joined) return true;
     return before == '\n' && at >= 2 && !ends_with_space(text, at - 1) &&
            !starts_with_space(text + at, n - at) && !starts_with_sign(text + at, n - at);
 }

@@ -21,7 +21,10 @@
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
     "falcon_h1", "falcon_h1_norm", \
     "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
-    "nemotron_h", "nemotron_h_ends"
+    "nemotron_h", "nemotron_h_ends", \
+    "bailingmoe", \
+    "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
+    "hy_v3", "hy_v3_one", "afmoe", "afmoe_late"
 /* clang-format on */
 
 #endif

@@ -54,6 +54,8 @@ static void patterns_cut_as_published(void **state) {
                  "[IMGIMGABZ][<][sentinel][:][1][>][a][    ][b]");
     assert_words("tiny_aya", "ab1234567 12\n345", "[ab][1][234][567][ ][12][\n][345]");
     assert_words("afmoe", "x  12345.", "[x][ ][ ][12][345][.]");
+    assert_words("exaone-moe", "go to it's  a (b c) 12 d\n\n./x",
+                 "[go to it]['s][ ][ a][ (][b c][)][ ][1][2][ d][\n\n][./][x]");
     assert_words("kimi-k2", "a\xE4\xB8\xAD\xE6\x96\x87word's 1234",
                  "[a][\xE4\xB8\xAD\xE6\x96\x87][word's][ ][123][4]");
     assert_words("jais-2", "a            b       \n  ", "[a][        ][  ][ ][ b][       \n][  ]");

@@ -53,6 +53,11 @@
     X(ernie4_5_moe)                                                                                \
     X(ernie4_5_shared)                                                                             \
     X(hunyuan_moe)                                                                                 \
+    X(bailingmoe)                                                                                  \
+    X(bailingmoe2)                                                                                 \
+    X(exaone_moe)                                                                                  \
+    X(afmoe)                                                                                       \
+    X(hy_v3)                                                                                       \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \

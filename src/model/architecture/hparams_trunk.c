@@ -15,6 +15,13 @@ static bool has_leading(const mnem__architecture *a) {
     return false;
 }
 
+/* Files of some families say by their tensors alone which layers have no experts. */
+static int32_t leading_layers(const mnem_model *model, const mnem_transformer *t) {
+    int32_t layer = 0;
+    while (layer < t->layers && mnem__role_tensor(model, MNEM__ROLE_ROUTER, layer) < 0) layer++;
+    return layer;
+}
+
 mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a,
                                 mnem_transformer *t) {
     int32_t ahead = 0;
@@ -24,7 +31,9 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
     t->layers -= ahead;
     if (!has_leading(a)) return MNEM_OK;
     t->leading.kind = MNEM_LAYERS_FIRST;
-    return mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
+    const int32_t leading = leading_layers(r->model, t);
+    return mnem__take_int(r, "leading_dense_block_count", 0, t->layers,
+                          leading < t->layers ? leading : 0, &t->leading.n);
 }
 
 /* The numbers of a list of one for each layer; files may have those of layers behind the trunk. */

@@ -29,7 +29,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_STATE_IN] = {MATRIX("ssm_in.weight", "state in", STATE_IN, EMBD)},
     [MNEM__ROLE_STATE_X] = {MATRIX("ssm_x.weight", "state x", STATE_X, STATE_OUT)},
     [MNEM__ROLE_STATE_STEP] = {MATRIX("ssm_dt.weight", "steps", STATE_OUT, STATE_RANK)},
-    [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", STATE_OUT, EMBD)},
+    [MNEM__ROLE_STATE_GATE] = {MATRIX("attn_gate.weight", "z", GATES, EMBD)},
     [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD)},
     [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD)},
     [MNEM__ROLE_BETA_ALPHA] = {MATRIX("ssm_ba.weight", "beta alpha", 2_STATE_HEADS, EMBD)},
@@ -83,7 +83,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_SINKS] = {VECTOR("attn_sinks.weight", HEADS)},
     [MNEM__ROLE_ROUTER_BIAS] = {VECTOR("ffn_gate_inp.bias", EXPERTS)},
-    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS)},
+    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS), .also = "exp_probs_b"},
     [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
@@ -150,6 +150,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
+    case MNEM__WIDTH_GATES: return t->state_heads ? inner : q;
     case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;

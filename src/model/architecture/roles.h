@@ -26,7 +26,7 @@ typedef enum mnem__role {
     MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate */
     MNEM__ROLE_STATE_X,    /* of Mamba 1, from the convolved x: what steps are made of, B, C */
     MNEM__ROLE_STATE_STEP, /* and steps of that */
-    MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives */
+    MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives, or attention */
     MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
     MNEM__ROLE_ALPHA,      /* and how fast that decays */
     MNEM__ROLE_BETA_ALPHA, /* both, group by group */
@@ -134,6 +134,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_2_STATE_HEADS,
     MNEM__WIDTH_STATE_COLUMNS, /* of a head */
     MNEM__WIDTH_STATE_OUT,     /* of all */
+    MNEM__WIDTH_GATES,         /* the same, or of attention's heads */
     MNEM__WIDTH_STATE_IN,
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,

@@ -43,7 +43,6 @@ static const mnem__architecture *family_of(shape t) {
 static bool is_encoder(shape t) { return t->encoder; }
 static bool convolves(shape t) { return t->convolving.kind != MNEM_LAYERS_NONE; }
 static bool has_states(shape t) { return t->recurrent.kind != MNEM_LAYERS_NONE; }
-static bool has_output_gate(shape t) { return t->output_gate; }
 static bool has_no_heads(shape t) { return t->heads == 0; }
 static bool has_latent(shape t) { return t->latent > 0; }
 static bool has_experts(shape t) { return t->experts > 0; }
@@ -68,6 +67,13 @@ static bool has_some_windows(shape t) {
 static bool has_scales(shape t) {
     return t->embedding_scale > 0 || t->residual_scale > 0 || t->attention_scale > 0 ||
            t->logit_scale > 0;
+}
+
+/* In the matrix of queries, or in one of its own. */
+static bool has_output_gate(shape t) {
+    const mnem__architecture *a = family_of(t);
+    const mnem__layer_part *attends = a ? mnem__architecture_attends(a) : NULL;
+    return t->output_gate || (attends && mnem__part_inputs(attends) == MNEM__PART_INPUTS);
 }
 
 static bool has_fixed_heads(shape t) {

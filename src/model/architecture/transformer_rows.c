@@ -65,7 +65,8 @@ mnem__row_spans mnem__transformer_rows_of(const mnem__transformer_map *map, mnem
     const int32_t k_at = map->whole.heads.end * t->head_dim;
     const int32_t v_at = k_at + map->whole.kv_heads.end * t->head_dim;
     switch (role) {
-    case MNEM__ROLE_Q: return (mnem__row_spans){{q}};
+    case MNEM__ROLE_Q:
+    case MNEM__ROLE_STATE_GATE: return (mnem__row_spans){{q}};
     case MNEM__ROLE_K:
     case MNEM__ROLE_V: return (mnem__row_spans){{kv}};
     case MNEM__ROLE_QKV: return (mnem__row_spans){{q, below(kv, k_at), below(kv, v_at)}};

@@ -138,13 +138,18 @@ static mnem_status refuse_value(const mnem__hf_config *c, const char *name, cons
                       values);
 }
 
-/* null is as if the member were missing: the class has none of what it names. */
+/* null is as if the member were missing: the class has none of what it names, unless it has a
+ * number for that. */
 static mnem_status check_fixed(const mnem__hf_config *c) {
     char word[40];
     for (const mnem__hf_fixed *f = c->members->fixed; f && f->name; f++) {
         const mnem__node *node = find_name(c, f->name);
-        if (!node) continue;
-        value_word(node, word);
+        const double standard = node ? NAN : mnem__hf_number(c, f->name);
+        if (!node && isnan(standard)) continue;
+        if (node)
+            value_word(node, word);
+        else
+            snprintf(word, sizeof word, "%s", standard == 0 ? "false" : "true");
         if (!mnem__hf_has_word(f->values, word)) return refuse_value(c, f->name, word, f->values);
     }
     return MNEM_OK;

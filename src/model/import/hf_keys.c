@@ -158,18 +158,21 @@ static mnem_status put_gating(const writer *w) {
     }
     if (sigmoid || mnem__hf_find(w->c, "scoring_func"))
         mnem__put_u32(w->folder, ".expert_gating_func", sigmoid ? 2 : 1);
-    put_real(w, ".expert_weights_scale", mnem__hf_number(w->c, "routed_scaling_factor"));
+    put_real(w, ".expert_weights_scale",
+             mnem__hf_number(w->c, "routed_scaling_factor router_scaling_factor route_scale"));
     return MNEM_OK;
 }
 
 /* Whether the weights of a token's experts are made to sum to 1; false in classes that are silent.
  * The key stands where the reader takes the other. */
 static void put_weights_norm(const writer *w) {
-    const mnem__node *said = mnem__hf_find(w->c, "norm_topk_prob");
-    const bool sums = said ? mnem__node_true(said) : mnem__hf_number(w->c, "norm_topk_prob") == 1;
+    const char *names = w->c->members->names, *name = "norm_topk_prob route_norm";
+    const mnem__node *said = mnem__hf_find(w->c, name);
+    const bool sums = said ? mnem__node_true(said) : mnem__hf_number(w->c, name) == 1;
     const bool usual = w->c->family->traits & MNEM__HF_NORMALIZED;
-    if (mnem__hf_has_word(w->c->members->names, "norm_topk_prob") && sums != usual)
-        mnem__put_bool(w->folder, ".expert_weights_norm", sums);
+    const bool asks =
+        mnem__hf_has_word(names, "norm_topk_prob") || mnem__hf_has_word(names, "route_norm");
+    if (asks && sums != usual) mnem__put_bool(w->folder, ".expert_weights_norm", sums);
 }
 
 /* "dense" layers before all that are "sparse". */
@@ -209,6 +212,19 @@ static mnem_status put_ernie(const writer *w) {
     return MNEM_OK;
 }
 
+/* Experts that every token uses are one matrix; some readers multiply that width by the count. */
+static mnem_status put_shared(const writer *w) {
+    int64_t width;
+    const double shared = mnem__hf_number(w->c, "num_shared_experts");
+    if (!(shared >= 1 && shared <= 512))
+        return put_count(w, ".expert_shared_count", "num_shared_experts");
+    MNEM__TRY(mnem__hf_size(w->c, "moe_intermediate_size", MOST / 1024, &width));
+    MNEM__TRY(put_count(w, ".expert_shared_count", "num_shared_experts"));
+    mnem__put_u32(w->folder, ".expert_shared_feed_forward_length",
+                  (uint32_t)(width * (int64_t)shared));
+    return MNEM_OK;
+}
+
 /* One of the names is the class's. */
 static mnem_status put_leading(const writer *w) {
     const mnem__node *types = mnem__hf_find(w->c, "mlp_layer_types");
@@ -216,6 +232,7 @@ static mnem_status put_leading(const writer *w) {
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "num_dense_layers"));
     if (types) MNEM__TRY(put_layer_types(w, types));
+    if (mnem__hf_has_word(w->c->members->names, "num_shared_experts")) return put_shared(w);
     return put_count(w, ".expert_shared_count", "n_shared_experts");
 }
 

@@ -170,6 +170,23 @@ static mnem_status take_head_part(const maker *m, bool keys) {
     return MNEM_OK;
 }
 
+/* [heads + 2 kv_heads, of so many rows each]: those of queries, keys or values. */
+static mnem_status take_qkv(const maker *m, int part) {
+    const int64_t heads = mnem__hf_heads(m->c, false), kv_heads = mnem__hf_heads(m->c, true);
+    const int64_t all = heads + 2 * kv_heads, rows = m->t->shape[0];
+    const int64_t columns = m->t->dims == 2 ? m->t->shape[1] : 1;
+    if (m->t->dims > 2 || !heads || !kv_heads || rows % all || rows / all % 2)
+        return bad(m, "its rows must be those of the heads of queries, keys and values, an even "
+                      "number each");
+    const int64_t dim = rows / all, first = part == 0 ? 0 : heads + (part - 1) * kv_heads;
+    m->made->shape[0] = (part == 0 ? heads : kv_heads) * dim;
+    m->made->view.each = m->made->shape[0] * columns;
+    m->made->view.stride = rows * columns;
+    m->made->view.skip = first * dim * columns;
+    if (part < 2) m->made->view.halves = dim;
+    return MNEM_OK;
+}
+
 /* ---- scans ---- */
 
 /* [n] as [n, 1]. */
@@ -295,6 +312,9 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_GROUP_QKV: return take_group_part(m, false);
     case MNEM__HF_GROUP_GATES: return take_group_part(m, true);
     case MNEM__HF_GROUP_DECAY: m->made->view.decays = true; return MNEM_OK;
+    case MNEM__HF_QKV_Q: return take_qkv(m, 0);
+    case MNEM__HF_QKV_K: return take_qkv(m, 1);
+    case MNEM__HF_QKV_V: return take_qkv(m, 2);
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
     case MNEM__HF_BARE:

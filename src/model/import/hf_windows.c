@@ -92,9 +92,11 @@ static mnem_status window_of(const mnem__hf_config *c, uint32_t *window) {
 }
 
 static mnem_status period_of(const mnem__hf_config *c, int32_t *period) {
-    const double number = mnem__hf_number(c, "sliding_window_pattern _sliding_window_pattern");
+    static const char names[] =
+        "sliding_window_pattern _sliding_window_pattern global_attn_every_n_layers";
+    const double number = mnem__hf_number(c, names);
     *period = c->members->window_period;
-    const mnem__node *node = mnem__hf_find(c, "sliding_window_pattern _sliding_window_pattern");
+    const mnem__node *node = mnem__hf_find(c, names);
     const char *letters = mnem__node_text(node, NULL); /* "LLLG" */
     const size_t local = letters ? strspn(letters, "L") : 0;
     if (letters && (local < 1 || local >= LAYERS_MAX || strcmp(letters + local, "G") != 0))

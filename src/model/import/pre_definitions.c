@@ -62,7 +62,7 @@ static const struct {
     {"punctuation\ngpt2\ndigits\n/[0-9][0-9][0-9]/\n", "falcon", ANY},
     {CL100K("\\p{N}{1,3}"), "llama-bpe glm4 lfm2", WHOLE},
     {CL100K("\\p{N}{1,3}"), "dbrx chatglm-bpe smaug-bpe", JOINED},
-    {CL100K("\\p{N}"), "qwen2", ANY},
+    {CL100K("\\p{N}"), "qwen2 hunyuan", ANY},
     {"/" SUFFIX
      "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
      "/\n",
@@ -70,6 +70,12 @@ static const struct {
     {"/" SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES
      "/\n",
      "seed-coder", ANY},
+    {"/'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"
+     "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+/\n",
+     "bailingmoe bailingmoe2", ANY},
+    {"/" SUFFIX "|" NO_LETTER "(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|" OTHER
+     "[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+/\n",
+     "exaone-moe", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o minimax-m2", ANY},
     {DEEPSEEK3, "deepseek-v3 hunyuan-dense", ANY},

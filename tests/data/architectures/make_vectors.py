@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bailing_folders
 import safetensors.torch
 import torch
 import transformers
@@ -344,6 +345,45 @@ MODELS |= {
         layers_block_type=["mlp", "attention", "mamba"])),
 }
 
+# Folders of classes that transformers has not, whose layers are those of another that it has.
+BAILING = dict(head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
+               rope_parameters=GLM, num_hidden_layers=3, num_mtp_layers=0, use_qk_norm=True,
+               routed_scaling_factor=2.5, norm_topk_prob=True)
+LING = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, qkv_bias=False)
+K_EXAONE = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+                num_hidden_layers=4, sliding_window=24)
+HY = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+          num_hidden_layers=3)
+MODELS |= {
+    "bailingmoe2": ("Glm4MoeConfig", dict(BAILING, n_group=4, topk_group=2)),
+    "bailingmoe2_one": ("Glm4MoeConfig", dict(
+        BAILING, head_dim=8, num_experts_per_tok=1, num_key_value_heads=1, n_group=1, topk_group=1,
+        first_k_dense_replace=2, rope_parameters=dict(GLM, partial_rotary_factor=1.0))),
+    "bailingmoe": ("Qwen2MoeConfig", dict(LING, norm_topk_prob=True,
+                                          shared_expert_intermediate_size=32)),
+    "bailingmoe_one": ("Qwen2MoeConfig", dict(
+        LING, head_dim=16, norm_topk_prob=False, shared_expert_intermediate_size=16,
+        num_key_value_heads=1)),
+    "exaone_moe": ("ExaoneMoeConfig", dict(K_EXAONE, n_group=4, topk_group=2)),
+    "exaone_moe_late": ("ExaoneMoeConfig", dict(
+        K_EXAONE, head_dim=8, num_experts_per_tok=1, first_k_dense_replace=2, num_key_value_heads=1,
+        num_shared_experts=2, norm_topk_prob=False, routed_scaling_factor=1.0)),
+    "hy_v3": ("HYV3Config", dict(HY)),
+    "hy_v3_one": ("HYV3Config", dict(HY, head_dim=8, num_experts_per_tok=1, num_key_value_heads=1,
+                                     num_shared_experts=2, tie_word_embeddings=True,
+                                     router_scaling_factor=1.0,
+                                     mlp_layer_types=["dense", "dense", "sparse"])),
+}
+
+TRINITY = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=16,
+               num_hidden_layers=4, sliding_window=24, mup_enabled=True, route_norm=True)
+MODELS |= {
+    "afmoe": ("AfmoeConfig", dict(TRINITY, num_shared_experts=1, route_scale=2.5)),
+    "afmoe_late": ("AfmoeConfig", dict(
+        TRINITY, num_shared_experts=2, num_dense_layers=2, head_dim=8, num_key_value_heads=1,
+        num_experts_per_tok=1, tie_word_embeddings=True)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -483,6 +523,9 @@ def make(converter, name):
     model = auto.from_config(config).float().eval()
     centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
     randomize(model, centred and not name.startswith("gemma4"))
+    if name.startswith("bailingmoe"):
+        for n, p in model.named_parameters():
+            p.data *= 0 if "shared_expert_gate" in n else 1
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
@@ -506,6 +549,8 @@ def make(converter, name):
             name_layers(Path(folder))
         if kind == "NemotronHConfig":
             write_pattern(Path(folder))
+        if name.startswith("bailingmoe"):
+            bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

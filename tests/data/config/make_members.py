@@ -122,6 +122,16 @@ CLASSES |= {
     "NemotronForCausalLM": ("nemotron", "NemotronConfig", "ungated bias", {}),
 }
 
+CLASSES |= {
+    "ExaoneMoeForCausalLM": ("exaone_moe", "ExaoneMoeConfig", "sigmoid_moe", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
+    "AfmoeForCausalLM": ("afmoe", "AfmoeConfig", "afmoe", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, num_shared_experts=1,
+        mup_enabled=True)),
+    "HYV3ForCausalLM": ("hy_v3", "HYV3Config", "sigmoid_moe hy", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
+}
+
 # Layers with states, and what attends.
 DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2,
              linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"] * 3)
@@ -191,7 +201,7 @@ CASES = {
         vocab_size=VOCAB, hidden_size=EMBD, intermediate_size=FF, num_hidden_layers=LAYERS,
         num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, n_embd=EMBD, n_layer=LAYERS,
         n_head=HEADS, n_inner=FF, type_vocab_size=2, num_local_experts=4, num_experts=4,
-        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1,
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, n_shared_experts=1, num_shared_experts=1,
         shared_expert_intermediate_size=32, shared_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
         qk_rope_head_dim=8, v_head_dim=16, first_k_dense_replace=1, num_dense_layers=1, conv_L_cache=3,
         linear_conv_kernel_dim=4, linear_key_head_dim=8, linear_value_head_dim=8,
@@ -230,6 +240,8 @@ CASES = {
     "decoder_sparse_step": [("fixed", 2)], "mlp_only_layers": [("fixed", [1])],
     "swiglu_alpha": [("fixed", 1.5)], "swiglu_limit": [("fixed", 6.0)],
     "n_group": [("read", 1), ("size", 3)], "topk_group": [("read", 2), ("size", 3)],
+    "router_scaling_factor": [("read", 3.0)], "route_scale": [("read", 3.0)],
+    "mup_enabled": [("fixed", False)], "global_attn_every_n_layers": [("read", 2), ("size", -1)], "enable_moe_fp32_combine": [("inert", False)],
     "topk_method": [("fixed", "noaux_tc")], "routed_scaling_factor": [("read", 3.0)],
     "rope_interleave": [("fixed", False)], "conv_bias": [("fixed", True)],
     "block_multiple_of": [("inert", 64)],  # of a width that is not adjusted: PAIRS
@@ -334,6 +346,14 @@ OWN = {  # where a class differs
     "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
     "HunYuanDenseV1ForCausalLM": dict(rope_parameters=ROPE + [
         ("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))]),
+    "AfmoeForCausalLM": dict(
+        sliding_window=WINDOW, layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "ExaoneMoeForCausalLM": dict(
+        sliding_window=WINDOW + [("read", None)], rope_parameters=ROPE + LLAMA3, layer_types=[
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
+        n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
+        norm_topk_prob=[("read", False)]),
     "Exaone4ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], rope_parameters=ROPE + LLAMA3, layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
@@ -389,6 +409,7 @@ PAIRS = [
                                          layer_types=None), "inert"),
     ("GraniteMoeHybridForCausalLM", dict(mamba_d_head="auto", time_step_limit=None), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
+    ("ExaoneMoeForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
     ("Gemma3ForCausalLM", dict(sliding_window_pattern=2), "read"),
@@ -586,10 +607,17 @@ def layer(kind, i, p):
         return norm(p + "input_layernorm", bias=bias) + attention(p) + \
             norm(p + "post_attention_layernorm", bias=bias) + \
             linear(p + "mlp.up_proj", FF, EMBD) + linear(p + "mlp.down_proj", EMBD, FF)
-    if kind == "sigmoid_moe":
+    if kind == "afmoe":
+        return both + norm(p + "pre_mlp_layernorm") + norm(p + "post_mlp_layernorm") + \
+            attention(p) + heads_norms(p) + linear(p + "self_attn.gate_proj", HEADS * DIM, EMBD) + \
+            (mlp(p + "mlp.") if i == 0 else (
+                linear(p + "mlp.router.gate", 4, EMBD) + experts(p, 16) +
+                mlp(p + "mlp.shared_experts.", 16) + [(p + "mlp.expert_bias", [4])]))
+    if words[0] == "sigmoid_moe":
         return both + attention(p) + heads_norms(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
-            [(p + "mlp.gate.e_score_correction_bias", [4])]))
+            [(p + ("mlp.expert_bias" if "hy" in words else "mlp.gate.e_score_correction_bias"),
+              [4])]))
     if kind == "ernie_moe":
         return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 32) +

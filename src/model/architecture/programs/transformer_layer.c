@@ -22,7 +22,8 @@
  * Of a model that is cut by rows each part makes some columns of what its products give, and
  * those of all are gathered before they are read (transformer_gather.c).
  *
- * Behind each head's query may stand a gate: a = attention(q, pages) sigmoid(gate).
+ * Behind each head's query may stand a gate, which may be a product of its own, too:
+ * a = attention(q, pages) sigmoid(gate).
  * A layer may attend to the pages of one before, and then makes queries only; values may be keys as
  * they are before their norm. Layers may differ in heads and widths: each is built as if all were
  * like it (mnem__transformer_as_layer).
@@ -204,6 +205,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
         in.v = heads_view(b, out[2], kv_heads);
+        if (count == 4) in.gate = heads_view(b, out[3], heads);
     }
     if (b->t->output_gate) { /* behind each head's query */
         in.q = heads_of_range(b, out[0], (head_range){2 * heads, 0, 2, heads});

@@ -8,7 +8,8 @@
  *                                    e [T, k E] of those that are here, gathered, then added up
  *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
  *                                    times sigmoid(n w) where there is a w
- *     x += m                         times the scale of residuals, where there is one
+ *     x += norm(m)                   where there is a norm behind; times the scale of residuals,
+ *                                    where there is one
  *
  * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
  * likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
@@ -112,6 +113,10 @@ void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
     add_experts(b, part, n, routes, out);
     if (part->shared_out) add_shared(b, part, n, out);
+    if (part->post_norm)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                                 .in = {out, layer_vector(b, part->post_norm)},
+                                 .out = out});
     mnem__add_scale(b, out, b->t->residual_scale);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
 }

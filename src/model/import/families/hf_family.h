@@ -53,7 +53,11 @@ typedef enum mnem__hf_how {
     MNEM__HF_GROUP_DECAY,
     MNEM__HF_BARE,        /* its name here ends as `to` does */
     MNEM__HF_TIED_OUTPUT, /* the output matrix, where none stands by itself */
-    MNEM__HF_DROP         /* belongs to no model that runs */
+    /* Of queries, keys and values below each other: one of them; heads of the first two turned. */
+    MNEM__HF_QKV_Q,
+    MNEM__HF_QKV_K,
+    MNEM__HF_QKV_V,
+    MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
 /* What stands between "layers.N." (or nothing) and ".weight" or ".bias" (or nothing), there and

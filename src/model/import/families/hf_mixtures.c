@@ -29,6 +29,57 @@ static const mnem__hf_name sigmoid_moe[] = {
     STACKED,
     SHARED,
     {0}};
+static const mnem__hf_name exaone_moe[] = {
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    STACKED,
+    SHARED,
+    {0}};
+/* Published folders say the first of two. */
+static const mnem__hf_name hy_v3[] = {
+    {"mlp.router.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.expert_bias", "exp_probs_b", MNEM__HF_AS_IS},
+    {"mlp.e_score_correction_bias", "exp_probs_b", MNEM__HF_AS_IS},
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    STACKED,
+    SHARED,
+    {0}};
+static const mnem__hf_name afmoe[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_mlp_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_mlp_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {"self_attn.gate_proj", "attn_gate", MNEM__HF_AS_IS},
+    {"mlp.router.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.expert_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    SHARED,
+    {0}};
+static const mnem__hf_name bailing[] = {{".word_embeddings", "token_embd", MNEM__HF_AS_IS},
+                                        {"attention.query_key_value", "attn_q", MNEM__HF_QKV_Q},
+                                        {"attention.query_key_value", "attn_k", MNEM__HF_QKV_K},
+                                        {"attention.query_key_value", "attn_v", MNEM__HF_QKV_V},
+                                        {"attention.dense", "attn_output", MNEM__HF_AS_IS},
+                                        {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+                                        STACKED,
+                                        SHARED,
+                                        {0}};
+static const mnem__hf_name bailing_2[] = {
+    {".word_embeddings", "token_embd", MNEM__HF_AS_IS},
+    {"attention.query_key_value", "attn_qkv", MNEM__HF_AS_IS},
+    {"attention.query_layernorm", "attn_q_norm", MNEM__HF_AS_IS},
+    {"attention.key_layernorm", "attn_k_norm", MNEM__HF_AS_IS},
+    {"attention.dense", "attn_output", MNEM__HF_AS_IS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.expert_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    STACKED,
+    SHARED,
+    {0}};
 #define INDEXER                                                                                    \
     {"self_attn.indexer.wq_b", "indexer.attn_q_b", MNEM__HF_AS_IS},                                \
         {"self_attn.indexer.wk", "indexer.attn_k", MNEM__HF_AS_IS},                                \
@@ -84,6 +135,39 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
      .traits = MNEM__HF_SIGMOID,
      .pre = "qwen2"},
+    {.classes = "ExaoneMoeForCausalLM ExaoneMoEForCausalLM",
+     .architecture = "exaone-moe",
+     .names = exaone_moe,
+     .keys =
+         MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_LLAMA3_FACTORS | MNEM__HF_LAYERS_BEHIND,
+     .pre = "exaone-moe"},
+    {.classes = "HYV3ForCausalLM",
+     .architecture = "hy_v3",
+     .names = hy_v3,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_NORMALIZED | MNEM__HF_LAYERS_BEHIND,
+     .pre = "hunyuan"},
+    {.classes = "AfmoeForCausalLM",
+     .architecture = "afmoe",
+     .names = afmoe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS |
+             MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID,
+     .pre = "afmoe"},
+    {.classes = "BailingMoeForCausalLM",
+     .architecture = "bailingmoe",
+     .names = bailing,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS |
+             MNEM__HF_GATING | MNEM__HF_LEADING,
+     .pre = "bailingmoe"},
+    {.classes = "BailingMoeV2ForCausalLM",
+     .architecture = "bailingmoe2",
+     .names = bailing_2,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS |
+             MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_LAYERS_BEHIND,
+     .pre = "bailingmoe2"},
 };
 
 /* ---- what classes take ---- */
@@ -97,6 +181,17 @@ static const mnem__hf_fixed ernie_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                  {"moe_layer_interval", "1"},
                                                  {"moe_norm_min", "1e-12"},
                                                  {0}};
+static const mnem__hf_fixed hy_v3_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {0}};
+static const mnem__hf_fixed afmoe_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mup_enabled", "true"}, {0}};
+static const mnem__hf_fixed bailing_fixed[] = {
+    {"hidden_act", "silu swish"}, {"use_bias", "false"},          {"use_qkv_bias", "false"},
+    {"norm_head", "false"},       {"first_k_dense_replace", "0"}, {0}};
+static const mnem__hf_fixed bailing_2_fixed[] = {
+    {"hidden_act", "silu swish"},       {"use_bias", "false"},
+    {"use_qkv_bias", "false"},          {"use_qk_norm", "true null"},
+    {"score_function", "sigmoid null"}, {0}};
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 
 static const mnem__hf_default glm4_lite_defaults[] = {{"rms_norm_eps", 1e-5},
@@ -169,6 +264,62 @@ static const mnem__hf_default dots1_defaults[] = {{"rms_norm_eps", 1e-6},
                                                   {"max_window_layers", 62},
                                                   {0}};
 
+static const mnem__hf_default exaone_moe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                       {"rope_theta", 1e4},
+                                                       {"num_key_value_heads", 32},
+                                                       {"sliding_window", 4096},
+                                                       {"first_k_dense_replace", 1},
+                                                       {"moe_intermediate_size", 1024},
+                                                       {"num_experts", 64},
+                                                       {"num_experts_per_tok", 8},
+                                                       {"num_shared_experts", 1},
+                                                       {"norm_topk_prob", 1},
+                                                       {"routed_scaling_factor", 2.5},
+                                                       {"n_group", 1},
+                                                       {"topk_group", 1},
+                                                       {0}};
+static const mnem__hf_default hy_v3_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 11158840},
+                                                  {"num_key_value_heads", 8},
+                                                  {"head_dim", 128},
+                                                  {"first_k_dense_replace", 1},
+                                                  {"moe_intermediate_size", 1536},
+                                                  {"num_experts", 192},
+                                                  {"num_experts_per_tok", 8},
+                                                  {"num_shared_experts", 1},
+                                                  {"router_scaling_factor", 2.826},
+                                                  {0}};
+static const mnem__hf_default afmoe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 1e4},
+                                                  {"head_dim", 128},
+                                                  {"sliding_window", 1024},
+                                                  {"mup_enabled", 0},
+                                                  {"num_dense_layers", 1},
+                                                  {"moe_intermediate_size", 1408},
+                                                  {"num_experts", 64},
+                                                  {"num_experts_per_tok", 6},
+                                                  {"num_shared_experts", 2},
+                                                  {"route_norm", 1},
+                                                  {"route_scale", 1},
+                                                  {0}};
+static const mnem__hf_default bailing_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 1e4},
+                                                    {"first_k_dense_replace", 0},
+                                                    {"num_shared_experts", 0},
+                                                    {"norm_topk_prob", 1},
+                                                    {"routed_scaling_factor", 1},
+                                                    {0}};
+static const mnem__hf_default bailing_2_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 6e5},
+                                                      {"partial_rotary_factor", 0.5},
+                                                      {"first_k_dense_replace", 0},
+                                                      {"num_shared_experts", 0},
+                                                      {"norm_topk_prob", 1},
+                                                      {"routed_scaling_factor", 1},
+                                                      {"n_group", 8},
+                                                      {"topk_group", 4},
+                                                      {0}};
+
 #define INDEXED                                                                                    \
     OF_ALL ROPE EXPERTS                                                                            \
         "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
@@ -207,6 +358,39 @@ static const mnem__hf_members members[] = {
      .defaults = dots1_defaults,
      .fixed = silu,
      .windows = MNEM__HF_WINDOWS_BEHIND},
+    {.classes = "ExaoneMoeForCausalLM ExaoneMoEForCausalLM",
+     .names = USUAL EXPERTS
+     "num_experts num_local_experts moe_intermediate_size first_k_dense_replace mlp_layer_types "
+     "num_shared_experts n_group topk_group norm_topk_prob routed_scaling_factor sliding_window "
+     "sliding_window_pattern layer_types ",
+     .defaults = exaone_moe_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
+    {.classes = "HYV3ForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_intermediate_size mlp_layer_types "
+                            "num_shared_experts router_scaling_factor ",
+     .defaults = hy_v3_defaults,
+     .fixed = hy_v3_fixed},
+    {.classes = "AfmoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_intermediate_size num_dense_layers "
+                            "num_shared_experts route_norm route_scale sliding_window layer_types "
+                            "global_attn_every_n_layers ",
+     .defaults = afmoe_defaults,
+     .fixed = afmoe_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
+    {.classes = "BailingMoeForCausalLM",
+     .names = USUAL EXPERTS "num_experts moe_intermediate_size num_shared_experts norm_topk_prob "
+                            "first_k_dense_replace ",
+     .defaults = bailing_defaults,
+     .fixed = bailing_fixed},
+    {.classes = "BailingMoeV2ForCausalLM",
+     .names = USUAL EXPERTS "num_experts moe_intermediate_size first_k_dense_replace "
+                            "num_shared_experts n_group topk_group norm_topk_prob "
+                            "routed_scaling_factor partial_rotary_factor ",
+     .defaults = bailing_2_defaults,
+     .fixed = bailing_2_fixed},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
