@@ -83,9 +83,11 @@ static bool fits(serve *s, int32_t parallel) {
     return status == MNEM_OK;
 }
 
-/* Until the scheduler is created nobody else takes the bytes. */
-static mnem_status keep_books(serve *s) {
-    return s->books_bytes ? MNEM_OK : charge(s, books_of(s, s->stage.plan.context));
+int serve_plan_keep(serve *s) {
+    if (s->books_bytes) return TOOL_OK; /* ranks' */
+    s->stage.options.scheduler_bytes = NULL;
+    const mnem_status status = charge(s, books_of(s, s->stage.plan.context));
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static bool is_auto(const serve_options *o) {
@@ -148,11 +150,8 @@ int serve_plan(serve *s) {
     int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
     if (is_auto(s->o))
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
-    mnem_status status = set_books(s, parallel);
-    const int code = status == MNEM_OK ? plan(s) : tool_fail(status);
-    if (code != TOOL_OK) return code;
-    status = keep_books(s);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    const mnem_status status = set_books(s, parallel);
+    return status == MNEM_OK ? plan(s) : tool_fail(status);
 }
 
 static mnem_status follow_scheduler(void *context, mnem_engine *engine) {
