@@ -52,6 +52,8 @@ typedef struct mnem_machine_profile {
  */
 typedef enum mnem_cut { MNEM_CUT_LAYERS, MNEM_CUT_ROWS } mnem_cut;
 
+typedef uint64_t mnem_bytes_of_context(void *context, int32_t tokens);
+
 /* Zero means default. */
 typedef struct mnem_engine_options {
     mnem_ledger *ledger; /* required; its budget is the budget of the plan. While it is preparing,
@@ -103,6 +105,14 @@ typedef struct mnem_engine_options {
      */
     mnem_on_experts *on_experts;
     void *on_experts_context;
+    /* A server's: what its scheduler takes for a context of so many tokens (mnem_scheduler_bytes),
+     * never less for more of them. It is the line "scheduler" of the plan, and charged by who
+     * creates the scheduler, not by the engine (default: nothing). */
+    mnem_bytes_of_context *scheduler_bytes;
+    void *scheduler_context;
+    /* The plan of another engine of this process has the line "reserve", for what isn't counted
+     * byte by byte, and keeps it for both: this plan has none. */
+    bool shares_reserve;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };

@@ -61,8 +61,9 @@ typedef struct mnem_scheduler_options {
 } mnem_scheduler_options;
 
 /* The largest number of bytes that a scheduler takes; all are taken at its creation, none later.
- * Charge them before the engine is planned, and release them before the scheduler is created.
- * engine and tokenizer in options are ignored. */
+ * Charge them before the engine is planned, and release them before the scheduler is created; or
+ * let the plan count them for the context that it chooses (scheduler_bytes of the engine's
+ * options). engine and tokenizer in options are ignored. */
 uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
                               int32_t context, int32_t vocab);
 

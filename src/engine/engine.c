@@ -124,9 +124,10 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     mnem__weights_sizes weights;
     MNEM__TRY(mnem__weights_measure(&options, &weights));
-    uint8_t *base =
-        mnem__calloc("session", 1, mnem__engine_tables_lay_out(setup, &choice, NULL, NULL));
+    const uint64_t bytes = mnem__engine_tables_lay_out(setup, &choice, NULL, NULL);
+    uint8_t *base = mnem__alloc("session", bytes);
     if (!base) return mnem__heap_status();
+    memset(base, 0, bytes); /* touched: sequences take no page of the machine later */
     mnem_engine *e = *engine = (void *)base;
     mnem__engine_tables_lay_out(setup, &choice, base, &e->tables);
     memcpy(e->tables.resident, setup->flags, (size_t)setup->matrices * sizeof(bool));

@@ -306,6 +306,10 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice, m
     parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
                                             mnem__transformer_map_bytes(setup->map) +
                                             (setup->adapters ? setup->adapters->host_bytes : 0);
+    const mnem_engine_options *o = setup->options;
+    if (o->scheduler_bytes)
+        parts->bytes[MNEM__PART_HOST_SCHEDULER] =
+            o->scheduler_bytes(o->scheduler_context, choice->context);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
 }
 
@@ -388,6 +392,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);
     measure_host(setup, choice, parts);
     mnem__parts_complete(setup->device, setup->threads, bytes);
+    if (setup->options->shares_reserve) bytes[MNEM__PART_RESERVE] = 0;
 }
 
 void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,

@@ -20,6 +20,8 @@
 enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
 /* Tokens that a conversation has while it generates, where it may have more. */
 enum { CONTEXT_SHARE = 512 };
+/* The part of a share's pages that is enough to give a sequence a state. */
+enum { PAGES_FEW = 4 };
 
 typedef struct planner {
     mnem_engine_options options; /* the caller's; the context is settled here */
@@ -164,28 +166,38 @@ static int32_t most_states(const planner *p, const mnem__way *way) {
     return mnem__engine_states_most(&p->setup, way->graphs->context);
 }
 
-/* The fastest way that gives so many sequences pages, of what they do together. */
-static mnem__way fastest_of(planner *p, const mnem__way *way, int32_t sequences) {
-    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv_type);
-    const int32_t context = way->graphs->context;
-    const int32_t each = mnem__kv_pages_for(&kv, mnem__min_i32(context, CONTEXT_SHARE));
+/* The fastest way with states for so many sequences and at least these pages, of what they do
+ * together. */
+static mnem__way fastest_of(planner *p, const mnem__way *way, int32_t sequences, int32_t pages) {
     p->search.together = sequences;
     p->search.states = mnem__min_i32(mnem__max_i32(sequences, way->states), most_states(p, way));
-    p->search.pages = mnem__max_i32(sequences * each, way->pages);
-    return mnem__search_fastest(&p->search, context, p->budget);
+    p->search.pages = mnem__max_i32(pages, way->pages);
+    return mnem__search_fastest(&p->search, way->graphs->context, p->budget);
+}
+
+/* Pages of a sequence that generates. */
+static int32_t pages_each(const planner *p, const mnem__way *way) {
+    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv_type);
+    return mnem__kv_pages_for(&kv, mnem__min_i32(way->graphs->context, CONTEXT_SHARE));
 }
 
 /* A pass reads what isn't resident once, for all sequences in it: pages for more of them may be
  * worth more than the matrices that they push out. So many sequences get pages as have the highest
- * rate together; where all is resident they get what is left (below). */
+ * rate together; where all is resident they get what is left (below). States are weighed where all
+ * is resident, too, against chunks: a sequence without a state waits, however few pages it would
+ * take. For the same reason a few pages each do where there aren't enough for all states. */
 static mnem__way for_many(planner *p, const mnem__way *way) {
     const mnem__weights_sizes weights = mnem__way_weights(way);
+    const bool streams = mnem__weights_stream(&weights), stateful = most_states(p, way) > 0;
+    const int32_t each = pages_each(p, way), few = mnem__max_i32(1, each / PAGES_FEW);
     mnem__way best = *way;
     double seconds = INFINITY; /* of each sequence's part */
     int32_t together = 0;
-    if (!p->options.pages_fill || !mnem__weights_stream(&weights)) return best;
+    if (!p->options.pages_fill || !(streams || stateful)) return best;
     for (int32_t n = 1; n <= p->setup.logits_rows; n *= 2) {
-        const mnem__way many = fastest_of(p, way, n);
+        mnem__way many = fastest_of(p, way, n, n * (streams ? each : few));
+        if (stateful && (!many.graphs || many.seconds / n >= seconds))
+            many = fastest_of(p, way, n, mnem__max_i32(best.pages, n * few));
         if (!many.graphs || many.seconds / n >= seconds) break;
         seconds = many.seconds / n;
         together = n;

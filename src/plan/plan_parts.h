@@ -52,6 +52,7 @@ typedef enum mnem__part_how {
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
     X(HOST_WATCHER, HOST, "watcher", CALLER)                                                       \
+    X(HOST_SCHEDULER, HOST, "scheduler", CALLER)                                                   \
     X(HOST_OPTIMIZER, HOST, "optimizer", HEAP)                                                     \
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
     X(CHECKPOINT, HOST, "checkpoints", CHARGE)                                                     \

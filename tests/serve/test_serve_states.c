@@ -75,15 +75,18 @@ static uint64_t tokens_run(void) {
     return stats.tokens;
 }
 
+/* With fewer rows of logits the plan doesn't weigh more states against what is resident. */
 static void three_states_serve_eight_clients(void **state) {
     (void)state;
-    uint64_t budget = engine_case_least(model, &plain);
+    mnem_engine_options o = plain;
+    o.logits_rows = 3;
+    uint64_t budget = engine_case_least(model, &o);
     for (c.plan.states = 0; c.plan.states < 3; budget += 4 << 10) {
-        engine_case_open(&c, model, budget, &plain);
+        engine_case_open(&c, model, budget, &o);
         engine_case_close(&c);
     }
     memset(ask, 0, sizeof ask);
-    open_with(&plain, budget);
+    open_with(&o, budget);
     assert_int_equal(c.plan.states, 3);
     for (uint32_t i = 0; i < CLIENTS; i++) {
         say(&ask[i], 0, 40, i);
@@ -96,6 +99,30 @@ static void three_states_serve_eight_clients(void **state) {
         assert_int_equal(ask[i].result.tokens, 30);
     }
     close_all();
+}
+
+/* What a state costs is weighed against the time that a larger chunk, or a matrix in memory, saves
+ * all sequences that could run together: seven more states of 11 KiB take less than a chunk of 128
+ * takes more than one of 64. */
+static void states_come_before_large_chunks_and_before_what_streams(void **state) {
+    (void)state;
+    mnem_engine_options o = plain;
+    o.context = o.chunk = 0;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    mnem_engine_pages pages;
+    mnem_engine_pages_get(alone.engine, &pages);
+    const uint64_t least = engine_case_least(model, &o), four = 4 * pages.state_bytes;
+    int checked = 0;
+    for (uint64_t more = 0; more < MIB; more += 24 << 10) {
+        engine_case_open(&c, model, least + more, &o);
+        const mnem_engine_plan *p = &c.plan;
+        if (p->chunk > 64) assert_true(p->states >= CLIENTS);
+        if (p->streamed && p->weight_bytes_resident >= four && p->bytes_streamed_per_pass >= four)
+            assert_true(p->states >= 4);
+        checked += p->chunk > 64;
+        engine_case_close(&c);
+    }
+    assert_true(checked > 4);
 }
 
 /* |system 40|user 50|asks 3| answer; the next prompt has another answer, as where thoughts are
@@ -163,6 +190,7 @@ static void eight_conversations_share_what_they_begin_with(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_states_serve_eight_clients),
+        cmocka_unit_test(states_come_before_large_chunks_and_before_what_streams),
         cmocka_unit_test(a_second_turn_runs_what_is_new_again_and_little_more),
         cmocka_unit_test(eight_conversations_share_what_they_begin_with),
     };

@@ -47,6 +47,52 @@ static void what_a_run_would_refuse_is_refused_to_its_plan(void **state) {
     assert_int_equal(r.code, 2);
 }
 
+/* ---- states ---- */
+
+static const char recurrent[] = MNEM_SOURCE "/tests/data/architectures/qwen35.gguf";
+enum { STATE = 11264 }; /* as mnem info says it: two layers */
+
+static int64_t line_of(const json_t *plan, const char *tag) {
+    size_t i;
+    json_t *line;
+    json_array_foreach(json_object_get(plan, "lines"), i, line) {
+        if (strcmp(json_string_value(json_object_get(line, "tag")), tag) == 0)
+            return number(line, "bytes");
+    }
+    return 0;
+}
+
+static void assert_states(tool_result r, int states, int snapshots) {
+    json_t *plan = json_of(&r, 0);
+    assert_int_equal(number(plan, "states"), states);
+    assert_int_equal(number(plan, "snapshots"), snapshots);
+    assert_int_equal(number(plan, "snapshot_tokens"), snapshots ? 512 : 0);
+    assert_int_equal(number(plan, "state_bytes"), STATE);
+    assert_int_equal(line_of(plan, "live states"), (states * STATE + 4095) / 4096 * 4096);
+    assert_int_equal(line_of(plan, "state snapshots"), (snapshots * STATE + 4095) / 4096 * 4096);
+    json_decref(plan);
+}
+
+/* As mnem run has them: a chat and a prompt cache keep snapshots, up to 8 and one for every 512
+ * tokens of a context; an answer to a prompt keeps none. */
+static void states_and_snapshots_have_a_line_each(void **state) {
+    (void)state;
+    const char *memory = tool_memory(64 * MIB);
+    assert_states(RUN("plan", recurrent, "--json", "--memory", memory), 1, 8);
+    assert_states(RUN("plan", recurrent, "--json", "--memory", memory, "-p", "a"), 1, 0);
+    assert_states(RUN("plan", recurrent, "--json", "--memory", memory, "-p", "a", "--prompt-cache",
+                      at("cache")),
+                  1, 8);
+    assert_states(RUN("plan", recurrent, "--json", "--memory", memory, "--sequences", "3"), 3, 0);
+    tool_result r = RUN("plan", recurrent, "--memory", memory);
+    assert_non_null(strstr(r.out, "  states   1 live state and 8 snapshots, of 11 KiB each; "));
+    r = RUN("plan", recurrent, "--memory", memory, "--sequences", "3", "-v");
+    assert_non_null(strstr(r.out, "  states   3 live states of 11 KiB each; no snapshots\n"));
+    assert_non_null(strstr(r.out, "  kv         live states "));
+    r = RUN("plan", tool_model, "--memory", memory);
+    assert_null(strstr(r.out, "  states "));
+}
+
 /* ---- devices ---- */
 
 /* A page more of each context takes its bytes, and nothing else but a table's entries. */
@@ -372,6 +418,7 @@ int main(void) {
         cmocka_unit_test(the_advised_gain_is_the_ratio_of_the_speeds_shown),
         cmocka_unit_test(a_type_that_makes_no_smaller_file_is_not_advised),
         cmocka_unit_test(what_a_run_would_refuse_is_refused_to_its_plan),
+        cmocka_unit_test(states_and_snapshots_have_a_line_each),
         cmocka_unit_test(sequences_take_pages_of_their_own),
         cmocka_unit_test(devices_share_the_layers),
         cmocka_unit_test(devices_too_small_are_refused_with_a_knob_that_works),

@@ -63,6 +63,24 @@ static void plan_pages(FILE *file, const mnem_engine_plan *p) {
     tool_wrap(file, "  pages    ", text);
 }
 
+/* Of recurrent layers: what sequences are at, and what of earlier positions is kept. */
+static void plan_states(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
+    char text[192], size[TOOL_TEXT];
+    if (p->states == 0) return;
+    tool_size(mnem_transformer_state_bytes(&stage->transformer), size);
+    const char *s = tool_s((uint64_t)p->states), *each = p->states > 1 ? " each" : "";
+    if (p->snapshots > 0)
+        snprintf(text, sizeof text,
+                 "%d live state%s and %d snapshot%s, of %s each; snapshots are taken at every %d "
+                 "tokens and where messages begin",
+                 p->states, s, p->snapshots, tool_s((uint64_t)p->snapshots), size,
+                 p->snapshot_tokens);
+    else
+        snprintf(text, sizeof text, "%d live state%s of %s%s; no snapshots", p->states, s, size,
+                 each);
+    tool_wrap(file, "  states   ", text);
+}
+
 static void plan_experts(FILE *file, const mnem_engine_plan *p) {
     char text[256], size[TOOL_TEXT];
     if (p->expert_slots == 0) return;
@@ -98,6 +116,7 @@ static tool_bytes bytes_of(const mnem_engine_plan *p, const tool_stage *stage) {
 static void plan_rest(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
     plan_choice(file, p);
     plan_pages(file, p);
+    plan_states(file, p, stage);
     if (*p->why) tool_wrap(file, "  weights  ", p->why);
     plan_experts(file, p);
     plan_speed(file, p, stage);
@@ -214,6 +233,11 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
         tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);
     json_decref(more);
+    json_t *states = json_pack("{s:i, s:i, s:i, s:I}", "states", p->states, "snapshots",
+                               p->snapshots, "snapshot_tokens", p->snapshot_tokens, "state_bytes",
+                               (json_int_t)mnem_transformer_state_bytes(&stage->transformer));
+    if (plan && states) json_object_update(plan, states);
+    json_decref(states);
     if (plan && bytes.kept_bytes)
         json_object_set_new(plan, "kept_bytes", json_integer((json_int_t)bytes.kept_bytes));
     return plan;

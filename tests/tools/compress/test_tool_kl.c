@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -245,6 +248,35 @@ static void a_table_says_both_and_their_distance(void **state) {
     for (const char *end; (end = strchr(line, '\n')); line = end + 1) assert_true(end - line <= 80);
 }
 
+/* ---- bytes ---- */
+
+/* Of a run that ends well and prints little; KiB are what the kernel counts in. */
+static uint64_t peak_of(const char *const *args) {
+    int out, err, status;
+    struct rusage usage;
+    const pid_t pid = tool_start(args, &out, &err);
+    assert_int_equal(wait4(pid, &status, 0, &usage), pid);
+    close(out);
+    close(err);
+    assert_int_equal(status, 0);
+    return (uint64_t)usage.ru_maxrss << 10;
+}
+
+/* What isn't counted byte by byte is there once for both. */
+static void two_models_take_what_their_plans_say(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take bytes of their own */
+    const char *args[] = {"perplexity", tool_model, text(), "--kl",     tool_model, "-c", "64",
+                          "-t",         "1",        "-q",   "--memory", "1M",       NULL};
+    const tool_result refusal = tool_run(NULL, args);
+    const uint64_t least = tool_least(&refusal);
+    args[11] = tool_bytes(least);
+    const uint64_t peak = peak_of(args);
+    if (peak > least || least - peak > MIB)
+        fail_msg("the least was %llu, the peak %llu", (unsigned long long)least,
+                 (unsigned long long)peak);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_no_distance_from_itself),
@@ -255,6 +287,7 @@ int main(void) {
         cmocka_unit_test(another_vocabulary_is_refused),
         cmocka_unit_test(a_reference_that_is_none_is_named),
         cmocka_unit_test(a_table_says_both_and_their_distance),
+        cmocka_unit_test(two_models_take_what_their_plans_say),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -243,6 +243,32 @@ static void states_and_snapshots_are_counted(void **state) {
                                  "11 KiB each\n"));
 }
 
+/* Within the least all have a short context, and the scheduler's books are those of it. */
+static void many_conversations_take_what_their_plan_says(void **state) {
+    (void)state;
+    char line[16384] = "";
+    int out, err;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take bytes of their own */
+    const char *args[] = {"serve",    "--port", "0",      "--parallel", "256", "--queue", "16",
+                          "--memory", "1M",     "--json", "-t",         "1",   NULL};
+    const tool_result refusal = tool_run(NULL, args);
+    args[8] = tool_bytes(tool_least(&refusal));
+    const pid_t pid = tool_start(args, &out, &err);
+    for (ssize_t n = 0, got; !strchr(line, '\n'); n += got)
+        if ((got = read(out, line + n, sizeof line - 1 - (size_t)n)) <= 0) fail_msg("no plan");
+    const uint64_t peak = tool_peak_of(pid);
+    const char *at = strstr(line, "\"peak_bytes\":");
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    close(out);
+    close(err);
+    assert_non_null(at);
+    const uint64_t predicted = strtoull(at + 13, NULL, 10);
+    if (peak > predicted || peak + MIB < predicted)
+        fail_msg("%llu bytes were predicted, %llu are there", (unsigned long long)predicted,
+                 (unsigned long long)peak);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_those_of_mnem_embed),
@@ -254,6 +280,7 @@ int main(void) {
         cmocka_unit_test(all_name_one_number_of_conversations),
         cmocka_unit_test(systemd_starts_it_for_the_first_client),
         cmocka_unit_test(states_and_snapshots_are_counted),
+        cmocka_unit_test(many_conversations_take_what_their_plan_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

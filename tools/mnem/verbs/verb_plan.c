@@ -114,12 +114,21 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
     return code;
 }
 
+static bool has_prompt(const run_options *run) {
+    return tool_prompts_asked(run) || run->prompt.count || run->file || run->args.operand[1];
+}
+
+/* Of a recurrent model's states, as mnem run has them: in a chat, and for a prompt cache. */
+static void set_snapshots(tool_stage *stage, const plan_options *o) {
+    const bool chat = !has_prompt(&o->run) && !o->sequences;
+    if (chat || o->run.prompt_cache) stage->options.snapshots = MNEM_SNAPSHOTS_FILL;
+}
+
 /* With the prompts there are. */
 static int plan_text(tool_stage *stage, const run_options *run, tool_generator *g,
                      tool_several **several) {
     if (tool_prompts_asked(run)) return tool_several_plan(stage, run, several);
-    if (run->prompt.count || run->file || run->args.operand[1])
-        return tool_prompt_plan(stage, run, g);
+    if (has_prompt(run)) return tool_prompt_plan(stage, run, g);
     return tool_stage_plan(stage);
 }
 
@@ -142,6 +151,7 @@ static int verb_plan(const tool_args *args) {
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->run.breakers);
     if (o->sequences) stage.options.sequences = o->sequences;
+    set_snapshots(&stage, o);
     if (code == TOOL_OK) code = plan_text(&stage, &o->run, &g, &several);
     if (code == TOOL_OK)
         code = o->explain || o->svg ? explain_plan(&stage, o->svg) : print_plan(&stage, NULL);

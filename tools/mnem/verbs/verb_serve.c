@@ -349,6 +349,9 @@ static int verb_serve(const tool_args *args) {
     if (code == TOOL_OK) {
         tool_report_start(&s->stage);
         serve_plan_say(s);
+        code = serve_plan_keep(s);
+    }
+    if (code == TOOL_OK) {
         tool_interrupt_call(drain, s);
         if (tool_interrupted()) drain(s); /* it came before */
         code = start_thread(s);

@@ -299,6 +299,7 @@ int tool_reference_plan(tool_reference *reference, tool_stage *model, int32_t lo
     r->options = model->options;
     r->options.adapters = NULL;
     r->options.adapter_count = 0;
+    r->options.shares_reserve = true; /* the model's plan has it */
     if (model->options.comm) return plan_ranks(reference, model, logits);
     int code = find_pair(r, model, logits, &best);
     if (code == TOOL_OK) code = take_logits(reference, best.rows);

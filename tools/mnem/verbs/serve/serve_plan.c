@@ -25,15 +25,17 @@ static mnem_scheduler_options scheduler_options(const serve *s) {
                                     .swap_bytes = s->o->swap_max};
 }
 
-/* The context isn't chosen yet: the largest that it may be. */
-static uint64_t books_of(const serve *s) {
+static uint64_t books_of(void *context, int32_t tokens) {
+    const serve *s = context;
     const mnem_scheduler_options options = scheduler_options(s);
-    const int32_t model = s->stage.transformer.context, asked = s->o->session.context;
-    return mnem_scheduler_bytes(&options, sequences_of(s, s->parallel),
-                                asked                     ? asked
-                                : model < DEFAULT_CONTEXT ? model
-                                                          : DEFAULT_CONTEXT,
+    return mnem_scheduler_bytes(&options, sequences_of(s, s->parallel), tokens,
                                 s->stage.transformer.vocab);
+}
+
+/* The largest context that ranks may choose, where it isn't chosen yet. */
+static int32_t context_most(const serve *s) {
+    const int32_t model = s->stage.transformer.context, asked = s->o->session.context;
+    return asked ? asked : model < DEFAULT_CONTEXT ? model : DEFAULT_CONTEXT;
 }
 
 static void release_books(serve *s) {
@@ -60,20 +62,32 @@ static mnem_status charge(serve *s, uint64_t bytes) {
     return status;
 }
 
-static mnem_status charge_books(serve *s, int32_t parallel) {
+/* The books are a part of the plan, for the context that it chooses. Ranks cut a model by what is
+ * live before they plan: there they are charged before, for any context. */
+static mnem_status set_books(serve *s, int32_t parallel) {
     s->parallel = parallel;
     s->stage.options.sequences = sequences_of(s, parallel);
     s->stage.options.logits_rows = parallel;
     s->stage.options.pages_fill = !s->stage.transformer.encoder;
     s->stage.options.snapshots = MNEM_SNAPSHOTS_FILL;
-    return charge(s, books_of(s));
+    if (s->stage.options.comm) return charge(s, books_of(s, context_most(s)));
+    s->stage.options.scheduler_bytes = books_of;
+    s->stage.options.scheduler_context = s;
+    return MNEM_OK;
 }
 
 static bool fits(serve *s, int32_t parallel) {
-    if (charge_books(s, parallel) != MNEM_OK) return false;
+    if (set_books(s, parallel) != MNEM_OK) return false;
     const mnem_status status = tool_stage_try(&s->stage);
-    release_books(s);
+    if (s->books_bytes) release_books(s);
     return status == MNEM_OK;
+}
+
+int serve_plan_keep(serve *s) {
+    if (s->books_bytes) return TOOL_OK; /* ranks' */
+    s->stage.options.scheduler_bytes = NULL;
+    const mnem_status status = charge(s, books_of(s, s->stage.plan.context));
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static bool is_auto(const serve_options *o) {
@@ -136,7 +150,7 @@ int serve_plan(serve *s) {
     int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
     if (is_auto(s->o))
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
-    const mnem_status status = charge_books(s, parallel);
+    const mnem_status status = set_books(s, parallel);
     return status == MNEM_OK ? plan(s) : tool_fail(status);
 }
 

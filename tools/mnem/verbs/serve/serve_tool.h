@@ -80,9 +80,12 @@ uint64_t serve_parts(uint64_t budget_bytes, api_options *options);
 /* Where the budget has no room for so many bytes of connections the plan is refused without them,
  * and names the least with them: they may be more than a ledger that prepares lets pass. */
 bool serve_plans_without(serve *s, uint64_t connections_bytes);
-/* How many do, and the plan for them; what is charged for the scheduler's
- * books. Exit code, with the message printed. */
+/* How many do, and the plan for them, the scheduler's books in it. Exit code, with the message
+ * printed. */
 int serve_plan(serve *s);
+/* Charges the books as planned, until the scheduler is created; plans that come later don't count
+ * them. Exit code, so too. */
+int serve_plan_keep(serve *s);
 /* The scheduler of the engine, in what was charged for it. */
 mnem_status serve_scheduler_create(serve *s);
 /* A rank that isn't 0: plans, and does what rank 0's scheduler says. Exit code. */
