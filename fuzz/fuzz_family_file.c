@@ -71,7 +71,9 @@ static const char *const families[] = {"olmoe",
                                        "deepseek32",
                                        "glm_dsa_shared",
                                        "granitehybrid",
-                                       "granitehybrid_moe"};
+                                       "granitehybrid_moe",
+                                       "cohere2moe",
+                                       "cohere2moe_shared"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -18,7 +18,8 @@
     "nemotron_bias", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one", "qwen3next", \
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
-    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared"
+    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", "cohere2moe", \
+    "cohere2moe_shared"
 /* clang-format on */
 
 #endif

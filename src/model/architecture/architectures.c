@@ -50,6 +50,8 @@
     X(ernie4_5_moe)                                                                                \
     X(ernie4_5_shared)                                                                             \
     X(hunyuan_moe)                                                                                 \
+    X(cohere2moe)                                                                                  \
+    X(cohere2moe_shared)                                                                           \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \

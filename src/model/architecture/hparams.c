@@ -413,8 +413,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_ff(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
-    if (status == MNEM_OK)
-        status = mnem__take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
+    if (status == MNEM_OK) status = mnem__hparams_norm(&r, architecture, t);
     const bool attends = mnem__architecture_attends(architecture);
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);

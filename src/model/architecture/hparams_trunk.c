@@ -3,6 +3,8 @@
  *
  * Files of models that were trained to predict further tokens have layers for that behind the
  * trunk. Nothing of them is read, packed or charged. */
+#include <math.h>
+
 #include "model/architecture/hparams.h"
 #include "model/architecture/layer_schedule.h"
 
@@ -30,9 +32,18 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
     enum { FF_MAX = 1 << 22 };
     mnem_value value;
     const bool said = mnem__key_find(r, MNEM__KEY_FF, &value);
-    const bool all = a->takes & MNEM__TAKES_EXPERTS && !has_leading(a);
+    const bool all =
+        a->takes & MNEM__TAKES_EXPERTS && mnem_layers_count(&t->leading, t->layers) == 0;
     return mnem__take_int(r, said || !all ? MNEM__KEY_FF : "expert_feed_forward_length", 1, FF_MAX,
                           MNEM__KEY_REQUIRED, &t->ff);
+}
+
+mnem_status mnem__hparams_norm(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
+    static const char rms[] = "attention.layer_norm_rms_epsilon";
+    mnem_value value;
+    t->rms_norms = a->takes & MNEM__TAKES_EITHER_NORM && mnem__key_find(r, rms, &value);
+    return mnem__take_float(r, t->rms_norms ? rms : a->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
 }
 
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
@@ -44,8 +55,11 @@ int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
 void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t) {
     const bool any = a->windows_turn == MNEM__WINDOWS_TURN && t->window == 0;
     if (a->windows_turn == MNEM__WINDOWS_ALIKE || any) return;
-    for (int32_t layer = 0; layer < t->layers; layer++)
-        if (!mnem__layer_has_window(t, layer)) mnem__layer_schedule_add(&t->unturned, layer);
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const bool leads = a->leading_turn && mnem_layer_is(&t->leading, layer);
+        if (!leads && !mnem__layer_has_window(t, layer))
+            mnem__layer_schedule_add(&t->unturned, layer);
+    }
 }
 
 /* A number for each layer: 0 where it convolves or carries a state, the same where it attends. */
