@@ -56,6 +56,9 @@ MAY_DIFFER = {
     "hy_v3.expert_shared_count": "whose width stands beside it",
     "exaone4.attention.sliding_window_pattern": "the layers that readers take without it",
     "command-r.rope.scaling.type": "none, as without it",
+    "cohere2moe.rope.scaling.type": "the same",
+    "cohere2moe.expert_weights_norm": "false, which is what readers take without it",
+    "cohere2moe.feed_forward_length": "of dense layers, where there are none",
     "cohere2.rope.scaling.type": "the same", "nemotron.rope.scaling.type": "the same",
     "nemotron.attention.layer_norm_rms_epsilon": "of norms that Nemotron has not",
     "tokenizer.ggml.padding_token_id": "0 for Nemotron, whatever its folder says",
@@ -235,6 +238,15 @@ MODELS |= {
                                       "full_attention"] * 2, scoring_func="sigmoid"),
               "qwen2", "bfloat16", 1),
     "gemma": ("GemmaConfig", dict(head_dim=32), "spm", "bfloat16", 1),
+    "cohere2moe": ("Cohere2MoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, head_dim=32, intermediate_size=64,
+        num_shared_experts=2, prefix_dense_intermediate_size=96, num_hidden_layers=4,
+        first_k_dense_replace=1, sliding_window_pattern=3, sliding_window=24), "cohere2moe",
+                   "bfloat16", 1),
+    "cohere2moe_rms": ("Cohere2MoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, head_dim=32, intermediate_size=64, rms_norm_eps=1e-6,
+        num_hidden_layers=4, expert_selection_fn="sigmoid", norm_topk_prob=False,
+        sliding_window=24), "cohere2moe", "bfloat16", 1),
     "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=32), "hunyuan-dense", "bfloat16", 1),
     "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
         head_dim=16, max_position_embeddings=32768, rope_parameters=dict(
@@ -307,6 +319,7 @@ DEFINITIONS = {
     "hunyuan": ([CL100K % r"\p{N}"], False),
     "hunyuan-dense": (DEEPSEEK3, False), "exaone4": (["gpt2"], False),
     "command-r": (["digits", "gpt2"], False),
+    "cohere2moe": ([r"\d{1,3}(?=(?:\d{3})*\b)", O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "seed-coder": ([CL100K.replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+") % r"\p{N}{1}"], False),
     "gpt-4o": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
     "deepseek-v3": (DEEPSEEK3, False), "deepseek-coder": (DEEPSEEK_CODER, False),

@@ -79,7 +79,9 @@ static const char *const families[] = {"olmoe",
                                        "bailingmoe2",
                                        "exaone_moe",
                                        "hy_v3",
-                                       "afmoe"};
+                                       "afmoe",
+                                       "cohere2moe",
+                                       "cohere2moe_shared"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

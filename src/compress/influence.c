@@ -47,7 +47,7 @@ static void take_sample(seer *s, int64_t sample, const float *x) {
     const int64_t embd = s->t.embd;
     float *before = s->before + sample * embd;
     double both = 0, old = 0, new = 0;
-    const bool centred = s->architecture->norm == MNEM_OP_LAYER_NORM;
+    const bool centred = mnem__norm_of(s->architecture, &s->t) == MNEM_OP_LAYER_NORM;
     const double mean = centred ? mean_of(s, x) : 0;
     for (int64_t i = 0; i < embd; i++) {
         const double is = unbent(s, x, i) - mean;

@@ -94,7 +94,7 @@ mnem_status mnem__solver_states(void *context, int64_t sequence, const float *ro
               .bias = s->weights,
               .rows = s->input[0].rows,
               .h = s->input[0].h,
-              .centred = a->norm == MNEM_OP_LAYER_NORM};
+              .centred = mnem__norm_of(a, &s->shape) == MNEM_OP_LAYER_NORM};
     mnem_team_run(s->team, add_rows, &l);
     return MNEM_OK;
 }

@@ -24,7 +24,8 @@
     "nemotron_h", "nemotron_h_ends", \
     "bailingmoe", \
     "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
-    "hy_v3", "hy_v3_one", "afmoe", "afmoe_late"
+    "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
+    "cohere2moe", "cohere2moe_shared"
 /* clang-format on */
 
 #endif

@@ -114,6 +114,7 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
+    bool shared_mean;                    /* the mean of that expert and the others, not their sum */
     bool beside;     /* reads the norm of the part before, whose result it does not see */
     bool value_norm; /* of heads, without weights */
     bool of_layer;   /* core's second operand is what the token has for this layer */
@@ -155,6 +156,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
     MNEM__TAKES_KINDS = 1 << 13, /* layers with a window have heads of another size, number */
     MNEM__TAKES_LAYER_FF = 1 << 14,     /* widths above 0 say which are a feed-forward alone */
+    MNEM__TAKES_EITHER_NORM = 1 << 15,  /* the key of RMS_NORM's epsilon says that norms are such */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -178,6 +180,7 @@ typedef struct mnem__architecture {
     bool state_beside; /* transformer.state_beside, in each layer */
     bool turned_norms; /* of heads: behind RoPE */
     mnem__windows_turn windows_turn;
+    bool leading_turn;            /* so do the leading layers, with or without a window */
     bool yarn_unrounded;          /* files don't say it */
     int32_t window;               /* where a file doesn't say */
     float window_rope_base;       /* so too */
@@ -198,6 +201,10 @@ typedef struct mnem__architecture {
 /* By any of its names; NULL. There is one for mnem_transformer.architecture where
  * mnem_model_transformer filled it. */
 const mnem__architecture *mnem__architecture_find(const char *name);
+/* Of a model: RMS_NORM or LAYER_NORM. */
+static inline mnem_op_kind mnem__norm_of(const mnem__architecture *a, const mnem_transformer *t) {
+    return t->rms_norms ? MNEM_OP_RMS_NORM : a->norm;
+}
 /* NULL past the last. */
 const mnem__architecture *mnem__architecture_get(int index);
 /* "llama, mistral, qwen2 and qwen3": all names. */

@@ -58,6 +58,8 @@
     X(exaone_moe)                                                                                  \
     X(afmoe)                                                                                       \
     X(hy_v3)                                                                                       \
+    X(cohere2moe)                                                                                  \
+    X(cohere2moe_shared)                                                                           \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \
@@ -105,8 +107,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_LEADING: return mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_LATER: return !mnem_layer_is(&t->leading, layer);
     case MNEM__LAYERS_ATTENTION:
-        return !mnem_layer_is(&t->convolving, layer) &&
-               !mnem_layer_is(&t->feeding, layer) &&
+        return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->feeding, layer) &&
                (t->state_beside || !mnem_layer_is(&t->recurrent, layer));
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);

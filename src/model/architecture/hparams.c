@@ -398,13 +398,6 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
     return MNEM_OK;
 }
 
-static mnem_status take_epsilon(mnem__key_reader *r, const mnem__architecture *a,
-                                mnem_transformer *t) {
-    const bool other = a->epsilon_else && !mnem__key_find(r, a->epsilon_key, &(mnem_value){0});
-    return mnem__take_float(r, other ? a->epsilon_else : a->epsilon_key, 1e-30, 1, NAN,
-                            &t->epsilon);
-}
-
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
@@ -424,7 +417,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_ff(&r, architecture, t);
     if (status == MNEM_OK)
         status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
-    if (status == MNEM_OK) status = take_epsilon(&r, architecture, t);
+    if (status == MNEM_OK) status = mnem__hparams_norm(&r, architecture, t);
     const bool attends = mnem__architecture_attends(architecture);
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);

@@ -4,6 +4,8 @@
  *
  * Files of models that were trained to predict further tokens have layers for that behind the
  * trunk. Nothing of them is read, packed or charged. */
+#include <math.h>
+
 #include "model/architecture/hparams.h"
 #include "model/architecture/layer_schedule.h"
 
@@ -79,7 +81,8 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
     mnem_value value;
     if (a->takes & MNEM__TAKES_LAYER_FF) return take_layer_ff(r, t);
     const bool said = mnem__key_find(r, MNEM__KEY_FF, &value);
-    const bool all = a->takes & MNEM__TAKES_EXPERTS && !has_leading(a);
+    const bool all =
+        a->takes & MNEM__TAKES_EXPERTS && mnem_layers_count(&t->leading, t->layers) == 0;
     const bool list = said && a->takes & MNEM__TAKES_KINDS && value.type == MNEM_VALUE_ARRAY &&
                       value.element <= MNEM_VALUE_I32 && value.count == (uint64_t)t->layers;
     const int64_t first = list ? mnem_value_i64(&value, 0) : 0; /* hparams_kinds.c */
@@ -91,6 +94,16 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
                           MNEM__KEY_REQUIRED, &t->ff);
 }
 
+mnem_status mnem__hparams_norm(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
+    static const char rms[] = "attention.layer_norm_rms_epsilon";
+    mnem_value value;
+    t->rms_norms = a->takes & MNEM__TAKES_EITHER_NORM && mnem__key_find(r, rms, &value);
+    const bool other = a->epsilon_else && !mnem__key_find(r, a->epsilon_key, &value);
+    const char *key = t->rms_norms ? rms : other ? a->epsilon_else : a->epsilon_key;
+    return mnem__take_float(r, key, 1e-30, 1, NAN, &t->epsilon);
+}
+
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
     mnem_value value;
@@ -100,8 +113,11 @@ int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
 void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t) {
     const bool any = a->windows_turn == MNEM__WINDOWS_TURN && t->window == 0;
     if (a->windows_turn == MNEM__WINDOWS_ALIKE || any) return;
-    for (int32_t layer = 0; layer < t->layers; layer++)
-        if (!mnem__layer_has_window(t, layer)) mnem__layer_schedule_add(&t->unturned, layer);
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const bool leads = a->leading_turn && mnem_layer_is(&t->leading, layer);
+        if (!leads && !mnem__layer_has_window(t, layer))
+            mnem__layer_schedule_add(&t->unturned, layer);
+    }
 }
 
 /* A number for each layer: 0 where it convolves, carries a state or only feeds, the same where it

@@ -57,8 +57,11 @@ static mnem_status put_widths(const writer *w) {
         return MNEM_OK; /* experts alone */
     const bool shared = !has(w, MNEM__HF_EXPERTS) &&
                         mnem__hf_has_word(w->c->members->names, "shared_intermediate_size");
+    const bool leading = !isnan(mnem__hf_number(w->c, "prefix_dense_intermediate_size"));
     return put_size(w, ".feed_forward_length",
-                    shared ? "shared_intermediate_size" : "intermediate_size n_inner");
+                    shared    ? "shared_intermediate_size"
+                    : leading ? "prefix_dense_intermediate_size"
+                              : "intermediate_size n_inner");
 }
 
 /* Nomic's encoders were trained for a quarter of the positions that they name. */
@@ -163,12 +166,32 @@ static mnem_status put_gating(const writer *w) {
     return MNEM_OK;
 }
 
+/* Cohere's: the function by name, and whether there are experts that every token uses. */
+static mnem_status put_cohere(const writer *w) {
+    const mnem__node *said = mnem__hf_find(w->c, "expert_selection_fn");
+    const double shared = mnem__hf_number(w->c, "num_shared_experts");
+    int64_t width;
+    MNEM__TRY(mnem__hf_size(w->c, "intermediate_size", MOST / 1024, &width));
+    mnem__put_u32(w->folder, ".expert_gating_func", mnem__node_is(said, "sigmoid") ? 2 : 1);
+    if (!(shared >= 1 && shared <= 512)) return MNEM_OK;
+    mnem__put_u32(w->folder, ".expert_shared_feed_forward_length",
+                  (uint32_t)(width * (int64_t)shared));
+    return put_count(w, ".expert_shared_count", "num_shared_experts");
+}
+
+/* Softmax over the scores of those chosen: their weights sum to 1 whatever else is said. */
+static bool weighs_chosen(const writer *w) {
+    return mnem__hf_has_word(w->c->members->names, "expert_selection_fn") &&
+           !mnem__node_is(mnem__hf_find(w->c, "expert_selection_fn"), "sigmoid");
+}
+
 /* Whether the weights of a token's experts are made to sum to 1; false in classes that are silent.
  * The key stands where the reader takes the other. */
 static void put_weights_norm(const writer *w) {
     const char *names = w->c->members->names, *name = "norm_topk_prob route_norm";
     const mnem__node *said = mnem__hf_find(w->c, name);
-    const bool sums = said ? mnem__node_true(said) : mnem__hf_number(w->c, name) == 1;
+    const bool claims = said ? mnem__node_true(said) : mnem__hf_number(w->c, name) == 1;
+    const bool sums = claims || weighs_chosen(w);
     const bool usual = w->c->family->traits & MNEM__HF_NORMALIZED;
     const bool asks =
         mnem__hf_has_word(names, "norm_topk_prob") || mnem__hf_has_word(names, "route_norm");
@@ -232,7 +255,10 @@ static mnem_status put_leading(const writer *w) {
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "first_k_dense_replace"));
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "num_dense_layers"));
     if (types) MNEM__TRY(put_layer_types(w, types));
-    if (mnem__hf_has_word(w->c->members->names, "num_shared_experts")) return put_shared(w);
+    if (mnem__hf_has_word(w->c->members->names, "expert_selection_fn"))
+        MNEM__TRY(put_cohere(w));
+    else if (mnem__hf_has_word(w->c->members->names, "num_shared_experts"))
+        return put_shared(w);
     return put_count(w, ".expert_shared_count", "n_shared_experts");
 }
 

@@ -13,13 +13,15 @@ typedef struct window_rule {
     const mnem__node *types;
     int64_t layers;
     int32_t period; /* the class's own, or config.json's */
+    int64_t first;  /* layer of it; those before have no window */
 } window_rule;
 
 static bool by_class(const window_rule *r, int64_t layer) {
     const double first = mnem__hf_number(r->c, "max_window_layers");
     switch (r->c->members->windows) {
     case MNEM__HF_WINDOWS_ALL: return true;
-    case MNEM__HF_WINDOWS_PERIOD: return (layer + 1) % r->period != 0;
+    case MNEM__HF_WINDOWS_PERIOD:
+        return layer >= r->first && (layer + 1 - r->first) % r->period != 0;
     case MNEM__HF_WINDOWS_BEHIND: return (double)layer >= first;
     default: return false;
     }
@@ -46,12 +48,12 @@ static mnem_status check_types(const window_rule *r) {
     return MNEM_OK;
 }
 
-/* 0: all have one, 1: none. */
-static mnem_status find_period(const window_rule *r, int32_t *period) {
+/* 0: all have one, 1: none. Readers of a flag for each layer need no period. */
+static mnem_status find_period(const window_rule *r, bool flags, int32_t *period) {
     *period = 0;
     for (int64_t i = 0; i < r->layers && *period == 0; i++)
         if (!has_window(r, i)) *period = (int32_t)i + 1;
-    for (int64_t i = 0; i < r->layers; i++)
+    for (int64_t i = 0; i < r->layers && !flags; i++)
         if (has_window(r, i) != (*period == 0 || (i + 1) % *period != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: %s: the layers with a sliding window don't come at regular "
@@ -122,8 +124,10 @@ mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *c)
     MNEM__TRY(window_of(c, &window));
     MNEM__TRY(period_of(c, &rule.period));
     MNEM__TRY(check_types(&rule));
-    if (window) MNEM__TRY(find_period(&rule, &period));
-    if (window && period == 1) window = 0;
+    const double dense = mnem__hf_number(c, "first_k_dense_replace");
+    rule.first = dense > 0 && dense < LAYERS_MAX ? (int64_t)dense : 0;
+    if (window) MNEM__TRY(find_period(&rule, flags, &period));
+    if (window && !flags && period == 1) window = 0;
     if (window || always) mnem__put_u32(folder, ".attention.sliding_window", window);
     return flags || (window && !is_usual(&rule)) ? put_flags(folder, &rule) : MNEM_OK;
 }

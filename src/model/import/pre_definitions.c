@@ -78,6 +78,7 @@ static const struct {
      "exaone-moe", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o minimax-m2", ANY},
+    {"/\\d{1,3}(?=(?:\\d{3})*\\b)/\n" O200K(SUFFIX "?", "\\p{N}{1,3}"), "tiny_aya cohere2moe", ANY},
     {DEEPSEEK3, "deepseek-v3 hunyuan-dense", ANY},
     {DEEPSEEK_CODER, "deepseek-coder", ANY},
     {DEEPSEEK_LLM, "deepseek-llm", ANY},

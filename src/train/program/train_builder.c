@@ -79,10 +79,10 @@ int32_t mnem__train_taught(mnem__train_builder *b, int64_t width, int32_t layer)
 int32_t mnem__train_norm_to(mnem__train_builder *b, int32_t x, mnem__role role, int32_t out) {
     const int32_t weight = mnem__train_vector(b, role),
                   bias = mnem__train_vector(b, mnem__role_get(role)->bias);
-    mnem__train_add(
-        b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
-                             .in = {x, weight, bias},
-                             .out = out});
+    mnem__train_add(b, (mnem_graph_node){.desc = {.kind = mnem__norm_of(b->architecture, b->t),
+                                                  .epsilon = b->t->epsilon},
+                                         .in = {x, weight, bias},
+                                         .out = out});
     return out;
 }
 

@@ -384,6 +384,17 @@ MODELS |= {
         num_experts_per_tok=1, tie_word_embeddings=True)),
 }
 
+COHERE_MOE = dict(num_experts=8, num_experts_per_tok=3, head_dim=8, intermediate_size=16,
+                  prefix_dense_intermediate_size=40, num_hidden_layers=4, first_k_dense_replace=1,
+                  sliding_window_pattern=3)
+MODELS |= {
+    "cohere2moe": ("Cohere2MoeConfig", dict(COHERE_MOE, sliding_window=24, logit_scale=0.25)),
+    "cohere2moe_shared": ("Cohere2MoeConfig", dict(
+        COHERE_MOE, sliding_window=16, num_shared_experts=2, rms_norm_eps=1e-6,
+        expert_selection_fn="sigmoid", norm_topk_prob=False, num_key_value_heads=1,
+        logit_scale=2.0)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 

@@ -152,6 +152,13 @@ CLASSES |= {
         mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
 }
 
+CLASSES |= {
+    "Cohere2MoeForCausalLM": ("cohere2_moe", "Cohere2MoeConfig", "cohere_moe", dict(
+        num_experts=4, num_experts_per_tok=2, num_shared_experts=1, intermediate_size=16,
+        prefix_dense_intermediate_size=FF, layer_types=ALTERNATE,
+        mlp_layer_types=["dense"] + ["sparse"] * 5)),
+}
+
 # ---- what values do ----
 
 ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
@@ -257,6 +264,11 @@ CASES = {
     "moe_layer_interval": [("fixed", 2)], "moe_norm_min": [("fixed", 0.5)],
     "logit_scale": [("read", 2.0), ("size", -1)], "use_qk_norm": [("fixed", True)],
     "sliding_window_pattern": [("size", "L,G")],  # see PAIRS
+    "num_shared_experts": [("size", 2), ("size", 0)],
+    "expert_selection_fn": [("read", "sigmoid"), ("fixed", "relu")],
+    "shared_expert_combination_strategy": [("fixed", "sum")],
+    "prefix_dense_sliding_window_pattern": [("fixed", 2)],
+    "prefix_dense_intermediate_size": [("size", 2 * FF), ("size", -1)],
     "attention_out_bias": BIAS, "eod_token_id": [("inert", 6)], "sep_token_id": [("inert", 6)],
 }
 OWN = {  # where a class differs
@@ -294,7 +306,7 @@ OWN = {  # where a class differs
         attn_logit_softcapping=[("fixed", 20.0)]),
     "Olmo3ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], layer_types=[
-            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)],
+            ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("read", UNEVEN)],
         rope_parameters=[("read", dict(full_attention=dict(PLAIN, rope_theta=5e3),
                                        sliding_attention=PLAIN)),
                          ("read", dict(full_attention=YARN, sliding_attention=PLAIN)),
@@ -361,6 +373,10 @@ OWN = {  # where a class differs
     "Cohere2ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "Cohere2MoeForCausalLM": dict(
+        norm_topk_prob=[("inert", False)], sliding_window=WINDOW + [("read", None)],
+        layer_types=[
+            ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)]),
     "ArceeForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=ROPE + LLAMA3),
     "NemotronForCausalLM": dict(hidden_act=[("fixed", "silu")], rope_parameters=[
         ("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, partial_rotary_factor=1.0)),
@@ -439,6 +455,9 @@ def members_of(root, module, name):
         if isinstance(node, ast.ClassDef) and node.name == name:
             fields, aliases = {}, {}
             for line in node.body:
+                if isinstance(line, ast.AnnAssign) and line.target.id in ("rope_theta",
+                                                                          "rope_scaling"):
+                    continue  # which every class knows beside rope_parameters
                 if isinstance(line, ast.AnnAssign) and line.value is not None:
                     fields[line.target.id] = value_of(line.value)
                 elif isinstance(line, ast.Assign):
@@ -602,6 +621,9 @@ def layer(kind, i, p):
             attention(p) + heads_norms(p) + mlp(p + "mlp.")
     if kind == "cohere":
         return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if kind == "cohere_moe":
+        return norm(p + "input_layernorm") + attention(p) + (mlp(p + "mlp.") if i == 0 else (
+            linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16)))
     if words[0] == "ungated":
         bias = "bias" in words
         return norm(p + "input_layernorm", bias=bias) + attention(p) + \

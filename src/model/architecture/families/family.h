@@ -148,6 +148,19 @@
                       .parts[1].norm = MNEM__ROLE_NONE, .parts[1].beside = true,                   \
                       .takes = MNEM__TAKES_LOGIT_FACTOR, .fixed_heads = true
 
+/* The same with dense layers first, then experts; some layers have a window, and only these and the
+ * dense ones turn heads. Norms take no mean away where files say so. */
+#define MNEM__LIST_COHERE2MOE                                                                      \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__HAS(O), MNEM__LIST_LEADING,  \
+        MNEM__LIST_LATER
+#define MNEM__LIKE_COHERE2MOE                                                                      \
+    MNEM__LIKE_COHERE,                                                                             \
+        .tensors = {MNEM__LIST_COHERE2MOE, MNEM__LIST_END}, MNEM__LATER_MIXTURE,                   \
+        .parts[2].norm = MNEM__ROLE_NONE, .parts[2].beside = true,                                 \
+        .windowed = MNEM__ALL_BUT_EVERY(4), .windows_turn = MNEM__WINDOWS_ALWAYS_TURN,             \
+        .leading_turn = true, .sigmoid_weights = true,                                             \
+        .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_LOGIT_FACTOR | MNEM__TAKES_EITHER_NORM
+
 /* Norms before and behind attention and feed-forward, GELU, embeddings times sqrt(embd). */
 #define MNEM__LIKE_GEMMA                                                                           \
     MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES, MNEM__PARTS_NORMED_BEHIND,                        \

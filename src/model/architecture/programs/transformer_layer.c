@@ -82,26 +82,34 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
     }
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
-                             .in = {b->x, weight, bias},
-                             .out = f32 ? in.f32 : in.a8});
+    add(b, (mnem_graph_node){
+               .desc = {.kind = mnem__norm_of(b->architecture, b->t), .epsilon = b->t->epsilon},
+               .in = {b->x, weight, bias},
+               .out = f32 ? in.f32 : in.a8});
     if (f32 && a8)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
     return in;
 }
 
+/* The last matrix that reads the norm of a part: its own, or of the one beside it in this layer. */
+static int32_t last_reader(const builder *b, const mnem__layer_part *part) {
+    const mnem__layer_part *end = part;
+    for (const mnem__layer_part *next = part + 1; next->out && next->beside; next++)
+        if (mnem__layer_is(b->t, b->layer, next->layers)) end = next;
+    return layer_handle(b,
+                        end->shared_out ? end->shared_in[1] : end->in[mnem__part_inputs(end) - 1]);
+}
+
 /* The norm of a part, or x, for its matrices, and for those of one beside it. */
-static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
+static inputs add_layer_norm(builder *b, const mnem__layer_part *part) {
     if (part->beside) return b->normed;
-    const mnem__layer_part *end = part[1].beside ? part + 1 : part;
-    const int32_t of_this = layer_handle(b, part->in[count - 1]);
-    if (end != part) count = mnem__part_inputs(end);
-    const int32_t of_end = layer_handle(b, end->in[count - 1]);
-    const int32_t first = mnem__min_i32(layer_handle(b, part->in[0]), layer_handle(b, end->in[0]));
-    const int32_t last = mnem__max_i32(of_this, of_end);
-    if (!part->norm) return mnem__add_stream(b, first, last);
+    const int32_t of_this = layer_handle(b, part->in[mnem__part_inputs(part) - 1]);
+    const int32_t end = mnem__max_i32(of_this, last_reader(b, part));
+    const mnem__layer_part *next = part[1].beside ? part + 1 : part;
+    const int32_t first = mnem__min_i32(layer_handle(b, part->in[0]), layer_handle(b, next->in[0]));
+    if (!part->norm) return mnem__add_stream(b, first, end);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
-    return b->normed = mnem__add_norm(b, weight, bias, first, last, false);
+    return b->normed = mnem__add_norm(b, weight, bias, first, end, false);
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
@@ -145,7 +153,7 @@ static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t
 /* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
 int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
     const int count = mnem__part_inputs(part);
-    const inputs n = add_layer_norm(b, part, count);
+    const inputs n = add_layer_norm(b, part);
     for (int i = 0; i < count; i++) {
         int64_t shape[3];
         mnem__role_shape(part->in[i], b->t, shape);
@@ -172,7 +180,7 @@ static int32_t add_some_of(builder *b, mnem__gathers what, mnem__role role, inpu
 static qkv add_gathered_qkv(builder *b, const mnem__layer_part *part) {
     const mnem_row_part *here = &b->t->rows, *all = &b->o->map->whole;
     const int64_t width = (int64_t)b->t->kv_heads * b->t->head_dim;
-    const inputs n = add_layer_norm(b, part, 3);
+    const inputs n = add_layer_norm(b, part);
     qkv in = {.q_flat = add_some_of(b, MNEM__GATHERS_HEADS, part->in[0], n),
               .k_flat = add_some_of(b, MNEM__GATHERS_KEYS, part->in[1], n)};
     const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, width);
@@ -321,9 +329,10 @@ void mnem__add_scale(builder *b, int32_t x, float factor) {
 }
 
 void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias) {
-    add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
-                             .in = {b->x, weight, bias},
-                             .out = b->x});
+    add(b, (mnem_graph_node){
+               .desc = {.kind = mnem__norm_of(b->architecture, b->t), .epsilon = b->t->epsilon},
+               .in = {b->x, weight, bias},
+               .out = b->x});
 }
 
 static inputs add_core(builder *b, const mnem__layer_part *part) {

@@ -8,6 +8,7 @@
  *                                    e [T, k E] of those that are here, gathered, then added up
  *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
  *                                    times sigmoid(n w) where there is a w
+ *     m /= 2                         where the two are averaged
  *     x += norm(m)                   where there is a norm behind; times the scale of residuals,
  *                                    where there is one
  *
@@ -36,9 +37,10 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
 static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
     b->layer++;
+    const mnem__role norm = part->beside ? b->architecture->parts[0].norm : part->norm;
     const int32_t router = layer_handle(b, part->router);
-    const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
-                                    router, router, false);
+    const inputs n =
+        mnem__add_norm(b, layer_vector(b, norm), layer_bias(b, norm), router, router, false);
     const int32_t guess = add_route(b, part, n);
     b->layer--;
     return guess;
@@ -104,15 +106,21 @@ static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {out, made}, .out = out});
 }
 
-void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
+/* What router and experts read: the norm of the part beside, or one of their own. */
+static inputs add_input(builder *b, const mnem__layer_part *part) {
     const bool gated = part->shared_gate != MNEM__ROLE_NONE; /* which reads the norm, too */
-    const inputs n =
-        mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
-                       layer_handle(b, part->router), layer_handle(b, last_reader(part)), gated);
+    if (part->beside) return b->normed;
+    return mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
+                          layer_handle(b, part->router), layer_handle(b, last_reader(part)), gated);
+}
+
+void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
+    const inputs n = add_input(b, part);
     const int32_t routes = add_route(b, part, n);
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
     add_experts(b, part, n, routes, out);
     if (part->shared_out) add_shared(b, part, n, out);
+    if (part->shared_mean) mnem__add_scale(b, out, 0.5f);
     if (part->post_norm)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
                                  .in = {out, layer_vector(b, part->post_norm)},

@@ -80,6 +80,8 @@ static const mnem__hf_name bailing_2[] = {
     STACKED,
     SHARED,
     {0}};
+static const mnem__hf_name cohere_moe[] = {
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS}, STACKED, SHARED, {0}};
 #define INDEXER                                                                                    \
     {"self_attn.indexer.wq_b", "indexer.attn_q_b", MNEM__HF_AS_IS},                                \
         {"self_attn.indexer.wk", "indexer.attn_k", MNEM__HF_AS_IS},                                \
@@ -168,6 +170,14 @@ static const mnem__hf_family families[] = {
              MNEM__HF_GATING | MNEM__HF_LEADING,
      .traits = MNEM__HF_SIGMOID | MNEM__HF_LAYERS_BEHIND,
      .pre = "bailingmoe2"},
+    {.classes = "Cohere2MoeForCausalLM",
+     .architecture = "cohere2moe",
+     .names = cohere_moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EPSILON | MNEM__HF_LOGIT_FACTOR | MNEM__HF_VOCAB |
+             MNEM__HF_ROPE_DIMS | MNEM__HF_WINDOW | MNEM__HF_PATTERN | MNEM__HF_EXPERTS |
+             MNEM__HF_FF_EXPERTS | MNEM__HF_LEADING,
+     .traits = MNEM__HF_LAYERS_BEHIND,
+     .pre = "cohere2moe"},
 };
 
 /* ---- what classes take ---- */
@@ -193,6 +203,13 @@ static const mnem__hf_fixed bailing_2_fixed[] = {
     {"use_qkv_bias", "false"},          {"use_qk_norm", "true null"},
     {"score_function", "sigmoid null"}, {0}};
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+static const mnem__hf_fixed cohere_moe_fixed[] = {{"hidden_act", "silu swish"},
+                                                  {"attention_bias", "false"},
+                                                  {"tie_word_embeddings", "true"},
+                                                  {"prefix_dense_sliding_window_pattern", "1"},
+                                                  {"shared_expert_combination_strategy", "average"},
+                                                  {"expert_selection_fn", "softmax sigmoid"},
+                                                  {0}};
 
 static const mnem__hf_default glm4_lite_defaults[] = {{"rms_norm_eps", 1e-5},
                                                       {"rope_theta", 1e4},
@@ -319,6 +336,17 @@ static const mnem__hf_default bailing_2_defaults[] = {{"rms_norm_eps", 1e-6},
                                                       {"n_group", 8},
                                                       {"topk_group", 4},
                                                       {0}};
+static const mnem__hf_default cohere_moe_defaults[] = {{"layer_norm_eps", 1e-5},
+                                                       {"rope_theta", 1e4},
+                                                       {"logit_scale", 0.0625},
+                                                       {"sliding_window", 4096},
+                                                       {"head_dim", 128},
+                                                       {"num_experts", 8},
+                                                       {"num_experts_per_tok", 2},
+                                                       {"num_shared_experts", 0},
+                                                       {"first_k_dense_replace", 0},
+                                                       {"norm_topk_prob", 1},
+                                                       {0}};
 
 #define INDEXED                                                                                    \
     OF_ALL ROPE EXPERTS                                                                            \
@@ -391,6 +419,15 @@ static const mnem__hf_members members[] = {
                             "routed_scaling_factor partial_rotary_factor ",
      .defaults = bailing_2_defaults,
      .fixed = bailing_2_fixed},
+    {.classes = "Cohere2MoeForCausalLM",
+     .names = USUAL EXPERTS "layer_norm_eps logit_scale num_experts num_shared_experts "
+                            "sliding_window sliding_window_pattern layer_types mlp_layer_types "
+                            "norm_topk_prob first_k_dense_replace expert_selection_fn "
+                            "prefix_dense_intermediate_size ",
+     .defaults = cohere_moe_defaults,
+     .fixed = cohere_moe_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 4},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
