@@ -73,7 +73,8 @@ static const char *const families[] = {"olmoe",
                                        "granitehybrid",
                                        "granitehybrid_moe",
                                        "gemma4",
-                                       "gemma4_wide"};
+                                       "gemma4_wide",
+                                       "gemma4_moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

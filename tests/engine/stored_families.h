@@ -19,7 +19,8 @@
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
-    "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide"
+    "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
+    "gemma4_moe", "gemma4_moe_one"
 /* clang-format on */
 
 #endif

@@ -112,9 +112,14 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
-    bool beside;     /* reads the norm of the part before, whose result it does not see */
-    bool value_norm; /* of heads, without weights */
-    bool of_layer;   /* core's second operand is what the token has for this layer */
+    /* Where it is a dense feed-forward with norms of its own: of its input, of what it gives; of
+     * what experts give; of the router's input, whose scores are divided by sqrt(embd); then the
+     * sum of both is normed by post_norm. */
+    mnem__role shared_norm, shared_post_norm, experts_post_norm, router_norm;
+    mnem__role expert_scales; /* of what each expert gives */
+    bool beside;              /* reads the norm of the part before, whose result it does not see */
+    bool value_norm;          /* of heads, without weights */
+    bool of_layer;            /* core's second operand is what the token has for this layer */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */

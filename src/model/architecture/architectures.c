@@ -35,6 +35,7 @@
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
     X(gemma4)                                                                                      \
+    X(gemma4_moe)                                                                                  \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
