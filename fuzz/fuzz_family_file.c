@@ -81,7 +81,8 @@ static const char *const families[] = {"olmoe",
                                        "hy_v3",
                                        "afmoe",
                                        "cohere2moe",
-                                       "cohere2moe_shared"};
+                                       "cohere2moe_shared",
+                                       "gemma4_moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

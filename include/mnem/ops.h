@@ -181,9 +181,9 @@ typedef struct mnem_kv_sequence {
  *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are accumulated)
  *
  * Mixtures of experts (Shazeer et al. 2017), N experts of which a token uses k = desc.route.used:
- * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
- *             -> out [T, 2 k] f32: numbers of the k best experts (the first of equal ones),
- *             ascending, then their weights in this order
+ * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone, in[2] [N] f32, a
+ *             factor of each expert's weight (dims 0: none) -> out [T, 2 k] f32: numbers of the k
+ *             best experts (the first of equal ones), ascending, then their weights in this order
  *             With desc.route.groups the experts form that many groups of equal size, and only the
  *             groups_used groups are considered whose two best scores have the largest sums
  *             (groups_by_best: whose best score is largest)

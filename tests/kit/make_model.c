@@ -113,7 +113,8 @@ static void rope_factors(const walk *w, const char *name) {
 
 static bool is_gate_in_up(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
-        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 && !part->of_layer)
+        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 && !part->of_layer &&
+            !part->router)
             return true;
     return false;
 }

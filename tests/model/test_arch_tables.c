@@ -170,6 +170,11 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->shared_in[1], used);
             use_role(a, part->shared_out, used);
             use_role(a, part->sum_norm, used);
+            use_role(a, part->shared_norm, used);
+            use_role(a, part->shared_post_norm, used);
+            use_role(a, part->experts_post_norm, used);
+            use_role(a, part->router_norm, used);
+            use_role(a, part->expert_scales, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         if (a->encoder) {

@@ -115,9 +115,14 @@ typedef struct mnem__layer_part {
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
     bool shared_mean;                    /* the mean of that expert and the others, not their sum */
-    bool beside;     /* reads the norm of the part before, whose result it does not see */
-    bool value_norm; /* of heads, without weights */
-    bool of_layer;   /* core's second operand is what the token has for this layer */
+    /* Where it is a dense feed-forward with norms of its own: of its input, of what it gives; of
+     * what experts give; of the router's input, whose scores are divided by sqrt(embd); then the
+     * sum of both is normed by post_norm. */
+    mnem__role shared_norm, shared_post_norm, experts_post_norm, router_norm;
+    mnem__role expert_scales; /* of what each expert gives */
+    bool beside;              /* reads the norm of the part before, whose result it does not see */
+    bool value_norm;          /* of heads, without weights */
+    bool of_layer;            /* core's second operand is what the token has for this layer */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -154,9 +159,9 @@ typedef enum mnem__takes {
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
-    MNEM__TAKES_KINDS = 1 << 13, /* layers with a window have heads of another size, number */
-    MNEM__TAKES_LAYER_FF = 1 << 14,     /* widths above 0 say which are a feed-forward alone */
-    MNEM__TAKES_EITHER_NORM = 1 << 15,  /* the key of RMS_NORM's epsilon says that norms are such */
+    MNEM__TAKES_KINDS = 1 << 13,       /* layers with a window have heads of another size, number */
+    MNEM__TAKES_LAYER_FF = 1 << 14,    /* widths above 0 say which are a feed-forward alone */
+    MNEM__TAKES_EITHER_NORM = 1 << 15, /* the key of RMS_NORM's epsilon says that norms are such */
 } mnem__takes;
 
 typedef struct mnem__architecture {

@@ -36,6 +36,7 @@
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
     X(gemma4)                                                                                      \
+    X(gemma4_moe)                                                                                  \
     X(nemotron_h)                                                                                  \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \

@@ -40,6 +40,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
                          PRECISION(BETTER)},
     [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
                            PRECISION(WHOLE)},
+    [MNEM__ROLE_GATE_UP_EXPERTS] = {EXPERTS("ffn_gate_up_exps.weight", "gates and ups", 2_FF_EXPERT,
+                                            EMBD)},
     [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
                                  BIAS(GATE_EXPERTS)},
     [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
@@ -87,6 +89,11 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
+    [MNEM__ROLE_FFN_NORM_EXPERTS] = {VECTOR("pre_ffw_norm_2.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_FFN_POST_NORM_DENSE] = {VECTOR("post_ffw_norm_1.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_FFN_POST_NORM_EXPERTS] = {VECTOR("post_ffw_norm_2.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_ROUTER_NORM] = {VECTOR("ffn_gate_inp.scale", EMBD), .is_norm = true},
+    [MNEM__ROLE_EXPERT_SCALES] = {VECTOR("ffn_down_exps.scale", EXPERTS), .is_norm = true},
     [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
     [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
                                  .is_norm = true},
@@ -138,6 +145,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
+    case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
     case MNEM__WIDTH_HEADS: return t->heads;
     case MNEM__WIDTH_OUT: return (int64_t)t->heads * (t->latent ? t->value_dim : t->head_dim);

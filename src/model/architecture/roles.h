@@ -34,7 +34,8 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
-    MNEM__ROLE_ROUTER, /* a row for each expert: scores */
+    MNEM__ROLE_ROUTER,          /* a row for each expert: scores */
+    MNEM__ROLE_GATE_UP_EXPERTS, /* the two in one, below each other, of each expert */
     MNEM__ROLE_GATE_EXPERTS,
     MNEM__ROLE_UP_EXPERTS,
     MNEM__ROLE_DOWN_EXPERTS,
@@ -75,7 +76,12 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE_EXPERTS_BIAS, /* these three lie beside each other */
     MNEM__ROLE_UP_EXPERTS_BIAS,
     MNEM__ROLE_DOWN_EXPERTS_BIAS,
-    MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
+    MNEM__ROLE_FFN_NORM_EXPERTS,      /* beside a dense feed-forward: its input, */
+    MNEM__ROLE_FFN_POST_NORM_DENSE,   /* what that gives, */
+    MNEM__ROLE_FFN_POST_NORM_EXPERTS, /* what experts give, before both are added */
+    MNEM__ROLE_ROUTER_NORM,
+    MNEM__ROLE_EXPERT_SCALES, /* of what each expert gives */
+    MNEM__ROLE_SHARED_GATE,   /* how much of the shared expert a token gets */
     MNEM__ROLE_FFN_SUM_NORM,
     MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_LAYER_POST_NORM,
@@ -122,6 +128,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_ROPE_PAIRS,
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,
+    MNEM__WIDTH_2_FF_EXPERT,
     MNEM__WIDTH_FF_SHARED,
     MNEM__WIDTH_HEADS,
     MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
@@ -197,7 +204,7 @@ static inline bool mnem__role_is_first(mnem__role role) {
 }
 /* Matrices of experts, one below the other. */
 static inline bool mnem__role_is_experts(mnem__role role) {
-    return role >= MNEM__ROLE_GATE_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
+    return role >= MNEM__ROLE_GATE_UP_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
 }
 
 enum { MNEM__ROLE_NAME = 40 };

@@ -116,6 +116,11 @@ static bool is_routed(const mnem__architecture *a, part p) {
     return p->router != MNEM__ROLE_NONE;
 }
 
+static bool is_beside_dense(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->shared_norm != MNEM__ROLE_NONE;
+}
+
 static bool is_in_some_layers(const mnem__architecture *a, part p) {
     (void)a;
     return p->layers != MNEM__LAYERS_ALL;
@@ -147,6 +152,7 @@ static bool is_turned_in_one(const mnem__architecture *a, part p) {
 
 /* clang-format off */
 static bool routes(shape t) { return has_part(t, is_routed); }
+static bool has_dense_beside(shape t) { return has_part(t, is_beside_dense); }
 static bool has_layer_kinds(shape t) { return has_part(t, is_in_some_layers); }
 static bool norms_products(shape t) { return has_part(t, is_normed_behind); }
 static bool gates_by_gelu(shape t) { return has_part(t, is_gated_by_gelu); }
@@ -176,6 +182,7 @@ static const property properties[] = {
     {has_layer_rows, "embeddings of each layer", RANKS_RUN | WALK | PRUNE_LAYERS},
     {has_window_heads, "other heads in layers with a window", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_two_widths, "feed-forwards of two widths", RANKS_ROWS | WALK | PRUNE_CHANNELS},
+    {has_dense_beside, "experts beside a feed-forward", RANKS_ROWS},
     {has_wide_norms, "a norm over all heads together", PRUNE_HEADS},
     {has_fixed_heads, "llama.cpp opens this architecture only with all heads", PRUNE_HEADS},
     {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},
