@@ -72,7 +72,8 @@ static const char *const families[] = {"olmoe",
                                        "glm_dsa_shared",
                                        "granitehybrid",
                                        "granitehybrid_moe",
-                                       "falcon_h1_norm"};
+                                       "falcon_h1_norm",
+                                       "jamba"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -168,7 +168,8 @@ typedef struct mnem_transformer {
     mnem_layer_schedule unturned;   /* layers without RoPE */
     mnem_layer_schedule convolving; /* layers that convolve instead of attending */
     mnem_layer_schedule recurrent;  /* layers that carry a state instead of attending */
-    mnem_layer_schedule leading;    /* layers of another kind before the others */
+    mnem_layer_schedule leading;    /* layers of another kind than the others: the first, or a list
+                                       of those without experts */
     bool encoder; /* tokens attend to the whole text; gives embeddings, no logits */
     mnem_pooling pooling;
     int32_t token_types; /* rows of token_types.weight, of which the first is used */

@@ -218,7 +218,8 @@ static const char *const families[] = {
     "exaone4",    "command-r",     "cohere2",         "arcee",
     "nemotron",   "hunyuan-moe",   "deepseek32",      "glm-dsa",
     "qwen35",     "qwen35moe",     "qwen3next",       "mamba",
-    "mamba2",     "granitehybrid", "granite-h-moe",   "falcon-h1"};
+    "mamba2",     "granitehybrid", "granite-h-moe",   "falcon-h1",
+    "jamba"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -96,6 +96,7 @@ typedef struct mnem__layer_part {
     mnem__role a, dt_bias, state_norm; /* of a recurrent state */
     mnem__role conv_bias, skip;        /* of a scan */
     mnem__role x, step;                /* products in it, where columns have steps */
+    mnem__role x_norms[3];             /* of what x gives: for step, B and C; NONE: none */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
     mnem__role sum_norm;  /* of x, behind it */
@@ -140,6 +141,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_SOME_EXPERTS = 1 << 16, /* routers say which layers have experts: the later ones */
 } mnem__takes;
 
 typedef struct mnem__architecture {

@@ -48,7 +48,7 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
         t->recurrent = mnem_layers_count(&t->recurrent, t->layers) > 0
                            ? mnem__layer_schedule_simple(&t->recurrent, t->layers)
                            : (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
-        return check_unturned(r);
+        return a->takes & MNEM__TAKES_SOME_EXPERTS ? MNEM_OK : check_unturned(r);
     }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);
     t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY};
