@@ -299,6 +299,11 @@ MODELS |= {
         key_multiplier=0.9, attention_in_multiplier=1.2, attention_out_multiplier=0.6,
         ssm_in_multiplier=1.1, ssm_out_multiplier=0.7,
         ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7]), "llama-bpe", "bfloat16", 2),
+    "jamba": ("JambaConfig", dict(num_hidden_layers=4, attn_layer_offset=1, attn_layer_period=3,
+                                  num_experts=4, mamba_dt_rank=5), "spm", "bfloat16", 2),
+    "jamba_dense": ("JambaConfig", dict(num_hidden_layers=2, attn_layer_offset=0,
+                                        attn_layer_period=2, num_experts=1, mamba_d_conv=3,
+                                        tie_word_embeddings=True), "spm", "float32", 1),
     "falcon_h1_plain": ("FalconH1Config", dict(
         num_hidden_layers=2, head_dim=32, mamba_n_heads=6, mamba_d_head=8, mamba_d_ssm=48,
         mamba_d_state=16, mamba_d_conv=3), "llama-bpe", "float32", 1),

@@ -82,7 +82,8 @@ static const char *const families[] = {"olmoe",
                                        "afmoe",
                                        "cohere2moe",
                                        "cohere2moe_shared",
-                                       "gemma4_moe"};
+                                       "gemma4_moe",
+                                       "jamba"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -169,8 +169,9 @@ typedef struct mnem_transformer {
     mnem_layer_schedule unturned;   /* layers without RoPE */
     mnem_layer_schedule convolving; /* layers that convolve instead of attending */
     mnem_layer_schedule recurrent;  /* layers that carry a state instead of attending */
+    mnem_layer_schedule leading;    /* layers of another kind than the others: the first, or a list
+                                       of those without experts */
     mnem_layer_schedule feeding;    /* layers that are a feed-forward or a mixture alone */
-    mnem_layer_schedule leading;    /* layers of another kind before the others */
     bool encoder; /* tokens attend to the whole text; gives embeddings, no logits */
     mnem_pooling pooling;
     int32_t token_types; /* rows of token_types.weight, of which the first is used */

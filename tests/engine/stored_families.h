@@ -26,7 +26,8 @@
     "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
     "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
     "cohere2moe", "cohere2moe_shared", \
-    "gemma4_moe", "gemma4_moe_one"
+    "gemma4_moe", "gemma4_moe_one", \
+    "jamba", "jamba_ends", "jamba_dense"
 /* clang-format on */
 
 #endif

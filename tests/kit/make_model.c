@@ -204,6 +204,7 @@ static mnem_transformer shape_of(const options *o) {
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
     if (has_states(o)) set_states(o, &t);
+    if (architecture(o)->takes & MNEM__TAKES_SOME_EXPERTS) mnem__layer_schedule_add(&t.leading, 0);
     for (int32_t layer = 0; layer < t.layers; layer++)
         if (is_conv(o) && kv_heads_of(o, layer) == 0)
             mnem__layer_schedule_add(&t.convolving, layer);

@@ -145,6 +145,7 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
         int used[MNEM__ROLES] = {0};
         for (const mnem__layer_part *part = a->parts; part->out; part++) {
             for (int i = 0; i < MNEM__PART_INPUTS; i++) use_role(a, part->in[i], used);
+            for (int i = 0; i < 3; i++) use_role(a, part->x_norms[i], used);
             use_role(a, part->norm, used);
             use_role(a, part->q_norm, used);
             use_role(a, part->k_norm, used);

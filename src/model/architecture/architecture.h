@@ -107,6 +107,7 @@ typedef struct mnem__layer_part {
     mnem__role a, dt_bias, state_norm; /* of a recurrent state */
     mnem__role conv_bias, skip;        /* of a scan */
     mnem__role x, step;                /* products in it, where columns have steps */
+    mnem__role x_norms[3];             /* of what x gives: for step, B and C; NONE: none */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
     mnem__role sum_norm;  /* of x, behind it */
@@ -162,6 +163,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_KINDS = 1 << 13,       /* layers with a window have heads of another size, number */
     MNEM__TAKES_LAYER_FF = 1 << 14,    /* widths above 0 say which are a feed-forward alone */
     MNEM__TAKES_EITHER_NORM = 1 << 15, /* the key of RMS_NORM's epsilon says that norms are such */
+    MNEM__TAKES_SOME_EXPERTS = 1 << 16, /* routers say which layers have experts: the later ones */
 } mnem__takes;
 
 typedef struct mnem__architecture {

@@ -24,6 +24,7 @@
     X(granitehybrid)                                                                               \
     X(granitehybrid_moe)                                                                           \
     X(falcon_h1)                                                                                   \
+    X(jamba)                                                                                       \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(ernie4_5)                                                                                    \

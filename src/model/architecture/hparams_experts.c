@@ -82,6 +82,9 @@ static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
 
 mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture *a,
                                   mnem_transformer *t) {
+    if (mnem_layers_count(&t->leading, t->layers) == t->layers &&
+        t->leading.kind == MNEM_LAYERS_LIST)
+        return MNEM_OK; /* Jamba's without experts: files say that there is one */
     mnem_status status =
         mnem__take_int(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
     if (status == MNEM_OK) status = take_route(r, a, t);

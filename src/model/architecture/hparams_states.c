@@ -48,7 +48,8 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
         t->recurrent = mnem_layers_count(&t->recurrent, t->layers) > 0
                            ? mnem__layer_schedule_simple(&t->recurrent, t->layers)
                            : (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
-        return a->takes & MNEM__TAKES_LAYER_FF ? MNEM_OK : check_unturned(r);
+        const bool asks = !(a->takes & (MNEM__TAKES_LAYER_FF | MNEM__TAKES_SOME_EXPERTS));
+        return asks ? check_unturned(r) : MNEM_OK;
     }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);
     t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY};

@@ -24,6 +24,14 @@ static int32_t leading_layers(const mnem_model *model, const mnem_transformer *t
     return layer;
 }
 
+/* No key says which layers have experts, but their tensors. */
+static void see_routers(const mnem_model *model, mnem_transformer *t) {
+    t->leading.kind = MNEM_LAYERS_LIST;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (mnem__role_tensor(model, MNEM__ROLE_ROUTER, layer) < 0)
+            mnem__layer_schedule_add(&t->leading, layer);
+}
+
 mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a,
                                 mnem_transformer *t) {
     int32_t ahead = 0;
@@ -31,7 +39,8 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
         mnem__take_int(r, MNEM__KEY_LAYERS, 1, MNEM_LAYERS_MAX, MNEM__KEY_REQUIRED, &t->layers));
     MNEM__TRY(mnem__take_int(r, MNEM__KEY_AHEAD, 0, t->layers - 1, 0, &ahead));
     t->layers -= ahead;
-    if (!has_leading(a)) return MNEM_OK;
+    if (a->takes & MNEM__TAKES_SOME_EXPERTS) see_routers(r->model, t);
+    if (!has_leading(a) || t->leading.kind == MNEM_LAYERS_LIST) return MNEM_OK;
     t->leading.kind = MNEM_LAYERS_FIRST;
     const int32_t leading = leading_layers(r->model, t);
     return mnem__take_int(r, "leading_dense_block_count", 0, t->layers,

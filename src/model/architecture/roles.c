@@ -77,6 +77,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_STEPS)},
     [MNEM__ROLE_STATE_NORM] = {MATRIX("ssm_norm.weight", NULL, STATE_NORMS, STATE_NORMED),
                                PRECISION(WHOLE), .is_norm = true},
+    [MNEM__ROLE_STATE_STEP_NORM] = {VECTOR("ssm_dt_norm.weight", STATE_RANK), .is_norm = true},
+    [MNEM__ROLE_STATE_B_NORM] = {VECTOR("ssm_b_norm.weight", STATE_ROWS), .is_norm = true},
+    [MNEM__ROLE_STATE_C_NORM] = {VECTOR("ssm_c_norm.weight", STATE_ROWS), .is_norm = true},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true,
                              .also = "ffn_norm"},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
@@ -162,6 +165,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
+    case MNEM__WIDTH_STATE_ROWS: return t->state_rows;
     case MNEM__WIDTH_STATE_STEPS: return t->state_rank ? inner : t->state_heads;
     case MNEM__WIDTH_LAYER: return t->layer_embd;
     case MNEM__WIDTH_ALL_LAYERS: return (int64_t)t->layers * t->layer_embd;

@@ -61,10 +61,13 @@ typedef enum mnem__role {
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_STATE_CONV,     /* the same before a recurrent state */
     MNEM__ROLE_STATE_CONV_BIAS,
-    MNEM__ROLE_STATE_A,       /* of heads: the decay's factor, below 0 */
-    MNEM__ROLE_STATE_SKIP,    /* of heads: how much of x a scan gives */
-    MNEM__ROLE_STATE_DT_BIAS, /* of heads: of the decay */
-    MNEM__ROLE_STATE_NORM,    /* of what each head gives */
+    MNEM__ROLE_STATE_A,         /* of heads: the decay's factor, below 0 */
+    MNEM__ROLE_STATE_SKIP,      /* of heads: how much of x a scan gives */
+    MNEM__ROLE_STATE_DT_BIAS,   /* of heads: of the decay */
+    MNEM__ROLE_STATE_NORM,      /* of what each head gives */
+    MNEM__ROLE_STATE_STEP_NORM, /* of Mamba 1: of what steps are made of, of B, of C */
+    MNEM__ROLE_STATE_B_NORM,
+    MNEM__ROLE_STATE_C_NORM,
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
@@ -145,6 +148,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_STATE_IN,
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,
+    MNEM__WIDTH_STATE_ROWS,
     MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
     MNEM__WIDTH_LAYER,       /* layer_embd */
     MNEM__WIDTH_ALL_LAYERS,  /* of all layers */

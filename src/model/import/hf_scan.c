@@ -1,6 +1,7 @@
 /* hf_scan.c: the keys of families whose layers are selective scans, as llama.cpp's converter writes
  * them: such a model has no limit of its context, no heads and no feed-forward. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "model/import/hf_keys.h"
 
@@ -153,7 +154,65 @@ static mnem_status put_side_by_side(mnem__folder *folder, const mnem__hf_config 
     return folder->status;
 }
 
+/* Whether one layer of each so many, from one on, is this. */
+static mnem_status take_period(const mnem__hf_config *c, const char *period, const char *offset,
+                               int64_t at[2]) {
+    const double first = mnem__hf_number(c, offset);
+    MNEM__TRY(mnem__hf_size(c, period, MNEM__HF_LAYERS_MAX, &at[1]));
+    if (!(first >= 0 && first < (double)at[1] && first == floor(first)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 0 to %d", c->path, offset, first,
+                          (int)at[1] - 1);
+    at[0] = (int64_t)first;
+    return MNEM_OK;
+}
+
+/* No key says which layers have experts, but the weights must be what config.json says. */
+static mnem_status check_routers(const mnem__folder *folder, const mnem__hf_config *c,
+                                 int64_t layers) {
+    int64_t at[2];
+    const double experts = mnem__hf_number(c, MNEM__HF_EXPERT_COUNT);
+    MNEM__TRY(take_period(c, "expert_layer_period", "expert_layer_offset", at));
+    for (uint32_t i = 0; i < folder->st.tensors; i++) {
+        const char *name = folder->st.tensor[i].name, *number = strstr(name, "layers.");
+        if (!number || !strstr(name, ".feed_forward.router")) continue;
+        const long layer = strtol(number + strlen("layers."), NULL, 10);
+        if (layer >= 0 && layer < layers && (layer % at[1] != at[0] || !(experts > 1)))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: expert_layer_offset: layer %ld has no experts, but the weights "
+                              "have %s",
+                              c->path, layer, name);
+    }
+    return MNEM_OK;
+}
+
+/* Jamba: "auto" is a sixteenth of the width; layers that scan have no heads of keys. */
+static mnem_status put_jamba(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd, state, kernel, expand, layers, at[2];
+    const mnem__node *said = mnem__hf_find(c, "mamba_dt_rank");
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST / 4, &embd));
+    MNEM__TRY(mnem__hf_size(c, "mamba_expand", MOST / 1024, &expand));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_state", MOST, &state));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_conv", MOST, &kernel));
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    MNEM__TRY(take_period(c, "attn_layer_period", "attn_layer_offset", at));
+    MNEM__TRY(check_routers(folder, c, layers));
+    int64_t rank = (embd + 15) / 16;
+    if (said && said->kind != MNEM__JSON_NULL && !mnem__node_is(said, "auto"))
+        MNEM__TRY(mnem__hf_size(c, "mamba_dt_rank", MOST, &rank));
+    int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
+    if (!heads) return folder->status;
+    for (int64_t i = 0; i < layers; i++)
+        heads[i] = i % at[1] == at[0] ? (int32_t)mnem__hf_heads(c, true) : 0;
+    mnem__put_array(folder, ".attention.head_count_kv", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    mnem__put_u32(folder, ".ssm.conv_kernel", (uint32_t)kernel);
+    mnem__put_u32(folder, ".ssm.inner_size", (uint32_t)(expand * embd));
+    mnem__put_u32(folder, ".ssm.state_size", (uint32_t)state);
+    mnem__put_u32(folder, ".ssm.time_step_rank", (uint32_t)rank);
+    return folder->status;
+}
+
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
+    if (mnem__hf_has_word(c->members->names, "attn_layer_offset")) return put_jamba(folder, c);
     if (mnem__hf_has_word(c->members->names, "mamba_d_ssm")) return put_side_by_side(folder, c);
     if (mnem__hf_has_word(c->members->names, "mamba_n_heads")) return put_hybrid(folder, c);
     int64_t embd, state, kernel;

@@ -395,6 +395,21 @@ MODELS |= {
         logit_scale=2.0)),
 }
 
+JAMBA = dict(num_hidden_layers=4, intermediate_size=48, use_mamba_kernels=False,
+             attn_layer_offset=1, attn_layer_period=3, expert_layer_offset=1,
+             expert_layer_period=2, num_experts=6, num_experts_per_tok=2, mamba_d_state=16,
+             mamba_d_conv=4, mamba_expand=2, mamba_dt_rank=3)
+
+MODELS |= {
+    "jamba": ("JambaConfig", dict(JAMBA)),
+    "jamba_ends": ("JambaConfig", dict(
+        JAMBA, attn_layer_offset=0, attn_layer_period=3, expert_layer_offset=0,
+        num_experts_per_tok=1, mamba_d_state=5, mamba_d_conv=3, mamba_dt_rank=8,
+        num_key_value_heads=1, tie_word_embeddings=True)),
+    "jamba_dense": ("JambaConfig", dict(JAMBA, num_experts=1, num_experts_per_tok=2,
+                                        num_hidden_layers=3, num_key_value_heads=4)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 

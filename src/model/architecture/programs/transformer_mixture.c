@@ -44,9 +44,10 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     return routes;
 }
 
-/* What the next layer's router would choose now; 0: nobody asks. */
+/* What the next layer's router would choose now; 0: nobody asks, or it has none. */
 static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
+    if (!mnem__layer_is(b->t, b->layer + 1, part->layers)) return 0;
     b->layer++;
     const mnem__role norm = part->router_norm ? part->router_norm
                             : part->beside    ? b->architecture->parts[0].norm

@@ -12,9 +12,9 @@
  *     s = norm(silu(z) y)         of groups            s = silu(z) y
  *     x += s W
  *
- * FalconMamba norms what is made of x (d, B and C) without weights. As in transformer_states.c the
- * convolution's columns lie before the state, and the tail begins behind both; or in attention
- * beside it, whose keys and values are of every token, too. */
+ * FalconMamba norms what is made of x (d, B and C) without weights, Jamba with them. As in
+ * transformer_states.c the convolution's columns lie before the state, and the tail begins behind
+ * both; or in attention beside it, whose keys and values are of every token, too. */
 #include "model/architecture/programs/transformer_builder.h"
 
 /* n columns from the first-th on, of [T, width] f32. */
@@ -110,10 +110,12 @@ static inputs add_by_heads(builder *b, const mnem__layer_part *part) {
 
 /* ---- Mamba 1 ---- */
 
-static void norm_columns(builder *b, int32_t x) {
-    if (b->t->state_epsilon == 0) return;
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->state_epsilon},
-                             .in = {x},
+/* By a weight, or without, where there is an epsilon for that. */
+static void norm_columns(builder *b, int32_t x, mnem__role weight) {
+    const float epsilon = weight ? b->t->epsilon : b->t->state_epsilon;
+    if (epsilon == 0) return;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = epsilon},
+                             .in = {x, layer_vector(b, weight)},
                              .out = x});
 }
 
@@ -138,9 +140,9 @@ static inputs add_by_columns(builder *b, const mnem__layer_part *part) {
                  .b = columns_of(b, all, made_of_x, rank, n),
                  .c = columns_of(b, all, made_of_x, rank + n, n),
                  .a = vector_rows(b, part->a, inner, n)};
-    norm_columns(b, d);
-    norm_columns(b, s.b);
-    norm_columns(b, s.c);
+    norm_columns(b, d, part->x_norms[0]);
+    norm_columns(b, s.b, part->x_norms[1]);
+    norm_columns(b, s.c, part->x_norms[2]);
     s.dt = add_product(b, part->step, d, inner);
     const int32_t y = add_state_scan(b, part, s);
     const mnem_type type = type_before(b, layer_handle(b, part->out));

@@ -80,6 +80,28 @@ static const mnem__hf_factor falcon_h1_factors[] = {
     {"ffn_down", "mlp_multipliers", NULL, 1},
     {0}};
 
+static const mnem__hf_name jamba[] = {
+    {OUT "final_layernorm", "output_norm", MNEM__HF_AS_IS},
+    {"pre_ff_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"mamba.in_proj", "ssm_in", MNEM__HF_AS_IS},
+    {"mamba.conv1d", "ssm_conv1d", MNEM__HF_SQUEEZE},
+    {"mamba.x_proj", "ssm_x", MNEM__HF_AS_IS},
+    {"mamba.dt_layernorm", "ssm_dt_norm", MNEM__HF_AS_IS},
+    {"mamba.b_layernorm", "ssm_b_norm", MNEM__HF_AS_IS},
+    {"mamba.c_layernorm", "ssm_c_norm", MNEM__HF_AS_IS},
+    {"mamba.dt_proj", "ssm_dt", MNEM__HF_AS_IS},
+    {"mamba.A_log", "ssm_a", MNEM__HF_DECAY},
+    {"mamba.D", "ssm_d", MNEM__HF_AS_IS},
+    {"mamba.out_proj", "ssm_out", MNEM__HF_AS_IS},
+    {"feed_forward.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+    {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
+    {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
+    {"feed_forward.router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"feed_forward.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"feed_forward.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"feed_forward.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+
 #define DELTA_MIXTURE                                                                              \
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
         {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
@@ -229,6 +251,16 @@ static const mnem__hf_default falcon_h1_defaults[] = {
     {"mamba_d_ssm", 1024},     {"mamba_n_heads", 128},      {"mamba_n_groups", 1},
     {"mamba_d_state", 256},    {"mamba_d_conv", 4},         {0}};
 
+static const mnem__hf_fixed jamba_fixed[] = {
+    {"hidden_act", "silu swish"}, {"mamba_conv_bias", "true"}, {"mamba_proj_bias", "false"}, {0}};
+static const mnem__hf_default jamba_defaults[] = {
+    {"vocab_size", 65536},      {"hidden_size", 4096},       {"intermediate_size", 14336},
+    {"num_hidden_layers", 32},  {"num_attention_heads", 32}, {"num_key_value_heads", 8},
+    {"rms_norm_eps", 1e-6},     {"num_experts_per_tok", 2},  {"max_position_embeddings", 262144},
+    {"num_experts", 16},        {"attn_layer_period", 8},    {"attn_layer_offset", 4},
+    {"expert_layer_period", 2}, {"expert_layer_offset", 1},  {"mamba_d_state", 16},
+    {"mamba_d_conv", 4},        {"mamba_expand", 2},         {0}};
+
 /* ---- rows ---- */
 
 enum {
@@ -288,6 +320,12 @@ static const mnem__hf_family families[] = {
      .traits = MNEM__HF_SCAN | MNEM__HF_MAKES_HEAD_DIM,
      .factors = falcon_h1_factors,
      .pre = "falcon-h1 llama-bpe"},
+    {.classes = "JambaForCausalLM",
+     .architecture = "jamba",
+     .names = jamba,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
+             MNEM__HF_RMS_EPSILON | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_SCAN | MNEM__HF_NO_HEAD_DIM},
 };
 
 static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
@@ -347,6 +385,14 @@ static const mnem__hf_members members[] = {
                     "ssm_out_multiplier ssm_multipliers attention_bias mlp_bias ",
      .defaults = falcon_h1_defaults,
      .fixed = falcon_h1_fixed},
+    {.classes = "JambaForCausalLM",
+     .names = OF_ALL EXPERTS
+     "intermediate_size num_hidden_layers num_attention_heads num_key_value_heads "
+     "max_position_embeddings rms_norm_eps num_experts num_local_experts attn_layer_period "
+     "attn_layer_offset expert_layer_period expert_layer_offset mamba_d_state mamba_d_conv "
+     "mamba_expand mamba_dt_rank ",
+     .defaults = jamba_defaults,
+     .fixed = jamba_fixed},
 };
 
 const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
