@@ -377,7 +377,8 @@ static void add_layer_scale(builder *b) {
 
 /* Attention in a layer that has no keys, or no values, of its own. */
 static void add_attending_part(builder *b, const mnem__layer_part *part) {
-    mnem__layer_part here[2] = {part[0], part[1]};
+    mnem__layer_part here[MNEM__PARTS_MAX] = {0}; /* with those behind: some are beside it */
+    for (int i = 0; part[i].out; i++) here[i] = part[i];
     if (part->in[0] == MNEM__ROLE_Q) {
         if (!mnem__layer_is(b->t, b->layer, MNEM__LAYERS_VALUED)) here->in[2] = MNEM__ROLE_NONE;
         if (!mnem__layer_is(b->t, b->layer, MNEM__LAYERS_KEYED)) here->in[1] = MNEM__ROLE_NONE;
