@@ -21,7 +21,10 @@
 /* ---- what a file says ---- */
 
 static mnem_status damaged(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s of the file is damaged", what);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "saved sequence: %s of the file is damaged; use a copy of the file, or make it again",
+        what);
 }
 
 /* Numbers that layouts may be made of. */

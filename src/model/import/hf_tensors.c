@@ -185,9 +185,9 @@ static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
         const mnem__st_tensor *t = &st[source[i]];
         if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
             t->shape[1] != first->shape[1])
-            return mnem__hf_refuse(
-                w->folder, t, MNEM_BAD_FILE,
-                "its shape or dtype differs from that of the layer's first expert");
+            return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                                   "the tensor has another shape or dtype than that of the layer's "
+                                   "first expert: the folder is damaged; download it again");
     }
     const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
     const mnem__view view = {.source = source,
@@ -282,7 +282,8 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) 
     if (is_behind(w, &p)) return MNEM_OK;
     if (!row)
         return mnem__hf_refuse(w->folder, t, MNEM_UNSUPPORTED,
-                               "mnem doesn't support this tensor in this kind of model");
+                               "mnem doesn't know a tensor of this name in this architecture, so "
+                               "the model is a variant that is not supported");
     for (const char *from = row->from; row->from && strcmp(row->from, from) == 0; row++) {
         if (is_blocks(row->how) != blocks || row->how == MNEM__HF_DROP) continue;
         MNEM__TRY(row->how == MNEM__HF_STACK ? put_expert(w, index, row, &p)

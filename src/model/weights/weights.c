@@ -251,8 +251,10 @@ static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
             MNEM_NOT_READY,
             "weights: a matrix was requested, but the weights aren't loaded yet; load them first");
     if (!mnem__weights_cursor_settle(w, &w->use_at, false))
-        return mnem__fail(MNEM_INVALID, "weights: %s was requested, but no scheduled pass reads it",
-                          w->matrices[matrix].name);
+        return mnem__fail(
+            MNEM_INVALID,
+            "weights: %s was requested, but no scheduled pass reads it; schedule a pass first",
+            w->matrices[matrix].name);
     int32_t next = mnem__weights_list(w, w->use_at.pass)->index[w->use_at.at];
     if (next == matrix) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "weights: %s was requested out of order: %s is next",

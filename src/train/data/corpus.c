@@ -140,8 +140,8 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
                             "made again when its text is given");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
         status = mnem__fail(MNEM_NOT_READY,
-                            "%s: the cache was made from %u file%s, but %zu are given now", c->path,
-                            c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
+                            "%s: the token cache was made from %u file%s, but %zu are given now",
+                            c->path, c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
     return status;
 }
 
@@ -157,11 +157,14 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
     mnem__free(header);
     if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != mnem__corpus_has_rows(o) &&
         o->count > 0)
-        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made from %s", c->path,
-                            mnem__corpus_has_rows(o) ? "text, but rows are given now"
-                                                     : "rows, but text is given now");
+        status = mnem__fail(
+            MNEM_NOT_READY,
+            mnem__corpus_has_rows(o)
+                ? "%s: the token cache was made from plain text, but rows of tokens are given now"
+                : "%s: the token cache was made from rows of tokens, but plain text is given now",
+            c->path);
     if (status == MNEM_OK && o->tokenizer && mnem__corpus_maker(o) != c->head.tokenizer)
-        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made with another tokenizer%s",
+        status = mnem__fail(MNEM_NOT_READY, "%s: the token cache was made with another tokenizer%s",
                             c->path, mnem__corpus_has_rows(o) ? " or template" : "");
     return status;
 }
