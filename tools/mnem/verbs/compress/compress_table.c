@@ -374,10 +374,13 @@ static int show(const tool_compress *c) {
 static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
-    return tool_failed("the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g "
-                       "%%: %s was not written; %s or use a larger --max-loss",
-                       percent, tool_file_name(c->source), c->asked->max_loss, c->out,
-                       strcmp(c->args->verb->name, "prune") ? "use a larger type" : "prune less");
+    const bool prunes = strcmp(c->args->verb->name, "prune") == 0;
+    return tool_failed(
+        prunes ? "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
+                 "was not written; prune less, or use a larger --max-loss"
+               : "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
+                 "was not written; use a larger type, or a larger --max-loss",
+        percent, tool_file_name(c->source), c->asked->max_loss, c->out);
 }
 
 static int give_name(const tool_compress *c) {
