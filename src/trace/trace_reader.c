@@ -31,7 +31,7 @@ mnem_status mnem_trace_reader_open(const char *path, const mnem_trace_reader_opt
                               path, options->only - 1, ranks)
                  : mnem__fail(MNEM_NOT_FOUND,
                               "%s: a single process wrote this trace, so it has no ranks to choose "
-                              "from; set options.only to 0",
+                              "from; leave out the rank",
                               path);
 }
 

@@ -396,9 +396,11 @@ static mnem_status check_bias(const tensor_writer *w, const char *member, const 
     snprintf(bias, sizeof bias, "%s.bias", matrix);
     if (!mnem__node_is_flag(said) || !is_there(w->folder, weight)) return MNEM_OK;
     if (mnem__node_true(said) == is_there(w->folder, bias)) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %s, but the weights have %s biases (%s)",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: %s is %s, but the weights have %s bias (%s): the folder has files of "
+                      "different models; download it again",
                       w->c->path, member, mnem__node_true(said) ? "true" : "false",
-                      mnem__node_true(said) ? "no" : "such", bias);
+                      mnem__node_true(said) ? "no" : "a", bias);
 }
 
 /* So too whether the layers that have one tensor have another. */
@@ -410,8 +412,10 @@ static mnem_status check_beside(const tensor_writer *w, const char *member, cons
         snprintf(first, sizeof first, "blk.%d.%s", (int)i, beside);
         snprintf(second, sizeof second, "blk.%d.%s", (int)i, tensor);
         if (is_there(w->folder, first) && is_there(w->folder, second) != mnem__node_true(said))
-            return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, but the weights have %s %s", w->c->path,
-                              member, mnem__node_true(said) ? "true" : "false",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: %s is %s, but the weights have %s tensor %s: the folder has "
+                              "files of different models; download it again",
+                              w->c->path, member, mnem__node_true(said) ? "true" : "false",
                               mnem__node_true(said) ? "no" : "a", second);
     }
     return MNEM_OK;

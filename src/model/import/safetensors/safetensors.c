@@ -157,7 +157,9 @@ static mnem_status take_header(mnem__safetensors *st, mnem__json *j, uint64_t da
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
     if (event != MNEM__JSON_OBJECT)
-        return mnem__json_fail(j, MNEM_BAD_FILE, "expected a JSON object of tensors");
+        return mnem__json_fail(
+            j, MNEM_BAD_FILE,
+            "the header must be a JSON object of tensors: the file is damaged; download it again");
     for (;;) {
         mnem__st_tensor *t = NULL;
         int64_t range[2] = {0, 0};

@@ -114,10 +114,11 @@ int report_conditions_parse(const char *text, report_conditions *all) {
         all->count++;
         at += length;
         if (*at == ',' && !*++at)
-            return wrong(text, (int)strlen(text), "it ends with a comma; remove that");
+            return wrong(text, (int)strlen(text), "the list ends with a comma; remove it");
     }
-    return text && !*text ? wrong(text, 0, "it is empty; name a metric, a sign and a number")
-                          : TOOL_OK;
+    return text && !*text
+               ? wrong(text, 0, "the condition is empty; write a metric, a sign and a number")
+               : TOOL_OK;
 }
 
 /* False: it isn't known. */
