@@ -410,7 +410,7 @@ const tool_option tool_compress_options[] = {
      .help = "write the table to FILE as well: .json, or .svg (a plot of size against loss)"},
     {"no-table", 0, NULL, TOOL_VALUE_FLAG, AT(no_table),
      .help = "make no table at the end (--calibrate makes one by default); with --test compare "
-             "only IN and OUT, without speeds"},
+             "only the given model and OUT, without speeds"},
     {"max-loss", 0, "PERCENT", TOOL_VALUE_REAL, AT(max_loss), .least = 0, .most = 1e6,
      .help =
          "write no OUT if its perplexity on the test text is worse by more than this percentage"},
