@@ -292,7 +292,8 @@ static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem_graph_chu
 
 mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem_graph_chunk *chunk) {
     if (matrix < 0 || matrix >= w->matrix_count)
-        return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist", matrix);
+        return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist; there are %d (from 0)",
+                          matrix, w->matrix_count);
     const mnem__matrix *m = &w->matrices[matrix];
     if (m->resident) {
         *chunk = (mnem_graph_chunk){.packed = mnem__weights_resident(w, matrix),

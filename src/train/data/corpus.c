@@ -37,7 +37,8 @@ mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, u
         if (got <= 0)
             return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
                               (unsigned long long)n, (unsigned long long)at,
-                              got < 0 ? strerrordesc_np(errno) : "the file ends early");
+                              got < 0 ? strerrordesc_np(errno)
+                                      : "another program made the file shorter");
         to += got;
         at += (uint64_t)got;
         n -= (uint64_t)got;
@@ -293,8 +294,11 @@ static mnem_status open_file(mnem_corpus *c) {
     if (c->fd < 0) return io_failed(c->path, "be opened");
     if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
     if (!S_ISREG(st.st_mode))
-        return mnem__fail(MNEM_INVALID, "%s is %s, not a cache of tokens", c->path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+        return mnem__fail(MNEM_INVALID,
+                          S_ISDIR(st.st_mode)
+                              ? "%s is a folder, expected the file of a token cache"
+                              : "%s is not a regular file, expected the file of a token cache",
+                          c->path);
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head)
         return damaged(
