@@ -96,7 +96,8 @@ static mnem_status fail_all(world *w, const char *text) {
 static mnem_status check_here(const self *s, const mnem_comm_request *r) {
     const world *w = s->world;
     if (mnem_comm_failure(s->comm))
-        return mnem_comm_fail(s->comm, "comm: communication has failed");
+        return mnem_comm_fail(
+            s->comm, "comm: communication has failed; the error of another thread says why");
     if (r->done || w->members[r->peer].comm) return MNEM_OK;
     forget(w, s->rank);
     return mnem_comm_fail(s->comm, "comm: rank %d has ended, but rank %d still %s it", r->peer,
@@ -181,7 +182,8 @@ static void thread_abort(void *state, const char *text) {
     pthread_mutex_lock(&s->world->lock);
     fail_all(s->world, told);
     pthread_mutex_unlock(&s->world->lock);
-    mnem_comm_fail(s->comm, "comm: communication has failed"); /* the last error is this rank's */
+    /* The last error is this rank's. */
+    mnem_comm_fail(s->comm, "comm: communication has failed; the error of another thread says why");
 }
 
 static void world_free(world *w) {

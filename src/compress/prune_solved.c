@@ -49,7 +49,8 @@ mnem_status mnem_prune_solved(const char *from, const char *to, const mnem_prune
                               const mnem_solve_options *solve_options) {
     mnem_model *model;
     if (options->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: SparseGPT supports 2:4 sparsity only");
+        return mnem__fail(MNEM_INVALID, "prune: SparseGPT supports 2:4 sparsity only; set the "
+                                        "pattern to 2:4, or use another method");
     MNEM__TRY(mnem_model_open(from, &model));
     const mnem_status status = prune_with_solver(model, to, options, solve_options);
     mnem_model_close(model);

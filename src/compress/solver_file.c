@@ -11,7 +11,8 @@
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
     return mnem__fail(
         MNEM_IO, "%s: the temporary file of solved rows can't be %s (%s); run the command again",
-        s->path, what, error ? strerrordesc_np(error) : "the file ends early");
+        s->path, what,
+        error ? strerrordesc_np(error) : "the file became shorter than what was written to it");
 }
 
 mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {

@@ -175,10 +175,11 @@ static mnem_status tell(mnem__walker *w, int32_t n) {
 static mnem_status not_finite(const mnem__walker *w) {
     const int never = 0;
     MNEM__TRY(mnem__model_check_finite(w->model, &never));
-    return mnem__fail(MNEM_BAD_FILE,
-                      "walk: the hidden states after layer %d are not finite (NaN or infinite), "
-                      "although the weights are: the model overflows on this text",
-                      w->layer);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "walk: the hidden states after layer %d are not finite (NaN or infinite), although the "
+        "weights are: the model overflows on this text; use another text",
+        w->layer);
 }
 
 /* w->sequence through the layer. */

@@ -16,8 +16,9 @@
 #include "compress/walk_private.h"
 
 static mnem_status failed(const mnem__walk_states *s, const char *what, int error) {
-    return mnem__fail(MNEM_IO, "%s: the temporary file of hidden states can't be %s (%s)", s->path,
-                      what, error ? strerrordesc_np(error) : "the file ends early");
+    return mnem__fail(
+        MNEM_IO, "%s: the temporary file of hidden states can't be %s (%s)", s->path, what,
+        error ? strerrordesc_np(error) : "the file became shorter than what was written to it");
 }
 
 mnem_status mnem__walk_states_open(mnem__walk_states *s, const char *spill) {

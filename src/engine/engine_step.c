@@ -147,10 +147,11 @@ mnem_status mnem__step_tell_ahead(mnem__step *x) {
 static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) {
     const mnem_sequence *s = part->sequence;
     if (s->engine != e || !s->open || s->in_step)
-        return mnem__fail(MNEM_INVALID, "engine: a sequence of the step %s",
-                          s->engine == e && s->open
-                              ? "is given twice in one step"
-                              : "does not belong to this engine, or is closed");
+        return mnem__fail(
+            MNEM_INVALID,
+            s->engine == e && s->open
+                ? "engine: a sequence is given twice in one step; give it once"
+                : "engine: a sequence of the step belongs to another engine, or is closed");
     if (s->load.on)
         return mnem__fail(
             MNEM_INVALID,
@@ -209,7 +210,7 @@ static mnem_status check_pages(const mnem__step *x) {
                 MNEM_OVER_BUDGET,
                 "engine: the step needs %d %s, but only %d of %d are free; close or shorten "
                 "sequences, or plan with a larger context",
-                needed, mnem__engine_need(x->e, k)->one ? "recurrent states" : "pages of KV cache",
+                needed, mnem__engine_need(x->e, k)->one ? "recurrent states" : "KV cache pages",
                 free, mnem__engine_pages_all(x->e, k));
     }
     return MNEM_OK;

@@ -182,10 +182,11 @@ mnem_status mnem__step_not_finite(const mnem_engine *e) {
             MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
     }
     mnem_model_info_get(e->model, &info);
-    return mnem__fail(MNEM_BAD_FILE,
-                      "%s: the logits are not finite (NaN or infinite), although the weights are: "
-                      "the model overflows on this text",
-                      info.path);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: the logits are not finite (NaN or infinite), although the weights are: the model "
+        "overflows on this text; change the text, or use another file of the model",
+        info.path);
 }
 
 mnem_status mnem__pass_check_logits(mnem__step *x) {

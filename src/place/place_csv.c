@@ -249,8 +249,10 @@ static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
                           cells, csv->cells);
     const mnem_place_buffer *b = &csv->buffers[csv->n];
     if (b->lower >= b->upper)
-        return mnem__fail(MNEM_INVALID, "line %zu: the lifetime from %lld to %lld is empty", line,
-                          (long long)b->lower, (long long)b->upper);
+        return mnem__fail(
+            MNEM_INVALID,
+            "line %zu: the lifetime from %lld to %lld is empty: upper must be above lower", line,
+            (long long)b->lower, (long long)b->upper);
     csv->n++;
     return MNEM_OK;
 }
@@ -317,7 +319,9 @@ static mnem_status read_lines(mnem_place_csv *csv) {
 mnem_status mnem_place_csv_read(const char *text, size_t length, mnem_place_csv **out) {
     *out = NULL;
     if (memchr(text, 0, length))
-        return mnem__fail(MNEM_INVALID, "place: the table contains a zero byte");
+        return mnem__fail(
+            MNEM_INVALID,
+            "place: the table contains a zero byte, so it is not plain text; give a CSV file");
     mnem_place_csv *csv = mnem__calloc("plan", 1, sizeof *csv);
     if (!csv) return mnem__heap_status();
     csv->text = mnem__strndup("plan", text, length);

@@ -72,10 +72,10 @@ mnem_status mnem_replay_map(const mnem_workload *w, mnem_replay_target *target, 
     map_run m = {.target = target};
     mnem_workload_info_get(w, &m.info);
     if (!target->place)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "replay: a map of memory can't be drawn for policy %s, because its offsets are unknown",
-            target->name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "replay: a map of memory can't be drawn for policy %s, because its "
+                          "offsets are unknown; choose an offset policy, such as default",
+                          target->name);
     m.boxes = mnem__calloc(tag, m.info.allocations, sizeof *m.boxes);
     m.asked = mnem__alloc(tag, m.info.allocations * sizeof *m.asked);
     mnem_status status = m.boxes && m.asked ? MNEM_OK : mnem__heap_status();

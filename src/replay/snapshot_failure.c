@@ -330,9 +330,10 @@ mnem_status mnem_snapshot_failure_create(const mnem_workload *w, size_t i,
     scene s = {.w = w};
     *out = NULL;
     if (i >= mnem_snapshot_failures(w))
-        return mnem__fail(MNEM_NOT_FOUND,
-                          "snapshot: failure %zu does not exist: the snapshot has %zu (from 0)", i,
-                          mnem_snapshot_failures(w));
+        return mnem__fail(
+            MNEM_NOT_FOUND,
+            "snapshot: failed request %zu does not exist: the snapshot has %zu (numbered from 0)",
+            i, mnem_snapshot_failures(w));
     s.failed = (const mnem__failed *)w->facts->failures.p + i;
     const mnem_status status = rebuild(&s, out);
     mnem__free(s.edges.p);

@@ -139,12 +139,14 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
                                  uint32_t *block) {
     uint64_t live, total;
     uint32_t index;
-    if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1");
+    if (!bytes)
+        return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1: correct "
+                                         "it, or record the trace again");
     if (!mnem__add_u64(w->live, bytes, &live) || !mnem__add_u64(w->info.bytes_total, bytes, &total))
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "with an allocation of %llu bytes the sum of all allocations is 2^64 bytes or more",
-            (unsigned long long)bytes);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "the sizes of all allocations up to this one, of %llu bytes, add up to "
+                          "2^64 bytes or more: the trace is damaged, or too long",
+                          (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "the trace has more than %u blocks; record a shorter run",
@@ -163,7 +165,9 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
 }
 
 static mnem_status free_on(mnem_workload *w, uint32_t block, uint32_t stream) {
-    if (!w->blocks[block].bytes) return mnem__fail(MNEM_BAD_FILE, "a block is freed twice");
+    if (!w->blocks[block].bytes)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "a block is freed a second time: correct it, or record the trace again");
     MNEM__TRY(add_op(w, (mnem_workload_op){0, block, stream}));
     w->live -= w->blocks[block].bytes;
     w->blocks[block].bytes = 0;

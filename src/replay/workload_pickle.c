@@ -81,7 +81,7 @@ static mnem_status bad(const mnem__pickle *p, const char *what) {
 
 static mnem_status push(mnem__pickle *p, mnem__value v) {
     if (p->stack.count == STACK_MAX)
-        return bad(p, "the stack has more values than any snapshot needs");
+        return bad(p, "the pickle holds more values at once than any memory snapshot does");
     if (!mnem__array_reserve(&p->stack, 1, sizeof v)) return mnem__heap_status();
     ((mnem__value *)p->stack.p)[p->stack.count++] = v;
     return MNEM_OK;
@@ -112,7 +112,7 @@ static mnem_status need(mnem__pickle *p, size_t n) {
     size_t have = (size_t)(p->in->end - p->in->at);
     if (have >= n) return MNEM_OK;
     MNEM__TRY(mnem__input_need(p->in, n, &have));
-    return have >= n ? MNEM_OK : bad(p, "the file ends here, in the middle of a value");
+    return have >= n ? MNEM_OK : bad(p, "the file is cut off here, in the middle of a value");
 }
 
 /* A little-endian unsigned number of n bytes, n <= 8. */
@@ -217,27 +217,29 @@ static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *va
 
 /* Moves the top n values into the container below them. */
 static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key has no value");
+    if (kind == MNEM__VALUE_DICT && n % 2)
+        return bad(p, "the pickle makes a dict in which a key has no value");
     if (p->stack.count < n + 1)
-        return bad(p, "an element is added, but there is no list or dict to add it to");
+        return bad(p, "the pickle adds an element, but there is no list, dict or set to add it to");
     p->stack.count -= n;
     const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
     if (mnem__value_tag_of(to) != kind)
-        return bad(p, "elements are added to a value that can't have any");
+        return bad(p, "the pickle adds elements to a value that is no list, dict or set");
     return n ? add_chunk(p, mnem__value_index(to), stack + p->stack.count, n) : MNEM_OK;
 }
 
 /* APPEND and SETITEM: n values above no mark of their own. */
 static mnem_status move_some(mnem__pickle *p, size_t n, mnem__value_tag kind) {
     return above_mark(p) < n + 1
-               ? bad(p, "an element is added, but there is no list or dict to add it to")
+               ? bad(p,
+                     "the pickle adds an element, but there is no list, dict or set to add it to")
                : move_into(p, n, kind);
 }
 
 /* Takes the last mark away; *n: values that were above it. */
 static mnem_status pop_mark(mnem__pickle *p, size_t *n) {
     *n = 0;
-    if (!p->marks.count) return bad(p, "the mark that begins a list, tuple or dict is missing");
+    if (!p->marks.count) return bad(p, "the pickle ends a list, tuple or dict that it never began");
     *n = above_mark(p);
     p->marks.count--;
     return MNEM_OK;
@@ -248,14 +250,16 @@ static mnem_status move_marked(mnem__pickle *p, mnem__value_tag kind) {
     MNEM__TRY(pop_mark(p, &n));
     /* The container must lie above the mark before. */
     return above_mark(p) < n + 1
-               ? bad(p, "an element is added, but there is no list or dict to add it to")
+               ? bad(p,
+                     "the pickle adds an element, but there is no list, dict or set to add it to")
                : move_into(p, n, kind);
 }
 
 /* Replaces the top n values by a container of them. */
 static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kind) {
-    if (above_mark(p) < n) return bad(p, "the stack has too few values");
-    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key has no value");
+    if (above_mark(p) < n) return bad(p, "the pickle uses more values than it has made");
+    if (kind == MNEM__VALUE_DICT && n % 2)
+        return bad(p, "the pickle makes a dict in which a key has no value");
     p->stack.count -= n;
     if (!mnem__array_reserve(&p->containers, 1, sizeof(mnem__container)))
         return mnem__heap_status();
@@ -273,7 +277,8 @@ static mnem_status make_marked(mnem__pickle *p, mnem__value_tag kind) {
 }
 
 static mnem_status set_mark(mnem__pickle *p) {
-    if (p->marks.count == MARKS_MAX) return bad(p, "values are nested deeper than in any snapshot");
+    if (p->marks.count == MARKS_MAX)
+        return bad(p, "the pickle nests its values deeper than any memory snapshot does");
     if (!mnem__array_reserve(&p->marks, 1, sizeof(size_t))) return mnem__heap_status();
     ((size_t *)p->marks.p)[p->marks.count++] = p->stack.count;
     return MNEM_OK;
@@ -282,8 +287,10 @@ static mnem_status set_mark(mnem__pickle *p) {
 /* ---- the memo ---- */
 
 static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
-    if (!above_mark(p)) return bad(p, "a memo is written, but the stack is empty");
-    if (at > p->opcodes) return bad(p, "a memo number is larger than any that a pickler writes");
+    if (!above_mark(p)) return bad(p, "the pickle stores a value (memo) before it has made one");
+    if (at > p->opcodes)
+        return bad(p,
+                   "the pickle numbers a stored value (memo) higher than any pickle writer does");
     if (at >= p->memo.count) {
         const size_t more = at + 1 - p->memo.count;
         if (!mnem__array_reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
@@ -297,7 +304,8 @@ static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
 }
 
 static mnem_status memo_get(mnem__pickle *p, uint64_t at) {
-    if (at >= p->memo.count) return bad(p, "a memo number is read that was never written");
+    if (at >= p->memo.count)
+        return bad(p, "the pickle reads a stored value (memo) that it never stored");
     return push(p, ((const mnem__value *)p->memo.p)[at]);
 }
 
@@ -365,7 +373,8 @@ static mnem_status unknown_opcode(const mnem__pickle *p, uint8_t op) {
 }
 
 static mnem_status stop(mnem__pickle *p) {
-    if (p->stack.count != 1 || p->marks.count) return bad(p, "the pickle ends with unused values");
+    if (p->stack.count != 1 || p->marks.count)
+        return bad(p, "the pickle ends with values that nothing uses");
     p->top = *(mnem__value *)p->stack.p;
     p->stopped = true;
     return MNEM_OK;
@@ -377,7 +386,7 @@ static mnem_status pop(mnem__pickle *p) {
     else if (p->marks.count)
         p->marks.count--;
     else
-        return bad(p, "there is no value to drop");
+        return bad(p, "the pickle drops a value, but has none");
     return MNEM_OK;
 }
 
@@ -389,7 +398,7 @@ static mnem_status pop_to_mark(mnem__pickle *p) {
 }
 
 static mnem_status duplicate(mnem__pickle *p) {
-    if (!above_mark(p)) return bad(p, "there is no value to copy");
+    if (!above_mark(p)) return bad(p, "the pickle copies a value, but has none");
     return push(p, ((mnem__value *)p->stack.p)[p->stack.count - 1]);
 }
 
@@ -458,7 +467,9 @@ static mnem_status read_protocol(mnem__pickle *p) {
     p->op_at = mnem__input_offset(p->in);
     MNEM__TRY(operand(p, 2, &head));
     const unsigned protocol = (unsigned)(head >> 8);
-    if ((head & 255) != OP_PROTO) return bad(p, "the file is not a pickle");
+    if ((head & 255) != OP_PROTO)
+        return bad(p,
+                   "the file is not a pickle, which torch.cuda.memory._dump_snapshot would write");
     if (protocol < 2 || protocol > 5)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: the pickle has protocol %u; 2 to 5 are supported",
                           p->in->name, protocol);

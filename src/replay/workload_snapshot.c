@@ -441,7 +441,8 @@ static mnem_status find_parts(snapshot *s) {
     if (!mnem__pickle_fields(s->pickle, v, &top) ||
         mnem__value_tag_of(top.of[MNEM__WORD_SEGMENTS]) != MNEM__VALUE_LIST)
         return mnem__fail(MNEM_BAD_FILE,
-                          "a pickle, but not a memory snapshot: the list of segments is missing");
+                          "the file is a pickle, but not a memory snapshot: the list of segments "
+                          "is missing; write one with torch.cuda.memory._dump_snapshot");
     s->segments = top.of[MNEM__WORD_SEGMENTS];
     s->traces = top.of[MNEM__WORD_DEVICE_TRACES];
     s->settings = top.of[MNEM__WORD_ALLOCATOR_SETTINGS];

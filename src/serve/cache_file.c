@@ -122,7 +122,7 @@ mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
 /* ---- in ---- */
 
 static mnem_status bad(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "serve: the file of the prefix cache %s", what);
+    return mnem__fail(MNEM_BAD_FILE, "serve: %s", what);
 }
 
 static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
@@ -130,18 +130,20 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     row r;
     MNEM__TRY(mnem__saved_read(fd, 0, h, sizeof *h));
     if (h->magic != MAGIC || h->count > INT32_MAX)
-        return bad("is not a saved prefix cache, or its writing was interrupted; delete it");
+        return bad(
+            "the file is not a saved prefix cache, or its writing was interrupted; delete it");
     mnem__checksum_init(&sum);
     for (uint64_t i = 0; i < h->count; i++) {
         MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));
         mnem__checksum_add(&sum, &r, sizeof r);
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
-            return bad("is damaged (a row of its table is invalid); delete it");
+            return bad("the file of the prefix cache has an invalid row in its table: it is "
+                       "damaged, or from an engine with pages of another size; delete it");
     }
     return mnem__checksum_get(&sum) == h->checksum
                ? MNEM_OK
-               : bad("is damaged (a checksum differs); delete it");
+               : bad("the file of the prefix cache is damaged (a checksum differs); delete it");
 }
 
 /* The ids of a save that was opened, into the lane. */
@@ -150,11 +152,11 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
     MNEM__TRY(
         mnem__saved_read(saved->fd, saved->offset + sizeof(mnem__saved_header), lane->ids, bytes));
     if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum)
-        return bad("is damaged (a checksum differs); delete it");
+        return bad("the file of the prefix cache is damaged (a checksum differs); delete it");
     for (int32_t i = 0; i < saved->length; i++)
         if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab)
-            return bad(
-                "has token ids that this model lacks: it was made with another model; delete it");
+            return bad("the file of the prefix cache has token ids that this model lacks: it was "
+                       "made with another model; delete it");
     return MNEM_OK;
 }
 
@@ -162,14 +164,20 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
 static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *saved,
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
-    if (saved->from != r->from || saved->length != r->length || saved->length > s->context)
-        return bad("is damaged (a saved sequence differs from its row in the table); delete it");
+    if (saved->length > s->context)
+        return bad("the prefix cache has a sequence that is longer than this context; use the "
+                   "context with which it was saved, or delete the file");
+    if (saved->from != r->from || saved->length != r->length)
+        return bad("the file of the prefix cache is damaged (a saved sequence differs from its row "
+                   "in the table); delete it");
     MNEM__TRY(read_ids(s, saved, lane));
     if (!parent && r->from > 0)
-        return bad("is damaged (the start of a cached prefix is missing); delete it");
+        return bad("the file of the prefix cache is damaged (the start of a cached prefix is "
+                   "missing); delete it");
     if (parent && (mnem__lane_length(parent) < r->from ||
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
-        return bad("has a cached prefix that doesn't fit the context of this engine");
+        return bad("the file of the prefix cache is damaged (a cached prefix does not continue the "
+                   "one that it names); delete it");
     MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
                      : mnem_sequence_create(s->engine, &lane->sequence));
     return mnem_sequence_load(lane->sequence, saved, r->length);

@@ -145,7 +145,9 @@ static mnem_status make_http(mnem_server *s, const mnem_server_options *o) {
     const char *why;
     const size_t count = api_routes(&rows);
     if (count >= ROUTES)
-        return mnem_error_set(MNEM_INVALID, "server: the API has too many routes (a bug in mnem)");
+        return mnem_error_set(
+            MNEM_INVALID,
+            "server: the API has too many routes: this is a bug in mnem, please report it");
     memcpy(s->routes, rows, count * sizeof *rows);
     http_server_options options = {.host = o->host,
                                    .port = o->port,

@@ -113,8 +113,10 @@ static mnem_status io_failed(const char *path, const char *what) {
 
 static mnem_status stamp_of(const char *path, const struct stat *st, mnem__text_stamp *stamp) {
     if (!S_ISREG(st->st_mode))
-        return mnem__fail(MNEM_INVALID, "%s is %s, expected a file of text", path,
-                          S_ISDIR(st->st_mode) ? "a directory" : "not a regular file");
+        return mnem__fail(MNEM_INVALID,
+                          S_ISDIR(st->st_mode) ? "%s is a folder, expected a text file"
+                                               : "%s is not a regular file, expected a text file",
+                          path);
     *stamp = (mnem__text_stamp){(uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
                                 (uint64_t)st->st_mtim.tv_nsec};
     return MNEM_OK;

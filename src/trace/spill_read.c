@@ -49,7 +49,8 @@ static mnem_status read_at(mnem_trace *trace, void *to, size_t n, uint64_t offse
         if (done <= 0)
             return mnem__fail(
                 MNEM_IO, "%s: the trace's events can't be read back from the temporary file (%s)",
-                trace->path, done ? strerrordesc_np(errno) : "the file ends early");
+                trace->path,
+                done ? strerrordesc_np(errno) : "another program made the file shorter");
         out += done;
         offset += (uint64_t)done;
         n -= (size_t)done;

@@ -29,7 +29,9 @@ mnem_status mnem_trace_reader_open(const char *path, const mnem_trace_reader_opt
     *reader = NULL;
     return ranks ? mnem__fail(MNEM_NOT_FOUND, "%s: the trace has no rank %u (it has %u ranks)",
                               path, options->only - 1, ranks)
-                 : mnem__fail(MNEM_NOT_FOUND, "%s: the trace has no ranks: one process wrote it",
+                 : mnem__fail(MNEM_NOT_FOUND,
+                              "%s: a single process wrote this trace, so it has no ranks to choose "
+                              "from; leave out the rank",
                               path);
 }
 

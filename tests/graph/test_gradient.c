@@ -313,19 +313,20 @@ static void what_has_no_gradient_is_named(void **state) {
     } expected[FAULTS] = {
         [FAULT_NO_LOSS] = {MNEM_INVALID, "it has no LINEAR_LOSS node"},
         [FAULT_IN_PLACE] = {MNEM_UNSUPPORTED,
-                            "it overwrites tensor 3, which was written or read before"},
-        [FAULT_ADDED] = {MNEM_UNSUPPORTED, "it accumulates into tensor 4"},
-        [FAULT_NO_RULE] =
-            {MNEM_UNSUPPORTED,
-             "node 1 (copy) can't be differentiated: its input, tensor 3, has no gradient rule"},
-        [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "it adds an input times alpha"},
-        [FAULT_BROADCAST] = {MNEM_UNSUPPORTED, "its inputs must have the shape of its output"},
+                            "the node overwrites tensor 3, which was written or read before"},
+        [FAULT_ADDED] = {MNEM_UNSUPPORTED, "the node accumulates into tensor 4"},
+        [FAULT_NO_RULE] = {MNEM_UNSUPPORTED, "node 1 (copy) can't be differentiated: mnem can't "
+                                             "compute the gradient of the node's input tensor 3"},
+        [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "the node adds an input times alpha"},
+        [FAULT_BROADCAST] = {MNEM_UNSUPPORTED,
+                             "an input of the node has another shape than its output"},
         [FAULT_COLUMNS] = {MNEM_UNSUPPORTED, "only some columns of tensor 3 have a gradient"},
         [FAULT_SHAPE] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},
         [FAULT_PLACED] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},
-        [FAULT_VIEW] = {MNEM_UNSUPPORTED, "its input tensor 6 is a view of a parameter"},
-        [FAULT_UNWRITTEN] = {MNEM_UNSUPPORTED, "node 1 (gelu) can't be differentiated: it reads "
-                                               "tensor 4, which no node before it wrote"},
+        [FAULT_VIEW] = {MNEM_UNSUPPORTED, "the node's input tensor 6 is a view of a parameter"},
+        [FAULT_UNWRITTEN] = {MNEM_UNSUPPORTED,
+                             "node 1 (gelu) can't be differentiated: the node reads "
+                             "tensor 4, which no node before it wrote"},
         [FAULT_TWICE] = {MNEM_INVALID, "the graph was already differentiated or compiled"},
         [FAULT_ROOM] = {MNEM_INVALID, "than options.tensors"},
     };

@@ -317,7 +317,7 @@ static void acquire_says_what_the_disk_said(void **state) {
     (void)state;
     for (int good = 0; good < 30; good++) {
         break_disk(DISK_BROKEN, good, good % 2, "Input/output error");
-        break_disk(DISK_CUT, good, good % 2, "the file ends early");
+        break_disk(DISK_CUT, good, good % 2, "another program made the file shorter");
     }
 }
 

@@ -208,7 +208,7 @@ static void acquire_says_what_the_disk_said(void **state) {
     weights_case_init(&c, path, 3, 2);
     for (int good = 0; good < 12; good += 3) {
         broken_run(&c, DISK_BROKEN, good, "Input/output error");
-        broken_run(&c, DISK_CUT, good, "the file ends early");
+        broken_run(&c, DISK_CUT, good, "another program made the file shorter");
     }
     must(weights_case_open(&c, 1, 3, 60 << 12, false));
     disk_set(DISK_BROKEN, 5);

@@ -73,10 +73,11 @@ static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
     refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation has 0 bytes");
     refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 is allocated twice");
     refused("a 1 5\nf 1\na 1 5\n", MNEM_BAD_FILE, "t:3: id 1 is allocated twice");
-    refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block is freed twice");
+    refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block is freed a second time");
     refused("a 1 5\nf 2\n", MNEM_BAD_FILE, "t:2: id 2 is freed, but was never allocated");
     refused("a 1 18446744073709551615\na 2 1\n", MNEM_BAD_FILE,
-            "t:2: with an allocation of 1 bytes the sum of all allocations is 2^64 bytes or more");
+            "t:2: the sizes of all allocations up to this one, of 1 bytes, add up to 2^64 bytes or "
+            "more");
     refused("\xfd"
             "7zXZ\0...",
             MNEM_UNSUPPORTED, "xz -dc");

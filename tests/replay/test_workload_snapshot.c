@@ -163,46 +163,45 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
     (void)state;
     REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; 2 to 5 are supported");
     REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; 2 to 5 are supported");
-    REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file ends here");
-    REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file ends here");
+    REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file is cut off here");
+    REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file is cut off here");
     REFUSED("\x80\x02X\xff\xff\xff\xff"
             "abc",
-            MNEM_BAD_FILE, "byte 2: the file ends here");
+            MNEM_BAD_FILE, "byte 2: the file is cut off here");
     REFUSED("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
             "abc",
-            MNEM_BAD_FILE, "byte 2: the file ends here");
-    REFUSED("\x80\x02\x8b\xff\xff\xff\xff", MNEM_BAD_FILE, "the file ends here");
-    REFUSED("\x80\x02.", MNEM_BAD_FILE, "byte 2: the pickle ends with unused values");
-    REFUSED("\x80\x02]].", MNEM_BAD_FILE, "byte 4: the pickle ends with unused values");
-    REFUSED("\x80\x02(].", MNEM_BAD_FILE, "byte 4: the pickle ends with unused values");
+            MNEM_BAD_FILE, "byte 2: the file is cut off here");
+    REFUSED("\x80\x02\x8b\xff\xff\xff\xff", MNEM_BAD_FILE, "the file is cut off here");
+    REFUSED("\x80\x02.", MNEM_BAD_FILE, "byte 2: the pickle ends with values that nothing uses");
+    REFUSED("\x80\x02]].", MNEM_BAD_FILE, "byte 4: the pickle ends with values that nothing uses");
+    REFUSED("\x80\x02(].", MNEM_BAD_FILE, "byte 4: the pickle ends with values that nothing uses");
     REFUSED("\x80\x02"
             "a",
-            MNEM_BAD_FILE, "there is no list or dict to add it to");
-    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "there is no list or dict to add it to");
-    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "there is no list or dict to add it to");
-    REFUSED("\x80\x02NNa", MNEM_BAD_FILE, "elements are added to a value that can't have any");
-    REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "elements are added to a value that can't have any");
+            MNEM_BAD_FILE, "there is no list, dict or set to add it to");
+    REFUSED("\x80\x02Na", MNEM_BAD_FILE, "there is no list, dict or set to add it to");
+    REFUSED("\x80\x02](Na", MNEM_BAD_FILE, "there is no list, dict or set to add it to");
+    REFUSED("\x80\x02NNa", MNEM_BAD_FILE, "the pickle adds elements to a value that is no list");
+    REFUSED("\x80\x02]NNs", MNEM_BAD_FILE, "the pickle adds elements to a value that is no list");
     REFUSED("\x80\x02}(Nu", MNEM_BAD_FILE, "a key has no value");
     REFUSED("\x80\x02(Nd", MNEM_BAD_FILE, "a key has no value");
-    REFUSED("\x80\x02u", MNEM_BAD_FILE, "the mark that begins");
-    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list or dict to add it to");
-    REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "too few values");
-    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "a memo is written, but the stack is empty");
-    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE,
-            "a memo number is larger than any that a pickler writes");
-    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "a memo number is read that was never written");
+    REFUSED("\x80\x02u", MNEM_BAD_FILE, "that it never began");
+    REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list, dict or set to add it to");
+    REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "uses more values than it has made");
+    REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "stores a value (memo) before it has made one");
+    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE, "numbers a stored value (memo) higher");
+    REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "reads a stored value (memo) that it never stored");
     REFUSED("\x80\x02"
             "0",
-            MNEM_BAD_FILE, "there is no value to drop");
+            MNEM_BAD_FILE, "the pickle drops a value");
     REFUSED("\x80\x02"
             "2",
-            MNEM_BAD_FILE, "there is no value to copy");
+            MNEM_BAD_FILE, "the pickle copies a value");
     REFUSED("\x80\x02\xff", MNEM_BAD_FILE, "opcode 0xff is not one");
 }
 
 static void pickles_of_other_things_are_refused(void **state) {
     (void)state;
-    REFUSED("\x80\x02N.", MNEM_BAD_FILE, "p: a pickle, but not a memory snapshot");
+    REFUSED("\x80\x02N.", MNEM_BAD_FILE, "p: the file is a pickle, but not a memory snapshot");
     REFUSED("\x80\x02}.", MNEM_BAD_FILE, "the list of segments is missing");
     REFUSED("\x80\x02}X\x08\0\0\0segments]s.", MNEM_BAD_FILE, "the trace has no allocation");
     REFUSED("\x80\x02]Na.", MNEM_BAD_FILE,
@@ -216,7 +215,7 @@ static void nesting_and_lists_in_themselves_end(void **state) {
     char marks[3000] = "\x80\x02";
     memset(marks + 2, '(', sizeof marks - 2);
     assert_int_equal(read_bytes(marks, sizeof marks), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "byte 1002: values are nested deeper"));
+    assert_non_null(strstr(mnem_last_error(), "byte 1002: the pickle nests its values deeper"));
     /* l = []; l.append(l): a list of segments whose segment is a list. */
     REFUSED("\x80\x02]q\0h\0a.", MNEM_BAD_FILE, "segment 0");
     /* A trace that is shared by many devices: the walk over it ends. */

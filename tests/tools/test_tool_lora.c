@@ -201,6 +201,9 @@ static void folder_of_a_training_stands_for_its_adapter(void **state) {
     assert_int_equal(lines_of(r.out), 1 + 14); /* 7 matrices of 2 layers */
     assert_non_null(strstr(r.out, "blk.1.attn_q.weight "));
     assert_int_equal(mkdir(at("unfinished"), 0700), 0);
+    r = say_with(at("unfinished")); /* a folder of nothing yet */
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "has no adapter (no file adapter.gguf): give a GGUF file"));
     copy_to(at("folder/log.jsonl"), "unfinished/log.jsonl");
     r = say_with(at("unfinished"));
     assert_int_equal(r.code, 2);

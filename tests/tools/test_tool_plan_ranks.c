@@ -344,12 +344,13 @@ static void what_ranks_do_not_take_is_said(void **state) {
         {"--ranks", "2", "--memory", "1G,huge"},
         {"--ranks", "2", "--explain"},
     };
-    static const char *const texts[] = {"a list of budgets needs several ranks: add --ranks N",
-                                        "--link needs several ranks",
-                                        "--cut needs several ranks: add --ranks N",
-                                        "--ranks needs the budget of each rank",
-                                        "\"huge\" is not a size",
-                                        "can't be combined with --explain"};
+    static const char *const texts[] = {
+        "a list of sizes for --memory needs several ranks: add --ranks N",
+        "--link needs several ranks",
+        "--cut needs several ranks: add --ranks N",
+        "--ranks needs the budget of each rank",
+        "\"huge\" is not a size",
+        "can't be combined with --explain"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const tool_result r = RUN("plan", tool_model, words[i][0], words[i][1], words[i][2],
                                   words[i][3]); /* up to the first that is NULL */

@@ -178,7 +178,7 @@ static void a_prompt_longer_than_the_context_says_both_numbers(void **state) {
     assert_non_null(strstr(r.err, "256"));
     r = RUN_INPUT("one two three four five six seven eight nine ten", "run", "--ctx", "8");
     assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "the context has space for 8"));
+    assert_non_null(strstr(r.err, "--ctx sets a context of 8 tokens"));
 }
 
 static void a_full_context_stops_and_says_so(void **state) {

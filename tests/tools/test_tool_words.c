@@ -73,7 +73,7 @@ static void an_empty_prompt_is_said(void **state) {
     for (int i = 0; i < 3; i++) {
         tool_result r = RUN("run", "-p", blank[i], "-n", "2");
         assert_int_equal(r.code, 0);
-        assert_non_null(strstr(r.err, "note: the prompt is empty, so the text begins from"));
+        assert_non_null(strstr(r.err, "note: the prompt is empty, so the model writes a text"));
         r = RUN("run", "-f", tool_file("blank.txt", blank[i]), "-n", "2");
         assert_non_null(strstr(r.err, "blank.txt is empty, so "));
         r = RUN_INPUT(blank[i], "run", "-n", "2");

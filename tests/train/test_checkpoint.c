@@ -253,7 +253,7 @@ static void damage_names_the_section(void **state) {
     const size_t n = small_file(bytes);
     bytes[n - 64] ^= 1;
     refused(bytes, n);
-    assert_non_null(strstr(mnem_last_error(), "section text: is damaged"));
+    assert_non_null(strstr(mnem_last_error(), "section text: the section is damaged"));
 }
 
 static void other_files_are_refused(void **state) {
@@ -280,7 +280,7 @@ static void what_changes_after_opening_is_noticed(void **state) {
     const int fd = open(path, O_WRONLY);
     assert_int_equal(__real_pwrite(fd, "x", 1, (off_t)n - 128), 1);
     assert_int_equal(mnem__checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "section bytes: has changed"));
+    assert_non_null(strstr(mnem_last_error(), "bytes: another program changed"));
     assert_int_equal(ftruncate(fd, 100), 0);
     assert_int_equal(mnem__checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
     close(fd);
@@ -326,7 +326,7 @@ static void a_list_of_entries_that_differs_is_refused(void **state) {
     assert_int_equal(mnem__checkpoint_expect(c, e, 4), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "no section more"));
     assert_int_equal(mnem__checkpoint_expect(c, e, 2), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "section n: is not expected by this run"));
+    assert_non_null(strstr(mnem_last_error(), "section n: this run does not expect the section"));
     mnem__checkpoint_close(c);
 }
 

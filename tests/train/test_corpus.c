@@ -339,7 +339,7 @@ static void bad_sources_and_caches_are_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));
     options = options_of((const char *[]){kit_folder()}, 1);
     assert_int_equal(try_open(&options), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "is a directory"));
+    assert_non_null(strstr(mnem_last_error(), "is a folder"));
     options = options_of((const char *[]){empty, empty}, 2);
     assert_int_equal(try_open(&options), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "2 files given, with 0 bytes"));

@@ -348,10 +348,10 @@ static void adapters_that_lie_are_named(void **state) {
     refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "has a .lora_b, but no .lora_a");
     forge(Q ".lora_a", Q ".lora_c", 8, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED,
-           "expected a name that ends in .lora_a or .lora_b");
+           "the name must end in .lora_a or .lora_b");
     forge(".lora_a", NULL, 8, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED,
-           "expected a name that ends in .lora_a or .lora_b");
+           "the name must end in .lora_a or .lora_b");
     forge("token_embd.weight.lora_a", NULL, 8, 1);
     refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "adapters of embeddings");
     forge("blk.0.attn_norm.weight.lora_a", "blk.0.attn_norm.weight.lora_b", 8, 1);

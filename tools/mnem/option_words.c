@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- spellings ---- */
@@ -329,6 +330,7 @@ static void repository(const char *name, char *out, size_t n) {
     const char *slash = strchr(name, '/');
     const int length = (int)strcspn(name, ":");
     snprintf(out, n, "%.*s", slash ? length : 0, name);
+    if (!slash || !length) snprintf(out, n, "OWNER/NAME FILE.gguf --local-dir .");
 }
 
 static bool is_there(const char *folder, const char *name) {
@@ -356,6 +358,11 @@ static int check_run_folder(const char *verb, const char *name) {
                       name, name);
 }
 
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 static bool is_peft(const char *folder) {
     return is_there(folder, "adapter_config.json") && !is_there(folder, "config.json");
 }
@@ -369,7 +376,12 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
                           "adapter.gguf, then give adapter.gguf",
                           name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
-    if (folder || !is_there(name, "log.jsonl")) return TOOL_OK;
+    if (folder || !is_folder(name)) return TOOL_OK;
+    if (!is_there(name, "log.jsonl"))
+        return tool_usage(verb,
+                          "the folder %s has no adapter (no file adapter.gguf): give a GGUF file "
+                          "of an adapter, or the --out folder of mnem train --lora",
+                          name);
     if (is_there(name, "model.gguf"))
         return tool_usage(verb,
                           "%s is the folder of a training run without --lora, so it has no "
@@ -420,5 +432,5 @@ int tool_check_model(const char *verb, const char *name) {
                       "no file \"%s\": a model is a GGUF file or a Hugging Face folder on this "
                       "machine. mnem downloads nothing: hf download %s does, and "
                       "models/get_model NAME FOLDER downloads a small model",
-                      name, *from ? from : "OWNER/NAME FILE.gguf --local-dir .");
+                      name, from);
 }

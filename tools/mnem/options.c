@@ -111,12 +111,14 @@ static int set_count(const char *verb, const tool_option *o, const char *text, i
     const long long n = strtoll(text, &end, 10); /* what overflows is beyond any bound, too */
     if (!*text || *end)
         return tool_usage(verb, "--%s takes a whole number, not \"%s\"", o->name, text);
-    if ((double)n < o->least || (double)n > o->most)
+    if (n == 0 && o->least > 0 && strcmp(o->name, "ctx") == 0)
         return tool_usage(
-            verb, "--%s is %s; it must be %s %.0f%s", o->name, text,
-            (double)n < o->least ? "at least" : "at most",
-            (double)n < o->least ? o->least : o->most,
-            n == 0 && strcmp(o->name, "ctx") == 0 ? "; without --ctx the default applies" : "");
+            verb, "--ctx is %s; it must be at least %.0f; without --ctx the default applies", text,
+            o->least);
+    if ((double)n < o->least || (double)n > o->most)
+        return tool_usage(verb, "--%s is %s; it must be %s %.0f", o->name, text,
+                          (double)n < o->least ? "at least" : "at most",
+                          (double)n < o->least ? o->least : o->most);
     *out = (int32_t)n;
     return TOOL_OK;
 }

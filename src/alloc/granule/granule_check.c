@@ -26,14 +26,15 @@ static void unit_cover(audit *a, uint64_t unit) {
     const mnem__granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
     if (granule >= MNEM__GRANULE_SLOT_LOST) {
-        wrong(a, "a block or gap lies where nothing is mapped");
+        wrong(a, "a block or a free gap lies where no memory is mapped");
         return;
     }
     if (f->space->owner[granule] != f->number)
-        wrong(a, "a block or gap lies in a granule that does not exist");
+        wrong(a, "a block or a free gap lies in a granule that does not belong to the allocator");
     const uint64_t at =
         ((uint64_t)granule << f->granule_shift) + (unit & (mnem__granule_units(f) - 1));
-    if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two blocks or gaps share a byte of a granule");
+    if (a->bits[at >> 6] >> (at & 63) & 1)
+        wrong(a, "two blocks or free gaps of the allocator overlap");
     a->bits[at >> 6] |= UINT64_C(1) << (at & 63);
     a->home[mnem__slot_of(f, unit)]++;
     a->covered++;
@@ -42,14 +43,14 @@ static void unit_cover(audit *a, uint64_t unit) {
 static void links_audit(audit *a, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(a->f, i);
     if (run->prev && mnem__grun_at(a->f, run->prev)->next != i)
-        wrong(a, "a block's link to the one before it is wrong");
+        wrong(a, "the allocator's record of a block does not match that of the block before it");
     if (!run->next) return;
     const mnem__grun *next = mnem__grun_at(a->f, run->next);
     if (next->prev != i || next->start != mnem__grun_end(run))
-        wrong(a, "a block's link to the next one is wrong");
+        wrong(a, "the allocator's record of a block does not match that of the next block");
     const bool inside = next->start & (mnem__granule_units(a->f) - 1);
     if (!run->live && !next->live && run->zone == next->zone && (!run->zone || inside))
-        wrong(a, "two neighbouring gaps were not joined");
+        wrong(a, "two free gaps that touch were not merged");
 }
 
 /* What the ordinary paths count as they go, run by run. */
@@ -66,7 +67,8 @@ static void run_audit(audit *a, uint32_t i) {
     a->frees++;
     if (run->zone == MNEM__SMALL) {
         a->free_small += run->units;
-        if (run->units == mnem__granule_units(a->f)) wrong(a, "a shared granule is empty");
+        if (run->units == mnem__granule_units(a->f))
+            wrong(a, "a granule for small blocks is free, but the allocator did not release it");
         return;
     }
     a->free_large += run->units;
@@ -78,20 +80,22 @@ static void lists_audit(audit *a) {
     uint32_t count = 0;
     for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
         const mnem__bins *b = &a->f->bins[zone];
-        if (!mnem__bins_agree(b)) wrong(a, "the bitmaps of the free lists are wrong");
+        if (!mnem__bins_agree(b))
+            wrong(a, "the allocator's bitmap of its lists of free gaps is wrong");
         for (int bin = mnem__bins_next(b, 0); bin >= 0; bin = mnem__bins_next(b, bin + 1)) {
             uint32_t before = 0;
             for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(a->f, i)->list_next) {
                 const mnem__grun *run = mnem__grun_at(a->f, i);
                 if (run->live || run->zone != zone || run->bin != bin ||
                     mnem__bin_of(run->units) != bin || run->list_prev != before)
-                    wrong(a, "a list of free gaps is inconsistent");
+                    wrong(a, "the allocator's list of free gaps has a wrong entry");
                 before = i;
                 count++;
             }
         }
     }
-    if (count != a->frees) wrong(a, "a gap is in no list");
+    if (count != a->frees)
+        wrong(a, "a free gap is missing from the allocator's lists of free gaps");
 }
 
 static void slot_audit(audit *a, uint32_t slot) {
@@ -100,7 +104,7 @@ static void slot_audit(audit *a, uint32_t slot) {
     const bool mapped = granule < MNEM__GRANULE_SLOT_LOST;
     const bool own = mapped && s->owner[granule] == a->f->number;
     if (mapped != (home != 0) || a->home[slot] != (own ? home : 0))
-        wrong(a, "the granule recorded for a slot is wrong");
+        wrong(a, "the allocator recorded a wrong granule for a range of addresses");
 }
 
 static void sums_audit(audit *a) {
@@ -109,20 +113,20 @@ static void sums_audit(audit *a) {
     for (uint32_t granule = 0; granule < f->space->numbers; granule++)
         present += f->space->owner[granule] == f->number;
     if (present != f->granules || (!f->shared && f->granules > f->granules_max))
-        wrong(a, "the counter of granules is wrong");
+        wrong(a, "the allocator's counter of granules is wrong");
     if (a->covered != (uint64_t)f->granules << f->granule_shift)
-        wrong(a, "some bytes belong to no block or gap");
+        wrong(a, "some bytes of the allocator are in neither a block nor a free gap");
     if (a->live != f->units_live || a->blocks != f->blocks_live)
-        wrong(a, "the counter of live bytes is wrong");
+        wrong(a, "the allocator's counter of live bytes is wrong");
     if (a->free_large != f->units_free || a->free_small != f->units_small)
-        wrong(a, "the counter of free bytes is wrong");
+        wrong(a, "the allocator's counter of free bytes is wrong");
     if (a->whole != f->whole || a->frees != f->lists_count)
-        wrong(a, "the counter of whole granules is wrong");
+        wrong(a, "the allocator's counter of entirely free granules is wrong");
     for (uint32_t slot = 0; slot < f->space->slots; slot++) slot_audit(a, slot);
     if (f->tail &&
         (mnem__grun_at(f, f->tail)->next ||
          mnem__grun_end(mnem__grun_at(f, f->tail)) != (uint64_t)f->slot_grown << f->granule_shift))
-        wrong(a, "the last block or gap after growth is wrong");
+        wrong(a, "the allocator's record of its last block is wrong after it grew");
 }
 
 mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {

@@ -194,13 +194,15 @@ static void tally_fail(tally *t, const char *what, uint64_t offset, uint64_t byt
 static void tally_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
     tally *t = context;
     const bool is_free = handle == UINT32_MAX;
-    if (offset != t->seen.bytes) tally_fail(t, "a hole or an overlap", offset, bytes);
+    if (offset != t->seen.bytes)
+        tally_fail(t, "a block or gap does not begin where the one before it ends", offset, bytes);
     if (!bytes || ((offset | bytes) & t->a->mask))
-        tally_fail(t, "a block of a wrong size", offset, bytes);
+        tally_fail(t, "the size or place of a block is not a multiple of the allocator's unit",
+                   offset, bytes);
     if (is_free && t->last_free && !t->a->ops->partial)
-        tally_fail(t, "free neighbours", offset, bytes);
+        tally_fail(t, "two free gaps that touch were not merged", offset, bytes);
     if (!is_free && t->a->ops->block_bytes(t->a, handle) != bytes)
-        tally_fail(t, "a handle whose size differs from its block's", offset, bytes);
+        tally_fail(t, "the allocator records two different sizes for a block", offset, bytes);
     if (is_free) {
         t->seen.runs_free++;
         if (bytes > t->seen.bytes_largest_free) t->seen.bytes_largest_free = bytes;
@@ -223,9 +225,10 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
     if (info.bytes != t.seen.bytes || info.bytes_live != t.seen.bytes_live || !largest ||
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
         return mnem__fail(MNEM_INVALID,
-                          "offset: the allocator's check failed: its counters say %llu bytes, %llu "
-                          "live in %u blocks, a largest free run of %llu among %u; its runs add up "
-                          "to %llu bytes, %llu live in %u, %llu among %u",
+                          "offset: the allocator's check failed (a bug in mnem, or memory that the "
+                          "program overwrote): its counters say %llu bytes in all, %llu live in %u "
+                          "blocks, and a largest free gap of %llu among %u; its blocks and gaps "
+                          "add up to %llu, %llu in %u, and %llu among %u",
                           (unsigned long long)info.bytes, (unsigned long long)info.bytes_live,
                           info.blocks_live, (unsigned long long)info.bytes_largest_free,
                           info.runs_free, (unsigned long long)t.seen.bytes,

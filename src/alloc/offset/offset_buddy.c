@@ -243,19 +243,21 @@ static mnem_status buddy_check(const mnem_offset_allocator *a) {
     for (uint32_t i = 0; i < b->root_count; i++) {
         const uint32_t n = count_node(b, b->roots[i]);
         if (n == UINT32_MAX)
-            return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the links of a buddy are wrong "
-                              "(a bug in mnem, or memory that the program overwrote)");
+            return mnem__fail(
+                MNEM_INVALID,
+                "offset: the allocator's check failed: a block does not match its buddy or its "
+                "parent (a bug in mnem, or memory that the program overwrote)");
         count += n;
     }
     if (count != b->nodes.used)
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u of %u nodes were found (a bug in mnem, or "
-                          "memory that the program overwrote)",
-                          count, b->nodes.used);
+                          "offset: the allocator's check failed: it has %u records of blocks, but "
+                          "%u were found (a bug in mnem, or memory that the program overwrote)",
+                          b->nodes.used, count);
     if (!lists_right(b))
-        return mnem__fail(MNEM_INVALID, "offset: check failed: a list of free buddies is wrong (a "
-                                        "bug in mnem, or memory that the program overwrote)");
+        return mnem__fail(MNEM_INVALID,
+                          "offset: the allocator's check failed: a list of free blocks has a wrong "
+                          "entry (a bug in mnem, or memory that the program overwrote)");
     return MNEM_OK;
 }
 

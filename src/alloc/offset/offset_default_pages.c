@@ -266,10 +266,11 @@ mnem_status mnem__pages_check(const mnem__default *d) {
     for (uint32_t page = 1; page < d->page_used; page++) {
         const mnem__page *p = mnem__page_at(d, page);
         if (!page_check(d, page))
-            return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: page %u and its run disagree (a bug in mnem, "
-                              "or memory that the program overwrote)",
-                              page);
+            return mnem__fail(
+                MNEM_INVALID,
+                "offset: the allocator's check failed: page %u of small blocks does not match the "
+                "block that holds it (a bug in mnem, or memory that the program overwrote)",
+                page);
         live += p->slots && p->node;
         dissolved += p->slots && !p->node;
         with_room += p->slots && p->node && p->free;
@@ -277,13 +278,14 @@ mnem_status mnem__pages_check(const mnem__default *d) {
     if (live != d->pages_live || dissolved != d->pages_dissolved)
         return mnem__fail(
             MNEM_INVALID,
-            "offset: check failed: %u pages are live, %u were counted; %u are "
-            "dissolved, %u were counted (a bug in mnem, or memory that the program overwrote)",
-            live, d->pages_live, dissolved, d->pages_dissolved);
+            "offset: the allocator's check failed: it records %u live and %u released pages of "
+            "small blocks, but has %u and %u (a bug in mnem, or memory that the program overwrote)",
+            d->pages_live, d->pages_dissolved, live, dissolved);
     if (!open_check(d, &open) || open != with_room)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u pages have free slots, but %u are listed as "
-                          "open (a bug in mnem, or memory that the program overwrote)",
-                          with_room, open);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: the allocator's check failed: %u pages of small blocks have space, but %u are "
+            "listed as having some (a bug in mnem, or memory that the program overwrote)",
+            with_room, open);
     return MNEM_OK;
 }

@@ -301,28 +301,31 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
     for (uint32_t i = mnem__node_at(d, 0)->after; i; i = mnem__node_at(d, i)->after) {
         const mnem__node *node = mnem__node_at(d, i);
         if (node->before != before || node->offset != end || ++count >= d->node_used)
-            return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong (a bug in "
-                              "mnem, or memory that the program overwrote)",
-                              i);
+            return mnem__fail(
+                MNEM_INVALID,
+                "offset: the allocator's check failed: block or gap %u does not match the one "
+                "before it (a bug in mnem, or memory that the program overwrote)",
+                i);
         free_count += node->list >= MNEM__LIST_FREE;
         end += node->units;
         before = i;
     }
     if (mnem__node_at(d, 0)->before != before || end != d->units)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (a bug in "
-                                        "mnem, or memory that the program overwrote)");
+        return mnem__fail(MNEM_INVALID,
+                          "offset: the allocator's check failed: its last block or gap is recorded "
+                          "wrongly (a bug in mnem, or memory that the program overwrote)");
     uint32_t spare = 0;
     for (uint32_t i = d->spare; i && spare < d->node_used; i = mnem__node_at(d, i)->after) spare++;
     if (d->node_used != 1 + count + spare)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u nodes, but %u runs and %u spare (a bug in "
-                          "mnem, or memory that the program overwrote)",
-                          d->node_used, count, spare);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: the allocator's check failed: it has %u records, but %u are of blocks and "
+            "gaps and %u are spare (a bug in mnem, or memory that the program overwrote)",
+            d->node_used - 1, count, spare);
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: the free lists don't contain the %u free runs of "
-                          "the range (a bug in mnem, or memory that the program overwrote)",
+                          "offset: the allocator's check failed: its free lists lack some of the "
+                          "%u free gaps (a bug in mnem, or memory that the program overwrote)",
                           free_count);
     return mnem__pages_check(d);
 }

@@ -168,25 +168,28 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
     for (uint32_t i = mnem__run_at(r, 0)->after; i; i = mnem__run_at(r, i)->after) {
         const mnem__run *run = mnem__run_at(r, i);
         if (run->before != before || ++count >= r->used)
-            return mnem__fail(MNEM_INVALID,
-                              "offset: check failed: the neighbour of run %u is wrong (a bug in "
-                              "mnem, or memory that the program overwrote)",
-                              i);
+            return mnem__fail(
+                MNEM_INVALID,
+                "offset: the allocator's check failed: block or gap %u does not match the one "
+                "before it (a bug in mnem, or memory that the program overwrote)",
+                i);
         free_count += run->is_free;
         before = i;
     }
     if (mnem__run_at(r, 0)->before != before || mnem__run_at(r, 0)->is_free)
-        return mnem__fail(MNEM_INVALID, "offset: check failed: the last run is wrong (a bug in "
-                                        "mnem, or memory that the program overwrote)");
+        return mnem__fail(MNEM_INVALID,
+                          "offset: the allocator's check failed: its last block or gap is recorded "
+                          "wrongly (a bug in mnem, or memory that the program overwrote)");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: %u nodes, but %u runs (%u of %u free) and %u "
-                          "spare (a bug in mnem, or memory that the program overwrote)",
-                          r->used, count, free_count, r->free_count, r->spare_count);
+                          "offset: the allocator's check failed: it has %u records, but %u are of "
+                          "blocks and gaps (%u gaps, expected %u) and %u are spare (a bug in mnem, "
+                          "or memory that the program overwrote)",
+                          r->used - 1, count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
         return mnem__fail(MNEM_INVALID,
-                          "offset: check failed: the index doesn't contain the %u free runs of the "
-                          "range (a bug in mnem, or memory that the program overwrote)",
+                          "offset: the allocator's check failed: its index lacks some of the %u "
+                          "free gaps (a bug in mnem, or memory that the program overwrote)",
                           free_count);
     return MNEM_OK;
 }

@@ -43,11 +43,15 @@ static inline uint32_t slot_take(mnem_pool *pool) {
 /* ---- alloc ---- */
 
 static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request *r) {
+    if (r->planned && r->moved)
+        return mnem__fail(
+            MNEM_INVALID,
+            "pool %s: the request has both planned and moved set, expected at most one of them",
+            pool->tag);
     return mnem__fail(MNEM_INVALID,
-                      "pool %s: invalid request of %llu bytes with alignment %llu%s: expected at "
+                      "pool %s: invalid request of %llu bytes with alignment %llu: expected at "
                       "least 1 byte and a power of two",
-                      pool->tag, (unsigned long long)r->bytes, (unsigned long long)r->alignment,
-                      r->planned && r->moved ? ", both planned and movable" : "");
+                      pool->tag, (unsigned long long)r->bytes, (unsigned long long)r->alignment);
 }
 
 static inline bool request_is_fine(const mnem_pool_request *r) {

@@ -6,13 +6,16 @@
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
 
+static mnem_status refuse_tables(const mnem_pool *pool, const char *what) {
+    return mnem__fail(MNEM_INVALID,
+                      "pool %s: the pool's tables are inconsistent, because the program wrote "
+                      "outside its blocks, or mnem has a bug: %s",
+                      pool->tag, what);
+}
+
 #define REQUIRE(condition, text)                                                                   \
     do {                                                                                           \
-        if (!(condition))                                                                          \
-            return mnem__fail(MNEM_INVALID,                                                        \
-                              "pool %s: the pool's tables are inconsistent; the program wrote "    \
-                              "outside its blocks, or mnem has a bug: " text,                      \
-                              pool->tag);                                                          \
+        if (!(condition)) return refuse_tables(pool, text);                                        \
     } while (0)
 
 static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {

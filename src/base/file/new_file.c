@@ -33,8 +33,12 @@ static mnem_status create_failed(const mnem__new_file *file) {
 static mnem_status check_replaced(const char *path) {
     struct stat about;
     if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: is %s and can't be replaced by a file; choose another name",
-                      path, S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
+    return mnem__fail(
+        MNEM_IO,
+        S_ISDIR(about.st_mode)
+            ? "%s: is a folder and can't be replaced by a file; choose another name"
+            : "%s: is not a regular file and can't be replaced by a file; choose another name",
+        path);
 }
 
 static int create_exclusive(const char *path) {

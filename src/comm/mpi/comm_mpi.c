@@ -156,7 +156,10 @@ mnem_status mnem__mpi_post_control(state *s, int from) {
 }
 
 static mnem_status check_over(const state *s) {
-    return s->over ? mnem_comm_fail(s->comm, "comm: communication has failed") : MNEM_OK;
+    return s->over ? mnem_comm_fail(
+                         s->comm,
+                         "comm: communication has failed; the error of another thread says why")
+                   : MNEM_OK;
 }
 
 /* All that came: credits, signs of life, ends. */
@@ -181,8 +184,9 @@ mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t by
         if (status != MNEM_OK) return status;
         const double passed = mnem__mpi_seconds() - begin;
         if (passed < s->options.silence || passed < mnem__mpi_silence(s, to)) continue;
-        mnem__mpi_lose(s, to, "accepts no messages");
-        return mnem_comm_fail(s->comm, "comm: communication has failed");
+        mnem__mpi_lose(s, to, "accepts no more messages");
+        return mnem_comm_fail(
+            s->comm, "comm: communication has failed; the error of another thread says why");
     }
     return MNEM_OK;
 }
@@ -269,7 +273,8 @@ static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
         state *s = self;
         status = mpi_test(self, r, &done);
         if (status == MNEM_OK && !done && mnem_comm_failure(s->comm))
-            status = mnem_comm_fail(s->comm, "comm: communication has failed");
+            status = mnem_comm_fail(
+                s->comm, "comm: communication has failed; the error of another thread says why");
         const double waited = mnem__mpi_seconds() - begin;
         if (!done && waited > 1e-9 * SPIN_NANOSECONDS)
             nanosleep(&(struct timespec){0, sleep_after(waited)}, NULL);

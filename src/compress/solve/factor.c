@@ -152,10 +152,11 @@ static mnem_status put_in_order(job *j, mnem_team *team) {
     for (int64_t i = 0; i < f->k; i++) {
         const float x = f->h[i * f->k + i];
         if (!(x >= 0) || isinf(x))
-            return mnem__fail(MNEM_NOT_FINITE,
-                              "solve: column %lld of a matrix's inputs is not finite (NaN or "
-                              "infinite): the model overflows on the calibration text",
-                              (long long)i);
+            return mnem__fail(
+                MNEM_NOT_FINITE,
+                "solve: column %lld of a matrix's inputs is not finite (NaN or infinite): the "
+                "model overflows on the calibration text; use another text",
+                (long long)i);
         f->order[i] = (uint32_t)i;
         j->diagonal[i] = x;
         sum += x;

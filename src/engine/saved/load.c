@@ -21,7 +21,10 @@
 /* ---- what a file says ---- */
 
 static mnem_status damaged(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s of the file is damaged", what);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "saved sequence: %s of the file is damaged; use a copy of the file, or make it again",
+        what);
 }
 
 /* Numbers that layouts may be made of. */
@@ -51,8 +54,8 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
     if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID,
-                          "saved sequence: the file was made with another model or adapter");
+        return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
+                                        "adapter; use those with which it was saved");
     if (h->kv_type != own.kv_type)
         return mnem__fail(
             MNEM_INVALID,

@@ -86,9 +86,10 @@ static void trace_read(mnem__differentiation *d, int32_t node, int32_t tensor) {
     const mnem__graph_tensor *root = &d->graph->tensor[d->graph->tensor[tensor].root];
     d->state[root->root].read = true;
     if (root->slot == MNEM__GRAPH_PLACED && d->state[root->root].producer < 0)
-        refuse(d, node, "it reads tensor %d, which no node before it wrote", tensor);
+        refuse(d, node, "the node reads tensor %d, which no node before it wrote", tensor);
     if (root->gradient && root->root != tensor)
-        refuse(d, node, "its input tensor %d is a view of a parameter; use the whole parameter",
+        refuse(d, node,
+               "the node's input tensor %d is a view of a parameter; use the whole parameter",
                tensor);
 }
 
@@ -111,7 +112,7 @@ static void trace_write(mnem__differentiation *d, int32_t node, int32_t tensor) 
     const bool external = root->slot != MNEM__GRAPH_PLACED;
     if (state->producer >= 0 || state->read || (external && has_double(d->graph, root->root)))
         refuse(d, node,
-               "it overwrites tensor %d, which was written or read before; use a new tensor",
+               "the node overwrites tensor %d, which was written or read before; use a new tensor",
                tensor);
     state->producer = node;
     d->keep[node] = d->keep[node] || external || root->keep || !d->recompute;
@@ -137,12 +138,13 @@ static void trace(mnem__differentiation *d) {
         if (step->out) d->state[d->graph->tensor[step->out].root].flows = flows;
         widen(d, step);
         if (step->tail)
-            refuse(d, i, "it is marked as tail (in layer %d); build the graph without a tail",
+            refuse(d, i, "the node is marked as tail (in layer %d); build the graph without a tail",
                    step->layer);
         if (step->op.desc.accumulate)
-            refuse(d, i,
-                   "it accumulates into tensor %d; set accumulate to false, and use an add node",
-                   step->out);
+            refuse(
+                d, i,
+                "the node accumulates into tensor %d; set accumulate to false, and use an add node",
+                step->out);
     }
 }
 
@@ -154,7 +156,9 @@ static void begin_at_loss(mnem__differentiation *d, int32_t node) {
     mnem__targets targets;
     mnem_graph_node outputs = {0};
     if (step->also[0] || step->also[1])
-        refuse(d, node, "it already writes gradients (tensor %d); leave also[0] and also[1] 0",
+        refuse(d, node,
+               "the node already writes gradients (tensor %d); leave its also[0] and also[1] unset "
+               "(0)",
                step->also[0] + step->also[1]);
     mnem__targets_choose(d, mnem__gradient_rule_get(MNEM_OP_LINEAR_LOSS, 0), step, &targets,
                          &outputs);
@@ -248,7 +252,9 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         if (step->also[j] && d->state[d->graph->tensor[step->also[j]].root].sum &&
             kind != MNEM_OP_LINEAR_LOSS)
-            refuse(d, node, "its other output, tensor %d, is used, and only out has a gradient",
+            refuse(d, node,
+                   "the node's output tensor %d is used, but only its first output (out) has a "
+                   "gradient",
                    step->also[j]);
     if (kind == MNEM_OP_STATE_LOSS) { /* a loss: its output needs no gradient */
         add_gradient_node(d, step, mnem__gradient_rule_get(kind, 0), 0);
@@ -258,18 +264,22 @@ static void go_back(mnem__differentiation *d, int32_t node) {
     if (!root || !d->state[root].sum) return;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (mnem__gradient_wanted(d, step->in[j]) && !has_rule(kind, j))
-            refuse(d, node, "its input, tensor %d, has no gradient rule in this operator",
+            refuse(d, node,
+                   "mnem can't compute the gradient of the node's input tensor %d, because the "
+                   "operator has no rule for it; use another operator",
                    step->in[j]);
     if (d->graph->error != MNEM_OK) return;
     if (kind == MNEM_OP_ADD) {
         if (step->op.desc.alpha != 0.0f && step->op.desc.alpha != 1.0f)
-            refuse(
-                d, node,
-                "it adds an input times alpha, which has no gradient (out is tensor %d); set alpha "
-                "to 1, and scale the input by a scale node",
-                step->out);
+            refuse(d, node,
+                   "the node adds an input times alpha, which has no gradient (out is tensor %d); "
+                   "set alpha to 1, and scale the input by a scale node",
+                   step->out);
         if (!is_plain_sum(d->graph, step))
-            refuse(d, node, "its inputs must have the shape of its output, tensor %d", step->out);
+            refuse(d, node,
+                   "an input of the node has another shape than its output, tensor %d, and "
+                   "broadcasting has no gradient; use inputs of one shape",
+                   step->out);
         for (int j = 0; j < 2; j++)
             if (mnem__gradient_wanted(d, step->in[j]))
                 mnem__gradient_pass(d, step->in[j], step->out);

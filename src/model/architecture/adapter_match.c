@@ -84,7 +84,9 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     mnem_model_tensor_get(adapter, index, &info);
     const size_t length = split_name(info.name, &is_b);
     if (length == 0 || length >= sizeof name)
-        return wrong_name(adapter, info.name, "expected a name that ends in .lora_a or .lora_b");
+        return wrong_name(adapter, info.name,
+                          "the name must end in .lora_a or .lora_b, as llama.cpp's "
+                          "convert_lora_to_gguf.py writes names");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     const mnem__role role = mnem__role_find(name, &layer);
     if (role == MNEM__ROLE_EMBEDDING || role == MNEM__ROLE_LAYER_TABLE)

@@ -18,8 +18,8 @@ static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32
 static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer *t) {
     if (t->kv_heads != 1 || t->head_dim != t->latent + t->rope.dims)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: the model has %d KV heads of %d numbers, expected 1 of %d (the "
-                          "latent and the part with RoPE)",
+                          "%s: the model has %d KV heads of %d numbers, but latent attention needs "
+                          "1 of %d: convert the model again with a newer converter",
                           r->model->path, t->kv_heads, t->head_dim, t->latent + t->rope.dims);
     if (t->key_dim <= t->rope.dims)
         return mnem__fail(MNEM_BAD_FILE,

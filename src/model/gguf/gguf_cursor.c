@@ -41,10 +41,11 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     c->written = written(&st);
     if (plain && st.st_size > 0) return MNEM_OK;
     mnem__cursor_close(c);
-    return mnem__fail(MNEM_BAD_FILE, "%s: is %s", path,
-                      plain                 ? "empty"
-                      : S_ISDIR(st.st_mode) ? "a folder, not a file"
-                                            : "not a regular file");
+    return mnem__fail(MNEM_BAD_FILE,
+                      plain                 ? "%s: is empty"
+                      : S_ISDIR(st.st_mode) ? "%s: is a folder, not a file"
+                                            : "%s: is not a regular file",
+                      path);
 }
 
 void mnem__cursor_open_memory(mnem__cursor *c, const char *path, const void *memory, uint64_t n) {

@@ -127,9 +127,11 @@ mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, 
         ssize_t got = pread(part->fd, to, bytes, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0)
-            return mnem__fail(MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path,
-                              what, (unsigned long long)offset,
-                              got < 0 ? strerror(errno) : "the file became shorter; start again");
+            return mnem__fail(
+                MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path, what,
+                (unsigned long long)offset,
+                got < 0 ? strerror(errno)
+                        : "another program made the file shorter while mnem used it; start again");
         to += got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;

@@ -114,7 +114,8 @@ static mnem_status begin_key(mnem_gguf_writer *w, const char *key, uint32_t type
     if (w->phase != PHASE_KEYS || n == 0 || n > MNEM__GGUF_NAME_MAX)
         return w->failed = mnem__fail(MNEM_INVALID, "%s: key \"%.64s\": %s", w->file.path, key,
                                       w->phase != PHASE_KEYS
-                                          ? "keys can't be written once a tensor is declared"
+                                          ? "a key can't be added after the first tensor is "
+                                            "declared; add all keys first"
                                           : "the name of a key must have 1 to 1023 bytes");
     w->keys++;
     mnem_status status = put_text(w, key, n);
@@ -260,11 +261,10 @@ mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_
     mnem_status status = begin_data(w);
     while (status == MNEM_OK && bytes > 0) {
         if (w->current == w->tensors)
-            return w->failed = mnem__fail(
-                       MNEM_INVALID,
-                       "%s: data of all declared tensors are written, and %llu bytes more "
-                       "were given",
-                       w->file.path, (unsigned long long)bytes);
+            return w->failed = mnem__fail(MNEM_INVALID,
+                                          "%s: %llu bytes were given after the data of the last "
+                                          "declared tensor; declare each tensor before its data",
+                                          w->file.path, (unsigned long long)bytes);
         uint64_t left = w->bytes[w->current] - w->written, part = bytes < left ? bytes : left;
         status = write_buffered(w, from, part);
         from += part;
@@ -290,9 +290,11 @@ static mnem_status put_counts(mnem_gguf_writer *w) {
 mnem_status mnem_gguf_finish(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && w->current != w->tensors)
-        status = mnem__fail(
-            MNEM_INVALID, "%s: data of %llu tensors were written, but %llu are declared",
-            w->file.path, (unsigned long long)w->current, (unsigned long long)w->tensors);
+        status = mnem__fail(MNEM_INVALID,
+                            "%s: only %llu of the %llu declared tensors were written; write the "
+                            "data of all of them first",
+                            w->file.path, (unsigned long long)w->current,
+                            (unsigned long long)w->tensors);
     if (status == MNEM_OK) status = put_counts(w);
     return end(w, status);
 }

@@ -61,9 +61,10 @@ static mnem_status make_room(mnem_imatrix *m) {
 static mnem_status insert(mnem_imatrix *m, int64_t at, const char *tensor, int64_t matrices,
                           int64_t columns) {
     if (m->rows == MNEM__IMATRIX_ENTRIES_MAX)
-        return mnem__fail(MNEM_INVALID,
-                          "imatrix: the importance matrix would have more than %d tensors",
-                          MNEM__IMATRIX_ENTRIES_MAX);
+        return mnem__fail(
+            MNEM_INVALID,
+            "imatrix: the importance matrix has %d tensors already, the most that it can have",
+            MNEM__IMATRIX_ENTRIES_MAX);
     MNEM__TRY(make_room(m));
     mnem__imatrix_row row = {.matrices = matrices, .columns = columns};
     row.numbers = mnem__calloc(TAG, (size_t)(matrices * (columns + 1)), sizeof(float));
@@ -92,8 +93,8 @@ static mnem_status refuse_other(const char *tensor, int64_t matrices, int64_t co
                                 const mnem__imatrix_row *before) {
     char name[TEXT];
     return mnem__fail(MNEM_INVALID,
-                      "imatrix: tensor %s: has %lld matrices of %lld columns, but %lld of %lld "
-                      "before",
+                      "imatrix: tensor %s has %lld matrices of %lld columns here, but had %lld of "
+                      "%lld before: the matrices are of different models",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns, (long long)before->matrices,
                       (long long)before->columns);
@@ -134,10 +135,10 @@ mnem_status mnem_imatrix_add(mnem_imatrix *m, const char *tensor, int64_t matric
 mnem_status mnem_imatrix_note(mnem_imatrix *m, const char *text, uint32_t chunks,
                               uint32_t chunk_size) {
     if (text && m->texts == MNEM__IMATRIX_TEXTS_MAX)
-        return mnem__fail(
-            MNEM_INVALID,
-            "imatrix: the importance matrix would name more than %d calibration texts",
-            MNEM__IMATRIX_TEXTS_MAX);
+        return mnem__fail(MNEM_INVALID,
+                          "imatrix: the importance matrix names %d calibration texts already, the "
+                          "most that it can name; merge fewer files",
+                          MNEM__IMATRIX_TEXTS_MAX);
     if (text && m->texts == m->texts_room) {
         const uint32_t room = m->texts_room ? 2 * m->texts_room : 4;
         char **more = mnem__realloc(TAG, m->text, room * sizeof *more);

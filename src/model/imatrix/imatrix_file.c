@@ -56,8 +56,10 @@ static mnem_status find_counts(const mnem_model *file, const char *name,
     const mnem_tensor_info *both[] = {sums, counts};
     for (int i = 0; i < 2; i++)
         if (both[i]->type != MNEM_TYPE_F32)
-            return mnem__fail(MNEM_BAD_FILE, "tensor %.200s: is %s, expected F32", both[i]->name,
-                              mnem_type_get(both[i]->type)->name);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "tensor %.200s has the type %s, expected F32; make the importance matrix again",
+                both[i]->name, mnem_type_get(both[i]->type)->name);
     if (sums->bytes % counts->bytes != 0)
         return mnem__fail(MNEM_BAD_FILE,
                           "tensor %.200s: has %llu sums, which is not a multiple of its %llu "

@@ -77,8 +77,10 @@ mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double mo
         return MNEM_OK;
     }
     if (isnan(number))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: %s", c->path, (int)strcspn(names, " "), names,
-                          mnem__hf_find(c, names) ? "is not a number" : "is missing");
+        return mnem__fail(MNEM_BAD_FILE,
+                          mnem__hf_find(c, names) ? "%s: %.*s: is not a number"
+                                                  : "%s: %.*s: is missing",
+                          c->path, (int)strcspn(names, " "), names);
     return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
                       (int)strcspn(names, " "), names, number, most);
 }

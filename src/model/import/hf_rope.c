@@ -53,7 +53,7 @@ static mnem_status check_latent_gain(const mnem__hf_config *c, double gain) {
     const double said = in_rope(c, "attention_factor");
     if (fabs(gain - 1) <= 1e-6) return MNEM_OK;
     if (!isnan(said)) return refuse_number(c, "attention_factor", said, "1");
-    return refuse_number(c, "mscale", in_rope(c, "mscale"), "the value of mscale_all_dim");
+    return refuse_number(c, "mscale", in_rope(c, "mscale"), "mscale_all_dim's value");
 }
 
 static mnem_status put_gain(mnem__folder *folder, const mnem__hf_config *c, double factor) {

@@ -29,7 +29,8 @@ static mnem_status put_heads(mnem__folder *folder, const mnem__hf_config *c, int
     MNEM__TRY(mnem__hf_size(c, "n_groups", MOST, &groups));
     if (heads * dim != inner)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: num_heads * head_dim is %lld, but expand * hidden_size is %lld",
+                          "%s: num_heads * head_dim is %lld, but must equal expand * hidden_size, "
+                          "%lld: the file is damaged; download it again",
                           c->path, (long long)(heads * dim), (long long)inner);
     mnem__put_u32(folder, ".ssm.time_step_rank", (uint32_t)heads);
     mnem__put_u32(folder, ".ssm.group_count", (uint32_t)groups);
@@ -110,11 +111,10 @@ static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
     if (said && !mnem__node_is(said, "auto"))
         MNEM__TRY(mnem__hf_size(c, "mamba_d_head", MOST, &dim));
     if (heads * dim != expand * embd)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: mamba_n_heads * mamba_d_head is %lld, but mamba_expand * hidden_size "
-            "is %lld",
-            c->path, (long long)(heads * dim), (long long)(expand * embd));
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: mamba_n_heads * mamba_d_head is %lld, but must equal mamba_expand * "
+                          "hidden_size, %lld: the file is damaged; download it again",
+                          c->path, (long long)(heads * dim), (long long)(expand * embd));
     const struct {
         const char *key;
         int64_t number;

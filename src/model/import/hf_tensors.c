@@ -189,9 +189,9 @@ static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
         const mnem__st_tensor *t = &st[source[i]];
         if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
             t->shape[1] != first->shape[1])
-            return mnem__hf_refuse(
-                w->folder, t, MNEM_BAD_FILE,
-                "its shape or dtype differs from that of the layer's first expert");
+            return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                                   "the tensor has another shape or dtype than that of the layer's "
+                                   "first expert: the folder is damaged; download it again");
     }
     const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
     const mnem__view view = {.source = source,
@@ -292,7 +292,8 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) 
     if (is_behind(w, &p)) return MNEM_OK;
     if (!row)
         return mnem__hf_refuse(w->folder, t, MNEM_UNSUPPORTED,
-                               "mnem doesn't support this tensor in this kind of model");
+                               "mnem doesn't know a tensor of this name in this architecture, so "
+                               "the model is a variant that is not supported");
     for (const char *from = row->from; row->from && strcmp(row->from, from) == 0; row++) {
         if (is_blocks(row->how) != blocks || row->how == MNEM__HF_DROP) continue;
         if (row->how == MNEM__HF_TIED_OUTPUT && !lacks_output(w)) continue;
@@ -406,9 +407,11 @@ static mnem_status check_bias(const tensor_writer *w, const char *member, const 
     snprintf(bias, sizeof bias, "%s.bias", matrix);
     if (!mnem__node_is_flag(said) || !is_there(w->folder, weight)) return MNEM_OK;
     if (mnem__node_true(said) == is_there(w->folder, bias)) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %s, but the weights have %s biases (%s)",
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: %s is %s, but the weights have %s bias (%s): the folder has files of "
+                      "different models; download it again",
                       w->c->path, member, mnem__node_true(said) ? "true" : "false",
-                      mnem__node_true(said) ? "no" : "such", bias);
+                      mnem__node_true(said) ? "no" : "a", bias);
 }
 
 /* So too whether the layers that have one tensor have another. */
@@ -420,8 +423,10 @@ static mnem_status check_beside(const tensor_writer *w, const char *member, cons
         snprintf(first, sizeof first, "blk.%d.%s", (int)i, beside);
         snprintf(second, sizeof second, "blk.%d.%s", (int)i, tensor);
         if (is_there(w->folder, first) && is_there(w->folder, second) != mnem__node_true(said))
-            return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, but the weights have %s %s", w->c->path,
-                              member, mnem__node_true(said) ? "true" : "false",
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: %s is %s, but the weights have %s tensor %s: the folder has "
+                              "files of different models; download it again",
+                              w->c->path, member, mnem__node_true(said) ? "true" : "false",
                               mnem__node_true(said) ? "no" : "a", second);
     }
     return MNEM_OK;

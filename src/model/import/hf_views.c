@@ -32,14 +32,16 @@ static mnem_status bad(const maker *m, const char *text) {
 static mnem_status turn(const maker *m, bool keys) {
     const int64_t heads = mnem__hf_heads(m->c, keys), rows = m->t->shape[0];
     if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
-        return bad(m, "the number of its rows must be a multiple of twice the number of heads");
+        return bad(m, "the number of rows must be a multiple of twice the number of heads in "
+                      "config.json; download the folder again");
     m->made->view.halves = rows / heads;
     return MNEM_OK;
 }
 
 static mnem_status transpose(const maker *m) {
     const mnem__st_tensor *t = m->t;
-    if (t->dims > 2) return bad(m, "expected a matrix or a vector");
+    if (t->dims > 2)
+        return bad(m, "the tensor must be a matrix or a vector; download the folder again");
     if (t->dims < 2) return MNEM_OK;
     m->made->shape[0] = m->made->view.across = t->shape[1];
     m->made->shape[1] = t->shape[0];
@@ -51,7 +53,7 @@ static mnem_status transpose(const maker *m) {
 static mnem_status squeeze(const maker *m) {
     if (m->t->dims == 1) return MNEM_OK;
     if (m->t->dims != 3 || m->t->shape[1] != 1)
-        return bad(m, "expected a shape [rows, 1, columns]");
+        return bad(m, "the shape must be [rows, 1, columns]; download the folder again");
     m->made->dims = 2;
     m->made->shape[1] = m->t->shape[2];
     return MNEM_OK;
@@ -61,7 +63,8 @@ static mnem_status squeeze(const maker *m) {
 
 /* [experts, 2 n]: number 2 i + odd of each. */
 static mnem_status halve(const maker *m, int odd) {
-    if (m->t->dims != 2 || m->t->shape[1] % 2) return bad(m, "expected a shape [experts, 2 n]");
+    if (m->t->dims != 2 || m->t->shape[1] % 2)
+        return bad(m, "the shape must be [experts, 2 * n]; download the folder again");
     m->made->view.stride = m->t->shape[1];
     m->made->view.each = m->made->shape[1] = m->t->shape[1] / 2;
     m->made->view.skip = odd;
@@ -72,7 +75,8 @@ static mnem_status halve(const maker *m, int odd) {
 /* [experts, columns, rows]: of the rows all (down 1), or every other one. */
 static mnem_status transpose_each(const maker *m, int64_t down, int odd) {
     const int64_t *s = m->t->shape;
-    if (m->t->dims != 3 || s[2] % down) return bad(m, "expected a shape [experts, columns, rows]");
+    if (m->t->dims != 3 || s[2] % down)
+        return bad(m, "the shape must be [experts, columns, rows]; download the folder again");
     m->made->shape[1] = s[2] / down;
     m->made->shape[2] = s[1];
     m->made->view.stride = s[1] * s[2];
@@ -94,8 +98,8 @@ static mnem_status take_part(const maker *m, int64_t parts, int64_t part) {
     const bool turned = experts && (parts == 2 ? columns != embd : rows != embd);
     const int64_t all = turned ? columns : rows, width = turned ? rows : columns;
     if (dims < 2 || dims > 3 || all % parts || (parts == 2 ? width : all) != embd)
-        return bad(m, "expected a matrix, or one for each expert, of which one side has "
-                      "hidden_size numbers");
+        return bad(m, "the tensor must be a matrix (or one for each expert) with a dimension of "
+                      "hidden_size (in config.json); download the folder again");
     m->made->shape[experts] = all / parts;
     m->made->shape[experts + 1] = width;
     m->made->view.stride = all * width;
@@ -120,11 +124,12 @@ static mnem_status find_scales(const maker *m, uint32_t *index) {
         return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
                        t->shape[1] == s[1] && t->shape[2] == s[2]
                    ? MNEM_OK
-                   : bad(m, "its scales must have dtype U8 and the shape of its blocks without "
-                            "their last "
-                            "dimension; download the file again");
+                   : bad(m, "the tensor of scales (_scales in place of _blocks) must have the "
+                            "dtype U8 and the shape of this tensor without the last dimension; "
+                            "download the folder again");
     }
-    return bad(m, "its tensor of scales (_scales in place of _blocks) is missing");
+    return bad(m, "the tensor of scales (the same name with _scales in place of _blocks) is "
+                  "missing; download the folder again");
 }
 
 /* Codes [experts, rows, blocks, 16]. */
@@ -133,7 +138,8 @@ static mnem_status take_blocks(const maker *m, uint32_t *scales, int64_t down, i
     mnem__hf_made *made = m->made;
     if (strcmp(m->t->dtype, "U8") != 0 || m->t->dims != 4 || s[3] != 16 || s[1] % down ||
         s[2] > INT32_MAX)
-        return bad(m, "expected the dtype U8 and a shape [experts, rows, blocks, 16]");
+        return bad(m, "the dtype must be U8, and the shape [experts, rows, blocks, 16]; download "
+                      "the folder again");
     MNEM__TRY(find_scales(m, scales));
     made->type = made->view.stored = MNEM_TYPE_MXFP4;
     made->dims = 3;
@@ -157,7 +163,8 @@ static mnem_status take_head_part(const maker *m, bool keys) {
     MNEM__TRY(mnem__hf_size(m->c, "qk_nope_head_dim", 65536, &nope));
     MNEM__TRY(mnem__hf_size(m->c, "v_head_dim", 65536, &value));
     if (m->t->dims != 2 || s[0] != heads * (nope + value))
-        return bad(m, "the rows must be num_attention_heads * (qk_nope_head_dim + v_head_dim)");
+        return bad(m, "the number of rows must be num_attention_heads * (qk_nope_head_dim + "
+                      "v_head_dim) of config.json; download the folder again");
     made->dims = 3;
     made->shape[0] = heads;
     made->shape[1] = keys ? s[1] : value;
@@ -191,7 +198,7 @@ static mnem_status take_qkv(const maker *m, int part) {
 
 /* [n] as [n, 1]. */
 static mnem_status stand(const maker *m) {
-    if (m->t->dims != 1) return bad(m, "expected a vector");
+    if (m->t->dims != 1) return bad(m, "the tensor must be a vector; download the folder again");
     m->made->dims = 2;
     m->made->shape[1] = 1;
     return MNEM_OK;
@@ -211,7 +218,8 @@ static mnem_status tile(const maker *m, bool behind_keys, bool columns) {
     if (behind_keys) first = 2 * groups * key;
     const int64_t all = m->made->shape[columns] - first;
     if (heads % groups || all <= 0 || all % heads || (columns && m->made->dims < 2))
-        return bad(m, "its rows or columns must be those of linear_num_value_heads heads");
+        return bad(m, "the number of rows or columns must be a multiple of linear_num_value_heads "
+                      "in config.json; download the folder again");
     m->made->view.tile.first = first;
     m->made->view.tile.groups = groups;
     m->made->view.tile.each = heads / groups;
@@ -241,8 +249,8 @@ static mnem_status take_group_part(const maker *m, bool gates) {
     MNEM__TRY(mnem__hf_size(m->c, "linear_value_head_dim", 65536, &value));
     const int64_t values = heads / groups * value, rows = 2 * (key + values);
     if (m->t->dims != 2 || heads % groups || s[0] != groups * rows)
-        return bad(m, "its rows must be those of queries, keys, values and gates of "
-                      "linear_num_key_heads groups");
+        return bad(m, "the number of rows does not fit the heads and head dimensions (linear_...) "
+                      "in config.json; download the folder again");
     m->made->shape[0] = groups * (gates ? values : rows - values);
     if (gates) {
         m->made->view.each = values * s[1];
@@ -261,7 +269,8 @@ static mnem_status take_groups(const maker *m) {
     int64_t groups;
     MNEM__TRY(mnem__hf_size(m->c, "n_groups mamba_n_groups", 65536, &groups));
     if (m->t->dims != 1 || m->t->shape[0] % groups)
-        return bad(m, "expected a vector, of a multiple of n_groups numbers");
+        return bad(m, "the tensor must be a vector, with a multiple of n_groups (in config.json) "
+                      "numbers; download the folder again");
     m->made->dims = 2;
     m->made->shape[0] = groups;
     m->made->shape[1] = m->t->shape[0] / groups;
@@ -339,7 +348,8 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
                         .shape = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]},
                         .view = {.source = source, .sources = 1, .stored = t->type}};
     for (int d = 0; d < t->dims; d++)
-        if (t->shape[d] == 0) return bad(&m, "a dimension of its shape is 0");
+        if (t->shape[d] == 0)
+            return bad(&m, "the shape has a dimension of 0; download the folder again");
     MNEM__TRY(apply(&m, how, vocabulary, &source[1]));
     if (!made->view.mxfp4) MNEM__TRY(mnem__hf_check_type(folder, t));
     if (made->view.each) return MNEM_OK;

@@ -46,7 +46,7 @@ static mnem_status take_tag(proto *p, uint64_t *field, int *wire, uint64_t *leng
     if (*wire == WIRE_VARINT) *length = 0;
     if (*wire == WIRE_LENGTH) MNEM__TRY(take_varint(p, length));
     if (*wire > WIRE_4 || *wire == 3 || *wire == 4)
-        return bad(p, "not a model file of SentencePiece");
+        return bad(p, "the file is not a SentencePiece model (tokenizer.model): download it again");
     return *length <= mnem__cursor_left(&p->file)
                ? MNEM_OK
                : bad(p, "the file is cut off; download it again");
@@ -68,9 +68,10 @@ static mnem_status put_piece(proto *p, const char *text, size_t n, float score, 
                                     MNEM__HF_UNUSED,
                                     MNEM__HF_BYTE};
     if (mnem__utf8_invalid(text, n) != n)
-        return bad(p, "a piece is not valid UTF-8: the file is damaged; download it again");
+        return bad(p, "a piece (token) is not valid UTF-8: the file is damaged; download it again");
     if (type == 0 || type >= sizeof types)
-        return bad(p, "a piece has an unknown type, expected 1 to 6");
+        return bad(p, "a piece (token) has an unknown type, expected 1 to 6: the file is damaged; "
+                      "download it again");
     if (p->id >= p->vocab->most) return MNEM_OK; /* nothing in the model stands for it */
     return mnem__hf_vocab_set(p->vocab, p->id++, text, n, types[type], score);
 }
@@ -85,7 +86,9 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
     while (mnem__cursor_position(&p->file) < end) {
         MNEM__TRY(take_tag(p, &field, &wire, &length));
         if (field == 1 && wire == WIRE_LENGTH) {
-            if (length > sizeof text) return bad(p, "a piece has more than 4096 bytes, the limit");
+            if (length > sizeof text)
+                return bad(p, "a piece (token) has more than 4096 bytes, the most that this "
+                              "version supports");
             n = length;
             MNEM__TRY(mnem__cursor_read(&p->file, text, n));
         } else if (field == 2 && wire == WIRE_4) {
@@ -97,7 +100,7 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
         }
     }
     if (mnem__cursor_position(&p->file) > end)
-        return bad(p, "a piece does not end: the file is damaged; download it again");
+        return bad(p, "a piece (token) has no end: the file is damaged; download it again");
     return put_piece(p, text, n, score, type);
 }
 
@@ -127,7 +130,9 @@ static mnem_status take_file(proto *p) {
         else
             MNEM__TRY(pass(p, wire, length));
     }
-    if (p->id == 0) return bad(p, "the file has no pieces, so the vocabulary is empty");
+    if (p->id == 0)
+        return bad(
+            p, "the file has no pieces (tokens), so the vocabulary is empty; download it again");
     if (p->model_type == UNIGRAM)
         return mnem__fail(
             MNEM_UNSUPPORTED,

@@ -93,7 +93,8 @@ static mnem_status take_vocab(mnem__json *j, mnem__hf_vocab *v) {
         MNEM__TRY(mnem__texts_add(&v->texts, j->text, j->text_bytes, &token.at));
         MNEM__TRY(mnem__json_next(j, &event));
         if (event != MNEM__JSON_NUMBER || !j->is_integer)
-            return bad(j, "model.vocab: expected a number for each token");
+            return bad(j, "model.vocab must have a number for each token: the file is damaged; "
+                          "download it again");
         const mnem_status status = place(v, j->integer, &token);
         if (status != MNEM_OK) return mnem__fail_in(status, "%s", j->file.path);
     }
@@ -104,9 +105,9 @@ static mnem_status put_merge(mnem__json *j, mnem__hf_vocab *v, const char *text,
     uint32_t at;
     MNEM__TRY(mnem__texts_add(&v->merge_texts, text, n, &at));
     if (!end) v->merge_texts.used--;
-    return v->merge_texts.used < UINT32_MAX
-               ? MNEM_OK
-               : bad(j, "the texts of all merges have more than 4 GiB, the limit");
+    return v->merge_texts.used < UINT32_MAX ? MNEM_OK
+                                            : bad(j, "the texts of all merges have more than 4 GiB "
+                                                     "together, the most that is supported");
 }
 
 /* Half of a merge as a text of its own: in files a space stands between halves, so that one inside
@@ -140,7 +141,8 @@ static mnem_status take_pair(mnem__json *j, mnem__hf_vocab *v) {
 static mnem_status take_merges(mnem__json *j, mnem__hf_vocab *v) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_LIST) return bad(j, "model.merges: expected a list");
+    if (event != MNEM__JSON_LIST)
+        return bad(j, "model.merges must be a list: the file is damaged; download it again");
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
@@ -151,7 +153,8 @@ static mnem_status take_merges(mnem__json *j, mnem__hf_vocab *v) {
         else if (event == MNEM__JSON_LIST)
             MNEM__TRY(take_pair(j, v));
         else
-            return bad(j, "model.merges: expected texts, or lists of two");
+            return bad(j, "each item of model.merges must be a text, or a list of two: the file is "
+                          "damaged; download it again");
     }
 }
 
@@ -173,7 +176,8 @@ static mnem_status take_text(mnem__json *j, char *text, size_t size) {
 static mnem_status take_model(mnem__json *j, mnem__hf_vocab *v) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event != MNEM__JSON_OBJECT) return bad(j, "model: expected an object");
+    if (event != MNEM__JSON_OBJECT)
+        return bad(j, "model must be an object: the file is damaged; download it again");
     snprintf(v->model_type, sizeof v->model_type, "BPE"); /* old files don't say it */
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
@@ -221,8 +225,11 @@ static mnem_status take_added(mnem__json *j, mnem__hf_vocab *v) {
         }
         MNEM__TRY(mnem__json_leave(j, event));
     }
-    if (added.id == UINT32_MAX) return bad(j, "added_tokens: a token has no id");
-    if (!has_text) return bad(j, "added_tokens: a token has no content");
+    if (added.id == UINT32_MAX)
+        return bad(j, "a token in added_tokens has no id: the file is damaged; download it again");
+    if (!has_text)
+        return bad(
+            j, "a token in added_tokens has no content: the file is damaged; download it again");
     MNEM__TRY(grow((void **)&v->added, v->addeds, &v->added_room, sizeof *v->added));
     v->added[v->addeds++] = added;
     return MNEM_OK;
@@ -235,7 +242,10 @@ static mnem_status take_addeds(mnem__json *j, mnem__hf_vocab *v) {
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
-        if (event != MNEM__JSON_OBJECT) return bad(j, "added_tokens: expected objects");
+        if (event != MNEM__JSON_OBJECT)
+            return bad(
+                j,
+                "added_tokens must be a list of objects: the file is damaged; download it again");
         MNEM__TRY(take_added(j, v));
     }
 }

@@ -253,8 +253,10 @@ static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
             MNEM_NOT_READY,
             "weights: a matrix was requested, but the weights aren't loaded yet; load them first");
     if (!mnem__weights_cursor_settle(w, &w->use_at, false))
-        return mnem__fail(MNEM_INVALID, "weights: %s was requested, but no scheduled pass reads it",
-                          w->matrices[matrix].name);
+        return mnem__fail(
+            MNEM_INVALID,
+            "weights: %s was requested, but no scheduled pass reads it; schedule a pass first",
+            w->matrices[matrix].name);
     int32_t next = mnem__weights_list(w, w->use_at.pass)->index[w->use_at.at];
     if (next == matrix) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "weights: %s was requested out of order: %s is next",
@@ -292,7 +294,8 @@ static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem_graph_chu
 
 mnem_status mnem__weights_acquire(mnem__weights *w, int32_t matrix, mnem_graph_chunk *chunk) {
     if (matrix < 0 || matrix >= w->matrix_count)
-        return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist", matrix);
+        return mnem__fail(MNEM_INVALID, "weights: matrix %d does not exist; there are %d (from 0)",
+                          matrix, w->matrix_count);
     const mnem__matrix *m = &w->matrices[matrix];
     if (m->resident) {
         *chunk = (mnem_graph_chunk){.packed = mnem__weights_resident(w, matrix),

@@ -86,7 +86,8 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
     if (error == 0) return MNEM_OK;
     return mnem__fail(MNEM_IO, "%s: can't read %llu bytes from byte %llu on (%s)", part->file->path,
                       (unsigned long long)bytes, (unsigned long long)offset,
-                      error == FILE_ENDS ? "the file ends early" : strerrordesc_np(error));
+                      error == FILE_ENDS ? "another program made the file shorter"
+                                         : strerrordesc_np(error));
 }
 
 /* Bytes of the tensor that lie together. */

@@ -123,8 +123,9 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[0] must be [T, heads] of F32 (F64 if in[0] is)");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "also[0] must be F32 (F64 if in[0] is) [T, heads], with the T and heads of in[0]");
     return MNEM_OK;
 }
 

@@ -31,10 +31,6 @@ static operand operand_get(const mnem_op_desc *d, const mnem_op_args *args, int 
     return o;
 }
 
-static mnem_status fail(const mnem_op *op, const char *name, const char *what) {
-    return mnem__op_fail(MNEM_INVALID, &op->desc, "%s %s", name, what);
-}
-
 static uint64_t alignment_of(const mnem_tensor *t) {
     const mnem_type_info *info = mnem_type_get(t->type);
     if (t->layout != MNEM_LAYOUT_ROW || t->type == MNEM_TYPE_A8) return 64;
@@ -42,10 +38,12 @@ static uint64_t alignment_of(const mnem_tensor *t) {
 }
 
 static mnem_status check_pointer(const mnem_op *op, const operand *o) {
-    if (!o->base) return fail(op, o->name, "must not be NULL");
+    if (!o->base) return mnem__op_fail(MNEM_INVALID, &op->desc, "%s must not be NULL", o->name);
     if ((uintptr_t)o->base % alignment_of(o->tensor))
-        return fail(op, o->name,
-                    "is not aligned: its address must be a multiple of the size of its elements");
+        return mnem__op_fail(
+            MNEM_INVALID, &op->desc,
+            "%s is not aligned: its address must be a multiple of the size of its elements",
+            o->name);
     return MNEM_OK;
 }
 
@@ -67,9 +65,7 @@ static mnem_status check_overlap(const mnem_op *op, const mnem_op_args *args, in
         if (mnem__tensor_absent(o.tensor) || !mnem__op_reads(&op->desc, j) || !lie_over(&out, &o))
             continue;
         if (i == MNEM__OP_OUT && in_place >> j & 1 && o.base == out.base) continue;
-        char what[40];
-        snprintf(what, sizeof what, "must not overlap %s", o.name);
-        return fail(op, out.name, what);
+        return mnem__op_fail(MNEM_INVALID, &op->desc, "%s must not overlap %s", out.name, o.name);
     }
     return MNEM_OK;
 }
@@ -91,14 +87,13 @@ static mnem_status check_operands(const mnem_op *op, const mnem_op_args *args) {
 
 static mnem_status check_numbers(const mnem_op *op, const char *name, const int32_t *numbers,
                                  int64_t n, int64_t least, int64_t below) {
-    if (!numbers && n > 0) return fail(op, name, "must not be NULL");
+    if (!numbers && n > 0)
+        return mnem__op_fail(MNEM_INVALID, &op->desc, "%s must not be NULL", name);
     for (int64_t i = 0; i < n; i++)
-        if (numbers[i] < least || numbers[i] >= below) {
-            char what[96];
-            snprintf(what, sizeof what, "has %d at index %lld, expected %lld to less than %lld",
-                     (int)numbers[i], (long long)i, (long long)least, (long long)below);
-            return fail(op, name, what);
-        }
+        if (numbers[i] < least || numbers[i] >= below)
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "%s has %d at index %lld, expected %lld to less than %lld", name,
+                                 (int)numbers[i], (long long)i, (long long)least, (long long)below);
     return MNEM_OK;
 }
 
@@ -113,30 +108,32 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
     if (args->row_begin < 0 || args->row_begin % MNEM_PACK_ROWS ||
         args->row_begin > args->row_end || args->row_end > rows ||
         (args->row_end % MNEM_PACK_ROWS && args->row_end != rows))
-        return fail(op, "row_begin, row_end:",
-                    "each must be a multiple of 16 (row_end may also be the number of rows of "
-                    "in[1]), and row_begin must be at most row_end");
+        return mnem__op_fail(
+            MNEM_INVALID, &op->desc,
+            "row_begin, row_end: each must be a multiple of 16 (row_end may also be the number of "
+            "rows of in[1]), and row_begin must be at most row_end");
     return MNEM_OK;
 }
 
 static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     if (args->kv_count < 0 || (args->kv_count && !args->kv))
-        return fail(op, "kv", "must not be NULL");
+        return mnem__op_fail(MNEM_INVALID, &op->desc, "kv must not be NULL");
     for (int32_t i = 0; i < args->kv_count; i++) {
         const mnem_kv_sequence *s = &args->kv[i];
         if (s->rows == 0) continue;
         if (!s->base || !s->table)
-            return fail(op, "kv", "has a sequence whose base or table is NULL; set both");
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "kv has a sequence whose base or table is NULL; set both");
         if (s->first_row < 0 || s->rows < 0 || s->first_row > args->tokens - s->rows)
-            return fail(
-                op, "kv",
-                "has a sequence whose rows (first_row, rows) are not all below args.tokens");
+            return mnem__op_fail(
+                MNEM_INVALID, &op->desc,
+                "kv has a sequence whose rows (first_row, rows) are not all below args.tokens");
         if (s->first_position < 0 ||
             (d->kind == MNEM_OP_ATTENTION && s->first_position > d->max_positions - s->rows))
-            return fail(
-                op, "kv",
-                "has a sequence whose positions are negative or reach beyond max_positions");
+            return mnem__op_fail(
+                MNEM_INVALID, &op->desc,
+                "kv has a sequence whose positions are negative or reach beyond max_positions");
     }
     return MNEM_OK;
 }
@@ -151,11 +148,13 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_STATE_LOSS:
     case MNEM_OP_STATE_LOSS_GRAD:
         if (!isfinite(args->gradient_scale))
-            return fail(op, "gradient_scale", "is NaN or infinite, expected a finite number");
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "gradient_scale is NaN or infinite, expected a finite number");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, INT32_MAX);
     case MNEM_OP_LINEAR_LOSS:
         if (!isfinite(args->gradient_scale))
-            return fail(op, "gradient_scale", "is NaN or infinite, expected a finite number");
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "gradient_scale is NaN or infinite, expected a finite number");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, d->in[1].shape[0]);
     case MNEM_OP_MATMUL: return check_rows(op, args);
     case MNEM_OP_KV_STORE:
@@ -164,7 +163,9 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_DELTA:
     case MNEM_OP_SCAN:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
-    case MNEM_OP_EXPERTS: return args->experts ? MNEM_OK : fail(op, "experts", "must not be NULL");
+    case MNEM_OP_EXPERTS:
+        return args->experts ? MNEM_OK
+                             : mnem__op_fail(MNEM_INVALID, &op->desc, "experts must not be NULL");
     default: return MNEM_OK;
     }
 }
@@ -172,14 +173,16 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
 mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t workers) {
     const mnem_tensor *counted = mnem__op_counted(&op->desc);
     if (workers < 1 || workers > op->desc.workers)
-        return fail(op, "the team",
-                    "must have at least 1 thread, and at most the desc.workers that the operator "
-                    "was prepared for");
+        return mnem__op_fail(MNEM_INVALID, &op->desc,
+                             "the team must have at least 1 thread, and at most the desc.workers "
+                             "that the operator was prepared for");
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
-        return fail(op, "tokens",
-                    "is outside of 0 to the number of rows that the operator was prepared for");
+        return mnem__op_fail(
+            MNEM_INVALID, &op->desc,
+            "tokens must be 0 to the number of rows that the operator was prepared for");
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
-        return fail(op, "workspace", "must not be NULL, and must be aligned to 64 bytes");
+        return mnem__op_fail(MNEM_INVALID, &op->desc,
+                             "workspace must not be NULL, and must be aligned to 64 bytes");
     MNEM__TRY(check_operands(op, args));
     MNEM__TRY(check_others(op, args));
     if (op->workspace_bytes)

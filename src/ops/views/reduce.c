@@ -24,9 +24,9 @@ static mnem_status check_reduce(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check_real(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check_real(desc, out, "out", true));
     if (desc->axes == 0 || desc->axes >> in->dims)
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "axes must have at least one bit, and bits of dimensions of in[0] only");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "axes must have a bit for each dimension to reduce: at least one bit, "
+                             "and only those of dimensions that in[0] has");
     bool same = out->dims == in->dims;
     for (int d = 0; same && d < in->dims; d++)
         same = out->shape[d] == (desc->axes >> d & 1 ? 1 : in->shape[d]);

@@ -1,14 +1,6 @@
 /* view_check.c: what is wrong with an operand of any strides, in words (view.h). */
-#include <stdio.h>
-
 #include "base/checked.h"
 #include "ops/views/view.h"
-
-static mnem_status fail(const mnem_op_desc *desc, const char *name, const char *what) {
-    char text[120];
-    snprintf(text, sizeof text, "%s %s", name, what);
-    return mnem__op_fail(MNEM_INVALID, desc, "%s", text);
-}
 
 /* Strides of 0 make few bytes of many elements, so these are counted by themselves: what is copied
  * into a workspace, or walked, has as many. */
@@ -29,20 +21,26 @@ mnem_status mnem__view_check(const mnem_op_desc *desc, const mnem_tensor *tensor
                              bool written) {
     const mnem_type_info *info = mnem_type_get(tensor->type);
     if (tensor->dims < 1 || tensor->dims > MNEM_TENSOR_DIMS)
-        return fail(
-            desc, name,
-            "is missing, or has no dimension or more than 4; give a tensor with 1 to 4 dimensions");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "%s is missing, or has no dimension or more than 4; give a tensor "
+                             "with 1 to 4 dimensions",
+                             name);
     if (!info || info->block_elements != 1 || tensor->layout != MNEM_LAYOUT_ROW)
-        return fail(desc, name,
-                    "is quantized or not in row layout; use a plain number type such as F32, in "
-                    "row layout");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "%s is quantized or not in row layout; use a plain number type such "
+                             "as F32, in row layout",
+                             name);
     if (!countable(tensor, info->block_bytes) || !mnem__tensor_valid(tensor))
-        return fail(desc, name, "is too large: its size in bytes overflows 64 bits");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "%s is too large: its size in bytes overflows 64 bits", name);
     if (!whole_elements(tensor, info->block_bytes))
-        return fail(desc, name,
-                    "has an offset or a stride that is not a multiple of the size of its elements");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "%s has an offset or a stride that is not a multiple of the size of its elements",
+            name);
     if (written && !mnem__tensor_apart(tensor))
-        return fail(desc, name, "has strides with which its elements overlap");
+        return mnem__op_fail(MNEM_INVALID, desc, "%s has strides with which its elements overlap",
+                             name);
     return MNEM_OK;
 }
 
@@ -51,10 +49,10 @@ mnem_status mnem__view_check_real(const mnem_op_desc *desc, const mnem_tensor *t
     MNEM__TRY(mnem__view_check(desc, tensor, name, written));
     const bool f64 = desc->in[0].type == MNEM_TYPE_F64;
     if (f64 && tensor->type != MNEM_TYPE_F64)
-        return fail(desc, name, "must be F64, because in[0] is F64");
+        return mnem__op_fail(MNEM_INVALID, desc, "%s must be F64, because in[0] is F64", name);
     if (!f64 && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_BF16 &&
         tensor->type != MNEM_TYPE_F16)
-        return fail(desc, name, "must be F32, BF16 or F16");
+        return mnem__op_fail(MNEM_INVALID, desc, "%s must be F32, BF16 or F16", name);
     return MNEM_OK;
 }
 

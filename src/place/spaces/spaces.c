@@ -201,7 +201,7 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
         const mnem__body *b = &x->b.bodies[x->b.body_of[i]];
         if (x->constraints[i].fixed && (m->allowed & (m->allowed - 1)))
             return mnem__fail(MNEM_INVALID,
-                              "place: fixed buffer %zu must be allowed in exactly one space", i);
+                              "place: buffer %zu is fixed, but has several spaces; use one", i);
         const uint64_t capacity = x->spaces[__builtin_ctz(m->allowed)].capacity_bytes;
         if (x->constraints[i].fixed && capacity && (uint64_t)(b->offset + b->bytes) > capacity)
             return mnem__fail(MNEM_INVALID,
@@ -219,7 +219,7 @@ static mnem_status check_fixed(mnem__spaces *x) {
         if (x->b.bodies[i].fixed && (allowed & (allowed - 1)))
             return mnem__fail(
                 MNEM_INVALID,
-                "place: the buffer fixed at %lld must be allowed in exactly one space",
+                "place: the buffer fixed at %lld is allowed in several spaces, expected one",
                 (long long)x->b.bodies[i].offset);
         x->space_of[i] = (uint32_t)__builtin_ctz(allowed);
     }
@@ -482,7 +482,7 @@ mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
     for (uint32_t s = 0; s < space_count && status == MNEM_OK; s++) spaces[s].peak_bytes = 0;
     if (status == MNEM_OK) status = mnem__place_check(buffers, n, &sums);
     if (status == MNEM_OK && sums.total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "place: the sizes of %zu buffers add up to over 2^60", n);
+        status = mnem__fail(MNEM_INVALID, "place: %zu buffers have over 2^60 bytes; use fewer", n);
     if (status != MNEM_OK || n == 0) return status;
     mnem_place_constraint *none = constraints ? NULL : mnem__calloc("plan", n, sizeof *none);
     if (!constraints && !none) return mnem__heap_status();

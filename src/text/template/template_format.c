@@ -201,7 +201,7 @@ static size_t put_place(mnem_template *t, format *f, mnem__any text, size_t at, 
     }
     if (depth == 0)
         mnem__template_refuse(
-            t, "format(): a field in a field has another field, which is not supported");
+            t, "format(): fields {...} are nested three deep, but only two are supported");
     mnem__any value = value_of(t, f, mnem__any_text(text.text + at, name_end - at));
     if (mnem__spec_at(text, name_end) == '!') {
         const char behind = name_end + 2 <= end ? text.text[name_end + 2] : 0;

@@ -34,7 +34,9 @@ static mnem_status room_for_account(mnem__export *e, uint32_t account) {
 static mnem_status device_of(mnem__export *e, int32_t account, uint32_t *device) {
     const mnem_trace_account *a = account < 0 ? NULL : mnem__export_account(e, (uint32_t)account);
     if (!a)
-        return mnem__fail(MNEM_BAD_FILE, "trace: an event belongs to the undeclared account %d",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "trace: an event belongs to account %d, which was not declared before "
+                          "it; declare the account first",
                           (int)account);
     MNEM__TRY(room_for_account(e, (uint32_t)account));
     uint32_t *known = &e->device_of[account];

@@ -172,19 +172,19 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
                           c->path, i);
     for (size_t j = 0; j < i; j++)
         if (strcmp(c->rows[j].name, row->name) == 0)
-            return bad(
-                c, row,
-                "appears twice: the checkpoint is damaged; use a copy of it, or start a new run");
+            return bad(c, row,
+                       "the section appears twice: the checkpoint is damaged; use a copy of it, or "
+                       "start a new run");
     if (row->type >= MNEM__ENTRY_TYPES || row->zero)
         return bad(c, row,
-                   "its type is unknown, so the checkpoint is damaged; use a copy of it, or start "
-                   "a new run");
+                   "the section has an unknown type: the checkpoint is damaged; use a copy of it, "
+                   "or start a new run");
     if (mnem__checkpoint_is_number(row->type))
         return row->bytes == 8 && row->checksum == 0
                    ? MNEM_OK
                    : bad(c, row,
-                         "is a number of other than 8 bytes, so the checkpoint is damaged; use a "
-                         "copy of it, or start a new run");
+                         "the section is a number, but does not have 8 bytes: the checkpoint is "
+                         "damaged; use a copy of it, or start a new run");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: section %s has %llu bytes at byte %llu, expected at byte %llu and "
@@ -195,7 +195,9 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
                           (unsigned long long)c->file_bytes);
     *end = mnem__align_up(*end + row->bytes, MNEM__CHECKPOINT_ALIGN);
     return *end <= c->file_bytes ? MNEM_OK
-                                 : bad(c, row, "is cut off; use a copy of it, or start a new run");
+                                 : bad(c, row,
+                                       "the section is cut off: the checkpoint is damaged; use a "
+                                       "copy of it, or start a new run");
 }
 
 /* Sections fill the file from the rows to its end. */
@@ -220,7 +222,8 @@ static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
                            mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum));
         if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
             return bad(c, row,
-                       "is damaged (its checksum differs); use a copy of it, or start a new run");
+                       "the section is damaged (its checksum differs); use a copy of the "
+                       "checkpoint, or start a new run");
     }
     return MNEM_OK;
 }
@@ -325,8 +328,8 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
         while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
         if (j == n)
             return bad(c, &c->rows[i],
-                       "is not expected by this run: the checkpoint is from a run with other "
-                       "options; set them as in that run");
+                       "this run does not expect the section: the checkpoint is from a run with "
+                       "other options; set them as in that run");
     }
     return MNEM_OK;
 }
@@ -344,7 +347,9 @@ static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoin
                        mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes);
     return mnem__checksum_get(&sum) == row->checksum
                ? MNEM_OK
-               : bad(c, row, "has changed since it was opened (its checksum differs); start again");
+               : bad(c, row,
+                     "another program changed the section since the checkpoint was opened (its "
+                     "checksum differs); start again");
 }
 
 mnem_status mnem__checkpoint_section_open(const mnem__checkpoint *c, const char *name,
@@ -361,8 +366,8 @@ mnem_status mnem__checkpoint_section_read(mnem__checkpoint_section *s, void *dat
     const mnem__checkpoint_row *row = s->row;
     if (bytes > row->bytes - s->at)
         return bad(s->checkpoint, row,
-                   "is shorter than this run expects: the checkpoint is from a run with other "
-                   "options; set them as in that run");
+                   "the section is shorter than this run expects: the checkpoint is from a run "
+                   "with other options; set them as in that run");
     MNEM__TRY(read_at(s->checkpoint, data, bytes, row->place + s->at));
     mnem__checksum_add(&s->sum, data, bytes);
     s->at += bytes;
@@ -377,7 +382,8 @@ mnem_status mnem__checkpoint_section_end(mnem__checkpoint_section *s) {
     return s->at == row->bytes && mnem__checksum_get(&s->sum) == row->checksum
                ? MNEM_OK
                : bad(s->checkpoint, row,
-                     "has changed since it was opened (its checksum differs); start again");
+                     "another program changed the section since the checkpoint was opened (its "
+                     "checksum differs); start again");
 }
 
 /* Rows hold the numbers, and checksums of the sections. */

@@ -37,7 +37,8 @@ mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, u
         if (got <= 0)
             return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
                               (unsigned long long)n, (unsigned long long)at,
-                              got < 0 ? strerrordesc_np(errno) : "the file ends early");
+                              got < 0 ? strerrordesc_np(errno)
+                                      : "another program made the file shorter");
         to += got;
         at += (uint64_t)got;
         n -= (uint64_t)got;
@@ -140,8 +141,8 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
                             "made again when its text is given");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
         status = mnem__fail(MNEM_NOT_READY,
-                            "%s: the cache was made from %u file%s, but %zu are given now", c->path,
-                            c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
+                            "%s: the token cache was made from %u file%s, but %zu are given now",
+                            c->path, c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
     return status;
 }
 
@@ -157,11 +158,14 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
     mnem__free(header);
     if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != mnem__corpus_has_rows(o) &&
         o->count > 0)
-        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made from %s", c->path,
-                            mnem__corpus_has_rows(o) ? "text, but rows are given now"
-                                                     : "rows, but text is given now");
+        status = mnem__fail(
+            MNEM_NOT_READY,
+            mnem__corpus_has_rows(o)
+                ? "%s: the token cache was made from plain text, but rows of tokens are given now"
+                : "%s: the token cache was made from rows of tokens, but plain text is given now",
+            c->path);
     if (status == MNEM_OK && o->tokenizer && mnem__corpus_maker(o) != c->head.tokenizer)
-        status = mnem__fail(MNEM_NOT_READY, "%s: the cache was made with another tokenizer%s",
+        status = mnem__fail(MNEM_NOT_READY, "%s: the token cache was made with another tokenizer%s",
                             c->path, mnem__corpus_has_rows(o) ? " or template" : "");
     return status;
 }
@@ -290,8 +294,11 @@ static mnem_status open_file(mnem_corpus *c) {
     if (c->fd < 0) return io_failed(c->path, "be opened");
     if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
     if (!S_ISREG(st.st_mode))
-        return mnem__fail(MNEM_INVALID, "%s is %s, not a cache of tokens", c->path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+        return mnem__fail(MNEM_INVALID,
+                          S_ISDIR(st.st_mode)
+                              ? "%s is a folder, expected the file of a token cache"
+                              : "%s is not a regular file, expected the file of a token cache",
+                          c->path);
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head)
         return damaged(

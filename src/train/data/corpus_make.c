@@ -276,7 +276,7 @@ static mnem_status write_file(maker *m) {
     for (size_t i = 0; i < o->count && status == MNEM_OK && !o->rows.next; i++)
         status = add_file(m, o->files[i]);
     if (status == MNEM_OK && m->head.tokens == 0)
-        status = mnem__fail(MNEM_INVALID, "corpus: the text has no %s",
+        status = mnem__fail(MNEM_INVALID, "corpus: the text has no %s; give a longer text",
                             o->rows.next ? "rows" : "tokens");
     if (status == MNEM_OK) status = put_header(m);
     return mnem__new_file_end(&m->file, status);

@@ -223,6 +223,9 @@ mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_sha
     if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
         return mnem__fail(MNEM_INVALID, "lora: alpha is %g, expected 0 (the default) to 1e6",
                           (double)lora->alpha);
-    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: the base model is missing");
+    if (!lora->base)
+        return mnem__fail(
+            MNEM_INVALID,
+            "lora: the base model is missing; set lora.base to the model that the adapter is for");
     return create_from(MNEM_FEATURE_TRAIN_ADAPTERS, lora, shape);
 }

@@ -207,9 +207,11 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
             "train: the checkpoint is from a run that %s zeros; set masked as in that run",
             is_same(other, masked) ? "keeps" : "doesn't keep");
     if (!is_same(name, other))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is for another model: %s",
-                          name.length ? "the checkpoint has no adapters"
-                                      : "the checkpoint has adapters");
+        return mnem__fail(MNEM_BAD_FILE,
+                          name.length ? "train: the checkpoint has no adapters, but this run "
+                                        "trains adapters; set lora as in the run that wrote it"
+                                      : "train: the checkpoint has adapters, but this run trains "
+                                        "none; set lora as in the run that wrote it");
     if (is_same(name, (mnem_text){"on", 2}))
         return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
                                          "the weights of this model differ");

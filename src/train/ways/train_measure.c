@@ -96,7 +96,8 @@ static mnem_status check_teacher(const mnem__train_setup *setup) {
     const mnem_transformer *t = &setup->teacher->t;
     if (t->vocab != o->shape.vocab)
         return mnem__fail(MNEM_INVALID,
-                          "train: the teacher has a vocabulary of %d tokens, but the model has %d",
+                          "train: the teacher has a vocabulary of %d tokens, but the model has %d; "
+                          "use a teacher with the model's vocabulary",
                           t->vocab, o->shape.vocab);
     if (o->sequence > sequence_most(t))
         return mnem__fail(MNEM_INVALID,

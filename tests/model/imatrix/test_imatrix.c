@@ -51,7 +51,8 @@ static void what_is_added_again_is_summed(void **state) {
     must(mnem_imatrix_add(m, "a", 1, 2, (float[]){0.5f, 100}, (float[]){4}));
     assert_true(mnem_imatrix_find(m, "a", &e));
     assert_true(e.sums[0] == 5.5f && e.sums[1] == 106 && e.counts[0] == 24);
-    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID, "but 1 of 2 before");
+    refused(mnem_imatrix_add(m, "a", 1, 1, e.sums, e.counts), MNEM_INVALID,
+            "but had 1 of 2 before");
     refused(mnem_imatrix_add(m, "", 1, 2, e.sums, e.counts), MNEM_INVALID,
             "the name of a tensor is empty");
     refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID,
@@ -160,7 +161,7 @@ static void a_file_that_lies_is_named_with_tensor_and_number(void **state) {
          "tensor a.in_sum2: tensor a.counts, which belongs to it, is missing"},
         {"imatrix", NULL, "a.counts", 0, 4, 1, 1, 1,
          "tensor a.counts: tensor a.in_sum2, which belongs to it, is missing"},
-        {"imatrix", "a.in_sum2", "a.counts", 1, 4, 1, 1, 1, "tensor a.in_sum2: is F16"},
+        {"imatrix", "a.in_sum2", "a.counts", 1, 4, 1, 1, 1, "tensor a.in_sum2 has the type F16"},
         {"imatrix", "a.in_sum2", "a.counts", 0, 4, 1, -2, 1, "tensor a.in_sum2: number 0 is -2"},
         {"imatrix", "a.in_sum2", "a.counts", 0, 4, 2, 1, INFINITY, "tensor a.counts: number 0"},
     };

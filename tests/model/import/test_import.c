@@ -172,7 +172,7 @@ static void tensors_that_nothing_takes_are_named(void **state) {
     const char *f = copy_folder(STORED("llama_pieces"), "names");
     put_weights(f, "{" ROWS ", " TENSOR("model.nothing", "F16", "[2]", "[640, 644]") "}", 700);
     refuses(f, MNEM_UNSUPPORTED, "model.safetensors", "model.nothing",
-            "doesn't support this tensor", NULL);
+            "doesn't know a tensor of this name", NULL);
     put_weights(f, "{" ROWS ", " TENSOR("model.norm.weight", "F8_E4M3", "[2]", "[640, 642]") "}",
                 700);
     refuses(f, MNEM_UNSUPPORTED, "model.norm.weight", "data type F8_E4M3", "get the original model",
@@ -357,7 +357,7 @@ static void parts_of_tensors_that_do_not_fit_are_named(void **state) {
         const char *folder, *member, *other, *text;
     } cases[] = {
         {"deepseek3", "\"v_head_dim\": 16", "\"v_head_dim\": 17",
-         "kv_b_proj.weight: the rows must be num_attention_heads"},
+         "kv_b_proj.weight: the number of rows must be num_attention_heads"},
         {"gpt_oss_mxfp4", "\"mxfp4\"", "\"mxfp5\"", "mxfp5"},
         {"qwen3moe", "\"num_local_experts\": 12", "\"num_local_experts\": 13", "36 of 39"},
     };

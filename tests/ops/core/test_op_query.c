@@ -103,14 +103,15 @@ static void wrong_arguments_are_named(void **state) {
     args.in[1] = NULL;
     wrong(&op, args, "in[1] must not be NULL");
     args.in[1] = (const char *)b + 2;
-    wrong(&op, args, "in[1] has a pointer that is not aligned");
+    wrong(&op, args, "in[1] is not aligned");
     args = good;
     args.out = a;
     right(&op, args);
     args.out = a + 4;
     wrong(&op, args, "out must not overlap in[0]");
     assert_int_equal(mnem_op_check(&op, &good, 3), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "the team must have 1 to desc.workers threads"));
+    assert_non_null(strstr(mnem_last_error(),
+                           "the team must have at least 1 thread, and at most the desc.workers"));
 }
 
 static void wrong_rows_ids_and_pages_are_named(void **state) {

@@ -107,7 +107,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(MNEM_TYPE_F32);
     d.in[1].shape[0] -= 16;
-    op_refused(&d, "multiple of 16");
+    op_refused(&d, "16 times the heads");
     d = desc_of(MNEM_TYPE_F32);
     d.out.shape[2]--;
     op_refused(&d, "out must be");

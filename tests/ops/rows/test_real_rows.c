@@ -385,9 +385,9 @@ static void prepare_names_what_is_wrong(void **state) {
     d.also[1].stride[0] = 2;
     op_refused(&d, "also[1] must be F32, because gradients are summed in it");
     d.also[1] = mnem_tensor_1d(MNEM_TYPE_F32, 9);
-    op_refused(&d, "also[1] must be F32, BF16 or F16 [n], with the n of in[0]");
+    op_refused(&d, "also[1] must be F32, BF16 or F16 (F64 if in[0] is) [n], with the n of in[0]");
     d.in[2] = mnem_tensor_2d(MNEM_TYPE_F64, 4, 8);
-    op_refused(&d, "in[2] must be F32, BF16 or F16 of the shape of in[0]");
+    op_refused(&d, "in[2] must be F32, BF16 or F16 (F64 if in[0] is), with the shape of in[0]");
     d.kind = MNEM_OP_RMS_NORM_GRAD;
     d.in[2] = rows;
     d.also[1] = wide;

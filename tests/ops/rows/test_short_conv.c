@@ -97,7 +97,7 @@ static void bits_do_not_depend_on_runs_or_team(void **state) {
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(4, 17);
-    op_refused(&d, "in[1] must be F32 [n, 2 to 16]");
+    op_refused(&d, "in[1] must be F32 [n, length]");
     d = desc_of(4, 3);
     d.kv.page_tokens = 2;
     op_refused(&d, "expected at least the length of the convolution");

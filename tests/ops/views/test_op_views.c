@@ -42,7 +42,7 @@ static void sizes_that_overflow_are_refused(void **state) {
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, many, many);
     d.in[0].stride[0] = d.in[0].stride[1] = 0;
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, 1);
-    op_refused(&d, "in[0] has a size that overflows 64 bits");
+    op_refused(&d, "in[0] is too large: its size in bytes overflows 64 bits");
     d = product_of(4, many, 6);
     d.in[0].stride[0] = d.in[0].stride[1] = d.in[1].stride[0] = d.in[1].stride[1] = 0;
     op_refused(&d, "more than 2^31 - 1 rows or columns");
@@ -57,7 +57,8 @@ static void strides_between_elements_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = product_of(4, 5, 6);
     d.in[0].offset = 2;
-    op_refused(&d, "in[0] has strides or an offset that are not whole elements");
+    op_refused(
+        &d, "in[0] has an offset or a stride that is not a multiple of the size of its elements");
     d.in[0].offset = 0;
     d.out.stride[0] = 20;
     op_refused(&d, "out has strides with which its elements overlap");
@@ -80,7 +81,7 @@ static void shapes_that_differ_are_refused(void **state) {
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 2, 3);
     op_refused(&d, "dimensions (from 0)");
     d.kind = MNEM_OP_REDUCE;
-    op_refused(&d, "axes must have at least one bit");
+    op_refused(&d, "axes must have a bit for each dimension to reduce");
 }
 
 static void a_nan_shows_in_every_reduction(void **state) {

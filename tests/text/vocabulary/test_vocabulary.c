@@ -386,7 +386,7 @@ static void bad_files_are_named(void **state) {
     (void)state;
     const mnem_vocabulary_options options = {.tokens = 300};
     assert_int_equal(try_learn(kit_folder(), &options), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "is a directory"));
+    assert_non_null(strstr(mnem_last_error(), "is a folder"));
     assert_int_equal(try_learn("/nowhere/text", &options), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));
     write_file(path, "", 0);

@@ -147,11 +147,11 @@ static void a_damaged_file_is_written_anew(void **state) {
     check(file, longer, "tokens saved, ");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         change_byte(file, places[i]);
-        check(file, longer, "the file will be overwritten");
+        check(file, longer, "is not used and will be overwritten: ");
         check(file, longer, "prompt tokens were found in it");
     }
     write_file(file, "", 0);
-    check(file, longer, "the file is cut off at byte 0; the file will be overwritten");
+    check(file, longer, "will be overwritten: saved sequence: the file is cut off at byte 0");
 }
 
 static void the_file_of_another_model_is_written_anew(void **state) {
@@ -159,7 +159,8 @@ static void the_file_of_another_model_is_written_anew(void **state) {
     const char *file = folder("model.cache"), *copy = model_copy(tagged, 200);
     const tool_result r = RUN("run", copy, "--raw", "-p", longer, USUAL, "--prompt-cache", file);
     assert_int_equal(r.code, 0);
-    check(file, longer, "with another model or adapter; the file will be overwritten");
+    check(file, longer,
+          "will be overwritten: saved sequence: the file was made with another model or adapter");
     check(file, longer, "prompt tokens were found in it");
 }
 
@@ -170,8 +171,7 @@ static void keys_of_another_type_are_written_anew(void **state) {
     const tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--kv", "q8_0", "--prompt-cache", file);
     assert_int_equal(r.code, 0);
-    assert_non_null(
-        strstr(r.err, "another type than the engine's, Q8_0; the file will be overwritten"));
+    assert_non_null(strstr(r.err, "another type than the engine's, Q8_0"));
 }
 
 static void a_file_that_is_only_read_stays(void **state) {
@@ -180,7 +180,7 @@ static void a_file_that_is_only_read_stays(void **state) {
     tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "the file is not used"));
+    assert_non_null(strstr(r.err, " is not used: "));
     assert_int_equal(access(file, F_OK), -1);
     check(file, longer, "tokens saved, ");
     size_t n, m;
@@ -189,7 +189,7 @@ static void a_file_that_is_only_read_stays(void **state) {
     assert_non_null(strstr(r.err, "prompt tokens were found in it"));
     change_byte(file, 3);
     r = RUN("run", tool_model, "-p", longer, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
-    assert_non_null(strstr(r.err, "the file is not used"));
+    assert_non_null(strstr(r.err, " is not used: "));
     change_byte(file, 3);
     char *after = read_file(file, &m);
     assert_int_equal(n, m);

@@ -238,8 +238,8 @@ static void wrong(int code, const char *why, const char *const *args) {
 static void wrong_prompts_are_named(void **state) {
     (void)state;
     const char *file = tool_file("wrong.jsonl", "\"one\"\n\ntwo\n");
-    WRONG(1, "line 3 of the prompts is not a JSON string or object", "--prompts", file);
-    WRONG(1, "line 1 of the prompts needs a string as its \"prompt\"", "--prompts",
+    WRONG(1, "wrong.jsonl, line 3 is not a JSON string or object", "--prompts", file);
+    WRONG(1, "wrong.jsonl, line 1: \"prompt\" must be a string", "--prompts",
           tool_file("wrong.jsonl", "{\"p\": 1}\n"));
     WRONG(1, "contains no prompt", "--prompts", tool_file("wrong.jsonl", "\n \n"));
     WRONG(1, "can't open the file /nowhere", "--prompts", "/nowhere");

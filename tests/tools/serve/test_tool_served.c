@@ -239,8 +239,9 @@ static void states_and_snapshots_are_counted(void **state) {
     for (ssize_t got; (got = read(s.err, said + n, sizeof said - 1 - n)) > 0;) n += (size_t)got;
     said[n] = 0;
     assert_int_equal(tool_wait(s.pid), 0);
-    assert_non_null(strstr(said, "its recurrent layers have 4 live states and up to 32 snapshots, "
-                                 "11 KiB each\n"));
+    assert_non_null(
+        strstr(said, "the model's recurrent layers have 4 live states and up to 32 snapshots, "
+                     "11 KiB each\n"));
 }
 
 /* Within the least all have a short context, and the scheduler's books are those of it. */

@@ -109,17 +109,18 @@ static void a_shape_other_than_the_models_is_refused_with_both(void **state) {
     succeed(TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--steps", "2",
                   "--vocab", "280", "--out", at("shaped")));
     const char *model = at("shaped/model.gguf");
-    REFUSED(FROM(model, "--config", "tiny"), "layers is 4", "shaped/model.gguf of --init has 2");
+    REFUSED(FROM(model, "--config", "tiny"), "\"layers\" is 4",
+            "shaped/model.gguf of --init has 2");
     REFUSED(FROM(model, "--vocab", "512"), "--vocab is 512", "shaped/model.gguf of --init has 280");
     succeed(FROM(model, "--vocab", "280"));
-    REFUSED(FROM(model, "--config", at("config.json")), "vocab is 300", "has 280");
+    REFUSED(FROM(model, "--config", at("config.json")), "\"vocab\" is 300", "has 280");
     succeed(FROM(model, "--config", at("shaped/config.json")));
     write_file(at("ff.json"), "{\"ff\": 65, \"steps\": 3}", 22);
-    REFUSED(FROM(model, "--config", at("ff.json")), "ff is 65", "has 64");
+    REFUSED(FROM(model, "--config", at("ff.json")), "\"ff\" is 65", "has 64");
     write_file(at("steps.json"), "{\"steps\": 3, \"batch\": 2}", 24);
     succeed(FROM(model, "--config", at("steps.json")));
     write_file(at("gpt2.json"), "{\"architecture\": \"gpt2\"}", 24);
-    REFUSED(FROM(model, "--config", at("gpt2.json")), "architecture is gpt2", "has llama");
+    REFUSED(FROM(model, "--config", at("gpt2.json")), "\"architecture\" is gpt2", "has llama");
 }
 
 /* ---- standard input ---- */

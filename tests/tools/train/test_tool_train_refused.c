@@ -225,7 +225,7 @@ static void a_refusal_names_options_that_fit(void **state) {
     r = PLAN("1M", "--batch", "1", "--ctx", "64");
     memory = tool_bytes(tool_least(&r) + MORE / 8);
     r = PLAN(memory, "--batch", "1", "--ctx", "256");
-    has(r, 3, "it fits in ");
+    has(r, 3, "the training fits in ");
     named = strstr(r.err, "--ctx ");
     if (!named || sscanf(named, "--ctx %31[0-9]", least) != 1) fail_msg("%s", r.err);
     has(PLAN(memory, "--batch", "1", "--ctx", least), 0, NULL);

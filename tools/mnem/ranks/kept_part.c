@@ -60,8 +60,7 @@ tool_range tool_ranges_missing(const tool_ranges *x, uint64_t begin, uint64_t en
 /* ---- the file and its list ---- */
 
 static int fail(const tool_kept_part *kept, const char *what) {
-    return tool_failed("stored part of the model %s: can't %s: %s", kept->path, what,
-                       strerror(errno));
+    return tool_failed("stored part of the model %s: %s: %s", kept->path, what, strerror(errno));
 }
 
 static bool path_of(tool_kept_part *kept, const char *name, uint64_t sum, int32_t number) {
@@ -79,10 +78,10 @@ static int open_list(tool_kept_part *kept, bool *taken) {
     tool_new_folders(path, 0777);
     *taken = false;
     kept->list = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (kept->list < 0) return fail(kept, "write its index");
+    if (kept->list < 0) return fail(kept, "the index can't be opened for writing");
     if (flock(kept->list, LOCK_EX | LOCK_NB) == 0) return TOOL_OK;
     *taken = errno == EWOULDBLOCK;
-    if (!*taken) return fail(kept, "lock its index");
+    if (!*taken) return fail(kept, "the index can't be locked");
     close(kept->list);
     return TOOL_OK;
 }
@@ -92,7 +91,7 @@ static int read_list(tool_kept_part *kept, uint64_t bytes) {
     FILE *file = fdopen(dup(kept->list), "r");
     char line[64];
     uint64_t begin, end;
-    if (!file) return fail(kept, "read its index");
+    if (!file) return fail(kept, "the index can't be read");
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         if (!strchr(line, '\n') || sscanf(line, "%" SCNu64 " %" SCNu64, &begin, &end) != 2) break;
@@ -106,20 +105,22 @@ static int read_list(tool_kept_part *kept, uint64_t bytes) {
 static int set_time(const tool_kept_part *kept) {
     enum { SECOND = 1000000000 };
     const struct timespec time = {kept->written / SECOND, kept->written % SECOND};
-    return futimens(kept->fd, (struct timespec[]){time, time}) == 0 ? TOOL_OK
-                                                                    : fail(kept, "set its time");
+    return futimens(kept->fd, (struct timespec[]){time, time}) == 0
+               ? TOOL_OK
+               : fail(kept, "the file's time of change can't be set");
 }
 
 /* With a list of something else, or without its file, it begins anew. */
 static int open_file(tool_kept_part *kept, uint64_t bytes) {
     struct stat info;
     kept->fd = open(kept->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (kept->fd < 0 || fstat(kept->fd, &info) != 0) return fail(kept, "store a part of the model");
+    if (kept->fd < 0 || fstat(kept->fd, &info) != 0)
+        return fail(kept, "the file can't be opened for writing");
     if ((uint64_t)info.st_size != bytes) {
         kept->have.count = 0;
         if (ftruncate(kept->list, 0) != 0 || ftruncate(kept->fd, 0) != 0 ||
             ftruncate(kept->fd, (off_t)bytes) != 0)
-            return fail(kept, "store a part of the model");
+            return fail(kept, "the file can't be given the size of the model");
     }
     return set_time(kept);
 }
@@ -148,7 +149,7 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         const ssize_t n =
             pwrite(kept->fd, (const char *)data + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(kept, "write the received part of the model");
+        if (n < 0) return fail(kept, "the bytes from rank 0 can't be written");
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
@@ -161,11 +162,11 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
 
 int tool_kept_flush(tool_kept_part *kept) {
     if (kept->more.count && fdatasync(kept->fd) != 0)
-        return fail(kept, "write the part to the disk");
+        return fail(kept, "the file can't be flushed to the disk");
     for (int32_t i = 0; i < kept->more.count; i++) {
         const tool_range *r = &kept->more.range[i];
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
-            return fail(kept, "write its index");
+            return fail(kept, "the index can't be written");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
             return tool_failed("can't add to %s: this rank's part of the model has more than %d "
                                "separate byte ranges: "

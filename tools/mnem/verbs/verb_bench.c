@@ -225,13 +225,12 @@ static bool keep_machine(const bench *b) {
 static void keep_all(const bench *b) {
     const bool machine = keep_machine(b), reached = keep_reached(b);
     if (!machine && !reached) return;
-    tool_message("%s not stored, because other programs used %.0f %% of the processors and the "
-                 "stored %s measured under less load",
-                 machine && reached ? "the machine profile and the model's speed were"
-                 : machine          ? "the machine profile was"
-                                    : "the model's speed was",
-                 100 * (machine ? b->age.load : b->model_load),
-                 machine && reached ? "figures were" : "one was");
+    tool_message("this measurement (%s) is not stored, because other programs used %.0f %% of the "
+                 "processors, and the stored one was made under less load",
+                 machine && reached ? "profile and speed"
+                 : machine          ? "machine profile"
+                                    : "model's speed",
+                 100 * (machine ? b->age.load : b->model_load));
 }
 
 /* One that was made slow says nothing of the machine. */

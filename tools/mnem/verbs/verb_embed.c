@@ -290,9 +290,8 @@ TOOL_VERB(
     embed, "MODEL [TEXT...]", 1, TOOL_OPERANDS_MAX, "compute the embeddings of texts",
     "Writes the embedding of each text, in order, as a line of numbers. The dot product of two\n"
     "lines is the cosine similarity of the two texts, at most 1. Encoders (bert, nomic-bert)\n"
-    "are made for this: they read a text in one pass, so it must fit the context, which is by\n"
-    "default as long as the longest text. Any other model computes embeddings too, with\n"
-    "--pooling last or mean.\n",
+    "are made for this. Any other model computes embeddings too, with --pooling last or mean.\n"
+    "Each text must fit the context; without --ctx the context is as long as the longest text.\n",
     "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
     "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
     "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");

@@ -145,7 +145,7 @@ static int verb_plan(const tool_args *args) {
         return tool_usage("plan", "%s needs several ranks: add --ranks N",
                           o->run.session.link       ? "--link"
                           : tool_given(args, "cut") ? "--cut"
-                                                    : "a list of budgets");
+                                                    : "a list of sizes for --memory");
     if (o->devices) return plan_devices(args, o);
     code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);

@@ -400,8 +400,9 @@ static const tool_option options[] = {
      .choices = "auto magnitude wanda sparsegpt",
      .help =
          "what is removed: the smallest weights (magnitude), or the smallest products of weights "
-         "and activations (wanda; auto if there is a text); sparsegpt (--pattern 2:4, "
-         "--calibrate): the weights that the remaining ones, which are updated, compensate best"},
+         "and activations (wanda; auto if there is a text), or the weights whose removal changes "
+         "the outputs least after the remaining ones are adjusted (sparsegpt; needs --pattern 2:4 "
+         "and --calibrate)"},
     {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(calibration.text), .path = TOOL_PATH_READ,
      .help = "run the model over this text first, to remove what matters least for it; the last "
              "fifth is held out to measure the loss"},

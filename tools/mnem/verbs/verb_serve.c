@@ -224,8 +224,9 @@ static int make_http(serve *s) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return tool_failed("%s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
-                       status == MNEM_IO ? "; choose another --port (0: any free one)" : "");
+    return tool_failed(status == MNEM_IO ? "%s:%d: %s; choose another --port (0: any free one)"
+                                         : "%s:%d: %s",
+                       o->host ? o->host : "127.0.0.1", o->port, why);
 }
 
 static int charge_thread(serve *s) {
@@ -276,10 +277,11 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("clients can use %s at the address above: %s", s->name,
-                     s->stage.transformer.encoder
-                         ? "/v1/embeddings"
-                         : "a chat page for browsers, OpenAI's API under /v1");
+        tool_message(s->stage.transformer.encoder
+                         ? "clients can use %s at the address above: /v1/embeddings"
+                         : "clients can use %s at the address above: a chat page for browsers, "
+                           "OpenAI's API under /v1",
+                     s->name);
     serve_notify("READY=1");
 }
 

@@ -101,7 +101,9 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
     int ends = 0;
     MNEM__TRY(mnem__json_next(j, &event));
     if (event != MNEM__JSON_OBJECT)
-        return bad(j, t->name, "expected an object with dtype, shape and data_offsets");
+        return bad(j, t->name,
+                   "the header must describe each tensor by an object with dtype, shape and "
+                   "data_offsets: the file is damaged; download it again");
     for (;;) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event == MNEM__JSON_OBJECT_END) break;
@@ -118,9 +120,14 @@ static mnem_status take_tensor(mnem__json *j, mnem__st_tensor *t, int64_t range[
             MNEM__TRY(mnem__json_skip(j));
         }
     }
-    if (!dtype) return bad(j, t->name, "dtype is missing or not a known name");
-    if (!shape) return bad(j, t->name, "shape is missing");
-    return ends == 2 ? MNEM_OK : bad(j, t->name, "data_offsets must have 2 numbers");
+    if (!dtype)
+        return bad(j, t->name, "the dtype is missing or unknown; use a file in F32, F16 or BF16");
+    if (!shape)
+        return bad(j, t->name, "the shape is missing: the file is damaged; download it again");
+    return ends == 2
+               ? MNEM_OK
+               : bad(j, t->name,
+                     "data_offsets must have 2 numbers: the file is damaged; download it again");
 }
 
 /* ---- one file ---- */
@@ -150,7 +157,9 @@ static mnem_status take_header(mnem__safetensors *st, mnem__json *j, uint64_t da
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
     if (event != MNEM__JSON_OBJECT)
-        return mnem__json_fail(j, MNEM_BAD_FILE, "expected a JSON object of tensors");
+        return mnem__json_fail(
+            j, MNEM_BAD_FILE,
+            "the header must be a JSON object of tensors: the file is damaged; download it again");
     for (;;) {
         mnem__st_tensor *t = NULL;
         int64_t range[2] = {0, 0};

@@ -259,7 +259,8 @@ static bool read_item(reader *r, bool *is) {
 
 static bool read_count(reader *r, uint32_t *count) {
     *count = 0;
-    if (peek(r) < '0' || peek(r) > '9') return bad(r, "expected a number of repetitions");
+    if (peek(r) < '0' || peek(r) > '9')
+        return bad(r, "expected a number of repetitions, as in {2} or {1,3}");
     for (; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
         *count = *count * 10 + (uint32_t)(peek(r) - '0');
         if (*count > COUNT_MAX)

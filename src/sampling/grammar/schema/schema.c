@@ -373,10 +373,10 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
     static const char zero[] = "\\u0000";
     const uint64_t bytes = tree_bytes(text);
     if (!mnem__draft_fits(d, bytes))
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "schema: reading the schema needs %llu bytes of memory, but the limit is %llu",
-            (unsigned long long)bytes, (unsigned long long)d->bytes_max);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "schema: reading the schema needs %llu bytes of memory, but the limit is "
+                          "%llu; use a smaller schema",
+                          (unsigned long long)bytes, (unsigned long long)d->bytes_max);
     const uint32_t zeros = count_zeros(text.bytes, text.length, zero, sizeof zero - 1);
     mnem__schema *s = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();

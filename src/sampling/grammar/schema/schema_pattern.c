@@ -293,7 +293,7 @@ static bool read_count(pattern *p, uint32_t *count) {
         if (*count > COUNT_MAX)
             return unsupported(p, "a repetition of more than 100,000 times is not supported");
     }
-    return p->at > at || bad(p, "expected a number of repetitions");
+    return p->at > at || bad(p, "expected a number of repetitions, as in {2} or {1,3}");
 }
 
 /* Whether a repetition follows; other braces are characters. */

@@ -61,14 +61,17 @@ static void end_line(chat *c) {
 
 /* Said once what would help, where something does. */
 static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
-    char help[TOOL_WIDER_TEXT], what[80] = "";
+    static const char answer[] = "the beginning of the last answer";
+    char help[TOOL_WIDER_TEXT], what[96];
+    int n = 0;
     if (c->draws) end_line(c);
-    if (turns > 1) snprintf(what, sizeof what, "the oldest %d turns", turns);
-    tool_message("the context of %d tokens is full, so %s%s%s %s dropped; %zu token%s read again%s",
-                 c->stage->plan.context, turns == 1 ? "the oldest turn" : what,
-                 turns && cut ? " and " : "", cut ? "the beginning of the last answer" : "",
-                 turns > 1 || (turns && cut) ? "are" : "is", read_again,
-                 read_again == 1 ? " is" : "s are",
+    if (turns > 1)
+        n = snprintf(what, sizeof what, "the oldest %d turns%s", turns, cut ? " and " : "");
+    if (turns == 1) n = snprintf(what, sizeof what, "the oldest turn%s", cut ? " and " : "");
+    if (cut) snprintf(what + n, sizeof what - (size_t)n, "%s", answer);
+    tool_message("the context of %d tokens is full, so %s %s dropped; %zu token%s read again%s",
+                 c->stage->plan.context, what, turns > 1 || (turns && cut) ? "are" : "is",
+                 read_again, read_again == 1 ? " is" : "s are",
                  c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
     c->told_full = true;
 }

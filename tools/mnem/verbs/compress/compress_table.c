@@ -374,10 +374,13 @@ static int show(const tool_compress *c) {
 static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
-    return tool_failed("the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g "
-                       "%%: %s was not written; %s or use a larger --max-loss",
-                       percent, tool_file_name(c->source), c->asked->max_loss, c->out,
-                       strcmp(c->args->verb->name, "prune") ? "use a larger type" : "prune less");
+    const bool prunes = strcmp(c->args->verb->name, "prune") == 0;
+    return tool_failed(
+        prunes ? "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
+                 "was not written; prune less, or use a larger --max-loss"
+               : "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
+                 "was not written; use a larger type, or a larger --max-loss",
+        percent, tool_file_name(c->source), c->asked->max_loss, c->out);
 }
 
 static int give_name(const tool_compress *c) {
@@ -407,7 +410,7 @@ const tool_option tool_compress_options[] = {
      .help = "write the table to FILE as well: .json, or .svg (a plot of size against loss)"},
     {"no-table", 0, NULL, TOOL_VALUE_FLAG, AT(no_table),
      .help = "make no table at the end (--calibrate makes one by default); with --test compare "
-             "only IN and OUT, without speeds"},
+             "only the given model and OUT, without speeds"},
     {"max-loss", 0, "PERCENT", TOOL_VALUE_REAL, AT(max_loss), .least = 0, .most = 1e6,
      .help =
          "write no OUT if its perplexity on the test text is worse by more than this percentage"},

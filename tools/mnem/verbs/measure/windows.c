@@ -48,8 +48,12 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     if (w->windows > 0) return TOOL_OK;
     char less[48] = "use a longer text";
     if (count >= 4) snprintf(less, sizeof less, "use --ctx %zu", count);
-    return tool_failed("%s has %zu token%s%s; one window needs %d: %s", text->path, count,
-                       tool_s(count), skip ? " in its held-out part" : "", context, less);
+    if (skip)
+        return tool_failed(
+            "the held-out part of %s has only %zu token%s, but one window needs %d: %s", text->path,
+            count, tool_s(count), context, less);
+    return tool_failed("%s has only %zu token%s, but one window needs %d: %s", text->path, count,
+                       tool_s(count), context, less);
 }
 
 /* ---- opening ---- */

@@ -10,7 +10,7 @@
 #include "verbs/report/report_tool.h"
 
 static int wrong(const char *word, int length, const char *why) {
-    return tool_usage("report", "--fail-on: the condition \"%.*s\" %s", length < 60 ? length : 60,
+    return tool_usage("report", "--fail-on: the condition \"%.*s\": %s", length < 60 ? length : 60,
                       word, why);
 }
 
@@ -83,17 +83,18 @@ static int parse_one(const char *word, int length, report_condition *c) {
     if (strcmp(c->sign, "=") == 0) strcpy(c->sign, "==");
     if (signs == 0 || signs > 2 || !strstr(" < <= > >= == != ", c->sign) ||
         strcmp(c->sign, "!") == 0)
-        return wrong(word, length, "needs one of < <= > >= = != and a number after the name");
+        return wrong(word, length,
+                     "the name must be followed by one of < <= > >= = != and a number");
     if (left <= 0 || left >= (int)sizeof number)
-        return wrong(word, length, "needs a number after the comparison sign");
+        return wrong(word, length, "the comparison sign must be followed by a number");
     snprintf(number, sizeof number, "%.*s", left, word + name + signs);
     const char *unit = mnem_report_metric_get(c->metric).unit;
     if (!read_limit(number, unit, &c->limit))
         return wrong(word, length,
-                     *unit == 'B'   ? "needs a size such as 600M or 1.5G"
-                     : *unit == '%' ? "needs a percentage such as 10 or 12.5%"
-                     : *unit == 't' ? "needs a time such as 5s or 20ms"
-                                    : "needs a number such as 0");
+                     *unit == 'B'   ? "the value must be a size such as 600M or 1.5G"
+                     : *unit == '%' ? "the value must be a percentage such as 10 or 12.5%"
+                     : *unit == 't' ? "the value must be a time such as 5s or 20ms"
+                                    : "the value must be a number such as 0");
     c->text = word;
     c->length = length;
     return TOOL_OK;
@@ -112,9 +113,12 @@ int report_conditions_parse(const char *text, report_conditions *all) {
         if (code != TOOL_OK) return code;
         all->count++;
         at += length;
-        if (*at == ',' && !*++at) return wrong(text, (int)strlen(text), "ends with a comma");
+        if (*at == ',' && !*++at)
+            return wrong(text, (int)strlen(text), "the list ends with a comma; remove it");
     }
-    return text && !*text ? wrong(text, 0, "is empty") : TOOL_OK;
+    return text && !*text
+               ? wrong(text, 0, "the condition is empty; write a metric, a sign and a number")
+               : TOOL_OK;
 }
 
 /* False: it isn't known. */

@@ -161,12 +161,12 @@ static void note_empty(const run_options *asked, const tool_encoding *p) {
     const char *source = tool_prompt_source(asked);
     const bool input = strcmp(source, "-") == 0, file = !input && strcmp(source, "-p") != 0;
     if (asked->args.quiet) return;
-    tool_message("note: the prompt%s%s%s is empty, so %s", file ? " in " : "", file ? source : "",
-                 input ? " on standard input" : "",
-                 p->rendering.template
-                     ? "the model answers an empty message: give a text, or leave out the prompt "
-                       "on a terminal for a chat"
-                     : "the text begins from nothing");
+    tool_message(p->rendering.template
+                     ? "note: the prompt%s%s%s is empty, so the model answers an empty message: "
+                       "give a text, or leave out the prompt on a terminal for a chat"
+                     : "note: the prompt%s%s%s is empty, so the model writes a text without a "
+                       "beginning: give a text to continue",
+                 file ? " in " : "", file ? source : "", input ? " on standard input" : "");
 }
 
 static int encode_prompt(tool_stage *stage, const run_options *asked, tool_encoding *p) {
@@ -184,10 +184,11 @@ int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t p
     const int32_t context = stage->asked->context;
     int32_t most = context ? context : stage->transformer.context;
     if (prompt >= (size_t)most) {
-        tool_message("the prompt has %zu token%s, but the context has space for %d%s", prompt,
-                     tool_s(prompt), most,
-                     context ? ", as --ctx sets: use a larger --ctx, or shorten the prompt"
-                             : ", the most that this model supports: shorten the prompt");
+        tool_message(context ? "the prompt has %zu token%s, but --ctx sets a context of %d tokens: "
+                               "use a larger --ctx, or shorten the prompt"
+                             : "the prompt has %zu token%s, but this model supports a context of "
+                               "at most %d tokens: shorten the prompt",
+                     prompt, tool_s(prompt), most);
         return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
     int64_t wanted = (int64_t)prompt + (asked->tokens > 0 ? asked->tokens : TOOL_DEFAULT_TOKENS);

@@ -21,8 +21,9 @@ static bool talks(const tool_generator *g) {
 /* Why the file can't be used; it is replaced then. */
 static void refused(const tool_generator *g, const char *why) {
     const run_options *asked = g->asked;
-    tool_message("prompt cache %s: %s; %s", asked->prompt_cache, why,
-                 asked->prompt_cache_ro ? "the file is not used" : "the file will be overwritten");
+    tool_message(asked->prompt_cache_ro ? "prompt cache %s is not used: %s"
+                                        : "prompt cache %s is not used and will be overwritten: %s",
+                 asked->prompt_cache, why);
 }
 
 /* Tokens that the session gets from the file. */
@@ -64,7 +65,7 @@ void tool_prompt_cache_load(tool_generator *g) {
     else if (saved.from == 0)
         g->cache.tokens = load(g, &saved);
     else
-        refused(g, "its saved text differs from this prompt");
+        refused(g, "the saved text differs from this prompt");
     close(fd);
     for (int32_t i = 0; i < g->cache.tokens; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
 }

@@ -57,13 +57,13 @@ static json_t *decode(const line *l) {
 }
 
 /* Puts the value's texts where the line was; their zeros have the room of quotes. */
-static int add_json(tool_prompt_list *l, const line *from, json_t *value) {
+static int add_json(tool_prompt_list *l, const char *name, const line *from, json_t *value) {
     const json_t *object = json_is_object(value) ? value : NULL;
     const json_t *text = object ? json_object_get(object, "prompt") : value;
     const json_t *system = object ? json_object_get(object, "system") : NULL;
     tool_prompt *p = &l->prompt[l->count];
     if (!json_is_string(text) || (system && !json_is_string(system)))
-        return tool_failed("line %d of the prompts needs a string as its %s", from->number,
+        return tool_failed("%s, line %d: %s must be a string", name, from->number,
                            json_is_string(text) ? "\"system\"" : "\"prompt\"");
     const size_t length = json_string_length(text);
     memcpy(from->text, json_string_value(text), length);
@@ -76,7 +76,7 @@ static int add_json(tool_prompt_list *l, const line *from, json_t *value) {
     return TOOL_OK;
 }
 
-static int add_lines(tool_prompt_list *l) {
+static int add_lines(tool_prompt_list *l, const char *name) {
     char *text = l->stage->prompt.text, *end = text + l->stage->prompt.bytes;
     line at = {.number = 0};
     bool first = true, json = false;
@@ -86,11 +86,11 @@ static int add_lines(tool_prompt_list *l) {
         if (first) json = value != NULL;
         first = false;
         if (json && !value)
-            code = tool_failed("line %d of the prompts is not a JSON string or object, but the "
-                               "first line is: use one form on all lines",
-                               at.number);
+            code = tool_failed("%s, line %d is not a JSON string or object, but the first line "
+                               "with a prompt is: use one form on all lines",
+                               name, at.number);
         else if (value)
-            code = add_json(l, &at, value);
+            code = add_json(l, name, &at, value);
         else
             l->prompt[l->count++].text = (mnem_text){at.text, at.length};
         json_decref(value);
@@ -106,6 +106,8 @@ static size_t count_lines(const char *text, size_t bytes) {
 
 static int read_texts(tool_prompt_list *l, const run_options *asked) {
     const tool_texts *words = &asked->prompt;
+    const bool input = asked->prompts && strcmp(asked->prompts, "-") == 0;
+    const char *name = input ? "standard input" : asked->prompts;
     int code = asked->prompts ? tool_stage_read(l->stage, asked->prompts) : TOOL_OK;
     if (code != TOOL_OK) return code;
     const size_t all =
@@ -124,9 +126,9 @@ static int read_texts(tool_prompt_list *l, const run_options *asked) {
                 "-p - reads one prompt from standard input; use --prompts - to read several");
         l->prompt[l->count++].text = (mnem_text){words->text[i], strlen(words->text[i])};
     }
-    code = l->stage->prompt.bytes ? add_lines(l) : TOOL_OK;
+    code = l->stage->prompt.bytes ? add_lines(l, name) : TOOL_OK;
     if (code == TOOL_OK && l->count == 0)
-        return tool_failed("%s contains no prompt: write one prompt on each line", asked->prompts);
+        return tool_failed("%s contains no prompt: write one prompt on each line", name);
     return code;
 }
 

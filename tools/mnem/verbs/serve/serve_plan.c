@@ -175,11 +175,13 @@ static void say_states(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char size[TOOL_TEXT];
     if (p->states <= 0) return;
-    tool_message("its recurrent layers have %d live state%s and up to %d snapshot%s, %s each%s",
-                 p->states, tool_s((uint64_t)p->states), p->snapshots,
-                 tool_s((uint64_t)p->snapshots),
-                 tool_size(mnem_transformer_state_bytes(&s->stage.transformer), size),
-                 p->states < s->parallel ? "; further conversations wait" : "");
+    tool_message(
+        p->states < s->parallel
+            ? "the model's recurrent layers have %d live state%s and up to %d snapshot%s, %s each; "
+              "further conversations wait"
+            : "the model's recurrent layers have %d live state%s and up to %d snapshot%s, %s each",
+        p->states, tool_s((uint64_t)p->states), p->snapshots, tool_s((uint64_t)p->snapshots),
+        tool_size(mnem_transformer_state_bytes(&s->stage.transformer), size));
 }
 
 void serve_plan_say(const serve *s) {

@@ -48,10 +48,10 @@ int train_diverged_say(const train_run *run) {
         "first %d was %.4g; no result is written. Start again with a --rate below %g",
         m.steps, tool_s((uint64_t)m.steps), m.last, m.steps, m.first, run->config.rate);
     if (access(path, F_OK) == 0 && mnem_trainer_steps_saved(path, &steps) == MNEM_OK)
-        tool_message(
-            "the checkpoint of step %llu, from before, is kept; to write its %s:\n    mnem "
-            "train --out %s --resume --export FILE",
-            (unsigned long long)steps, run->config.lora ? "adapter" : "model", run->out);
+        tool_message("the checkpoint of step %llu, before the training diverged, is kept; to write "
+                     "its %s:\n    mnem "
+                     "train --out %s --resume --export FILE",
+                     (unsigned long long)steps, run->config.lora ? "adapter" : "model", run->out);
     else
         tool_message("no checkpoint had been written; --save-every N writes one every N steps");
     return code;

@@ -15,13 +15,14 @@ static int fail_text(const train_run *run, mnem_status status) {
     const mnem_corpus_info *i = &run->corpus_info;
     char size[TOOL_TEXT];
     if (status != MNEM_INVALID) return tool_fail(status);
-    const bool held = c->heldout > 0;
-    return tool_failed("the text is too short: it has %llu token%s (%s), and a sequence of %d "
-                       "tokens needs %d%s; give more text, or a shorter --ctx%s",
+    return tool_failed(c->heldout > 0
+                           ? "the text is too short: it has %llu token%s (%s), but a sequence of "
+                             "%d tokens needs %d, once to train on and once to hold out; give more "
+                             "text, or a shorter --ctx, or hold out no text with --heldout 0"
+                           : "the text is too short: it has %llu token%s (%s), but a sequence of "
+                             "%d tokens needs %d; give more text, or a shorter --ctx",
                        (unsigned long long)i->tokens, tool_s(i->tokens),
-                       tool_size(i->text_bytes, size), c->context, c->context + 1,
-                       held ? ", once to train on and once to hold out" : "",
-                       held ? ", or hold out no text with --heldout 0" : "");
+                       tool_size(i->text_bytes, size), c->context, c->context + 1);
 }
 
 static int fit_text(train_run *run) {

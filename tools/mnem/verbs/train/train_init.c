@@ -10,11 +10,12 @@
 enum { LORA_CONTEXT = 512 };
 
 static int differs(const train_run *run, const char *name, const char *ours, const char *theirs) {
-    const char *option = tool_given(run->args, name) ? "--" : "the config's ";
-    return tool_failed("%s%s is %s, but the model %s of --init has %s, and the run uses the "
-                       "model's shape: leave this out%s",
-                       option, name, ours, run->config.init, theirs,
-                       option[0] == '-' ? "" : " of the config (its other keys may stay)");
+    return tool_failed(tool_given(run->args, name)
+                           ? "--%s is %s, but the model %s of --init has %s, and the run uses the "
+                             "model's shape: leave out this option"
+                           : "the config's \"%s\" is %s, but the model %s of --init has %s, and "
+                             "the run uses the model's shape: remove this key from the config",
+                       name, ours, run->config.init, theirs);
 }
 
 static int check_count(const train_run *run, const char *name, int32_t ours, int32_t theirs) {

@@ -102,8 +102,8 @@ void train_instead_say(train_run *run, uint64_t text_bytes) {
     if (!try_context(&s, s.config.batch)) (void)try_context(&s, 1);
     try_moments(&s);
     if (*s.words)
-        tool_message("it fits in %s with %s", tool_size(tool_budget_bytes(run->ledger), size),
-                     s.words);
+        tool_message("the training fits in %s with %s",
+                     tool_size(tool_budget_bytes(run->ledger), size), s.words);
     try_lora(&s, &lora);
     if (lora)
         tool_message("--lora %d trains adapters instead of all weights; the smallest budget for "

@@ -107,9 +107,10 @@ static void write_line(train_run *run, const char *type, json_t *line) {
     if (ok) return;
     const bool cut = ftruncate(fd, begin) == 0;
     if (!run->log_gap)
-        tool_message("can't write the log %s: %s; the run continues%s",
-                     train_path(run, "log.jsonl"), strerror(why),
-                     cut ? "" : ", and the last line of the log stays incomplete");
+        tool_message(cut ? "can't write the log %s: %s; the run continues"
+                         : "can't write the log %s: %s; the run continues, and the last line of "
+                           "the log stays incomplete",
+                     train_path(run, "log.jsonl"), strerror(why));
     run->log_gap = true;
 }
 

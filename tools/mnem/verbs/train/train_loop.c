@@ -275,11 +275,12 @@ static int say_finished(train_run *run, bool cut) {
     if (train_follows()) return cut ? TOOL_INTERRUPTED : TOOL_OK;
     const int drawn = train_draw(run);
     if (cut && !run->args->quiet)
-        tool_message("interrupted after the last step: the %s is complete, but %s",
-                     run->config.lora ? "adapter" : "model",
-                     run->validated == steps ? "the sample of it was not finished"
-                     : run->validation.count ? "its held-out loss was not measured"
-                                             : "the sample of it was not finished");
+        tool_message(run->validated != steps && run->validation.count
+                         ? "interrupted after the last step: the %s is complete, but its held-out "
+                           "loss was not measured"
+                         : "interrupted after the last step: the %s is complete, but the sample of "
+                           "its text was not finished",
+                     run->config.lora ? "adapter" : "model");
     train_report_end(stderr, run);
     train_result_say(run, steps);
     train_result_say_use(run);

@@ -195,10 +195,13 @@ int train_resume_say(const train_run *run) {
                      run->out, (unsigned long long)steps, tool_s(steps),
                      saved.lora ? adapter : result, (unsigned long long)steps);
     else
-        tool_message("%s holds an unfinished run (%llu step%s done%s). Add --resume to the same "
-                     "command to continue it, or choose another --out for a new run",
-                     run->out, (unsigned long long)steps, tool_s(steps),
-                     saved.steps ? "" : "; its length is set by --time");
+        tool_message(saved.steps
+                         ? "%s holds an unfinished run (%llu step%s done). Add --resume to the "
+                           "same command to continue it, or choose another --out for a new run"
+                         : "%s holds an unfinished run (%llu step%s done; its length is set by "
+                           "--time). Add --resume to the same command to continue it, or choose "
+                           "another --out for a new run",
+                     run->out, (unsigned long long)steps, tool_s(steps));
     train_config_fini(&saved);
     return TOOL_FAILED;
 }

@@ -139,9 +139,10 @@ int train_template_read(const char *path, char **text) {
     if (file) fclose(file);
     if (bad) return tool_failed("can't use the template %s: %s", path, strerror(why));
     if (n == 0 || n > TEMPLATE_MOST)
-        return tool_failed("can't use the template %s: %s", path,
-                           n ? "the template is too long; it must have less than 1 MiB"
-                             : "the template is empty");
+        return tool_failed(
+            n ? "can't use the template %s: it is too long; it must have less than 1 MiB"
+              : "can't use the template %s: it is empty; give a file with a template",
+            path);
     (*text)[n] = 0;
     return TOOL_OK;
 }

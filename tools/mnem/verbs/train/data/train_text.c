@@ -179,10 +179,10 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    return tool_failed("%s has %d tokens, but the model %s only %d, so the vocabulary is not the "
-                       "model's: start a new run in another --out",
-                       train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init,
-                       t.vocab);
+    return tool_failed(
+        "%s, the vocabulary of this run, has %d tokens, but the model %s of --init has only %d: "
+        "one of the two files was replaced; restore it, or start a new run in another --out",
+        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
 }
 
 int train_text_open(train_run *run) {
