@@ -181,6 +181,11 @@ static int32_t pages_each(const planner *p, const mnem__way *way) {
     return mnem__kv_pages_for(&kv, mnem__min_i32(way->graphs->context, CONTEXT_SHARE));
 }
 
+/* Twice as many, or all there may be; more than those after all. */
+static int32_t next_number(int32_t sequences, int32_t most) {
+    return sequences < most ? mnem__min_i32(2 * sequences, most) : most + 1;
+}
+
 /* A pass reads what isn't resident once, for all sequences in it: pages for more of them may be
  * worth more than the matrices that they push out. So many sequences get pages as have the highest
  * rate together; where all is resident they get what is left (below). States are weighed where all
@@ -194,7 +199,8 @@ static mnem__way for_many(planner *p, const mnem__way *way) {
     double seconds = INFINITY; /* of each sequence's part */
     int32_t together = 0;
     if (!p->options.pages_fill || !(streams || stateful)) return best;
-    for (int32_t n = 1; n <= p->setup.logits_rows; n *= 2) {
+    const int32_t most = p->setup.logits_rows;
+    for (int32_t n = 1; n <= most; n = next_number(n, most)) {
         mnem__way many = fastest_of(p, way, n, n * (streams ? each : few));
         if (stateful && (!many.graphs || many.seconds / n >= seconds))
             many = fastest_of(p, way, n, mnem__max_i32(best.pages, n * few));

@@ -143,6 +143,11 @@ static void where_weights_are_read_many_sequences_have_pages(void **state) {
         assert_true(eight.pages > one.pages);
         assert_true(eight.matrices_resident < one.matrices_resident);
         assert_true(eight.predicted_seconds >= one.predicted_seconds);
+        o.logits_rows = 3; /* tried too, behind two */
+        engine_case_open(&c, "many.gguf", budget, &o);
+        engine_case_close(&c);
+        assert_true(c.plan.pages >= 3 * 512 / PAGE && c.plan.peak_bytes <= budget);
+        assert_true(c.plan.pages <= eight.pages);
     }
     remove("many.gguf");
 }
