@@ -15,6 +15,7 @@
 #define GEMMA    MNEM_TEST_DATA "/architectures/gemma4.gguf" /* of three layers two with windows */
 #define ROWS     MNEM_TEST_DATA "/architectures/gemma4_rows.gguf" /* so too; the last three share */
 #define WIDE     MNEM_TEST_DATA "/architectures/gemma4_wide.gguf" /* full, window, ...; two share */
+#define MOE      MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"
 #define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
@@ -124,6 +125,8 @@ static void kinds_of_layers_that_lie_are_named(void **state) {
             "per_layer_token_embd.weight: shape [96, 96], expected [96, 48]");
     refused(describe(GEMMA, "attention.key_length_swa", NUMBER, &nine, 4), MNEM_UNSUPPORTED,
             "an even number");
+    refused(describe(MOE, "blk.0.ffn_", 0, "Xate_up_exps", 1), MNEM_UNSUPPORTED,
+            "expected in one tensor, ffn_gate_up_exps");
 }
 
 static void lengths_of_a_convolution_are_checked(void **state) {
