@@ -46,8 +46,17 @@ static void advise_layer_rows(const mnem__step *x, bool soon) {
         mnem__transformer_layer_row_advise(x->e->map, x->e->tables.ids[i], soon);
 }
 
-/* What the tokens have for each layer, as floats. The disk is asked for all rows together; they
- * don't stay in the page cache, unless the model is read through that. */
+/* Those of the step's next pass, as many as a chunk has at the most. */
+static void advise_next_rows(const mnem__step *x) {
+    int32_t left = x->e->choice.chunk, at = mnem__max_i32(x->next.at, 0);
+    for (int32_t part = x->next.part; part < x->count && left > 0; part++, at = 0)
+        for (; at < x->parts[part].n && left > 0; at++, left--)
+            mnem__transformer_layer_row_advise(x->e->map, x->parts[part].ids[at], true);
+}
+
+/* What the tokens have for each layer, as floats. The disk is asked for all rows together, a chunk
+ * ahead; they don't stay in the page cache, unless the model is read through that: it has those of
+ * two chunks at the most. */
 mnem_status mnem__pass_read_layer_rows(mnem__step *x) {
     const mnem_engine *e = x->e;
     float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
@@ -58,6 +67,7 @@ mnem_status mnem__pass_read_layer_rows(mnem__step *x) {
         to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
     }
     if (!e->page_cache) advise_layer_rows(x, false);
+    advise_next_rows(x);
     return status;
 }
 
