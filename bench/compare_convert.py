@@ -82,6 +82,9 @@ MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
 GEMMA3 = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
 
+GEMMA4 = dict(head_dim=32, global_head_dim=64, num_hidden_layers=6, sliding_window=24,
+              hidden_size_per_layer_input=0, vocab_size_per_layer_input=VOCAB,
+              tie_word_embeddings=True)
 OSS = dict(YARN, beta_fast=32.0, beta_slow=1.0, truncate=False)
 LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
               n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
@@ -165,6 +168,15 @@ MODELS = {
     "gemma2": ("Gemma2Config", dict(head_dim=32, sliding_window=24), "spm", "bfloat16", 1),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=32, num_hidden_layers=6, sliding_window=24,
                                         rope_parameters=GEMMA3), "spm", "bfloat16", 1),
+    "gemma4": ("Gemma4TextConfig", dict(
+        GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1,
+        final_logit_softcapping=30.0), "merged", "bfloat16", 1),
+    "gemma4_rows": ("Gemma4TextConfig", dict(
+        GEMMA4, hidden_size_per_layer_input=32, num_kv_shared_layers=6, use_double_wide_mlp=True,
+        num_hidden_layers=12), "merged", "bfloat16", 2),
+    "gemma4_moe": ("Gemma4TextConfig", dict(
+        GEMMA4, enable_moe_block=True, num_experts=12, top_k_experts=3, moe_intermediate_size=32,
+        final_logit_softcapping=30.0), "merged", "bfloat16", 1),
     "glm4": ("Glm4Config", dict(head_dim=32, rope_parameters=GLM, attention_bias=True), "glm4",
              "bfloat16", 1),
     "gpt2": ("GPT2Config", dict(), "gpt-2", "float32", 1),
@@ -372,6 +384,30 @@ def write_pieces(folder, with_json):
         json_of_pieces(folder)
 
 
+def write_merged(folder):
+    """As Gemma 4's: SentencePiece's tokens and BPE's merges, in tokenizer.json alone."""
+    from tokenizers import (AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+                            trainers)
+    special = ["<pad>", "<eos>", "<bos>", "<unk>"]
+    t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Replace(" ", "\u2581")
+    t.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(),
+                                   decoders.Fuse()])
+    alike = ["<0x%02X>" % i for i in range(256)]
+    t.train([str(TEXT)], trainers.BpeTrainer(vocab_size=VOCAB - 3, limit_alphabet=24,
+                                             special_tokens=special + alike))
+    t.add_special_tokens([AddedToken("<|channel>"), AddedToken("<turn|>")])
+    t.add_tokens([AddedToken("<tool>", special=False)])
+    made = json.loads(t.to_str())
+    made["added_tokens"] = [a for a in made["added_tokens"] if a["content"] not in alike]
+    (folder / "tokenizer.json").write_text(json.dumps(made))
+    (folder / "tokenizer_config.json").write_text(json.dumps(dict(
+        bos_token="<bos>", eos_token="<eos>", unk_token="<unk>", pad_token="<pad>",
+        additional_special_tokens=["<turn|>"],
+        tokenizer_class="PreTrainedTokenizerFast")))
+
+
 def write_words(folder):
     """As BertTokenizerFast is saved."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -501,7 +537,9 @@ def make(name, folder):
     if name.endswith("mxfp4"):
         pack_mxfp4(Path(folder), config)
     path.write_text(json.dumps(config))
-    if tokenizer in ("spm", "pieces"):
+    if tokenizer == "merged":
+        write_merged(Path(folder))
+    elif tokenizer in ("spm", "pieces"):
         write_pieces(Path(folder), tokenizer == "pieces")
     elif tokenizer == "words":
         write_words(Path(folder))

@@ -75,7 +75,10 @@ static const char *const families[] = {"olmoe",
                                        "bailingmoe2",
                                        "exaone_moe",
                                        "hy_v3",
-                                       "afmoe"};
+                                       "afmoe",
+                                       "gemma4",
+                                       "gemma4_wide",
+                                       "gemma4_moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -109,6 +112,11 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "ssm.inner_size",
                                         "ssm.dt_b_c_rms",
                                         "ssm.dt_b_c_rms_epsilon",
+                                        "attention.shared_kv_layers",
+                                        "attention.key_length_swa",
+                                        "attention.value_length_swa",
+                                        "rope.dimension_count_swa",
+                                        "embedding_length_per_layer_input",
                                         "pooling_type"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 

@@ -74,7 +74,7 @@ typedef struct mnem_graph_node {
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV, operators with a state: whose pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
-    int32_t what;   /* GATHER: a number chosen by the builder, passed to args.gather */
+    int32_t what;   /* GATHER: passed to args.gather; EXPERTS: 1: gate, up are one matrix's rows */
     bool tail; /* only the rows from args.first_row on, as the others aren't read. Tensors of two
                   and more dimensions are rows here; one sequence */
 } mnem_graph_node;

@@ -188,6 +188,15 @@ typedef struct mnem_transformer {
                            (Mamba 1); 0: each head has a step (Mamba 2) */
     float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */
     bool output_gate;    /* Q has a gate behind each head's query, for what the head gives */
+    /* Layers with a window, where they differ from the others; 0: they are alike. */
+    int32_t window_kv_heads, window_head_dim, window_rope_dims;
+    int32_t ff_wide; /* width of the feed-forward in layers of wide; 0: ff in all */
+    mnem_layer_schedule wide;
+    int32_t kv_shared_layers; /* the last so many attend to keys and values of the last layer of
+                                   their kind (with or without a window) before them */
+    bool values_are_keys;     /* in layers without a window, before their norms and RoPE */
+    int32_t layer_embd;       /* each token has so many numbers for each layer, in one row of
+                                   per_layer_token_embd.weight; 0: there are none */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
     /* For a part of the model, such as a rank's: the layers in this part. 0, 0: all. */

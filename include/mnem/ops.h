@@ -125,6 +125,8 @@ typedef struct mnem_kv_sequence {
  *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = sum(C h) + D x
  * SIGMOID_MUL  in[0] gate, in[1] up [T, n] or [T, heads, n] f32 -> out of the same shape (may be
  *             either): up / (1 + e^-gate)
+ * MUL         in[0], in[1] [T, n] f32 -> out of the same shape (may be either): their product by
+ *             elements; in[1] may have strides of 0
  *
  * For training. "real" is any mix of F32, BF16 and F16 (sums in f32), or F64 for all operands (for
  * finite differences). Gradients of weights and biases are F32 (F64) and are always accumulated;
@@ -179,9 +181,9 @@ typedef struct mnem_kv_sequence {
  *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are accumulated)
  *
  * Mixtures of experts (Shazeer et al. 2017), N experts of which a token uses k = desc.route.used:
- * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
- *             -> out [T, 2 k] f32: numbers of the k best experts (the first of equal ones),
- *             ascending, then their weights in this order
+ * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone, in[2] [N] f32, a
+ *             factor of each expert's weight (dims 0: none) -> out [T, 2 k] f32: numbers of the k
+ *             best experts (the first of equal ones), ascending, then their weights in this order
  *             With desc.route.groups the experts form that many groups of equal size, and only the
  *             groups_used groups are considered whose two best scores have the largest sums
  *             (groups_by_best: whose best score is largest)
@@ -274,6 +276,7 @@ typedef struct mnem_kv_sequence {
     X(DELTA, "delta")                                                                              \
     X(SCAN, "scan")                                                                                \
     X(SIGMOID_MUL, "sigmoid_mul")                                                                  \
+    X(MUL, "mul")                                                                                  \
     X(RELU_SQUARED, "relu_squared")
 
 typedef enum mnem_op_kind {

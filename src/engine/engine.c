@@ -42,6 +42,7 @@ static void bind(mnem_engine *e) {
     e->external[MNEM__SLOT_VECTORS] = mnem__part_bound(&e->taken, MNEM__PART_VECTORS);
     e->external[MNEM__SLOT_LOGITS] = mnem__part_bound(&e->taken, MNEM__PART_LOGITS);
     e->external[MNEM__SLOT_EMBEDDING] = mnem__part_bound(&e->taken, MNEM__PART_ROWS);
+    e->external[MNEM__SLOT_LAYER_ROWS] = mnem__part_bound(&e->taken, MNEM__PART_LAYER_ROWS);
     e->logits = (void *)part_host(e, MNEM__PART_LOGITS);
     e->rows = part_host(e, MNEM__PART_ROWS);
     e->hidden = (void *)part_host(e, e->taken.apart ? MNEM__PART_STAGING : MNEM__PART_ACTIVATIONS);

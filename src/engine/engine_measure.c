@@ -370,6 +370,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
         bytes[MNEM__PART_ROWS] =
             (uint64_t)choice->chunk * mnem_type_row_bytes(embedding.type, t->embd);
     }
+    bytes[MNEM__PART_LAYER_ROWS] = (uint64_t)choice->chunk * mnem__transformer_layer_row(t);
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
     bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
     if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);

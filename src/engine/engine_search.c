@@ -259,7 +259,8 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
     if (kv == MNEM_KV_F32) return add_chunks(search, context, MNEM_TYPE_F32, chunk);
     if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
     if (status == MNEM_OK &&
-        (kv == MNEM_KV_Q8_0 || (kv == MNEM_KV_AUTO && mnem_kv_page_bytes(&q8))))
+        (kv == MNEM_KV_Q8_0 ||
+         (kv == MNEM_KV_AUTO && mnem__kv_layout_fits(&search->setup->map->shape, &q8))))
         status = add_chunks(search, context, MNEM_TYPE_Q8_0, chunk);
     return status;
 }

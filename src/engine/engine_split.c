@@ -137,7 +137,7 @@ static mnem_status try_types(splitter *s, mnem__choice *choice, int32_t least) {
     }
     if (status != MNEM_OVER_BUDGET || kv == MNEM_KV_F16 || kv == MNEM_KV_F32) return status;
     const mnem_kv_layout q8 = mnem__engine_kv(&s->setup, MNEM_TYPE_Q8_0);
-    if (kv == MNEM_KV_AUTO && !mnem_kv_page_bytes(&q8)) return status;
+    if (kv == MNEM_KV_AUTO && !mnem__kv_layout_fits(&s->setup.map->shape, &q8)) return status;
     choice->kv_type = MNEM_TYPE_Q8_0;
     return try_chunks(s, choice, least);
 }

@@ -41,6 +41,17 @@ mnem_status mnem__pass_read_rows(mnem__step *x) {
     return MNEM_OK;
 }
 
+/* What the tokens have for each layer, as floats. */
+mnem_status mnem__pass_read_layer_rows(mnem__step *x) {
+    const mnem_engine *e = x->e;
+    float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
+    for (int32_t i = 0; i < x->rows; i++) {
+        MNEM__TRY(mnem__transformer_layer_row_read(e->map, e->tables.ids[i], to));
+        to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
+    }
+    return MNEM_OK;
+}
+
 /* The segment's ids and positions. */
 static void fill_ids(mnem__step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;

@@ -24,6 +24,7 @@
     X(SENT, BODY, mnem__ranks_await_sent)                                                          \
     X(RECEIVE, BODY, mnem__ranks_receive_states)                                                   \
     X(STORE, BODY, mnem__pass_store_states)                                                        \
+    X(LAYER_ROWS, BODY, mnem__pass_read_layer_rows)                                                \
     X(ROWS, BODY, mnem__pass_read_rows)                                                            \
     X(BODY, BODY, mnem__pass_run_body)                                                             \
     X(FETCH, BODY, mnem__pass_fetch_states)                                                        \

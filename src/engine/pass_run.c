@@ -18,12 +18,14 @@ _Static_assert(MNEM__PASS_NODES <= 32, "a bit each");
 uint32_t mnem__pass_compile(const mnem_engine *e) {
     const uint32_t fetch = e->taken.apart ? mnem__pass_bit(MNEM__NODE_FETCH_HIDDEN) : 0;
     const uint32_t rows = e->choice.embedding_packed ? 0 : mnem__pass_bit(MNEM__NODE_ROWS);
-    const uint32_t nodes =
-        fetch | rows | mnem__pass_bit(MNEM__NODE_FILL) | mnem__pass_bit(MNEM__NODE_AHEAD) |
-        mnem__pass_bit(MNEM__NODE_BODY) | mnem__pass_bit(MNEM__NODE_CHECK_HIDDEN) |
-        mnem__pass_bit(MNEM__NODE_GIVE_HIDDEN) | mnem__pass_bit(MNEM__NODE_GATHER) |
-        mnem__pass_bit(MNEM__NODE_HEAD_AHEAD) | mnem__pass_bit(MNEM__NODE_HEAD) |
-        mnem__pass_bit(MNEM__NODE_CHECK) | mnem__pass_bit(MNEM__NODE_GIVE);
+    const uint32_t of_layers = e->map->layer_table < 0 ? 0 : mnem__pass_bit(MNEM__NODE_LAYER_ROWS);
+    const uint32_t nodes = fetch | rows | of_layers | mnem__pass_bit(MNEM__NODE_FILL) |
+                           mnem__pass_bit(MNEM__NODE_AHEAD) | mnem__pass_bit(MNEM__NODE_BODY) |
+                           mnem__pass_bit(MNEM__NODE_CHECK_HIDDEN) |
+                           mnem__pass_bit(MNEM__NODE_GIVE_HIDDEN) |
+                           mnem__pass_bit(MNEM__NODE_GATHER) |
+                           mnem__pass_bit(MNEM__NODE_HEAD_AHEAD) | mnem__pass_bit(MNEM__NODE_HEAD) |
+                           mnem__pass_bit(MNEM__NODE_CHECK) | mnem__pass_bit(MNEM__NODE_GIVE);
     return e->relay.comm ? mnem__ranks_compile(e, nodes) : nodes;
 }
 

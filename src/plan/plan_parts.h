@@ -41,6 +41,7 @@ typedef enum mnem__part_how {
     X(MASKS, OPTIMIZER, "masks", BLOCK)                                                            \
     X(RING, IO, "ring", PINNED)                                                                    \
     X(ROWS, IO, "embedding rows", PINNED)                                                          \
+    X(LAYER_ROWS, IO, "rows of layers", PINNED)                                                    \
     X(RELAY, IO, "states of ranks", PINNED)                                                        \
     X(EXCHANGE, IO, "exchange", PINNED)                                                            \
     X(STAGING, IO, "staging", PINNED)                                                              \

@@ -59,6 +59,9 @@ static struct {
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/olmo3.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/phi3_window.gguf"},
+    /* keys and values of other layers, rows of layers */
+    {NULL, MNEM_TEST_DATA "/architectures/gemma4_wide.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"},
 };
 enum { MODELS = sizeof models / sizeof models[0], KINDS = 2, VOCAB_LEAST = 96 };
 

@@ -113,7 +113,9 @@ static void rope_factors(const walk *w, const char *name) {
 
 static bool is_gate_in_up(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
-        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1) return true;
+        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 && !part->of_layer &&
+            !part->router)
+            return true;
     return false;
 }
 
@@ -224,7 +226,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
 
 static bool is_made(const options *o, mnem__option option) {
     switch (option) {
-    case MNEM__REQUIRED: return true;
+    case MNEM__REQUIRED:
+    case MNEM__OPTION_LAYER_SCALE: return true;
     case MNEM__OPTION_QKV_BIAS:
     case MNEM__OPTION_FFN_BIAS: return o->bias;
     case MNEM__OPTION_OUT_BIAS:
@@ -239,7 +242,8 @@ static bool is_made(const options *o, mnem__option option) {
 
 static void tensors(const walk *w) {
     const mnem__tensor_use *use = architecture(w->o)->tensors;
-    for (; !mnem__role_in_layer(use->role); use++) put_tensor(w, use->role, -1);
+    for (; !mnem__role_in_layer(use->role); use++)
+        if (mnem__layer_is(&w->shape, -1, use->layers)) put_tensor(w, use->role, -1);
     const mnem__tensor_use *first = use;
     for (long layer = 0; layer < w->o->layers; layer++)
         for (use = first; mnem__role_in_layer(use->role); use++)

@@ -88,7 +88,9 @@ static void layers_stand_together_in_an_architecture(void **state) {
 static mnem__layers layers_of(const mnem__architecture *a, mnem__role role) {
     const mnem__tensor_use *use = a->tensors;
     while (use->role && use->role != role) use++;
-    return use->layers;
+    /* Layers that attend to those of others have no keys, or no values, of their own. */
+    const bool shared = use->layers == MNEM__LAYERS_KEYED || use->layers == MNEM__LAYERS_VALUED;
+    return shared ? MNEM__LAYERS_ALL : use->layers;
 }
 
 /* Parts that stand in for each other in a layer may begin with the same norm. */
@@ -168,6 +170,11 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->shared_in[1], used);
             use_role(a, part->shared_out, used);
             use_role(a, part->sum_norm, used);
+            use_role(a, part->shared_norm, used);
+            use_role(a, part->shared_post_norm, used);
+            use_role(a, part->experts_post_norm, used);
+            use_role(a, part->router_norm, used);
+            use_role(a, part->expert_scales, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         if (a->encoder) {
@@ -181,6 +188,10 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
         used[MNEM__ROLE_ROPE_FACTORS]++;
         used[MNEM__ROLE_ROPE_LONG]++;
         used[MNEM__ROLE_ROPE_SHORT]++;
+        used[MNEM__ROLE_LAYER_TABLE]++;
+        used[MNEM__ROLE_LAYER_PROJ]++;
+        used[MNEM__ROLE_LAYER_PROJ_NORM]++;
+        used[MNEM__ROLE_LAYER_SCALE]++;
         for (const mnem__tensor_use *use = a->tensors; use->role; use++)
             assert_int_equal(used[use->role], uses_of(a, use->role));
     }

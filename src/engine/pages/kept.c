@@ -13,8 +13,27 @@ int32_t mnem__kept_layers(const mnem_transformer *t) {
     return t->encoder ? 1 : mnem__layers_end(t) - t->part_begin;
 }
 
+mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *t, const mnem_kv_layout *layout,
+                                        int32_t layer) {
+    mnem_kv_layout of = *layout;
+    if (t->window_kv_heads) of.kv_heads = mnem__layer_kv_heads(t, layer);
+    if (t->window_head_dim) of.head_dim = mnem__layer_head_dim(t, layer);
+    return of;
+}
+
+bool mnem__kv_layout_fits(const mnem_transformer *t, const mnem_kv_layout *layout) {
+    bool fits = mnem_kv_page_bytes(layout) > 0;
+    for (int32_t layer = 0; layer < t->layers && (t->window_kv_heads || t->window_head_dim);
+         layer++) {
+        const mnem_kv_layout of = mnem__kv_layout_of_layer(t, layout, layer);
+        fits = fits && mnem_kv_page_bytes(&of) > 0;
+    }
+    return fits;
+}
+
 mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t layer) {
-    mnem__kept kept = {.layer = t->encoder ? 0 : layer, .here = mnem__layer_here(t, layer)};
+    mnem__kept kept = {.layer = t->encoder ? 0 : mnem__layer_keys(t, layer),
+                       .here = mnem__layer_here(t, layer)};
     const uint64_t state = mnem__layer_state_bytes(t, layer);
     if (state > 0) {
         kept.pages = MNEM__KV_STATES;
@@ -27,7 +46,8 @@ mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout
         kept.page_bytes = mnem_conv_page_bytes(t->embd, t->conv_length);
         return kept;
     }
-    kept.page_bytes = mnem_kv_page_bytes(layout);
+    const mnem_kv_layout of = mnem__kv_layout_of_layer(t, layout, layer);
+    kept.page_bytes = mnem__layer_keys(t, layer) == layer ? mnem_kv_page_bytes(&of) : 0;
     if (!mnem__layer_has_window(t, layer)) return kept;
     kept.pages = MNEM__KV_WINDOW;
     kept.window = t->window;

@@ -6,6 +6,7 @@
  *   one that convolves            FULL     PAGE       0        the last columns (short_conv.c)
  *   a recurrent one               STATES   SEQUENCE   0        its state
  *   of an encoder, but the first  as the first: they share its pages, since a text is one pass
+ *   one that shares keys          as the one before that has them, and no bytes of its own
  *
  * Who follows it: the plan and the ledger (bytes of a page, how many of each kind), cuts of a model
  * by layers (engine_split.c), a pass (where a layer begins in a page), forks and cuts of sequences
@@ -79,6 +80,11 @@ static inline mnem_kv_layout mnem__kv_layout_of(const mnem_transformer *t, mnem_
                             .head_dim = t->head_dim,
                             .page_tokens = MNEM__PAGE_TOKENS};
 }
+/* The same of a layer, where layers differ. */
+mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *transformer,
+                                        const mnem_kv_layout *layout, int32_t layer);
+/* Whether keys and values of all layers can be of the layout's type. */
+bool mnem__kv_layout_fits(const mnem_transformer *transformer, const mnem_kv_layout *layout);
 /* Pages that n tokens need. */
 int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n);
 

@@ -22,12 +22,16 @@ static bool find_resident(experts *x) {
     const mnem_graph_weights *weights = x->walk->run->args->weights;
     const mnem_tensor *in = x->step->op.desc.in;
     const int64_t number = in[1].shape[0] / in[3].shape[1]; /* of experts */
+    const bool fused = x->step->what != 0;                  /* gate and up in one */
     for (int i = 0; i < 3; i++) {
         const mnem_tensor *all = &in[1 + i];
-        x->packed[i] = weights->resident(weights->context, x->step->matrix + i);
+        x->packed[i] = weights->resident(weights->context, x->step->matrix + i - (fused && i > 0));
         if (!x->packed[i]) return false;
         x->bytes[i] = mnem_pack_bytes(all->type, all->shape[0] / number, all->shape[1]);
     }
+    if (!fused) return true;
+    x->packed[1] += x->bytes[0];
+    x->bytes[0] = x->bytes[1] = 2 * x->bytes[0];
     return true;
 }
 

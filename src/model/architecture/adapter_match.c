@@ -86,7 +86,8 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     if (length == 0 || length >= sizeof name)
         return wrong_name(adapter, info.name, "expected a name that ends in .lora_a or .lora_b");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
-    if (mnem__role_find(name, &layer) == MNEM__ROLE_EMBEDDING)
+    const mnem__role role = mnem__role_find(name, &layer);
+    if (role == MNEM__ROLE_EMBEDDING || role == MNEM__ROLE_LAYER_TABLE)
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)

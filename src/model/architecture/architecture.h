@@ -30,7 +30,8 @@ typedef enum mnem__option {
     MNEM__OPTION_ROPE_FACTORS,
     MNEM__OPTION_ROPE_LONG,
     MNEM__OPTION_CHOICE_BIAS,
-    MNEM__OPTION_HEAD_NORMS
+    MNEM__OPTION_HEAD_NORMS,
+    MNEM__OPTION_LAYER_SCALE
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
@@ -39,8 +40,11 @@ typedef enum mnem__layers {
     MNEM__LAYERS_LEADING, /* transformer.leading */
     MNEM__LAYERS_LATER,   /* the others */
     MNEM__LAYERS_ATTENTION,
-    MNEM__LAYERS_CONV,     /* transformer.convolving */
-    MNEM__LAYERS_RECURRENT /* transformer.recurrent */
+    MNEM__LAYERS_CONV,      /* transformer.convolving */
+    MNEM__LAYERS_RECURRENT, /* transformer.recurrent */
+    MNEM__LAYERS_KEYED,     /* those that have keys and values of their own */
+    MNEM__LAYERS_VALUED,    /* of these those whose values aren't made of keys */
+    MNEM__LAYERS_EMBEDDED   /* all, where transformer.layer_embd isn't 0 */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -57,6 +61,12 @@ static inline bool mnem__head_here(const mnem_transformer *transformer) {
     return !transformer->encoder && mnem__layers_end(transformer) == transformer->layers;
 }
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
+/* The layer whose keys and values a layer attends to: itself, or one before. */
+int32_t mnem__layer_keys(const mnem_transformer *transformer, int32_t layer);
+int32_t mnem__layer_kv_heads(const mnem_transformer *transformer, int32_t layer);
+int32_t mnem__layer_head_dim(const mnem_transformer *transformer, int32_t layer);
+/* As if all layers had this layer's heads and feed-forward. layer -1: the transformer itself. */
+mnem_transformer mnem__transformer_as_layer(const mnem_transformer *transformer, int32_t layer);
 
 typedef struct mnem__tensor_use {
     mnem__role role;
@@ -102,7 +112,14 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
-    bool beside; /* reads the norm of the part before, whose result it does not see */
+    /* Where it is a dense feed-forward with norms of its own: of its input, of what it gives; of
+     * what experts give; of the router's input, whose scores are divided by sqrt(embd); then the
+     * sum of both is normed by post_norm. */
+    mnem__role shared_norm, shared_post_norm, experts_post_norm, router_norm;
+    mnem__role expert_scales; /* of what each expert gives */
+    bool beside;              /* reads the norm of the part before, whose result it does not see */
+    bool value_norm;          /* of heads, without weights */
+    bool of_layer;            /* core's second operand is what the token has for this layer */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -139,6 +156,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
     MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_KINDS = 1 << 13, /* layers with a window have heads of another size, number */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -166,6 +184,7 @@ typedef struct mnem__architecture {
     bool window_rope_plain;       /* the base of other layers, but no scaling */
     mnem_layer_schedule windowed; /* where a file doesn't say; NONE: all layers */
     mnem_layer_schedule unturned; /* transformer.unturned */
+    float score_scale;            /* where a file doesn't say; 0: head_dim^-1/2 */
     int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
     const char *other;            /* the table of files that have other_key, not 0 */
     const char *other_key;

@@ -34,6 +34,8 @@
     X(cohere2)                                                                                     \
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
+    X(gemma4)                                                                                      \
+    X(gemma4_moe)                                                                                  \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -105,8 +107,41 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
         return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->recurrent, layer);
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
+    case MNEM__LAYERS_KEYED: return mnem__layer_keys(t, layer) == layer;
+    case MNEM__LAYERS_VALUED:
+        return mnem__layer_keys(t, layer) == layer &&
+               (!t->values_are_keys || mnem__layer_has_window(t, layer));
+    case MNEM__LAYERS_EMBEDDED: return t->layer_embd > 0;
     }
     return false;
+}
+
+int32_t mnem__layer_keys(const mnem_transformer *t, int32_t layer) {
+    const int32_t own = t->layers - t->kv_shared_layers;
+    if (t->kv_shared_layers == 0 || layer < own) return layer;
+    int32_t of = own - 1;
+    while (of > 0 && mnem__layer_has_window(t, of) != mnem__layer_has_window(t, layer)) of--;
+    return of;
+}
+
+int32_t mnem__layer_kv_heads(const mnem_transformer *t, int32_t layer) {
+    return t->window_kv_heads && mnem__layer_has_window(t, layer) ? t->window_kv_heads
+                                                                  : t->kv_heads;
+}
+
+int32_t mnem__layer_head_dim(const mnem_transformer *t, int32_t layer) {
+    return t->window_head_dim && mnem__layer_has_window(t, layer) ? t->window_head_dim
+                                                                  : t->head_dim;
+}
+
+mnem_transformer mnem__transformer_as_layer(const mnem_transformer *t, int32_t layer) {
+    mnem_transformer as = *t;
+    if (layer < 0) return as;
+    as.kv_heads = mnem__layer_kv_heads(t, layer);
+    as.head_dim = mnem__layer_head_dim(t, layer);
+    if (t->window_rope_dims && mnem__layer_has_window(t, layer)) as.rope.dims = t->window_rope_dims;
+    if (t->ff_wide && mnem_layer_is(&t->wide, layer)) as.ff = t->ff_wide;
+    return as;
 }
 
 bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
@@ -132,7 +167,7 @@ const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *a) 
 const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
         if (part->core != MNEM_OP_ATTENTION && part->core != MNEM_OP_SHORT_CONV &&
-            !is_state(part->core))
+            !is_state(part->core) && !part->of_layer)
             return part;
     return NULL;
 }

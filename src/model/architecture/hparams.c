@@ -224,6 +224,8 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     if (status == MNEM_OK)
         status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
                      ? mnem__hparams_layer_heads(r, a, t)
+                 : a->takes & MNEM__TAKES_KINDS
+                     ? mnem__hparams_kv_heads(r, t)
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
@@ -328,6 +330,7 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
     if (t->embedding_scale == 1) t->embedding_scale = 0;
     if (t->residual_scale == 1) t->residual_scale = 0;
     if (a->root_scale) t->embedding_scale = sqrtf((float)t->embd);
+    if (t->attention_scale == 0) t->attention_scale = a->score_scale;
     if (t->attention_scale == 0 && t->layers == a->split_scale_layers)
         t->attention_scale = 1 / sqrtf((float)(t->embd / t->heads));
     if (status == MNEM_OK && a->takes & MNEM__TAKES_TEMPERATURE) status = take_temperature(r, t);
@@ -404,7 +407,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->unturned = architecture->unturned;
     t->output_gate = architecture->output_gate;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
-        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
+        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 &&
+                         !part->of_layer && !part->router;
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
@@ -419,6 +423,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
     if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_KINDS)
+        status = mnem__hparams_kinds(&r, t);
     if (status == MNEM_OK) mnem__hparams_turn_windows(architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)

@@ -61,6 +61,12 @@ mnem_status mnem__hparams_layer_heads(mnem__key_reader *reader,
                                       const mnem__architecture *architecture,
                                       mnem_transformer *transformer);
 
+/* Layers with a window, where heads, RoPE and feed-forward of them differ; those that share keys,
+ * and embeddings of layers. Heads, RoPE and windows are read. */
+mnem_status mnem__hparams_kinds(mnem__key_reader *reader, mnem_transformer *transformer);
+/* Heads of keys: one number, or the first of a list. */
+mnem_status mnem__hparams_kv_heads(mnem__key_reader *reader, mnem_transformer *transformer);
+
 /* What recurrent layers have; layers are read. */
 mnem_status mnem__hparams_states(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);

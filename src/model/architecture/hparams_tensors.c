@@ -66,10 +66,12 @@ static bool may_be_row(mnem__role role) {
     return role == MNEM__ROLE_SHARED_GATE || role == MNEM__ROLE_CHOICE_BIAS;
 }
 
-static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role) {
+static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role,
+                               int32_t layer) {
     char is[96] = "", expected[72] = "";
     int64_t shape[3];
-    const int dims = mnem__role_shape(role, c->t, shape);
+    const mnem_transformer t = mnem__transformer_as_layer(c->t, layer);
+    const int dims = mnem__role_shape(role, &t, shape);
     const bool one_row = may_be_row(role) && info->dims == 2 && info->shape[0] == 1;
     if ((info->dims == dims || one_row) &&
         memcmp(info->shape + one_row, shape, (size_t)dims * sizeof *shape) == 0)
@@ -100,7 +102,7 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
                           c->model->path, name);
     }
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
-    mnem_status status = check_shape(c, &info, role);
+    mnem_status status = check_shape(c, &info, role, layer);
     return status == MNEM_OK ? check_type(c, &info, mnem__role_is_matrix(role)) : status;
 }
 
@@ -130,10 +132,20 @@ static bool has_one(const checker *c, const mnem__role roles[2]) {
     return false;
 }
 
+/* Files don't say it: the first layer without a window that has keys has no values. */
+static bool values_are_keys(const checker *c) {
+    int32_t layer = 0;
+    while (layer < c->t->layers && mnem__layer_has_window(c->t, layer)) layer++;
+    return c->architecture->takes & MNEM__TAKES_KINDS && layer < c->t->layers &&
+           mnem__role_tensor(c->model, MNEM__ROLE_V, layer) < 0;
+}
+
 static mnem_status check_use(const checker *c, const mnem__tensor_use *use, int32_t layer) {
     const bool here = mnem__layer_is(c->t, layer, use->layers);
     if (here && wanted(c, use)) return check_tensor(c, use->role, layer);
     if (mnem__role_tensor(c->model, use->role, layer) < 0) return MNEM_OK;
+    /* Some files have keys and values in layers that share those of others. */
+    if (use->layers == MNEM__LAYERS_KEYED || use->layers == MNEM__LAYERS_VALUED) return MNEM_OK;
     char name[MNEM__ROLE_NAME];
     mnem__role_name(use->role, layer, name);
     return unknown(c, name, here ? " in this architecture" : " in this layer");
@@ -216,5 +228,6 @@ mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architect
     t->qk_norm = has_one(&c, (const mnem__role[]){MNEM__ROLE_Q_NORM, MNEM__ROLE_Q_NORM});
     t->tied = mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) < 0;
     t->rope_factors = mnem__role_tensor(model, MNEM__ROLE_ROPE_FACTORS, -1);
+    t->values_are_keys = values_are_keys(&c);
     return check_tensors(&c);
 }

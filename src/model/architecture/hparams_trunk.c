@@ -40,6 +40,13 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
     mnem_value value;
     const bool said = mnem__key_find(r, MNEM__KEY_FF, &value);
     const bool all = a->takes & MNEM__TAKES_EXPERTS && !has_leading(a);
+    const bool list = said && a->takes & MNEM__TAKES_KINDS && value.type == MNEM_VALUE_ARRAY &&
+                      value.element <= MNEM_VALUE_I32 && value.count == (uint64_t)t->layers;
+    const int64_t first = list ? mnem_value_i64(&value, 0) : 0; /* hparams_kinds.c */
+    if (first > 0 && first <= FF_MAX) {
+        t->ff = (int32_t)first;
+        return MNEM_OK;
+    }
     return mnem__take_int(r, said || !all ? MNEM__KEY_FF : "expert_feed_forward_length", 1, FF_MAX,
                           MNEM__KEY_REQUIRED, &t->ff);
 }

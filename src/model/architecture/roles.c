@@ -40,6 +40,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
                          PRECISION(BETTER)},
     [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
                            PRECISION(WHOLE)},
+    [MNEM__ROLE_GATE_UP_EXPERTS] = {EXPERTS("ffn_gate_up_exps.weight", "gates and ups", 2_FF_EXPERT,
+                                            EMBD)},
     [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
                                  BIAS(GATE_EXPERTS)},
     [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
@@ -50,6 +52,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
                                 PRECISION(BETTER)},
+    [MNEM__ROLE_LAYER_GATE] = {MATRIX("inp_gate.weight", "layer gate", LAYER, EMBD)},
+    [MNEM__ROLE_LAYER_OUT] = {MATRIX("proj.weight", "layer out", EMBD, LAYER)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
     [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
@@ -84,10 +88,17 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
+    [MNEM__ROLE_FFN_NORM_EXPERTS] = {VECTOR("pre_ffw_norm_2.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_FFN_POST_NORM_DENSE] = {VECTOR("post_ffw_norm_1.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_FFN_POST_NORM_EXPERTS] = {VECTOR("post_ffw_norm_2.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_ROUTER_NORM] = {VECTOR("ffn_gate_inp.scale", EMBD), .is_norm = true},
+    [MNEM__ROLE_EXPERT_SCALES] = {VECTOR("ffn_down_exps.scale", EXPERTS), .is_norm = true},
     [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
     [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
                                  .is_norm = true},
     [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
+    [MNEM__ROLE_LAYER_POST_NORM] = {VECTOR("post_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_LAYER_SCALE] = {VECTOR("layer_output_scale.weight", 1), .is_norm = true},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
@@ -101,6 +112,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_ROPE_FACTORS] = {VECTOR("rope_freqs.weight", ROPE_PAIRS)},
     [MNEM__ROLE_ROPE_LONG] = {VECTOR("rope_factors_long.weight", ROPE_PAIRS)},
     [MNEM__ROLE_ROPE_SHORT] = {VECTOR("rope_factors_short.weight", ROPE_PAIRS)},
+    [MNEM__ROLE_LAYER_TABLE] = {MATRIX("per_layer_token_embd.weight", NULL, VOCAB, ALL_LAYERS)},
+    [MNEM__ROLE_LAYER_PROJ] = {MATRIX("per_layer_model_proj.weight", "layers", ALL_LAYERS, EMBD)},
+    [MNEM__ROLE_LAYER_PROJ_NORM] = {VECTOR("per_layer_proj_norm.weight", LAYER), .is_norm = true},
 };
 
 const mnem__role_info *mnem__role_get(mnem__role role) {
@@ -130,6 +144,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
+    case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
     case MNEM__WIDTH_HEADS: return t->heads;
     case MNEM__WIDTH_OUT: return (int64_t)t->heads * (t->latent ? t->value_dim : t->head_dim);
@@ -147,6 +162,9 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
     case MNEM__WIDTH_STATE_STEPS: return t->state_rank ? inner : t->state_heads;
+    case MNEM__WIDTH_LAYER: return t->layer_embd;
+    case MNEM__WIDTH_ALL_LAYERS: return (int64_t)t->layers * t->layer_embd;
+    case MNEM__WIDTH_1: return 1;
     case MNEM__WIDTH_STATE_DECAYS: return t->state_rank ? t->state_rows : t->state_scans;
     case MNEM__WIDTH_STATE_ONE: return t->state_scans && !t->state_rank;
     case MNEM__WIDTH_STATE_NORMS: return t->state_scans ? t->state_groups : 0;

@@ -34,13 +34,16 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
-    MNEM__ROLE_ROUTER, /* a row for each expert: scores */
+    MNEM__ROLE_ROUTER,          /* a row for each expert: scores */
+    MNEM__ROLE_GATE_UP_EXPERTS, /* the two in one, below each other, of each expert */
     MNEM__ROLE_GATE_EXPERTS,
     MNEM__ROLE_UP_EXPERTS,
     MNEM__ROLE_DOWN_EXPERTS,
     MNEM__ROLE_GATE_SHARED, /* of the expert that every token uses */
     MNEM__ROLE_UP_SHARED,
     MNEM__ROLE_DOWN_SHARED,
+    MNEM__ROLE_LAYER_GATE, /* of what a token has for this layer (LAYER_TABLE) */
+    MNEM__ROLE_LAYER_OUT,
     MNEM__ROLE_ATTN_NORM,
     MNEM__ROLE_ATTN_NORM_BIAS,
     MNEM__ROLE_QKV_BIAS,
@@ -73,9 +76,16 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE_EXPERTS_BIAS, /* these three lie beside each other */
     MNEM__ROLE_UP_EXPERTS_BIAS,
     MNEM__ROLE_DOWN_EXPERTS_BIAS,
-    MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
+    MNEM__ROLE_FFN_NORM_EXPERTS,      /* beside a dense feed-forward: its input, */
+    MNEM__ROLE_FFN_POST_NORM_DENSE,   /* what that gives, */
+    MNEM__ROLE_FFN_POST_NORM_EXPERTS, /* what experts give, before both are added */
+    MNEM__ROLE_ROUTER_NORM,
+    MNEM__ROLE_EXPERT_SCALES, /* of what each expert gives */
+    MNEM__ROLE_SHARED_GATE,   /* how much of the shared expert a token gets */
     MNEM__ROLE_FFN_SUM_NORM,
     MNEM__ROLE_FFN_SUM_NORM_BIAS,
+    MNEM__ROLE_LAYER_POST_NORM,
+    MNEM__ROLE_LAYER_SCALE, /* of x behind the layer: one number */
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
@@ -87,6 +97,9 @@ typedef enum mnem__role {
     MNEM__ROLE_ROPE_FACTORS,
     MNEM__ROLE_ROPE_LONG, /* factors of contexts beyond the original one, and of others */
     MNEM__ROLE_ROPE_SHORT,
+    MNEM__ROLE_LAYER_TABLE, /* a row for each token: some numbers for each layer */
+    MNEM__ROLE_LAYER_PROJ,  /* what is added to them, of the embedding; used before layer 0 */
+    MNEM__ROLE_LAYER_PROJ_NORM,
     MNEM__ROLES,
 
     MNEM__LAYER_MATRIX_FIRST = MNEM__ROLE_Q,
@@ -115,6 +128,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_ROPE_PAIRS,
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,
+    MNEM__WIDTH_2_FF_EXPERT,
     MNEM__WIDTH_FF_SHARED,
     MNEM__WIDTH_HEADS,
     MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
@@ -132,6 +146,9 @@ typedef enum mnem__width {
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,
     MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
+    MNEM__WIDTH_LAYER,       /* layer_embd */
+    MNEM__WIDTH_ALL_LAYERS,  /* of all layers */
+    MNEM__WIDTH_1,
     /* 0: there is no such dimension */
     MNEM__WIDTH_STATE_DECAYS, /* of a step: state_rows; 1 of a scan by heads */
     MNEM__WIDTH_STATE_ONE,    /* 1 of a scan by heads */
@@ -181,9 +198,13 @@ static inline bool mnem__role_is_matrix(mnem__role role) {
     return role < MNEM__LAYER_VECTOR_FIRST ||
            (role >= MNEM__OUTER_FIRST && mnem__role_get(role)->rows != MNEM__WIDTH_NONE);
 }
+/* Whether it is multiplied before layer 0, among whose matrices it is. */
+static inline bool mnem__role_is_first(mnem__role role) {
+    return role == MNEM__ROLE_LAYER_PROJ;
+}
 /* Matrices of experts, one below the other. */
 static inline bool mnem__role_is_experts(mnem__role role) {
-    return role >= MNEM__ROLE_GATE_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
+    return role >= MNEM__ROLE_GATE_UP_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
 }
 
 enum { MNEM__ROLE_NAME = 40 };

@@ -53,6 +53,10 @@ static bool has_wide_norms(shape t) { return t->wide_qk_norm; }
 static bool has_gate_in_up(shape t) { return t->gate_in_up; }
 static bool has_caps(shape t) { return t->attention_cap > 0 || t->logit_cap > 0; }
 static bool has_two_bases(shape t) { return t->window_rope_base > 0; }
+static bool shares_keys(shape t) { return t->kv_shared_layers > 0; }
+static bool has_layer_rows(shape t) { return t->layer_embd > 0; }
+static bool has_window_heads(shape t) { return t->window_head_dim > 0 || t->window_kv_heads > 0; }
+static bool has_two_widths(shape t) { return t->ff_wide > 0; }
 static bool is_untied(shape t) { return !t->tied; }
 /* clang-format on */
 
@@ -112,6 +116,11 @@ static bool is_routed(const mnem__architecture *a, part p) {
     return p->router != MNEM__ROLE_NONE;
 }
 
+static bool is_beside_dense(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->shared_norm != MNEM__ROLE_NONE;
+}
+
 static bool is_in_some_layers(const mnem__architecture *a, part p) {
     (void)a;
     return p->layers != MNEM__LAYERS_ALL;
@@ -143,6 +152,7 @@ static bool is_turned_in_one(const mnem__architecture *a, part p) {
 
 /* clang-format off */
 static bool routes(shape t) { return has_part(t, is_routed); }
+static bool has_dense_beside(shape t) { return has_part(t, is_beside_dense); }
 static bool has_layer_kinds(shape t) { return has_part(t, is_in_some_layers); }
 static bool norms_products(shape t) { return has_part(t, is_normed_behind); }
 static bool gates_by_gelu(shape t) { return has_part(t, is_gated_by_gelu); }
@@ -167,6 +177,12 @@ static const property properties[] = {
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts only after the first layers", RANKS_ROWS},
+    {shares_keys, "layers that share keys and values", RANKS_RUN | WALK | PRUNE_LAYERS},
+    {shares_keys, "layers that share keys and values", PRUNE_HEADS},
+    {has_layer_rows, "embeddings of each layer", RANKS_RUN | WALK | PRUNE_LAYERS},
+    {has_window_heads, "other heads in layers with a window", RANKS_ROWS | WALK | PRUNE_HEADS},
+    {has_two_widths, "feed-forwards of two widths", RANKS_ROWS | WALK | PRUNE_CHANNELS},
+    {has_dense_beside, "experts beside a feed-forward", RANKS_ROWS},
     {has_wide_norms, "a norm over all heads together", PRUNE_HEADS},
     {has_fixed_heads, "llama.cpp opens this architecture only with all heads", PRUNE_HEADS},
     {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},

@@ -31,6 +31,8 @@ typedef struct mnem__transformer_map {
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
     mnem__vector token_type, embed_norm, embed_norm_bias;
     mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
+    mnem__vector layer_proj_norm;
+    int32_t layer_table;    /* tensor of which a token has a row, read from the file; -1: none */
     mnem__vector positions; /* n rows of the file's type */
     uint64_t vector_bytes;  /* of the small block */
 } mnem__transformer_map;
@@ -78,12 +80,18 @@ static inline double mnem__transformer_used_part(const mnem__transformer_map *ma
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block);
 
+/* A token's row of the table of layers, into [layers * layer_embd]. */
+mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, int32_t id,
+                                             float *to);
+
 /* What the programs find in external[]. */
 enum {
-    MNEM__SLOT_HIDDEN,    /* [tokens, embd] f32: out of the body, into the head */
-    MNEM__SLOT_VECTORS,   /* the small block */
-    MNEM__SLOT_EMBEDDING, /* body: the packed embedding matrix, or raw rows, see below */
-    MNEM__SLOT_LOGITS,    /* head: [tokens, vocab] f32 */
+    MNEM__SLOT_HIDDEN,     /* [tokens, embd] f32: out of the body, into the head */
+    MNEM__SLOT_VECTORS,    /* the small block */
+    MNEM__SLOT_EMBEDDING,  /* body: the packed embedding matrix, or raw rows, see below */
+    MNEM__SLOT_LOGITS,     /* head: [tokens, vocab] f32 */
+    MNEM__SLOT_LAYER_ROWS, /* body: [tokens, layers * layer_embd] f32, the rows of the tokens; the
+                              body writes over them */
     MNEM__SLOTS
 };
 
@@ -101,6 +109,11 @@ typedef struct mnem__transformer_graph_options {
     bool guess_experts;    /* of the next layer, for the source (routers must be resident then) */
     bool keep_inputs;      /* f32 rows that a matrix's input is quantized from, for a tap */
 } mnem__transformer_graph_options;
+
+/* Bytes of a row of MNEM__SLOT_LAYER_ROWS. */
+static inline uint64_t mnem__transformer_layer_row(const mnem_transformer *t) {
+    return (uint64_t)t->layers * (uint64_t)t->layer_embd * sizeof(float);
+}
 
 /* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head where there is
  * none: of an encoder, or of a part that ends before it. The body of a part that doesn't begin with

@@ -56,7 +56,7 @@ static mnem__vector add_positions(mnem__transformer_map *map) {
 }
 
 static uint64_t lay_out(const mnem_transformer *t, uint8_t *base) {
-    const uint64_t layers = (uint64_t)t->layers, matrices = layers * MNEM__LAYER_MATRICES + 2;
+    const uint64_t layers = (uint64_t)t->layers, matrices = layers * MNEM__LAYER_MATRICES + 3;
     const bool cut = t->rows.vocab.end > 0;
     const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
     const uint64_t rows_at = matrices_at + matrices * sizeof(int32_t);
@@ -80,11 +80,16 @@ static bool is_layer_matrix(mnem__role role) {
     return role < MNEM__LAYER_VECTOR_FIRST;
 }
 
+/* Whether it is among a layer's matrices. */
+static bool is_matrix_of(const mnem_transformer *t, const mnem__tensor_use *use, int32_t layer) {
+    const bool first = layer == 0 && mnem__role_is_first(use->role);
+    return (first || is_layer_matrix(use->role)) && mnem__layer_is(t, layer, use->layers);
+}
+
 int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer) {
     const mnem__tensor_use *use = mnem__architecture_find(map->shape.architecture)->tensors;
     int32_t handle = map->layer_first[layer];
-    for (; use->role != role; use++)
-        handle += is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers);
+    for (; use->role != role; use++) handle += is_matrix_of(&map->shape, use, layer);
     return handle;
 }
 
@@ -96,8 +101,7 @@ static void add_matrix(mnem__transformer_map *map, mnem__role role, int32_t tens
 static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
     map->layer_first[layer] = map->body_count;
     for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (mnem__layer_here(&map->shape, layer) && is_layer_matrix(use->role) &&
-            mnem__layer_is(&map->shape, layer, use->layers))
+        if (mnem__layer_here(&map->shape, layer) && is_matrix_of(&map->shape, use, layer))
             add_matrix(map, use->role, mnem__role_tensor(map->model, use->role, layer));
     mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
@@ -136,6 +140,10 @@ static void find_vectors(mnem__transformer_map *map) {
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
     map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
+    map->layer_proj_norm =
+        map->shape.layer_embd ? find_vector(map, MNEM__ROLE_LAYER_PROJ_NORM) : none;
+    map->layer_table =
+        map->shape.layer_embd ? mnem__role_tensor(map->model, MNEM__ROLE_LAYER_TABLE, -1) : -1;
     map->positions = mnem__embedding_here(&map->shape) ? add_positions(map) : none;
 }
 
@@ -268,8 +276,9 @@ static mnem_status load_positions(const mnem__transformer_map *map, mnem__locati
 }
 
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block) {
-    const mnem__vector *const ends[] = {&map->token_type, &map->embed_norm, &map->embed_norm_bias,
-                                        &map->output_norm, &map->output_norm_bias};
+    const mnem__vector *const ends[] = {&map->token_type,       &map->embed_norm,
+                                        &map->embed_norm_bias,  &map->output_norm,
+                                        &map->output_norm_bias, &map->layer_proj_norm};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof ends / sizeof *ends && status == MNEM_OK; i++)
         status = load_vector(map, ends[i], block);
@@ -280,5 +289,26 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mne
     const int64_t n = (int64_t)map->shape.layers * MNEM__LAYER_VECTORS;
     for (int64_t i = 0; i < n && status == MNEM_OK; i++)
         status = load_vector(map, &map->vectors[i], block);
+    return status;
+}
+
+/* In pieces of whole blocks, so that the stack is enough for the raw bytes. */
+mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, int32_t id,
+                                             float *to) {
+    enum { PIECE = 2048 };
+    mnem_tensor_info info;
+    _Alignas(64) uint8_t raw[PIECE * sizeof(float)];
+    const uint32_t tensor = (uint32_t)map->layer_table;
+    mnem_model_tensor_get(map->model, tensor, &info);
+    const int64_t width = info.shape[1];
+    const uint64_t begin = (uint64_t)id * mnem_type_row_bytes(info.type, width);
+    mnem_status status = MNEM_OK;
+    for (int64_t at = 0, n; at < width && status == MNEM_OK; at += n) {
+        n = mnem__min_i64(width - at, PIECE);
+        status =
+            mnem_model_tensor_read(map->model, tensor, begin + mnem_type_row_bytes(info.type, at),
+                                   mnem_type_row_bytes(info.type, n), raw);
+        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, to + at);
+    }
     return status;
 }

@@ -26,6 +26,16 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
 mnem_status mnem__hf_put_delta(mnem__folder *folder, const mnem__hf_config *config);
 /* Of a selective scan (hf_scan.c). */
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *config);
+/* Of layers of two kinds: heads, widths, what is shared (layers/hf_kinds.c); and the tensor of
+ * RoPE's factors. */
+mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *config);
+mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *config);
+/* Whether it has that tensor. */
+static inline bool mnem__hf_is_proportional(const mnem__hf_config *config) {
+    const char *type = mnem__hf_rope_type(config);
+    return config->family->traits & MNEM__HF_KINDS &&
+           (!config->rope || strcmp(type, "proportional") == 0);
+}
 /* Mistral3's text may be another's of the same architecture. */
 bool mnem__hf_is_ministral(const mnem__hf_config *config);
 

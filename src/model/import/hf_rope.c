@@ -154,7 +154,7 @@ static mnem_status put_scaling(mnem__folder *folder, const mnem__hf_config *c) {
     const bool scaled = c->family->traits & MNEM__HF_SCALED || mnem__hf_is_ministral(c);
     if (!c->rope && scaled)
         return mnem__fail(MNEM_BAD_FILE, "%s: rope_parameters: is missing", c->path);
-    if (is_plain(type)) return MNEM_OK;
+    if (is_plain(type) || mnem__hf_is_proportional(c)) return MNEM_OK; /* a tensor says it */
     if (is_stretched(c)) return put_stretched(folder);
     if (c->family->keys & MNEM__HF_SECTIONS && strcmp(type, "mrope") == 0) return MNEM_OK;
     if (c->family->traits & MNEM__HF_LONG_FACTORS) return check_long(c, type);

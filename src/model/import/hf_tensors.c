@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/import/hf_keys.h"
 #include "model/import/hf_views.h"
 
 enum { NAME = 96 };
@@ -444,6 +445,7 @@ mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
         MNEM__TRY(put_llama3(&w));
     if (c->family->traits & MNEM__HF_LONG_FACTORS && mnem__node_get(c->rope, "long_factor"))
         MNEM__TRY(put_long(&w));
+    if (mnem__hf_is_proportional(c)) MNEM__TRY(mnem__hf_put_proportional(folder, c));
     for (uint32_t i = 0; i < 2 * folder->st.tensors; i++)
         MNEM__TRY(put_one(&w, i % folder->st.tensors, i < folder->st.tensors));
     MNEM__TRY(check_stacks(&w));

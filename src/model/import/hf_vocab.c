@@ -146,14 +146,26 @@ static mnem_status score_merges(mnem__hf_vocab *v) {
     return status;
 }
 
-/* tokenizer.json of SentencePiece's BPE. */
-static mnem_status make_pieces(mnem__hf_vocab *v) {
+/* Gemma 4 writes these in answers, and who reads those needs their texts. */
+static void show_marks(mnem__hf_vocab *v) {
+    static const char *const marks[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                        "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                                        "<|\"|>"};
+    for (uint32_t id = 0; id < v->tokens; id++)
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+            if (v->token[id].type == MNEM__HF_CONTROL &&
+                strcmp(text_of(v, &v->token[id]), marks[i]) == 0)
+                v->token[id].type = MNEM__HF_USER;
+}
+
+/* tokenizer.json of SentencePiece's BPE. merged: readers have the merges, and need no scores. */
+static mnem_status make_pieces(mnem__hf_vocab *v, bool merged) {
     for (uint32_t id = 0; id < v->tokens; id++) {
         mnem__hf_token *t = &v->token[id];
-        t->score = -(float)v->merges;
+        t->score = merged ? -1000 : -(float)v->merges;
         if (t->type && is_byte(text_of(v, t))) t->type = MNEM__HF_BYTE;
     }
-    MNEM__TRY(score_merges(v));
+    if (!merged) MNEM__TRY(score_merges(v));
     for (uint32_t i = 0; i < v->addeds; i++) {
         const mnem__hf_added *a = &v->added[i];
         char text[1024];
@@ -163,6 +175,7 @@ static mnem_status make_pieces(mnem__hf_vocab *v) {
         MNEM__TRY(set_added(v, a->id, text, a->special, -1000));
     }
     mark_named(v);
+    if (merged) show_marks(v);
     return MNEM_OK;
 }
 
@@ -217,7 +230,7 @@ static mnem_status read_vocab(const char *path, const mnem__hf_config *c, mnem__
     if (!bpe) return refuse(path, v);
     v->tokens = tokens;
     v->space_prefix = puts_space(v);
-    return make_pieces(v);
+    return make_pieces(v, c->family->traits & MNEM__HF_MERGED);
 }
 
 /* ---- keys ---- */
@@ -322,15 +335,21 @@ static mnem_status put_keys(mnem__folder *f, const char *path, const mnem__hf_co
         MNEM__TRY(mnem__pre_words_check(path, v, name));
     else if (!v->pieces && !pre)
         MNEM__TRY(mnem__pre_definition_find(path, v, c->family, name));
-    const char *model = v->pieces ? "llama" : v->words ? "bert" : "gpt2", *said = pre ? pre : name;
+    const bool merged = v->pieces && c->family->traits & MNEM__HF_MERGED;
+    const char *model = merged      ? "gemma4"
+                        : v->pieces ? "llama"
+                        : v->words  ? "bert"
+                                    : "gpt2",
+               *said = pre ? pre : name;
     mnem__put_text(f, "tokenizer.ggml.model", model, strlen(model));
-    mnem__put_text(f, "tokenizer.ggml.pre", said, strlen(said));
+    if (!merged) mnem__put_text(f, "tokenizer.ggml.pre", said, strlen(said));
     put_tokens(f, v);
-    if (!v->pieces) put_merges(f, v);
+    if (!v->pieces || merged) put_merges(f, v);
     if (v->words) put_normalizer(f, v);
     put_space_prefix(f, c, v);
     MNEM__TRY(f->status);
     MNEM__TRY(mnem__hf_put_special(f, path, c, v));
+    if (merged) mnem__put_bool(f, "tokenizer.ggml.add_bos_token", true);
     /* SmolLM and small Granites: their files say nothing, and were trained without. */
     if (c->family->traits & MNEM__HF_SAYS_PREFIX && v->tokens == 49152)
         mnem__put_bool(f, "tokenizer.ggml.add_bos_token", false);

@@ -1,6 +1,7 @@
 /* route.c: ROUTE: the experts of each token, and their weights, from a router's scores (Shazeer et
  * al. 2017, "Outrageously large neural networks").
  *
+ * At last weights are multiplied with a factor of each expert, where there are such (Gemma 4).
  * A row's weights are made of all its scores by a kernel of lanes; choosing is plain C. Ties go to
  * the lower number, so that a choice depends on the scores only, and what isn't a number never
  * leads out of the list: an expert is chosen, with a weight that is none either.
@@ -30,6 +31,10 @@ static mnem_status check_route(const mnem_op_desc *desc) {
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != scores->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [N]");
+    const mnem_tensor *factors = &desc->in[2];
+    if (!mnem__tensor_absent(factors) &&
+        (!mnem__tensor_is_f32(factors, 1) || factors->shape[0] != scores->shape[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [N]");
     if (route->used < 1 || route->used > scores->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
                              "route.used is %d, expected 1 to %lld, the number of experts",
@@ -107,6 +112,11 @@ static void leave_groups(const mnem_route *route, int64_t n, float *by) {
     }
 }
 
+/* Those chosen, times a factor of each expert. */
+static void multiply(const mnem_route *route, const float *factors, float *out) {
+    for (int32_t i = 0; i < route->used; i++) out[route->used + i] *= factors[(int64_t)out[i]];
+}
+
 /* by: what is largest is chosen; weights [n] -> out [2 used] */
 static void choose(const mnem_route *route, int64_t n, const float *by, const float *weights,
                    float *out) {
@@ -130,6 +140,9 @@ static void run_route(const mnem_op *op, const mnem_op_args *args, const mnem_wo
     const mnem__op_rows in = mnem__op_rows_get(&d->in[0], args->in[0]);
     const mnem__op_rows out = mnem__op_rows_get(&d->out, args->out);
     float *weights = mnem__op_scratch(args, worker, scratch_bytes(d)), *by = weights + in.n;
+    const float *factors = mnem__tensor_absent(&d->in[2])
+                               ? NULL
+                               : (const void *)((const char *)args->in[2] + d->in[2].offset);
     const bool biased = !mnem__tensor_absent(&d->in[1]);
     int64_t begin, end;
     mnem_team_split(worker, args->tokens, 1, &begin, &end);
@@ -141,6 +154,7 @@ static void run_route(const mnem_op *op, const mnem_op_args *args, const mnem_wo
         if (biased) kernels->add(in.n, by, (const char *)args->in[1] + d->in[1].offset, by);
         if (d->route.groups > 0) leave_groups(&d->route, in.n, by);
         choose(&d->route, in.n, by, weights, mnem__op_row(&out, t, 0));
+        if (factors) multiply(&d->route, factors, mnem__op_row(&out, t, 0));
     }
 }
 

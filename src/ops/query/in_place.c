@@ -19,6 +19,7 @@ unsigned mnem__op_overwrites(mnem_op_kind kind) {
     case MNEM_OP_SOFTMAX:
     case MNEM_OP_SCALE: return 1;
     case MNEM_OP_SIGMOID_MUL:
+    case MNEM_OP_MUL:
     case MNEM_OP_ADD: return 3;
     case MNEM_OP_GELU_GRAD: return 2;
     default: return 0;

@@ -16,8 +16,8 @@ static unsigned wholes(const mnem_op_desc *d) {
     case MNEM_OP_ROPE_TABLE: return 1;
     case MNEM_OP_RMS_NORM:
     case MNEM_OP_ATTENTION:
-    case MNEM_OP_SHORT_CONV:
-    case MNEM_OP_ROUTE: return 2;
+    case MNEM_OP_SHORT_CONV: return 2;
+    case MNEM_OP_ROUTE: return 2 | 4;
     case MNEM_OP_ROW_GATE: return 4;
     case MNEM_OP_MATMUL:
     case MNEM_OP_LAYER_NORM:

@@ -1,4 +1,5 @@
-/* scale.c: SCALE: each element times desc.scale, which is its own gradient.
+/* scale.c: SCALE: each element times desc.scale, which is its own gradient; MUL: times another
+ * element, which inference has only.
  *
  * One multiplication and one rounding, so every level of the processor gives the same bits. */
 #include <math.h>
@@ -35,3 +36,24 @@ static void run_scale(const mnem_op *op, const mnem_op_args *args, const mnem_wo
 }
 
 MNEM__ROW_OP(scale, check_scale, NULL, run_scale)
+
+static mnem_status check_mul(const mnem_op_desc *desc) {
+    for (int i = 0; i < 2; i++)
+        if (desc->in[i].type != MNEM_TYPE_F32)
+            return mnem__op_fail(MNEM_INVALID, desc, "in[%d] must be F32 [T, n]", i);
+    return mnem__elementwise_check(desc, 2);
+}
+
+static void mul_chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                      const mnem__chunk *c) {
+    (void)kernels, (void)op, (void)args;
+    const float *a = c->in[0], *b = c->in[1];
+    float *out = c->out[0];
+    for (int64_t i = 0; i < c->n; i++) out[i] = a[i] * b[i];
+}
+
+static void run_mul(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    mnem__elementwise_run(op->detail, op, args, worker, mul_chunk);
+}
+
+MNEM__ROW_OP(mul, check_mul, NULL, run_mul)

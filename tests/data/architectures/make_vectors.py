@@ -330,6 +330,34 @@ MODELS |= {
         num_experts_per_tok=1, tie_word_embeddings=True)),
 }
 
+GEMMA4 = dict(head_dim=8, global_head_dim=16, sliding_window=24, hidden_size_per_layer_input=0,
+              num_hidden_layers=6, vocab_size_per_layer_input=VOCAB, tie_word_embeddings=True,
+              layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
+PER_LAYER = dict(GEMMA4, hidden_size_per_layer_input=16, num_kv_shared_layers=3,
+                 num_key_value_heads=1, final_logit_softcapping=3.0)
+GEMMA4_MOE = dict(GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=3,
+                  moe_intermediate_size=16, num_hidden_layers=3, num_global_key_value_heads=1,
+                  attention_k_eq_v=True, final_logit_softcapping=3.0,
+                  layer_types=["sliding_attention", "sliding_attention", "full_attention"])
+
+MODELS |= {
+    "gemma4": ("Gemma4TextConfig", dict(GEMMA4, attention_k_eq_v=True,
+                                        num_global_key_value_heads=1,
+                                        final_logit_softcapping=3.0)),
+    "gemma4_plain": ("Gemma4TextConfig", dict(GEMMA4, head_dim=16, global_head_dim=8,
+                                              sliding_window=16, num_key_value_heads=4)),
+    "gemma4_rows": ("Gemma4TextConfig", PER_LAYER),
+    "gemma4_wide": ("Gemma4TextConfig", dict(PER_LAYER, use_double_wide_mlp=True,
+                                             num_kv_shared_layers=2, num_key_value_heads=2,
+                                             hidden_size_per_layer_input=8,
+                                             layer_types=["full_attention",
+                                                          "sliding_attention"] * 3)),
+    "gemma4_moe": ("Gemma4TextConfig", GEMMA4_MOE),
+    "gemma4_moe_one": ("Gemma4TextConfig", dict(GEMMA4_MOE, attention_k_eq_v=False, num_experts=4,
+                                                top_k_experts=1, moe_intermediate_size=48,
+                                                num_key_value_heads=4)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -350,6 +378,8 @@ def randomize(model, zero):
     for name, b in model.named_buffers():
         if "correction_bias" in name or "expert_bias" in name:
             b.data = (torch.randn_like(b) * 0.2).bfloat16().float()
+        if name.endswith("layer_scalar"):
+            b.data = (0.9 + torch.rand_like(b) * 0.2).bfloat16().float()
 
 
 def token_by_token(model):
@@ -451,7 +481,8 @@ def make(converter, name):
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
     model = auto.from_config(config).float().eval()
-    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
+    zero = name.startswith(("gemma", "nemotron", "qwen35", "qwen3next"))
+    randomize(model, zero and not name.startswith("gemma4"))
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1

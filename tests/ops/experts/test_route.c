@@ -1,5 +1,5 @@
 /* test_route.c: ROUTE against a plain choice in double, ties, biases, groups and numbers that are
- * none; SWIGLU_MUL and ROW_GATE, which experts have too. */
+ * none; SWIGLU_MUL, ROW_GATE and MUL, which experts have too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +219,43 @@ static void a_row_gate_is_a_sigmoid_of_a_product(void **state) {
     }
 }
 
+static void weights_are_multiplied_with_factors_of_experts(void **state) {
+    (void)state;
+    float factors[N], plain[T * 2 * USED];
+    rng r = {6};
+    rng_fill(&r, factors, N, 2);
+    fill(9);
+    mnem_op_desc d = route_of((mnem_route){.used = USED, .normalized = true});
+    run_all(&d, NULL);
+    memcpy(plain, out, sizeof plain);
+    d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, N);
+    op_run(d, 2, (mnem_op_args){.tokens = T, .in = {scores, NULL, factors}, .out = out});
+    for (int t = 0; t < T; t++)
+        for (int i = 0; i < USED; i++) {
+            const float *is = out + t * 2 * USED, *was = plain + t * 2 * USED;
+            assert_true(is[i] == was[i]);
+            assert_true(is[USED + i] == was[USED + i] * factors[(int)is[i]]);
+        }
+    d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, N - 1);
+    mnem_op op;
+    assert_int_equal(mnem_op_prepare(&d, &op), MNEM_INVALID);
+}
+
+static void a_product_by_elements_may_repeat_one_number(void **state) {
+    (void)state;
+    static float x[T * WIDE], got[T * WIDE];
+    const float factor = -1.75f;
+    rng r = {8};
+    rng_fill(&r, x, T * WIDE, 2);
+    mnem_op_desc d = {.kind = MNEM_OP_MUL};
+    d.in[0] = d.in[1] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, WIDE);
+    op_run(d, 2, (mnem_op_args){.tokens = T, .in = {x, x}, .out = got});
+    for (int i = 0; i < T * WIDE; i++) assert_true(got[i] == x[i] * x[i]);
+    d.in[1].stride[0] = d.in[1].stride[1] = 0;
+    op_run(d, 3, (mnem_op_args){.tokens = T, .in = {x, &factor}, .out = got});
+    for (int i = 0; i < T * WIDE; i++) assert_true(got[i] == x[i] * factor);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_are_chosen_with_their_weights),
@@ -229,6 +266,8 @@ int main(void) {
         cmocka_unit_test(shapes_that_are_wrong_are_refused),
         cmocka_unit_test(swiglu_is_held_within_seven),
         cmocka_unit_test(a_row_gate_is_a_sigmoid_of_a_product),
+        cmocka_unit_test(weights_are_multiplied_with_factors_of_experts),
+        cmocka_unit_test(a_product_by_elements_may_repeat_one_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,10 @@ typedef struct builder {
     int32_t x;        /* [T, E] f32 */
     int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
     int32_t layer;
-    inputs normed; /* of the last part, for one beside it */
-    bool tail;     /* what is added now serves only the rows whose logits are wanted */
-    bool alone;    /* the layer is a program by itself */
+    inputs normed;      /* of the last part, for one beside it */
+    bool tail;          /* what is added now serves only the rows whose logits are wanted */
+    bool alone;         /* the layer is a program by itself */
+    int32_t layer_rows; /* [T, layers * layer_embd] f32; 0: none */
 } builder;
 
 static inline void add(builder *b, mnem_graph_node node) {
@@ -55,7 +56,8 @@ static inline int32_t layer_bias(builder *b, mnem__role role) {
 /* The layers of an encoder have their keys and values in the same place, one after another, and so
  * have those that are programs by themselves. */
 static inline int32_t layer_pages(const builder *b) {
-    return b->t->encoder || b->alone ? 0 : b->layer - b->t->part_begin;
+    const int32_t layer = mnem__layer_keys(b->t, b->layer);
+    return b->t->encoder || b->alone ? 0 : layer - b->t->part_begin;
 }
 
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
@@ -143,6 +145,14 @@ int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out);
  * transformer_scan.c). */
 inputs mnem__add_state(builder *b, const mnem__layer_part *part);
 inputs mnem__add_scan(builder *b, const mnem__layer_part *part);
+
+/* What tokens have for each layer (transformer_layer_rows.c): b->layer_rows, and a part that
+ * gates those of this layer. */
+void mnem__add_layer_rows(builder *b);
+inputs mnem__add_layer_gate(builder *b, const mnem__layer_part *part);
+
+/* x itself for the matrices first to last. */
+inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
 
 /* All parts of the layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);

@@ -48,6 +48,7 @@ static void add_token_type(builder *b) {
 static void add_stream_begin(builder *b) {
     add_embedding(b);
     mnem__add_scale(b, b->x, b->t->embedding_scale);
+    if (b->t->layer_embd) mnem__add_layer_rows(b);
     if (b->o->map->positions.tensor >= 0) add_positions(b);
     if (b->t->encoder) add_token_type(b);
 }
@@ -75,7 +76,8 @@ static void add_tables(builder *b) {
     const bool differ = b->t->window_rope_base > 0;
     if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
     if (!used[1] || !differ) return;
-    const mnem_rope plain = {.dims = b->t->rope.dims,
+    const int32_t dims = b->t->window_rope_dims ? b->t->window_rope_dims : b->t->rope.dims;
+    const mnem_rope plain = {.dims = dims,
                              .neox = b->t->rope.neox,
                              .base = b->t->window_rope_base,
                              .scale = 1,

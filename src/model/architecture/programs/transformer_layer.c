@@ -24,6 +24,9 @@
  *
  * Behind each head's query may stand a gate, which may be a product of its own, too:
  * a = attention(q, pages) sigmoid(gate).
+ * A layer may attend to the pages of one before, and then makes queries only; values may be keys as
+ * they are before their norm. Layers may differ in heads and widths: each is built as if all were
+ * like it (mnem__transformer_as_layer).
  * A part that carries a state is in transformer_states.c.
  *
  * A part with a router is a mixture of experts (transformer_mixture.c).
@@ -58,8 +61,7 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return heads_part(b, of, heads, 0, heads);
 }
 
-/* x itself for the matrices first to last. */
-static inputs add_stream(builder *b, int32_t first, int32_t last) {
+inputs mnem__add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
     bool a8 = false;
     for (int32_t h = first; h <= last; h++) a8 |= wants_a8(b, h);
@@ -93,7 +95,7 @@ static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count
     const mnem__layer_part *end = part[1].beside ? part + 1 : part;
     if (end != part) count = mnem__part_inputs(end);
     const int32_t first = layer_handle(b, part->in[0]), last = layer_handle(b, end->in[count - 1]);
-    if (!part->norm) return add_stream(b, first, last);
+    if (!part->norm) return mnem__add_stream(b, first, last);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
     return b->normed = mnem__add_norm(b, weight, bias, first, last, false);
 }
@@ -180,10 +182,16 @@ static qkv add_gathered_qkv(builder *b, const mnem__layer_part *part) {
 static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     if (norm_gathers(b)) return add_gathered_qkv(b, part);
     const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
-    int32_t out[MNEM__PART_INPUTS];
+    int32_t out[MNEM__PART_INPUTS] = {0};
     qkv in = {0};
     const int count = mnem__add_products(b, part, out);
-    if (count == 1) {
+    if (part->in[0] == MNEM__ROLE_Q && count < 3) { /* without keys, or values */
+        in.q_flat = out[0];
+        in.k_flat = out[1];
+        in.q = heads_view(b, out[0], heads);
+        in.k = out[1] ? heads_view(b, out[1], kv_heads) : 0;
+        in.v = in.k;
+    } else if (count == 1) {
         in.q = heads_part(b, out[0], width, 0, heads);
         in.k = heads_part(b, out[0], width, heads, kv_heads);
         in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
@@ -202,15 +210,41 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     return in;
 }
 
+/* Of this layer. */
+static mnem_kv_layout layer_kv(const builder *b) {
+    mnem_kv_layout kv = b->o->kv;
+    if (b->t->window_kv_heads) kv.kv_heads = b->t->kv_heads;
+    if (b->t->window_head_dim) kv.head_dim = b->t->head_dim;
+    return kv;
+}
+
+/* Values normed without weights; where they are keys, before those are. */
+static int32_t add_value_norm(builder *b, const qkv *in) {
+    const int64_t width = (int64_t)b->t->kv_heads * b->t->head_dim;
+    const int32_t out = in->v != in->k
+                            ? in->v
+                            : heads_view(b, value_2d(b, "v", MNEM_TYPE_F32, width), b->t->kv_heads);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                             .in = {in->v},
+                             .out = out});
+    return out;
+}
+
+/* Keys and values into the pages. */
+static void add_keys(builder *b, const mnem__layer_part *part, const qkv *in) {
+    const int32_t v = part->value_norm ? add_value_norm(b, in) : in->v;
+    add_turned(b, MNEM__GATHERS_KEYS, in->k, in->k_flat, part->k_norm);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = layer_kv(b)},
+                             .in = {in->k, v},
+                             .layer = layer_pages(b)});
+}
+
 /* [T, H D], in the type that what is behind it reads. */
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
-    add_turned(b, MNEM__GATHERS_KEYS, in.k, in.k_flat, part->k_norm);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
-                             .in = {in.k, in.v},
-                             .layer = layer_pages(b)});
-    b->tail = b->layer + 1 == t->layers;
+    if (in.k) add_keys(b, part, &in);
+    b->tail = b->layer + 1 >= t->layers - t->kv_shared_layers; /* no layer behind has keys */
     add_turned(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
     const mnem_type type = in.gate ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
@@ -219,7 +253,7 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                       .scale = t->attention_scale > 0
                                                    ? t->attention_scale
                                                    : 1.0f / sqrtf((float)t->head_dim),
-                                      .kv = b->o->kv,
+                                      .kv = layer_kv(b),
                                       .max_positions = b->o->context,
                                       .window = mnem__layer_has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap,
@@ -294,6 +328,7 @@ static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
     if (part->core == MNEM_OP_DELTA) return mnem__add_state(b, part);
     if (part->core == MNEM_OP_SCAN) return mnem__add_scan(b, part);
+    if (part->of_layer) return mnem__add_layer_gate(b, part);
     return add_activation(b, part);
 }
 
@@ -317,8 +352,35 @@ static void add_part(builder *b, const mnem__layer_part *part) {
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
 }
 
+/* x times a number that the layer has. */
+static void add_layer_scale(builder *b) {
+    const int32_t number = layer_vector(b, MNEM__ROLE_LAYER_SCALE);
+    mnem_tensor every = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->embd);
+    every.stride[0] = every.stride[1] = 0;
+    if (!number) return;
+    const int32_t scale = mnem_graph_view(b->graph, number, &every);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_MUL}, .in = {b->x, scale}, .out = b->x});
+}
+
+/* Attention in a layer that has no keys, or no values, of its own. */
+static void add_attending_part(builder *b, const mnem__layer_part *part) {
+    mnem__layer_part here[2] = {part[0], part[1]};
+    if (part->in[0] == MNEM__ROLE_Q) {
+        if (!mnem__layer_is(b->t, b->layer, MNEM__LAYERS_VALUED)) here->in[2] = MNEM__ROLE_NONE;
+        if (!mnem__layer_is(b->t, b->layer, MNEM__LAYERS_KEYED)) here->in[1] = MNEM__ROLE_NONE;
+    }
+    add_part(b, here);
+}
+
 void mnem__add_layer(builder *b) {
+    const mnem_transformer *const whole = b->t;
+    const mnem_transformer as = mnem__transformer_as_layer(whole, b->layer);
+    b->t = &as;
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
-            (part->router ? mnem__add_mixture : add_part)(b, part);
+            (part->router                      ? mnem__add_mixture
+             : part->core == MNEM_OP_ATTENTION ? add_attending_part
+                                               : add_part)(b, part);
+    add_layer_scale(b);
+    b->t = whole;
 }

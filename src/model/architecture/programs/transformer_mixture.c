@@ -11,9 +11,18 @@
  *     x += norm(m)                   where there is a norm behind; times the scale of residuals,
  *                                    where there is one
  *
+ * With norms of its own, the expert that every token uses is a dense feed-forward beside the
+ * experts:
+ *
+ *     d = norm(down(core(gate n', up n')))    n' = norm(x)
+ *     r = route(norm(x) W / sqrt(E))          weights times a factor of each expert
+ *     x += norm(d + norm(experts(n, r)))
+ *
  * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
  * likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
 #include "model/architecture/programs/transformer_builder.h"
+
+#include <math.h>
 
 /* The last matrix that reads the norm. */
 static mnem__role last_reader(const mnem__layer_part *part) {
@@ -26,8 +35,10 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     const int32_t scores = value_2d(b, "scores", MNEM_TYPE_F32, t->experts);
     const int32_t routes = value_2d(b, "routes", MNEM_TYPE_F32, 2 * (int64_t)t->route.used);
     add_matmul(b, layer_handle(b, part->router), n, layer_bias(b, part->router), scores, false);
+    if (part->router_norm) mnem__add_scale(b, scores, 1 / sqrtf((float)t->embd));
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROUTE, .route = t->route},
-                             .in = {scores, layer_vector(b, part->choice_bias)},
+                             .in = {scores, layer_vector(b, part->choice_bias),
+                                    layer_vector(b, part->expert_scales)},
                              .out = routes});
     return routes;
 }
@@ -37,8 +48,9 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
     b->layer++;
     const int32_t router = layer_handle(b, part->router);
-    const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
-                                    router, router, false);
+    const mnem__role norm = part->router_norm ? part->router_norm : part->norm;
+    const inputs n =
+        mnem__add_norm(b, layer_vector(b, norm), layer_bias(b, norm), router, router, false);
     const int32_t guess = add_route(b, part, n);
     b->layer--;
     return guess;
@@ -47,16 +59,24 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
 /* The three vectors lie one behind the other: 16 rows of f32 are whole lines. */
 static int32_t experts_bias(builder *b, const mnem__layer_part *part) {
     const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
+    if (!mnem__role_get(part->in[0])->bias) return 0;
     const mnem__vector *v = &b->o->map->vectors[first + mnem__role_get(part->in[0])->bias];
     if (v->tensor < 0) return 0;
     const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v[0].n + v[1].n + v[2].n);
     return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
 }
 
+/* Gates, ups or downs of all experts. */
+static mnem_tensor expert_desc(const builder *b, int32_t gates, int i, bool fused) {
+    if (!fused || i == 2) return matrices_desc(b, gates + i - (fused ? 1 : 0));
+    const mnem_tensor_info info = matrix_info(b, gates);
+    return mnem_tensor_packed(info.type, info.shape[0] * (info.shape[1] / 2), info.shape[2]);
+}
+
 static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
                         int32_t out) {
     const int32_t gates = layer_handle(b, part->in[0]);
-    const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + 1);
+    const bool fused = !part->in[1], a8 = wants_a8(b, gates) && (fused || wants_a8(b, gates + 1));
     const bool cut = mnem__transformer_is_cut(b->t);
     const int64_t apart = (int64_t)b->t->route.used * b->t->embd;
     const int32_t made = cut ? value_2d(b, "experts", MNEM_TYPE_F32, apart) : out;
@@ -68,8 +88,9 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
                  .axis = cut ? b->t->rows.experts.begin : 0},
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
         .out = made,
-        .matrix = gates};
-    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
+        .matrix = gates,
+        .what = fused};
+    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = expert_desc(b, gates, i, fused);
     if (node.in[6]) {
         b->layer++;
         node.guess = layer_handle(b, part->in[0]);
@@ -82,29 +103,67 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM}, .in = {made, routes}, .out = out});
 }
 
-/* out += the expert that every token uses. */
-static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32_t out) {
+/* core(gate n, up n), for down. */
+static inputs add_shared_core(builder *b, const mnem__layer_part *part, inputs n) {
     const int32_t down = layer_handle(b, part->shared_out);
+    const int64_t width = matrix_info(b, down).shape[1];
     int32_t in[2];
     for (int i = 0; i < 2; i++) {
-        in[i] =
-            value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, b->t->ff_shared);
+        in[i] = value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, width);
         add_matmul(b, layer_handle(b, part->shared_in[i]), n, 0, in[i], false);
     }
     const mnem_type type = type_before(b, down);
-    const int32_t gated =
-        type == MNEM_TYPE_A8 ? value_2d(b, "shared", type, b->t->ff_shared) : in[0];
+    const int32_t gated = type == MNEM_TYPE_A8 ? value_2d(b, "shared", type, width) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = gated});
+    return inputs_of(b, down, made_in(type, gated));
+}
+
+/* out += the expert that every token uses. */
+static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32_t out) {
+    const int32_t down = layer_handle(b, part->shared_out);
+    const inputs gated = add_shared_core(b, part, n);
     const int32_t weight = layer_vector(b, part->shared_gate);
     const int32_t made = weight ? value_2d(b, "shared out", MNEM_TYPE_F32, b->t->embd) : out;
-    add_matmul(b, down, inputs_of(b, down, made_in(type, gated)), 0, made, !weight);
+    add_matmul(b, down, gated, 0, made, !weight);
     if (!weight) return;
     add(b, (mnem_graph_node){
                .desc = {.kind = MNEM_OP_ROW_GATE}, .in = {made, n.f32, weight}, .out = made});
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {out, made}, .out = out});
 }
 
+static void add_norm_of(builder *b, int32_t value, mnem__role norm) {
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                             .in = {value, layer_vector(b, norm)},
+                             .out = value});
+}
+
+/* The norm of x for the matrices first to last of the layer. */
+static inputs add_norm_for(builder *b, mnem__role norm, mnem__role first, mnem__role last) {
+    return mnem__add_norm(b, layer_vector(b, norm), 0, layer_handle(b, first),
+                          layer_handle(b, last), false);
+}
+
+/* x += norm(a dense feed-forward + experts), each normed. */
+static void add_beside_dense(builder *b, const mnem__layer_part *part) {
+    const int32_t dense = value_2d(b, "dense", MNEM_TYPE_F32, b->t->embd);
+    const inputs n = add_norm_for(b, part->shared_norm, part->shared_in[0], part->shared_in[1]);
+    add_matmul(b, layer_handle(b, part->shared_out), add_shared_core(b, part, n), 0, dense, false);
+    add_norm_of(b, dense, part->shared_post_norm);
+    const int32_t routes =
+        add_route(b, part, add_norm_for(b, part->router_norm, part->router, part->router));
+    const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
+    add_experts(b, part, add_norm_for(b, part->norm, part->in[0], part->in[0]), routes, out);
+    add_norm_of(b, out, part->experts_post_norm);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {dense, out}, .out = out});
+    add_norm_of(b, out, part->post_norm);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
+}
+
 void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
+    if (part->shared_norm) {
+        add_beside_dense(b, part);
+        return;
+    }
     const bool gated = part->shared_gate != MNEM__ROLE_NONE; /* which reads the norm, too */
     const inputs n =
         mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),

@@ -2,6 +2,8 @@
  * take from config.json, and their rows. */
 #include "model/import/families/hf_rows.h"
 
+#define OUT "." /* names outside of layers begin so */
+
 /* ---- names ---- */
 
 static const mnem__hf_name seed_oss[] = {
@@ -13,6 +15,28 @@ static const mnem__hf_name hunyuan[] = {
 static const mnem__hf_name exaone4[] = {
     {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
     {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {0}};
+
+/* Of layers, and beside each feed-forward experts with norms of their own (26B-A4B). */
+static const mnem__hf_name gemma4[] = {
+    {OUT "embed_tokens_per_layer", "per_layer_token_embd", MNEM__HF_AS_IS},
+    {OUT "per_layer_model_projection", "per_layer_model_proj", MNEM__HF_AS_IS},
+    {OUT "per_layer_projection_norm", "per_layer_proj_norm", MNEM__HF_AS_IS},
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2", MNEM__HF_AS_IS},
+    {"per_layer_input_gate", "inp_gate", MNEM__HF_AS_IS},
+    {"per_layer_projection", "proj", MNEM__HF_AS_IS},
+    {"post_per_layer_input_norm", "post_norm", MNEM__HF_AS_IS},
+    {"layer_scalar", "layer_output_scale.weight", MNEM__HF_AS_IS},
+    {"router.proj", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"router.scale", "ffn_gate_inp.scale", MNEM__HF_AS_IS},
+    {"router.per_expert_scale", "ffn_down_exps.scale", MNEM__HF_AS_IS},
+    {"experts.gate_up_proj", "ffn_gate_up_exps.weight", MNEM__HF_AS_IS},
+    {"experts.down_proj", "ffn_down_exps.weight", MNEM__HF_AS_IS},
     {0}};
 
 /* ---- families ---- */
@@ -65,6 +89,12 @@ static const mnem__hf_family families[] = {
      .architecture = "nemotron",
      .keys = MEAN_KEYS | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
      .traits = MNEM__HF_NORM_PLUS_1},
+    {.classes = "Gemma4ForConditionalGeneration Gemma4ForCausalLM",
+     .architecture = "gemma4",
+     .names = gemma4,
+     .keys = (MNEM__HF_USUAL & ~(unsigned)MNEM__HF_HEAD_DIM) | MNEM__HF_WINDOW | MNEM__HF_PATTERN |
+             MNEM__HF_LOGIT_CAP,
+     .traits = MNEM__HF_KINDS | MNEM__HF_TWO_BASES | MNEM__HF_MERGED | MNEM__HF_NO_SPACE_PREFIX},
 };
 
 /* ---- what classes take ---- */
@@ -78,6 +108,11 @@ static const mnem__hf_fixed gemma_fixed[] = {{"hidden_act", "gelu gelu_pytorch_t
                                              {"tie_word_embeddings", "true"},
                                              {0}};
 
+static const mnem__hf_fixed gemma4_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh"},
+                                              {"use_bidirectional_attention", "vision false null"},
+                                              {"attention_bias", "false"},
+                                              {"tie_word_embeddings", "true"},
+                                              {0}};
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 static const mnem__hf_fixed cohere_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_qk_norm", "false"}, {"tie_word_embeddings", "true"}, {0}};
@@ -102,6 +137,22 @@ static const mnem__hf_default gemma_defaults[] = {{"head_dim", 256},
                                                   {"max_position_embeddings", 8192},
                                                   {0}};
 
+static const mnem__hf_default gemma4_defaults[] = {{"vocab_size", 262144},
+                                                   {"hidden_size", 2304},
+                                                   {"intermediate_size", 9216},
+                                                   {"num_hidden_layers", 30},
+                                                   {"num_attention_heads", 8},
+                                                   {"num_key_value_heads", 4},
+                                                   {"head_dim", 256},
+                                                   {"global_head_dim", 512},
+                                                   {"max_position_embeddings", 131072},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"rope_theta", 1e6},
+                                                   {"rope_local_base_freq", 1e4},
+                                                   {"sliding_window", 512},
+                                                   {"hidden_size_per_layer_input", 256},
+                                                   {"num_kv_shared_layers", 0},
+                                                   {0}};
 static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
 static const mnem__hf_default exaone4_defaults[] = {{"rms_norm_eps", 1e-5},
                                                     {"rope_theta", 1e4},
@@ -160,6 +211,16 @@ static const mnem__hf_members members[] = {
      .names = DECODER ROPE "norm_eps attention_bias mlp_bias partial_rotary_factor ",
      .defaults = nemotron_defaults,
      .fixed = relu2},
+    {.classes = "Gemma4ForConditionalGeneration Gemma4ForCausalLM",
+     .names = USUAL
+     "final_logit_softcapping sliding_window layer_types global_head_dim per_layer_config "
+     "num_global_key_value_heads attention_k_eq_v num_kv_shared_layers use_double_wide_mlp "
+     "hidden_size_per_layer_input enable_moe_block num_experts top_k_experts "
+     "moe_intermediate_size ",
+     .defaults = gemma4_defaults,
+     .fixed = gemma4_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 6},
 };
 
 const mnem__hf_table mnem__hf_dense = {families, members, sizeof families / sizeof *families,

@@ -13,7 +13,7 @@ void info_line(const char *name, const char *text) {
 
 const char *info_rope_scaling(const mnem_transformer *t) {
     if (t->rope.yarn_ext > 0) return "yarn";
-    if (t->rope_factors >= 0) return "llama3";
+    if (t->rope_factors >= 0) return t->window_rope_base > 0 ? "proportional" : "llama3";
     if (t->rope.original_context > 0) return "longrope";
     return t->rope.scale == 1 ? "none" : "linear";
 }
@@ -56,6 +56,25 @@ static void print_window(const mnem_transformer *t) {
     info_line("window", text);
 }
 
+/* What layers with a window, the last layers and others have of their own. */
+static void print_layers(const mnem_transformer *t) {
+    char text[128];
+    const int32_t dim = t->window_head_dim ? t->window_head_dim : t->head_dim,
+                  heads = t->window_kv_heads ? t->window_kv_heads : t->kv_heads;
+    snprintf(text, sizeof text, "in layers with a window: heads of %d, %d KV head%s", dim, heads,
+             tool_s((uint64_t)heads));
+    if (t->window_head_dim || t->window_kv_heads) info_line("", text);
+    snprintf(text, sizeof text, "the last %d layers use keys and values of layers before them",
+             t->kv_shared_layers);
+    if (t->kv_shared_layers) info_line("", text);
+    snprintf(text, sizeof text, "feed-forward size %d in %d layers", t->ff_wide,
+             mnem_layers_count(&t->wide, t->layers));
+    if (t->ff_wide) info_line("", text);
+    snprintf(text, sizeof text, "%d numbers of each token for each layer, read from the file",
+             t->layer_embd);
+    if (t->layer_embd) info_line("", text);
+}
+
 /* "24 of 24 layers, 80 heads of 128 x 64, 63.2 MiB for each sequence" */
 static void print_states(const mnem_transformer *t) {
     char text[160], size[64];
@@ -80,6 +99,7 @@ static void print_sizes(const mnem_transformer *t) {
     snprintf(text, sizeof text, "%d head%s of %d, %d KV head%s", t->heads,
              tool_s((uint64_t)t->heads), t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads));
     if (t->heads) info_line("attention", text);
+    print_layers(t);
     print_states(t);
 }
 

@@ -1,0 +1,57 @@
+/* transformer_layer_rows.c: what a token has for each layer beside its embedding (Gemma 4).
+ *
+ * Shapes: T tokens, E embd, L layers, P layer_embd.
+ *
+ *     r = rows of the table                                   [T, L P]: a slot, one row a token
+ *     r = (r sqrt(P) + norm(x W / sqrt(E))) / sqrt(2)         x: the embedding; norms of P numbers
+ *     per layer, behind its feed-forward:
+ *       g = gelu(x W) r[layer]                                [T, P]
+ *       x += norm(g W)                                        (transformer_layer.c)
+ *
+ * The slot holds these numbers until the last layer has read its own. */
+#include <math.h>
+
+#include "model/architecture/programs/transformer_builder.h"
+
+static int32_t by_layer(builder *b, int32_t of) {
+    const int32_t width = b->t->layer_embd;
+    const mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, b->t->layers, width);
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+void mnem__add_layer_rows(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int64_t width = (int64_t)t->layers * t->layer_embd;
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, width);
+    const int32_t layer = b->layer;
+    b->layer_rows = mnem_graph_external(b->graph, &desc, MNEM__SLOT_LAYER_ROWS, 0);
+    mnem_graph_name(b->graph, b->layer_rows, "rows of layers", -1);
+    b->layer = 0;
+    const int32_t handle = layer_handle(b, MNEM__ROLE_LAYER_PROJ);
+    const int32_t made = value_2d(b, "layers", MNEM_TYPE_F32, width);
+    add_matmul(b, handle, mnem__add_stream(b, handle, handle), 0, made, false);
+    b->layer = layer;
+    mnem__add_scale(b, made, 1 / sqrtf((float)t->embd));
+    const int32_t heads = by_layer(b, made);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = t->epsilon},
+                             .in = {heads, vector(b, &b->o->map->layer_proj_norm)},
+                             .out = heads});
+    mnem__add_scale(b, b->layer_rows, sqrtf((float)t->layer_embd));
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_ADD}, .in = {b->layer_rows, made}, .out = b->layer_rows});
+    mnem__add_scale(b, b->layer_rows, 1 / sqrtf(2));
+}
+
+inputs mnem__add_layer_gate(builder *b, const mnem__layer_part *part) {
+    const int32_t width = b->t->layer_embd, handle = layer_handle(b, part->out);
+    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, width);
+    desc.stride[0] *= b->t->layers;
+    desc.offset = (int64_t)b->layer * width * (int64_t)sizeof(float);
+    const int32_t own = mnem_graph_view(b->graph, b->layer_rows, &desc);
+    int32_t gate;
+    mnem__add_products(b, part, &gate);
+    const mnem_type type = type_before(b, handle);
+    const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, "layer gated", type, width) : gate;
+    add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {gate, own}, .out = out});
+    return made_in(type, out);
+}
