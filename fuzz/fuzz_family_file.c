@@ -76,6 +76,7 @@ static const char *const families[] = {"olmoe",
                                        "exaone_moe",
                                        "hy_v3",
                                        "afmoe",
+                                       "mimo2",
                                        "gemma4",
                                        "gemma4_wide",
                                        "gemma4_moe"};

@@ -20,7 +20,7 @@
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", "bailingmoe", \
     "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
-    "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
+    "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", "mimo2", "mimo2_same", \
     "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", "gemma4_moe", "gemma4_moe_one"
 /* clang-format on */
 

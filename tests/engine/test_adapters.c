@@ -220,7 +220,7 @@ static const char *const families[] = {
     "qwen35",      "qwen35moe",     "qwen3next",       "mamba",
     "mamba2",      "granitehybrid", "granite-h-moe",   "bailingmoe",
     "bailingmoe2", "exaone-moe",    "hy_v3",           "afmoe",
-    "gemma4",      "gemma4-moe"};
+    "mimo2",       "gemma4",        "gemma4-moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

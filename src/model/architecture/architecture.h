@@ -44,7 +44,8 @@ typedef enum mnem__layers {
     MNEM__LAYERS_RECURRENT, /* transformer.recurrent */
     MNEM__LAYERS_KEYED,     /* those that have keys and values of their own */
     MNEM__LAYERS_VALUED,    /* of these those whose values aren't made of keys */
-    MNEM__LAYERS_EMBEDDED   /* all, where transformer.layer_embd isn't 0 */
+    MNEM__LAYERS_EMBEDDED,  /* all, where transformer.layer_embd isn't 0 */
+    MNEM__LAYERS_WINDOWED   /* those with a window */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -146,16 +147,17 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1 << 0, /* of embedding, residuals, scores, logits (divided) */
     MNEM__TAKES_ATTENTION_CAP = 1 << 1,
     MNEM__TAKES_LOGIT_CAP = 1 << 2,
-    MNEM__TAKES_TEMPERATURE = 1 << 3,   /* grows with the position, from the original context on */
-    MNEM__TAKES_CONV = 1 << 4,          /* its length; heads of 0 say which layers convolve */
-    MNEM__TAKES_SCORE_SCALE = 1 << 5,   /* of scores alone: attention.scale */
-    MNEM__TAKES_EXPERTS = 1 << 6,       /* how many, how wide, how they are chosen */
-    MNEM__TAKES_LATENT = 1 << 7,        /* attention's */
-    MNEM__TAKES_SECTIONS = 1 << 8,      /* of RoPE: places in images, equal for a text's tokens */
-    MNEM__TAKES_STATES = 1 << 9,        /* which layers are recurrent, and their sizes */
-    MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
-    MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
-    MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_TEMPERATURE = 1 << 3,    /* grows with the position, from the original context on */
+    MNEM__TAKES_CONV = 1 << 4,           /* its length; heads of 0 say which layers convolve */
+    MNEM__TAKES_SCORE_SCALE = 1 << 5,    /* of scores alone: attention.scale */
+    MNEM__TAKES_EXPERTS = 1 << 6,        /* how many, how wide, how they are chosen */
+    MNEM__TAKES_LATENT = 1 << 7,         /* attention's */
+    MNEM__TAKES_SECTIONS = 1 << 8,       /* of RoPE: places in images, equal for a text's tokens */
+    MNEM__TAKES_STATES = 1 << 9,         /* which layers are recurrent, and their sizes */
+    MNEM__TAKES_LOGIT_FACTOR = 1 << 10,  /* logits are multiplied by logit_scale */
+    MNEM__TAKES_INDEXER = 1 << 11,       /* its top-k, which no context exceeds; its tensors stay */
+    MNEM__TAKES_LAYER_HEADS = 1 << 12,   /* heads of 0 say which layers are recurrent */
+    MNEM__TAKES_NARROW_VALUES = 1 << 20, /* values narrower than keys, and their factor */
     MNEM__TAKES_KINDS = 1 << 13, /* layers with a window have heads of another size, number */
 } mnem__takes;
 

@@ -358,6 +358,18 @@ MODELS |= {
                                                 num_key_value_heads=4)),
 }
 
+MIMO = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=24,
+            v_head_dim=16, num_hidden_layers=4, sliding_window=24, num_key_value_heads=1,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"],
+            mlp_layer_types=["dense"] + ["sparse"] * 3)
+MODELS |= {
+    "mimo2": ("MiMoV2FlashConfig", dict(MIMO, attention_value_scale=0.7)),
+    "mimo2_same": ("MiMoV2FlashConfig", dict(
+        MIMO, v_head_dim=24, num_key_value_heads=2, num_experts_per_tok=1,
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -423,6 +435,24 @@ def name_layers(folder):
     config = json.loads((folder / "config.json").read_text())
     config["layer_types"] = ["attention" if "attention" in t and "linear" not in t else "mamba"
                              for t in config["layer_types"]]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def describe_mimo(folder):
+    """The members of published folders, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    rope = config["rope_parameters"]
+    config.update(
+        hybrid_layer_pattern=[int(t != "full_attention") for t in config["layer_types"]],
+        swa_head_dim=config["head_dim"], swa_num_attention_heads=config["num_attention_heads"],
+        swa_v_head_dim=config["v_head_dim"], topk_method="noaux_tc",
+        swa_num_key_value_heads=2 * config["num_key_value_heads"], scoring_func="sigmoid",
+        n_routed_experts=config.get("n_routed_experts", config.get("num_local_experts")),
+        layernorm_epsilon=config["rms_norm_eps"],
+        rope_theta=rope["full_attention"]["rope_theta"],
+        swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+        partial_rotary_factor=rope["full_attention"].get("partial_rotary_factor", 0.334))
+    config["rope_parameters"] = dict(rope, partial_rotary_factor=config["partial_rotary_factor"])
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -509,6 +539,8 @@ def make(converter, name):
             name_layers(Path(folder))
         if name.startswith("bailingmoe"):
             bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
+        if name.startswith("mimo2"):
+            describe_mimo(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")
