@@ -133,6 +133,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->model = setup->model;
     e->ledger = setup->options->ledger;
     e->device = setup->device;
+    e->page_cache = setup->options->page_cache;
     e->taken = (mnem__taken){.bytes = e->parts.bytes, .ledger = e->ledger};
     e->choice = choice;
     e->logits_rows = setup->logits_rows;

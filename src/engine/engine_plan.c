@@ -345,7 +345,7 @@ static void fill_plan(planner *p, const mnem__way *way, mnem_engine_plan *plan) 
     fill_parts(p, way, plan);
     fill_weights(p, way, plan);
     fill_speed(p, way, plan);
-    mnem__engine_why(plan);
+    mnem__engine_why(plan, p->setup.map);
 }
 
 /* ---- other budgets ---- */

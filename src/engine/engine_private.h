@@ -147,6 +147,7 @@ struct mnem_engine {
     int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */
     uint64_t row_bytes;             /* of the embedding matrix in the file */
+    bool page_cache;                /* rows of layers stay there */
     bool stops;                     /* cancelling ends a pass in the middle */
     float *hidden, *logits;         /* for the host; apart: hidden is a copy, in the staging part */
     uint8_t *rows;                  /* of the embedding, so too */

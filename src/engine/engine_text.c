@@ -48,7 +48,17 @@ static void add_sparse(const mnem_engine_plan *plan, char *out, size_t n) {
             plan->matrices_dense);
 }
 
-void mnem__engine_why(mnem_engine_plan *plan) {
+/* Of the table of embeddings of layers a token needs a row, which is read in any case. */
+static void add_layer_rows(const mnem__transformer_map *map, char *out, size_t n) {
+    mnem_tensor_info info;
+    char size[24];
+    if (map->layer_table < 0) return;
+    mnem_model_tensor_get(map->model, (uint32_t)map->layer_table, &info);
+    add(out, n, "embeddings of layers stay in the file: %s are read for each token",
+        mnem_size_format(mnem_type_row_bytes(info.type, info.shape[1]), size, sizeof size));
+}
+
+void mnem__engine_why(mnem_engine_plan *plan, const mnem__transformer_map *map) {
     char size[24];
     char *out = plan->why;
     const size_t n = sizeof plan->why;
@@ -59,6 +69,7 @@ void mnem__engine_why(mnem_engine_plan *plan) {
         add(out, n, "all %s of weights stay in memory",
             mnem_size_format(plan->weight_bytes, size, sizeof size));
     add_sparse(plan, out, n);
+    add_layer_rows(map, out, n);
 }
 
 static uint64_t streamed(const mnem__way *way) {

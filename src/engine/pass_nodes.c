@@ -41,15 +41,24 @@ mnem_status mnem__pass_read_rows(mnem__step *x) {
     return MNEM_OK;
 }
 
-/* What the tokens have for each layer, as floats. */
+static void advise_layer_rows(const mnem__step *x, bool soon) {
+    for (int32_t i = 0; i < x->rows; i++)
+        mnem__transformer_layer_row_advise(x->e->map, x->e->tables.ids[i], soon);
+}
+
+/* What the tokens have for each layer, as floats. The disk is asked for all rows together; they
+ * don't stay in the page cache, unless the model is read through that. */
 mnem_status mnem__pass_read_layer_rows(mnem__step *x) {
     const mnem_engine *e = x->e;
     float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
-    for (int32_t i = 0; i < x->rows; i++) {
-        MNEM__TRY(mnem__transformer_layer_row_read(e->map, e->tables.ids[i], to));
+    mnem_status status = MNEM_OK;
+    advise_layer_rows(x, true);
+    for (int32_t i = 0; i < x->rows && status == MNEM_OK; i++) {
+        status = mnem__transformer_layer_row_read(e->map, e->tables.ids[i], to);
         to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
     }
-    return MNEM_OK;
+    if (!e->page_cache) advise_layer_rows(x, false);
+    return status;
 }
 
 /* The segment's ids and positions. */

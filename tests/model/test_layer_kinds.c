@@ -12,6 +12,10 @@
 #define LFM2     MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
 #define DEEPSEEK MNEM_TEST_DATA "/architectures/deepseek2.gguf"
 #define GLM      MNEM_TEST_DATA "/architectures/glm4moe_norms.gguf" /* 3 layers */
+#define GEMMA    MNEM_TEST_DATA "/architectures/gemma4.gguf" /* of three layers two with windows */
+#define ROWS     MNEM_TEST_DATA "/architectures/gemma4_rows.gguf" /* so too; the last three share */
+#define WIDE     MNEM_TEST_DATA "/architectures/gemma4_wide.gguf" /* full, window, ...; two share */
+#define MOE      MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"
 #define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
@@ -81,6 +85,48 @@ static void layers_that_lie_are_named(void **state) {
     heads_of((const int32_t[]){2, 2, 0}, MNEM_UNSUPPORTED,
              "blk.0.shortconv.in_proj.weight: isn't supported in this layer");
     heads_of((const int32_t[]){0, 1, 0}, MNEM_BAD_FILE, "blk.1.attn_k.weight: shape [16, 32]");
+}
+
+static void layers_with_a_window_have_heads_of_their_own(void **state) {
+    (void)state;
+    const mnem_transformer t = described(GEMMA), wide = described(WIDE);
+    assert_int_equal(t.head_dim, 16);
+    assert_int_equal(t.window_head_dim, 8);
+    assert_int_equal(t.window_rope_dims, 8);
+    assert_int_equal(t.kv_heads, 1);
+    assert_int_equal(t.window_kv_heads, 2);
+    assert_true(t.values_are_keys);
+    assert_true(mnem__layer_is(&t, 0, MNEM__LAYERS_VALUED));
+    assert_false(mnem__layer_is(&t, 2, MNEM__LAYERS_VALUED));
+    assert_int_equal(wide.kv_shared_layers, 2);
+    assert_int_equal(wide.ff, 40);
+    assert_int_equal(wide.ff_wide, 80);
+    assert_int_equal(wide.wide.list[0], 16 | 32);
+    assert_int_equal(wide.layer_embd, 8);
+    assert_int_equal(mnem__layer_keys(&wide, 3), 3);
+    assert_int_equal(mnem__layer_keys(&wide, 4), 2); /* the last without a window */
+    assert_int_equal(mnem__transformer_as_layer(&wide, 4).ff, 80);
+    assert_int_equal(mnem__transformer_as_layer(&t, 1).head_dim, 8);
+}
+
+static void kinds_of_layers_that_lie_are_named(void **state) {
+    (void)state;
+    const int32_t four = 4, eight = 8, nine = 9, third[4] = {40, 40, 40, 41};
+    const int32_t mixed[2] = {2, 1}, three[1] = {3};
+    refused(describe(GEMMA, "attention.head_count_kv", ARRAY, mixed, sizeof mixed),
+            MNEM_UNSUPPORTED, "layer 1 is 1, expected that of other layers of its kind");
+    refused(describe(GEMMA, "attention.head_count_kv", ARRAY, three, sizeof three),
+            MNEM_UNSUPPORTED, "layer 0 is 3, expected a divisor of the number of heads");
+    refused(describe(WIDE, "gemma4.feed_forward_length", ARRAY, third, sizeof third),
+            MNEM_UNSUPPORTED, "expected at most two widths");
+    refused(describe(ROWS, "attention.shared_kv_layers", NUMBER, &four, 4), MNEM_BAD_FILE,
+            "is 4, but no layer before has keys for layer 2");
+    refused(describe(ROWS, "embedding_length_per_layer_input", NUMBER, &eight, 4), MNEM_BAD_FILE,
+            "per_layer_token_embd.weight: shape [96, 96], expected [96, 48]");
+    refused(describe(GEMMA, "attention.key_length_swa", NUMBER, &nine, 4), MNEM_UNSUPPORTED,
+            "an even number");
+    refused(describe(MOE, "blk.0.ffn_", 0, "Xate_up_exps", 1), MNEM_UNSUPPORTED,
+            "expected in one tensor, ffn_gate_up_exps");
 }
 
 static void lengths_of_a_convolution_are_checked(void **state) {
@@ -259,6 +305,8 @@ int main(void) {
         cmocka_unit_test(layers_without_kv_heads_convolve),
         cmocka_unit_test(layers_that_lie_are_named),
         cmocka_unit_test(lengths_of_a_convolution_are_checked),
+        cmocka_unit_test(layers_with_a_window_have_heads_of_their_own),
+        cmocka_unit_test(kinds_of_layers_that_lie_are_named),
         cmocka_unit_test(heads_that_are_not_split_are_refused_with_a_way_out),
         cmocka_unit_test(encoders_say_how_they_pool),
         cmocka_unit_test(training_names_what_it_lacks),

@@ -108,6 +108,8 @@ double mnem__way_seconds(const mnem__search *search, const mnem__way *way) {
     double seconds = prompt_seconds(search, way, prompt) + head;
     seconds += generate * passes * (pass_seconds(search, way, (pass){rows, rows, false}) + head);
     if (!way->residency->embedding_packed) seconds += (prompt + together * generate) * row_seconds;
+    if (search->setup->map->layer_table >= 0)
+        seconds += (prompt + together * generate) * row_seconds;
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
                        search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
                            (double)way->ring->slots);

@@ -44,7 +44,10 @@ static mnem_status check_name(const checker *c, const char *name) {
     const bool of_experts =
         strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp.");
     if (of_experts && (!role || !mnem__architecture_has(c->architecture, role)))
-        return unknown(c, name, ": this architecture has no experts");
+        return unknown(c, name,
+                       mnem__architecture_has(c->architecture, MNEM__ROLE_GATE_UP_EXPERTS)
+                           ? ": gate and up of experts are expected in one tensor, ffn_gate_up_exps"
+                           : ": this architecture has no experts");
     if (!role && !is_never_read(c, mnem__layer_name(name, &layer)))
         return unknown(c, name, ": its name is unknown");
     if (role && !mnem__architecture_has(c->architecture, role))

@@ -84,6 +84,9 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mne
 mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, int32_t id,
                                              float *to);
 
+/* See mnem__model_tensor_advise. */
+void mnem__transformer_layer_row_advise(const mnem__transformer_map *map, int32_t id, bool soon);
+
 /* What the programs find in external[]. */
 enum {
     MNEM__SLOT_HIDDEN,     /* [tokens, embd] f32: out of the body, into the head */

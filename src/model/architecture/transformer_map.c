@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "model/architecture/transformer_rows.h"
+#include "model/gguf/gguf.h"
 
 /* Those numbers of a tensor that are here (of: mnem__vector). */
 static mnem__vector add_some(mnem__transformer_map *map, int32_t tensor, mnem__role of) {
@@ -311,4 +312,12 @@ mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, i
         if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, to + at);
     }
     return status;
+}
+
+void mnem__transformer_layer_row_advise(const mnem__transformer_map *map, int32_t id, bool soon) {
+    mnem_tensor_info info;
+    const uint32_t tensor = (uint32_t)map->layer_table;
+    mnem_model_tensor_get(map->model, tensor, &info);
+    const uint64_t bytes = mnem_type_row_bytes(info.type, info.shape[1]);
+    mnem__model_tensor_advise(map->model, tensor, (uint64_t)id * bytes, bytes, soon);
 }

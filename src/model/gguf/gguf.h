@@ -77,6 +77,11 @@ mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, 
  * make them. */
 bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor);
 
+/* Tells the kernel of bytes that mnem_model_tensor_read will be asked for (soon), so that it reads
+ * them meanwhile; or that they need not stay in the page cache. Nothing where bytes are made. */
+void mnem__model_tensor_advise(const mnem_model *model, uint32_t tensor, uint64_t offset,
+                               uint64_t bytes, bool soon);
+
 /* fd, a descriptor of the part's file, still has the size and the time of writing that it had when
  * the model was opened. To be asked after a read. MNEM_BAD_FILE. */
 mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd);

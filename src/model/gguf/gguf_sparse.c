@@ -24,7 +24,8 @@ static bool may_be_sparse(const mnem__gguf_tensor *t) {
     const int64_t k = t->shape[t->dims - 1];
     return !t->compact && t->dims == 2 && t->shape[0] >= MNEM_PACK_ROWS &&
            mnem_sparse_group_bytes((mnem_type)t->type, k) > 0 &&
-           strncmp(t->name, "token_embd.", 11) != 0;
+           strncmp(t->name, "token_embd.", 11) != 0 &&
+           strncmp(t->name, "per_layer_token_embd.", 21) != 0;
 }
 
 /* Rows follow each other in whole blocks, so that a part of the tensor is looked at as one row. */

@@ -1,5 +1,6 @@
 /* gguf_value.c: what an open model answers: keys, values, tensors, bytes of a tensor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -158,6 +159,17 @@ mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint
 
 bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor) {
     return !model->source || model->source->is_plain(model, tensor);
+}
+
+/* The kernel keeps and drops whole pages: those that the bytes touch. */
+void mnem__model_tensor_advise(const mnem_model *model, uint32_t tensor, uint64_t offset,
+                               uint64_t bytes, bool soon) {
+    const mnem__gguf_tensor *t = &model->tensor[tensor];
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = t->offset + offset;
+    const uint64_t first = begin / page * page, end = mnem__align_up(begin + bytes, page);
+    if (t->compact || !mnem__model_is_plain(model, tensor)) return;
+    posix_fadvise(model->part[t->part].fd, (off_t)first, (off_t)(end - first),
+                  soon ? POSIX_FADV_WILLNEED : POSIX_FADV_DONTNEED);
 }
 
 /* ---- keys ---- */

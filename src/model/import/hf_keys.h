@@ -26,7 +26,7 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
 mnem_status mnem__hf_put_delta(mnem__folder *folder, const mnem__hf_config *config);
 /* Of a selective scan (hf_scan.c). */
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *config);
-/* Of layers of two kinds: heads, widths, what is shared (layers/hf_kinds.c); and the tensor of
+/* Of layers of two kinds: heads, widths, what is shared (hf_windows.c); and the tensor of
  * RoPE's factors. */
 mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *config);

@@ -1,10 +1,14 @@
-/* hf_windows.c: which layers see a window of the last positions only, and which turn no heads.
+/* hf_windows.c: which layers see a window of the last positions only, which turn no heads, and what
+ * layers with a window have of their own.
  *
  * layer_types says it, a class's own rule where config.json has none. The reader of the keys knows
  * windows that follow a period: the last layer of each sees all. Others are refused by name. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "model/import/hf_keys.h"
+#include "model/import/hf_views.h"
 
 enum { LAYERS_MAX = MNEM__HF_LAYERS_MAX, UNTURNED_EVERY = 4 };
 
@@ -149,4 +153,172 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
                               turns ? "has" : "has no", UNTURNED_EVERY);
     }
     return MNEM_OK;
+}
+
+/* ---- layers of two kinds ---- */
+
+/* Gemma 4: layers without a window have other heads than those with one, the last layers share keys
+ * and values, and feed-forwards there may be twice as wide. Folders of its authors say
+ * global_head_dim and num_global_key_value_heads; those that transformers saved have
+ * per_layer_config, members by the number of a layer. */
+
+enum { MOST = MNEM__HF_MOST, DIM_MOST = 4096, GLOBAL_DIM = 512 };
+
+typedef struct kinds {
+    const mnem__hf_config *c;
+    int64_t layers, dim, kv_heads, global_dim, global_kv_heads, shared;
+} kinds;
+
+/* layer_types have been checked (hf_windows.c); without them every sixth sees all. */
+static bool sees_all(const mnem__hf_config *c, int64_t layer) {
+    const mnem__node *types = mnem__hf_find(c, "layer_types");
+    return types ? mnem__node_is(mnem__node_at(types, (uint32_t)layer), "full_attention")
+                 : (layer + 1) % 6 == 0;
+}
+
+static mnem_status wrong_number(const mnem__hf_config *c, const char *name, double number) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 1 to %d", c->path, name, number,
+                      DIM_MOST);
+}
+
+static mnem_status take(const mnem__hf_config *c, const char *name, double number, int64_t *out) {
+    if (!(number >= 1 && number <= DIM_MOST && number == floor(number)))
+        return wrong_number(c, name, number);
+    *out = (int64_t)number;
+    return MNEM_OK;
+}
+
+/* What a layer has of its own: keys are numbers of layers, "5" or "05". */
+static const mnem__node *own_members(const kinds *k, int64_t layer) {
+    const mnem__node *all = mnem__hf_find(k->c, "per_layer_config");
+    const bool is_object = all && all->kind == MNEM__JSON_OBJECT;
+    for (const mnem__node *n = is_object ? all->first : NULL; n; n = n->next)
+        if (*n->key && strspn(n->key, "0123456789") == strlen(n->key) &&
+            strtoll(n->key, NULL, 10) == layer)
+            return n;
+    return NULL;
+}
+
+/* All layers that see all must have the same. */
+static mnem_status take_own(kinds *k) {
+    bool first = true;
+    for (int64_t layer = 0; layer < k->layers; layer++) {
+        const mnem__node *own = own_members(k, layer);
+        const double dim = mnem__node_number(mnem__node_get(own, "head_dim"), (double)k->dim),
+                     heads = mnem__node_number(mnem__node_get(own, "num_key_value_heads"),
+                                               (double)k->kv_heads);
+        const bool all = sees_all(k->c, layer);
+        if (all && first) {
+            MNEM__TRY(take(k->c, "per_layer_config: head_dim", dim, &k->global_dim));
+            MNEM__TRY(
+                take(k->c, "per_layer_config: num_key_value_heads", heads, &k->global_kv_heads));
+            first = false;
+        }
+        const double dim_is = all ? (double)k->global_dim : (double)k->dim,
+                     heads_are = all ? (double)k->global_kv_heads : (double)k->kv_heads;
+        if (dim != dim_is || heads != heads_are)
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: per_layer_config: layer %lld differs from others of its kind "
+                              "(full_attention, sliding_attention), which isn't supported",
+                              k->c->path, (long long)layer);
+    }
+    return MNEM_OK;
+}
+
+static mnem_status take_kinds(kinds *k) {
+    const mnem__hf_config *c = k->c;
+    const bool alike = mnem__node_true(mnem__hf_find(c, "attention_k_eq_v"));
+    const double heads = mnem__hf_number(c, "num_global_key_value_heads"),
+                 shared = mnem__hf_number(c, "num_kv_shared_layers");
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &k->layers));
+    MNEM__TRY(mnem__hf_size(c, "head_dim", DIM_MOST, &k->dim));
+    MNEM__TRY(mnem__hf_size(c, "num_key_value_heads", DIM_MOST, &k->kv_heads));
+    k->global_kv_heads = k->kv_heads;
+    if (!(shared >= 0 && shared < (double)k->layers && shared == floor(shared)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: num_kv_shared_layers: is %g, expected 0 to %lld",
+                          c->path, shared, (long long)k->layers - 1);
+    k->shared = (int64_t)shared;
+    if (mnem__hf_find(c, "per_layer_config")) return take_own(k);
+    MNEM__TRY(mnem__hf_size(c, "global_head_dim", DIM_MOST, &k->global_dim));
+    return alike && !isnan(heads)
+               ? take(c, "num_global_key_value_heads", heads, &k->global_kv_heads)
+               : MNEM_OK;
+}
+
+static mnem_status put_list(mnem__folder *folder, const kinds *k, const char *key,
+                            int32_t (*number)(const kinds *k, int64_t layer)) {
+    int32_t *list = mnem__folder_alloc(folder, (size_t)k->layers * sizeof *list);
+    if (!list) return folder->status;
+    for (int64_t i = 0; i < k->layers; i++) list[i] = number(k, i);
+    mnem__put_array(folder, key, MNEM_VALUE_I32, list, (uint64_t)k->layers);
+    return folder->status;
+}
+
+static int32_t kv_heads_of(const kinds *k, int64_t layer) {
+    return (int32_t)(sees_all(k->c, layer) ? k->global_kv_heads : k->kv_heads);
+}
+
+static int32_t width_of(const kinds *k, int64_t layer) {
+    const int32_t width = (int32_t)mnem__hf_number(k->c, "intermediate_size");
+    return layer < k->layers - k->shared ? width : 2 * width;
+}
+
+static mnem_status put_experts(mnem__folder *folder, const mnem__hf_config *c) {
+    static const struct {
+        const char *key, *name;
+    } rows[] = {{".expert_count", "num_experts"},
+                {".expert_used_count", "top_k_experts"},
+                {".expert_feed_forward_length", "moe_intermediate_size"}};
+    if (!mnem__node_true(mnem__hf_find(c, "enable_moe_block"))) return MNEM_OK;
+    for (int i = 0; i < 3; i++) {
+        int64_t number;
+        MNEM__TRY(mnem__hf_size(c, rows[i].name, MOST, &number));
+        mnem__put_u32(folder, rows[i].key, (uint32_t)number);
+    }
+    return folder->status;
+}
+
+mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *c) {
+    kinds k = {.c = c};
+    int64_t width;
+    const double rows = mnem__hf_number(c, "hidden_size_per_layer_input");
+    const bool wide = mnem__node_true(mnem__hf_find(c, "use_double_wide_mlp"));
+    MNEM__TRY(take_kinds(&k));
+    MNEM__TRY(mnem__hf_size(c, "intermediate_size", MOST / 4, &width));
+    const struct {
+        const char *key;
+        int64_t number;
+    } numbers[] = {{".attention.key_length", k.global_dim},
+                   {".attention.value_length", k.global_dim},
+                   {".attention.key_length_swa", k.dim},
+                   {".attention.value_length_swa", k.dim},
+                   {".rope.dimension_count", k.global_dim},
+                   {".rope.dimension_count_swa", k.dim},
+                   {".attention.shared_kv_layers", k.shared},
+                   {".embedding_length_per_layer_input",
+                    rows >= 0 && rows <= MOST / 1024 ? (int64_t)rows : 0}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        mnem__put_u32(folder, numbers[i].key, (uint32_t)numbers[i].number);
+    if (k.global_kv_heads != k.kv_heads)
+        MNEM__TRY(put_list(folder, &k, ".attention.head_count_kv", kv_heads_of));
+    if (wide) MNEM__TRY(put_list(folder, &k, ".feed_forward_length", width_of));
+    return put_experts(folder, c);
+}
+
+/* Layers that see all turn the first part of the pairs: others have a factor that stops them. */
+mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *c) {
+    kinds k = {.c = c};
+    const double said =
+        mnem__node_number(mnem__node_get(c->rope, "partial_rotary_factor"), c->rope ? 1 : 0.25);
+    MNEM__TRY(take_kinds(&k));
+    if (!(said > 0 && said <= 1))
+        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
+                          c->path, said);
+    const int64_t pairs = k.global_dim / 2, turned = (int64_t)((double)k.global_dim * said / 2);
+    float *factors = mnem__folder_alloc(folder, (size_t)pairs * sizeof *factors);
+    if (!factors) return folder->status;
+    for (int64_t i = 0; i < pairs; i++) factors[i] = i < turned ? 1 : 1e30f;
+    const mnem__view view = {.values = factors, .stored = MNEM_TYPE_F32, .each = pairs};
+    mnem__put_tensor(folder, "rope_freqs.weight", MNEM_TYPE_F32, 1, &pairs, &view);
+    return folder->status;
 }

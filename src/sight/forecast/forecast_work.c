@@ -68,7 +68,10 @@ static void add_matrices(list *l, const mnem_model *model, const passing *p) {
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
         if (t.dims < 2 || !tensor_runs(p->shape, t.name)) continue;
         const bool rows = !p->shape->tied && strcmp(t.name, "token_embd.weight") == 0;
-        if (rows) continue;
+        const bool of_layers = strcmp(t.name, "per_layer_token_embd.weight") == 0;
+        if (of_layers)
+            add(l, "read", "", "disk", 0, p->tokens * (double)t.bytes / (double)t.shape[0]);
+        if (rows || of_layers) continue;
         const bool experts = strstr(t.name, "_exps.") != NULL;
         const bool head = strcmp(t.name, "output.weight") == 0 || strstr(t.name, "token_embd");
         const double used = experts ? (double)p->shape->route.used / p->shape->experts : 1;
@@ -83,6 +86,24 @@ static void add_matrices(list *l, const mnem_model *model, const passing *p) {
     add(l, "read", "", "disk", 0, streamed);
 }
 
+/* Of all layers that attend. */
+typedef struct widths {
+    double queries, keys;
+} widths;
+
+static widths widths_of(const mnem_transformer *s) {
+    widths all = {0};
+    for (int32_t layer = 0; layer < s->layers; layer++) {
+        const bool window = s->window > 0 && mnem_layer_is(&s->windowed, layer);
+        const int32_t dim = window && s->window_head_dim ? s->window_head_dim : s->head_dim,
+                      keys = window && s->window_kv_heads ? s->window_kv_heads : s->kv_heads;
+        if (mnem_layer_is(&s->recurrent, layer) || mnem_layer_is(&s->convolving, layer)) continue;
+        all.queries += (double)s->heads * dim;
+        all.keys += (double)keys * dim;
+    }
+    return all;
+}
+
 int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *plan, mnem_phase phase,
                             double tokens, double positions, mnem_work *work) {
     mnem_transformer s;
@@ -91,16 +112,15 @@ int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *pla
     const bool one = phase == MNEM_PHASE_TOKENS;
     const double chunk = plan->chunk > 0 ? plan->chunk : 1;
     const passing p = {&s, plan, tokens, one ? tokens : ceil(tokens / chunk), one};
-    const double width = (double)s.kv_heads * s.head_dim, wide = (double)s.heads * s.head_dim;
+    const widths attend = widths_of(&s);
     const double each = plan->kv_type == MNEM_TYPE_Q8_0  ? 34.0 / 32
                         : plan->kv_type == MNEM_TYPE_F32 ? 4
                                                          : 2;
     const int32_t states = mnem_layers_count(&s.recurrent, s.layers);
-    const int32_t attend = s.layers - states - mnem_layers_count(&s.convolving, s.layers);
     add_matrices(&l, model, &p);
     add(&l, one ? "attend" : "attention", mnem_type_get(plan->kv_type)->name, "memory",
-        2 * attend * wide * positions * tokens,
-        2 * attend * width * each * positions * (one ? tokens : p.passes));
+        2 * attend.queries * positions * tokens,
+        2 * attend.keys * each * positions * (one ? tokens : p.passes));
     /* Each number of a state decays, takes the token's part and gives to what it says. */
     add(&l, "state", "F32", "memory",
         3.0 * states * s.state_heads * s.state_rows * s.state_columns * tokens,

@@ -6,7 +6,7 @@
 Beside this script, for each of a few kinds of folders (parts, rows that are turned, a transposed
 model, norms that count from 1, SentencePiece and tokenizer.json alone, experts one by one and as
 blocks of MXFP4, heads' parts, decays of a scan,
-value heads of a delta net, WordPiece): NAME/ and NAME/expected.txt,
+value heads of a delta net, layers of two kinds with merged pieces, WordPiece): NAME/ and NAME/expected.txt,
 the keys of its file, and for each type the tensors with their shapes and the CRC-32 of their bytes.
 What it needs, and which keys aren't compared, says ../../../bench/compare_convert.py."""
 import shutil
@@ -23,7 +23,8 @@ import compare_convert as compare  # noqa: E402
 compare.SHAPE.update(hidden_size=32, intermediate_size=32)
 compare.SHARD = "20KB"
 NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long", "qwen3moe", "gpt_oss_mxfp4",
-         "deepseek2", "deepseek3", "bert", "mamba2", "qwen35moe", "granitehybrid", "qwen3next"]
+         "deepseek2", "deepseek3", "bert", "mamba2", "qwen35moe", "granitehybrid", "qwen3next",
+         "gemma4_rows"]
 compare.MODELS["mamba2"][1].update(head_dim=8)
 SMALL = dict(head_dim=16, linear_key_head_dim=8, linear_value_head_dim=8, num_experts=4,
              num_experts_per_tok=2, moe_intermediate_size=16, shared_expert_intermediate_size=32,
@@ -36,6 +37,11 @@ compare.MODELS["granitehybrid"][1].update(
     num_local_experts=4, mamba_n_heads=4, shared_intermediate_size=32, num_hidden_layers=2,
     layer_types=["mamba", "attention"])
 compare.MODELS["granitehybrid"] = compare.MODELS["granitehybrid"][:4] + (1,)
+compare.MODELS["gemma4_rows"][1].update(
+    head_dim=8, global_head_dim=16, num_hidden_layers=4, num_kv_shared_layers=2,
+    attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=16,
+    layer_types=["sliding_attention", "full_attention"] * 2)
+compare.MODELS["gemma4_rows"] = compare.MODELS["gemma4_rows"][:4] + (1,)
 compare.MODELS["gemma3"][1].update(head_dim=16, num_hidden_layers=2)
 for name in ("deepseek2", "deepseek3"):
     compare.MODELS[name][1].update(n_routed_experts=4, moe_intermediate_size=16)

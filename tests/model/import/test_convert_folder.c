@@ -184,6 +184,11 @@ static void parts_of_each_group(void **state) {
     a_folder_becomes_the_file("qwen3next");
 }
 
+static void heads_by_kind_and_merged_pieces(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("gemma4_rows");
+}
+
 static void layers_of_two_kinds(void **state) {
     (void)state;
     a_folder_becomes_the_file("granitehybrid");
@@ -266,6 +271,7 @@ int main(void) {
         cmocka_unit_test(value_heads_tiled_over_groups),
         cmocka_unit_test(parts_of_each_group),
         cmocka_unit_test(layers_of_two_kinds),
+        cmocka_unit_test(heads_by_kind_and_merged_pieces),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),

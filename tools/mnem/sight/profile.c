@@ -159,6 +159,10 @@ tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transform
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
         if (t.dims < 2 || !tensor_runs(shape, t.name)) continue;
         if (!shape->tied && strcmp(t.name, "token_embd.weight") == 0) continue; /* a row */
+        if (strcmp(t.name, "per_layer_token_embd.weight") == 0) {
+            work.bytes += (double)t.bytes / (double)t.shape[0];
+            continue;
+        }
         const bool experts = strstr(t.name, "_exps.") != NULL;
         const double used = experts ? (double)shape->route.used / shape->experts : 1;
         double numbers = 1;

@@ -19,13 +19,20 @@ static int32_t by_layer(builder *b, int32_t of) {
     return mnem_graph_view(b->graph, of, &desc);
 }
 
+/* A layer that is a program by itself finds there what the program before the layers made. */
+static void open_slot(builder *b) {
+    const int64_t width = (int64_t)b->t->layers * b->t->layer_embd;
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, width);
+    if (b->layer_rows) return;
+    b->layer_rows = mnem_graph_external(b->graph, &desc, MNEM__SLOT_LAYER_ROWS, 0);
+    mnem_graph_name(b->graph, b->layer_rows, "rows of layers", -1);
+}
+
 void mnem__add_layer_rows(builder *b) {
     const mnem_transformer *t = b->t;
     const int64_t width = (int64_t)t->layers * t->layer_embd;
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, width);
     const int32_t layer = b->layer;
-    b->layer_rows = mnem_graph_external(b->graph, &desc, MNEM__SLOT_LAYER_ROWS, 0);
-    mnem_graph_name(b->graph, b->layer_rows, "rows of layers", -1);
+    open_slot(b);
     b->layer = 0;
     const int32_t handle = layer_handle(b, MNEM__ROLE_LAYER_PROJ);
     const int32_t made = value_2d(b, "layers", MNEM_TYPE_F32, width);
@@ -47,6 +54,7 @@ inputs mnem__add_layer_gate(builder *b, const mnem__layer_part *part) {
     mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, width);
     desc.stride[0] *= b->t->layers;
     desc.offset = (int64_t)b->layer * width * (int64_t)sizeof(float);
+    open_slot(b);
     const int32_t own = mnem_graph_view(b->graph, b->layer_rows, &desc);
     int32_t gate;
     mnem__add_products(b, part, &gate);
