@@ -83,7 +83,11 @@ static const char *const families[] = {"olmoe",
                                        "cohere2moe",
                                        "cohere2moe_shared",
                                        "gemma4_moe",
-                                       "jamba"};
+                                       "jamba",
+                                       "mimo2",
+                                       "gemma4",
+                                       "gemma4_wide",
+                                       "gemma4_moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

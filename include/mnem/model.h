@@ -181,7 +181,9 @@ typedef struct mnem_transformer {
     mnem_route route;
     /* Attention through a latent (head_dim is the width that pages store: latent + rope.dims). */
     int32_t latent, latent_q;   /* width for keys and values; for queries (0: none) */
-    int32_t key_dim, value_dim; /* of a head */
+    int32_t key_dim, value_dim; /* of a head; without a latent: 0, or less than head_dim, the width
+                                   of keys */
+    float value_scale;          /* a factor of values; 0: none */
     /* Recurrent layers: a state of [rows, columns] for each head; heads of a group share their keys
      * and queries. Beside each other in groups, or tiled: head h is of group h % groups. */
     int32_t state_groups, state_heads, state_rows, state_columns;

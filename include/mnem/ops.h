@@ -172,7 +172,8 @@ typedef struct mnem_kv_sequence {
  *             absolute number (args.row_base + row) and the column; the others are divided by
  *             1 - dropout. The operator is its own gradient. NaN and infinity are multiplied by 0,
  *             so they remain visible as NaN
- * SCALE       in[0] [T, n] -> out (may be in[0]): times desc.scale. It is its own gradient
+ * SCALE       in[0] [T, n], or [T, heads, n] F32 with gaps between heads -> out (may be in[0]):
+ *             times desc.scale. It is its own gradient
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
  *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never accumulated),
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Computed in tiles,

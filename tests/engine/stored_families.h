@@ -27,7 +27,8 @@
     "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
     "cohere2moe", "cohere2moe_shared", \
     "gemma4_moe", "gemma4_moe_one", \
-    "jamba", "jamba_ends", "jamba_dense"
+    "jamba", "jamba_ends", "jamba_dense", \
+    "mimo2", "mimo2_same"
 /* clang-format on */
 
 #endif

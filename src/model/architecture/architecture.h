@@ -46,7 +46,8 @@ typedef enum mnem__layers {
     MNEM__LAYERS_KEYED,     /* those that have keys and values of their own */
     MNEM__LAYERS_VALUED,    /* of these those whose values aren't made of keys */
     MNEM__LAYERS_EMBEDDED,  /* all, where transformer.layer_embd isn't 0 */
-    MNEM__LAYERS_FEEDING    /* transformer.feeding */
+    MNEM__LAYERS_FEEDING,   /* transformer.feeding */
+    MNEM__LAYERS_WINDOWED   /* those with a window */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -163,7 +164,8 @@ typedef enum mnem__takes {
     MNEM__TAKES_KINDS = 1 << 13,       /* layers with a window have heads of another size, number */
     MNEM__TAKES_LAYER_FF = 1 << 14,    /* widths above 0 say which are a feed-forward alone */
     MNEM__TAKES_EITHER_NORM = 1 << 15, /* the key of RMS_NORM's epsilon says that norms are such */
-    MNEM__TAKES_SOME_EXPERTS = 1 << 16, /* routers say which layers have experts: the later ones */
+    MNEM__TAKES_SOME_EXPERTS = 1 << 16,  /* routers say which layers have experts: the later ones */
+    MNEM__TAKES_NARROW_VALUES = 1 << 17, /* values narrower than keys, and their factor */
 } mnem__takes;
 
 typedef struct mnem__architecture {

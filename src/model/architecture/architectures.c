@@ -59,6 +59,7 @@
     X(bailingmoe2)                                                                                 \
     X(exaone_moe)                                                                                  \
     X(afmoe)                                                                                       \
+    X(mimo2)                                                                                       \
     X(hy_v3)                                                                                       \
     X(cohere2moe)                                                                                  \
     X(cohere2moe_shared)                                                                           \
@@ -112,6 +113,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
         return !mnem_layer_is(&t->convolving, layer) && !mnem_layer_is(&t->feeding, layer) &&
                (t->state_beside || !mnem_layer_is(&t->recurrent, layer));
     case MNEM__LAYERS_CONV: return mnem_layer_is(&t->convolving, layer);
+    case MNEM__LAYERS_WINDOWED: return mnem__layer_has_window(t, layer);
     case MNEM__LAYERS_RECURRENT: return mnem_layer_is(&t->recurrent, layer);
     case MNEM__LAYERS_KEYED: return mnem__layer_keys(t, layer) == layer;
     case MNEM__LAYERS_VALUED:

@@ -242,7 +242,10 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     if (status == MNEM_OK)
         status = mnem__take_int(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &value_dim);
-    if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
+    const bool narrow = a->takes & MNEM__TAKES_NARROW_VALUES && value_dim < t->head_dim;
+    if (narrow) t->value_dim = value_dim;
+    if (status == MNEM_OK && value_dim != t->head_dim && !narrow &&
+        !(a->takes & MNEM__TAKES_LATENT))
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d, the length of keys",
                           r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
@@ -267,7 +270,7 @@ static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
         return MNEM_OK;
     }
     const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
-    if (!is_flags || value.count != (uint64_t)t->layers)
+    if (!is_flags || !mnem__hparams_is_by_layer(r, t, value.count))
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: key %s: expected a list of %d booleans, one for each layer",
                           r->model->path, r->key, t->layers);
@@ -424,6 +427,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
     if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_NARROW_VALUES)
+        status = mnem__take_float(&r, "attention.value_scale", 1e-5, 1e5, 1, &t->value_scale);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_KINDS)
         status = mnem__hparams_kinds(&r, t);
     if (status == MNEM_OK) mnem__hparams_turn_windows(architecture, t);

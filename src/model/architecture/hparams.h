@@ -46,6 +46,9 @@ mnem_status mnem__hparams_ff(mnem__key_reader *reader, const mnem__architecture 
 /* Of which kind norms are, and their epsilon. */
 mnem_status mnem__hparams_norm(mnem__key_reader *reader, const mnem__architecture *architecture,
                                mnem_transformer *transformer);
+/* Whether a list has a number for each layer of the trunk, or for those behind it, too. */
+bool mnem__hparams_is_by_layer(const mnem__key_reader *reader, const mnem_transformer *transformer,
+                               uint64_t count);
 /* How many layers behind the trunk are for that; prefix: of the file's keys. */
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
 /* Layers that turn no heads because they have no window; windows are read. */

@@ -7,11 +7,11 @@
 
 enum { WIDTH_MAX = 1 << 22, HEAD_DIM_MAX = 4096 };
 
-/* A list of numbers by layer. */
+/* A list of numbers by layer, which may go on behind the trunk. */
 static bool is_list(mnem__key_reader *r, const mnem_transformer *t, const char *name,
                     mnem_value *value) {
     return mnem__key_find(r, name, value) && value->type == MNEM_VALUE_ARRAY &&
-           value->element <= MNEM_VALUE_I32 && value->count == (uint64_t)t->layers;
+           value->element <= MNEM_VALUE_I32 && mnem__hparams_is_by_layer(r, t, value->count);
 }
 
 static mnem_status wrong(const mnem__key_reader *r, int32_t layer, int64_t is,

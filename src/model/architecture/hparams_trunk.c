@@ -119,6 +119,12 @@ int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix) {
     return mnem__key_find(&r, MNEM__KEY_AHEAD, &value) ? (int32_t)value.i : 0;
 }
 
+bool mnem__hparams_is_by_layer(const mnem__key_reader *r, const mnem_transformer *t,
+                               uint64_t count) {
+    const int32_t ahead = mnem__hparams_ahead(r->model, r->prefix);
+    return count == (uint64_t)t->layers || count == (uint64_t)t->layers + (uint64_t)ahead;
+}
+
 void mnem__hparams_turn_windows(const mnem__architecture *a, mnem_transformer *t) {
     const bool any = a->windows_turn == MNEM__WINDOWS_TURN && t->window == 0;
     if (a->windows_turn == MNEM__WINDOWS_ALIKE || any) return;

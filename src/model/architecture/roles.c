@@ -15,7 +15,7 @@
 static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
     [MNEM__ROLE_K] = {MATRIX("attn_k.weight", "k", KV, EMBD), BIAS(K)},
-    [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", KV, EMBD), BIAS(V), PRECISION(BETTER)},
+    [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", VALUES, EMBD), BIAS(V), PRECISION(BETTER)},
     [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
     [MNEM__ROLE_Q_LATENT] = {MATRIX("attn_q_a.weight", "q latent", Q_LATENT, EMBD)},
     [MNEM__ROLE_KV_LATENT] = {MATRIX("attn_kv_a_mqa.weight", "kv latent", KV_LATENT, EMBD)},
@@ -59,7 +59,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
     [MNEM__ROLE_Q_BIAS] = {VECTOR("attn_q.bias", Q)},
     [MNEM__ROLE_K_BIAS] = {VECTOR("attn_k.bias", KV)},
-    [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", KV)},
+    [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", VALUES)},
     [MNEM__ROLE_Q_LATENT_NORM] = {VECTOR("attn_q_a_norm.weight", Q_LATENT), .is_norm = true},
     [MNEM__ROLE_KV_LATENT_NORM] = {VECTOR("attn_kv_a_norm.weight", LATENT), .is_norm = true},
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
@@ -128,6 +128,8 @@ const mnem__role_info *mnem__role_get(mnem__role role) {
 static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     const int64_t q = (int64_t)t->heads * (t->latent ? t->key_dim : t->head_dim);
     const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
+    const int64_t given = t->value_dim ? t->value_dim : t->head_dim; /* by a head */
+    const int64_t values = t->latent ? kv : t->kv_heads * given;
     const int64_t inner = (int64_t)t->state_heads * t->state_columns;
     const int64_t scanned = inner + mnem__state_width(t); /* and the gate */
     switch (width) {
@@ -135,7 +137,8 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_EMBD: return t->embd;
     case MNEM__WIDTH_Q: return t->output_gate ? 2 * q : q;
     case MNEM__WIDTH_KV: return kv;
-    case MNEM__WIDTH_QKV: return t->state_heads ? mnem__state_width(t) : q + 2 * kv;
+    case MNEM__WIDTH_VALUES: return values;
+    case MNEM__WIDTH_QKV: return t->state_heads ? mnem__state_width(t) : q + kv + values;
     case MNEM__WIDTH_3_EMBD: return 3 * (int64_t)t->embd;
     case MNEM__WIDTH_CONV: return t->conv_length;
     case MNEM__WIDTH_Q_NORM: return t->wide_qk_norm ? q : t->head_dim;
@@ -151,7 +154,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
     case MNEM__WIDTH_HEADS: return t->heads;
-    case MNEM__WIDTH_OUT: return (int64_t)t->heads * (t->latent ? t->value_dim : t->head_dim);
+    case MNEM__WIDTH_OUT: return t->heads * given;
     case MNEM__WIDTH_Q_LATENT: return t->latent_q;
     case MNEM__WIDTH_LATENT: return t->latent;
     case MNEM__WIDTH_KV_LATENT: return t->latent + t->rope.dims;

@@ -116,8 +116,9 @@ typedef enum mnem__role {
 typedef enum mnem__width {
     MNEM__WIDTH_NONE, /* as rows: a vector */
     MNEM__WIDTH_EMBD,
-    MNEM__WIDTH_Q,   /* heads * head_dim, twice with an output gate */
-    MNEM__WIDTH_KV,  /* kv_heads * head_dim */
+    MNEM__WIDTH_Q,      /* heads * head_dim, twice with an output gate */
+    MNEM__WIDTH_KV,     /* kv_heads * head_dim */
+    MNEM__WIDTH_VALUES, /* the same, where values are narrower than keys */
     MNEM__WIDTH_QKV, /* the first, and the second twice; of recurrent layers: what is convolved */
     MNEM__WIDTH_3_EMBD,
     MNEM__WIDTH_CONV,   /* conv_length */

@@ -58,6 +58,7 @@ static bool has_layer_rows(shape t) { return t->layer_embd > 0; }
 static bool has_window_heads(shape t) { return t->window_head_dim > 0 || t->window_kv_heads > 0; }
 static bool has_two_widths(shape t) { return t->ff_wide > 0; }
 static bool is_untied(shape t) { return !t->tied; }
+static bool has_narrow_values(shape t) { return !t->latent && t->value_dim > 0; }
 /* clang-format on */
 
 static bool has_some_windows(shape t) {
@@ -171,6 +172,7 @@ static const property properties[] = {
     {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
     {convolves, "short convolutions", RANKS_RUN},
     {has_states, "recurrent states", RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
+    {has_narrow_values, "values narrower than keys", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_no_heads, "no attention", PRUNE_HEADS},
     {has_states, "recurrent states", PRUNE_HEADS},

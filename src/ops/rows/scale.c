@@ -1,13 +1,28 @@
-/* scale.c: SCALE: each element times desc.scale, which is its own gradient; MUL: times another
+/* scale.c: SCALE: each element times desc.scale, which is its own gradient, also of heads with gaps
+ * between them, which have none; MUL: times another
  * element, which inference has only.
  *
  * One multiplication and one rounding, so every level of the processor gives the same bits. */
 #include <math.h>
 
+#include "ops/core/op_rows.h"
 #include "ops/rows/elementwise.h"
 
+static mnem_status check_heads(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0], *out = &desc->out;
+    if (!mnem__op_is_rows(in) || desc->accumulate || !mnem__tensor_absent(&desc->also[0]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n] or [T, heads, n]");
+    if (!mnem__op_is_rows(out) || !mnem__tensor_same_shape(in, out))
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
+    return mnem__tensor_apart(out)
+               ? MNEM_OK
+               : mnem__op_fail(MNEM_INVALID, desc,
+                               "out has strides with which its elements overlap");
+}
+
 static mnem_status check_scale(const mnem_op_desc *desc) {
-    mnem_status status = mnem__elementwise_check(desc, 1);
+    mnem_status status =
+        desc->in[0].dims == 3 ? check_heads(desc) : mnem__elementwise_check(desc, 1);
     if (status == MNEM_OK && !isfinite(desc->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "scale is %g, expected a finite number",
                              (double)desc->scale);
@@ -31,7 +46,21 @@ static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mne
         scale_f32(c->n, c->in[0], op->desc.scale, c->out[0]);
 }
 
+static void scale_heads(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
+    const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+    int64_t begin, end;
+    mnem_team_split(worker, args->tokens * out.heads, 1, &begin, &end);
+    for (int64_t u = begin; u < end; u++)
+        scale_f32(out.n, (const float *)mnem__op_row(&in, u / out.heads, u % out.heads),
+                  op->desc.scale, (float *)mnem__op_row(&out, u / out.heads, u % out.heads));
+}
+
 static void run_scale(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    if (op->desc.in[0].dims == 3) {
+        scale_heads(op, args, worker);
+        return;
+    }
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 

@@ -410,6 +410,46 @@ MODELS |= {
                                         num_hidden_layers=3, num_key_value_heads=4)),
 }
 
+GEMMA4 = dict(head_dim=8, global_head_dim=16, sliding_window=24, hidden_size_per_layer_input=0,
+              num_hidden_layers=6, vocab_size_per_layer_input=VOCAB, tie_word_embeddings=True,
+              layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
+PER_LAYER = dict(GEMMA4, hidden_size_per_layer_input=16, num_kv_shared_layers=3,
+                 num_key_value_heads=1, final_logit_softcapping=3.0)
+GEMMA4_MOE = dict(GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=3,
+                  moe_intermediate_size=16, num_hidden_layers=3, num_global_key_value_heads=1,
+                  attention_k_eq_v=True, final_logit_softcapping=3.0,
+                  layer_types=["sliding_attention", "sliding_attention", "full_attention"])
+
+MODELS |= {
+    "gemma4": ("Gemma4TextConfig", dict(GEMMA4, attention_k_eq_v=True,
+                                        num_global_key_value_heads=1,
+                                        final_logit_softcapping=3.0)),
+    "gemma4_plain": ("Gemma4TextConfig", dict(GEMMA4, head_dim=16, global_head_dim=8,
+                                              sliding_window=16, num_key_value_heads=4)),
+    "gemma4_rows": ("Gemma4TextConfig", PER_LAYER),
+    "gemma4_wide": ("Gemma4TextConfig", dict(PER_LAYER, use_double_wide_mlp=True,
+                                             num_kv_shared_layers=2, num_key_value_heads=2,
+                                             hidden_size_per_layer_input=8,
+                                             layer_types=["full_attention",
+                                                          "sliding_attention"] * 3)),
+    "gemma4_moe": ("Gemma4TextConfig", GEMMA4_MOE),
+    "gemma4_moe_one": ("Gemma4TextConfig", dict(GEMMA4_MOE, attention_k_eq_v=False, num_experts=4,
+                                                top_k_experts=1, moe_intermediate_size=48,
+                                                num_key_value_heads=4)),
+}
+
+MIMO = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=24,
+            v_head_dim=16, num_hidden_layers=4, sliding_window=24, num_key_value_heads=1,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"],
+            mlp_layer_types=["dense"] + ["sparse"] * 3)
+MODELS |= {
+    "mimo2": ("MiMoV2FlashConfig", dict(MIMO, attention_value_scale=0.7)),
+    "mimo2_same": ("MiMoV2FlashConfig", dict(
+        MIMO, v_head_dim=24, num_key_value_heads=2, num_experts_per_tok=1,
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -489,6 +529,21 @@ def write_pattern(folder):
     if "moe" not in kinds:
         for name in ["num_experts_per_tok", "n_routed_experts", "n_group", "topk_group"]:
             del config[name]
+def describe_mimo(folder):
+    """The members of published folders, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    rope = config["rope_parameters"]
+    config.update(
+        hybrid_layer_pattern=[int(t != "full_attention") for t in config["layer_types"]],
+        swa_head_dim=config["head_dim"], swa_num_attention_heads=config["num_attention_heads"],
+        swa_v_head_dim=config["v_head_dim"], topk_method="noaux_tc",
+        swa_num_key_value_heads=2 * config["num_key_value_heads"], scoring_func="sigmoid",
+        n_routed_experts=config.get("n_routed_experts", config.get("num_local_experts")),
+        layernorm_epsilon=config["rms_norm_eps"],
+        rope_theta=rope["full_attention"]["rope_theta"],
+        swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+        partial_rotary_factor=rope["full_attention"].get("partial_rotary_factor", 0.334))
+    config["rope_parameters"] = dict(rope, partial_rotary_factor=config["partial_rotary_factor"])
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -549,6 +604,8 @@ def make(converter, name):
     model = auto.from_config(config).float().eval()
     centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
     randomize(model, centred and not name.startswith("gemma4"))
+    zero = name.startswith(("gemma", "nemotron", "qwen35", "qwen3next"))
+    randomize(model, zero and not name.startswith("gemma4"))
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1
@@ -577,6 +634,8 @@ def make(converter, name):
             write_pattern(Path(folder))
         if name.startswith("bailingmoe"):
             bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
+        if name.startswith("mimo2"):
+            describe_mimo(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

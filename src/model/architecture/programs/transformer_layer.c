@@ -62,6 +62,24 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return heads_part(b, of, heads, 0, heads);
 }
 
+/* The width of what a head gives. */
+static int64_t given_by_head(const builder *b) {
+    return b->t->value_dim && !b->t->latent ? b->t->value_dim : b->t->head_dim;
+}
+
+/* [T, heads, given]: each head's first numbers in a value of as many heads. */
+static int32_t narrow_part(builder *b, int32_t of, int32_t heads, int64_t head_width) {
+    const int64_t bytes = head_width * (int64_t)sizeof(float);
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, given_by_head(b));
+    desc.stride[0] = heads * bytes;
+    desc.stride[1] = bytes;
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+static int32_t narrow_view(builder *b, int32_t of, int32_t heads) {
+    return narrow_part(b, of, heads, given_by_head(b));
+}
+
 inputs mnem__add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
     bool a8 = false;
@@ -212,7 +230,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.k_flat = out[1];
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
-        in.v = heads_view(b, out[2], kv_heads);
+        in.v = narrow_view(b, out[2], kv_heads);
         if (count == 4) in.gate = heads_view(b, out[3], heads);
     }
     if (b->t->output_gate) { /* behind each head's query */
@@ -243,8 +261,36 @@ static int32_t add_value_norm(builder *b, const qkv *in) {
 }
 
 /* Keys and values into the pages. */
+static void add_scaled(builder *b, int32_t in, float factor, int32_t out) {
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {in}, .out = out});
+}
+
+/* Values as pages keep them: as wide as keys, 0 behind those that are narrower. */
+static int32_t add_values(builder *b, const qkv *in) {
+    const mnem_transformer *t = b->t;
+    const float factor = t->value_scale > 0 ? t->value_scale : 1;
+    if (given_by_head(b) == t->head_dim) {
+        if (factor != 1) add_scaled(b, in->v, factor, in->v);
+        return in->v;
+    }
+    const int32_t wide = value_2d(b, "wide v", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
+    const int32_t heads = heads_view(b, wide, t->kv_heads);
+    add_scaled(b, in->k, 0, heads);
+    add_scaled(b, in->v, factor, narrow_part(b, wide, t->kv_heads, t->head_dim));
+    return heads;
+}
+
+/* What heads give, without the rest: [T, heads * given]. */
+static int32_t add_narrowed(builder *b, int32_t flat) {
+    const int32_t heads = b->t->heads;
+    const int32_t out = value_2d(b, "narrow", MNEM_TYPE_F32, heads * given_by_head(b));
+    add_scaled(b, narrow_part(b, flat, heads, b->t->head_dim), 1, narrow_view(b, out, heads));
+    return out;
+}
+
 static void add_keys(builder *b, const mnem__layer_part *part, const qkv *in) {
-    const int32_t v = part->value_norm ? add_value_norm(b, in) : in->v;
+    const int32_t v = part->value_norm ? add_value_norm(b, in) : add_values(b, in);
     add_turned(b, MNEM__GATHERS_KEYS, in->k, in->k_flat, part->k_norm);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = layer_kv(b)},
                              .in = {in->k, v},
@@ -258,7 +304,9 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
     if (in.k) add_keys(b, part, &in);
     b->tail = b->layer + 1 >= t->layers - t->kv_shared_layers; /* no layer behind has keys */
     add_turned(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
-    const mnem_type type = in.gate ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
+    const bool narrow = given_by_head(b) != t->head_dim;
+    const mnem_type type =
+        in.gate || narrow ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
     const int32_t by_head = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
@@ -280,7 +328,7 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                  .in = {in.gate, by_head},
                                  .out = by_head});
     return mnem__add_gathered(b, MNEM__GATHERS_HEADS, layer_handle(b, part->out),
-                              made_in(type, flat));
+                              made_in(type, narrow ? add_narrowed(b, flat) : flat));
 }
 
 /* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
