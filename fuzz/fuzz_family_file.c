@@ -73,7 +73,8 @@ static const char *const families[] = {"olmoe",
                                        "granitehybrid",
                                        "granitehybrid_moe",
                                        "falcon_h1_norm",
-                                       "jamba"};
+                                       "jamba",
+                                       "kimi_linear"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -19,7 +19,8 @@
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
-    "falcon_h1", "falcon_h1_norm", "jamba", "jamba_ends", "jamba_dense"
+    "falcon_h1", "falcon_h1_norm", "jamba", "jamba_ends", "jamba_dense", \
+    "kimi_linear", "kimi_linear_ends"
 /* clang-format on */
 
 #endif

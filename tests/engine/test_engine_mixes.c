@@ -56,6 +56,7 @@ static struct {
     {NULL, MNEM_TEST_DATA "/architectures/granitehybrid_moe.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/falcon_h1.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/jamba.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/kimi_linear.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

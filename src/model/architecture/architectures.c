@@ -25,6 +25,7 @@
     X(granitehybrid_moe)                                                                           \
     X(falcon_h1)                                                                                   \
     X(jamba)                                                                                       \
+    X(kimi_linear)                                                                                 \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(ernie4_5)                                                                                    \
@@ -111,9 +112,15 @@ bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
     return t->window > 0 && mnem_layer_is(&t->windowed, layer);
 }
 
+uint64_t mnem__state_conv_bytes(const mnem_transformer *t) {
+    const int64_t width = mnem__state_width(t);
+    return t->state_channels ? 3 * mnem_conv_page_bytes(width / 3, t->conv_length)
+                             : mnem_conv_page_bytes(width, t->conv_length);
+}
+
 uint64_t mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
     if (!mnem_layer_is(&t->recurrent, layer)) return 0;
-    return mnem_conv_page_bytes(mnem__state_width(t), t->conv_length) +
+    return mnem__state_conv_bytes(t) +
            mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
 }
 

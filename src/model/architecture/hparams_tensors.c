@@ -66,10 +66,30 @@ static bool may_be_row(mnem__role role) {
     return role == MNEM__ROLE_SHARED_GATE || role == MNEM__ROLE_CHOICE_BIAS;
 }
 
-static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role) {
+/* Whether dimensions of 1 may stand anywhere: KDA's convolutions and decays, by their age. */
+static bool may_have_ones(const checker *c, mnem__role role) {
+    return c->t->state_channels && (role == MNEM__ROLE_STATE_A || role == MNEM__ROLE_Q_CONV ||
+                                    role == MNEM__ROLE_K_CONV || role == MNEM__ROLE_V_CONV);
+}
+
+static bool is_but_for_ones(const mnem_tensor_info *info, int dims, const int64_t *shape) {
+    int at = 0;
+    for (int i = 0; i < info->dims; i++) {
+        if (at < dims && info->shape[i] == shape[at])
+            at++;
+        else if (info->shape[i] != 1)
+            return false;
+    }
+    return at == dims;
+}
+
+static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role,
+                               int32_t layer) {
     char is[96] = "", expected[72] = "";
     int64_t shape[3];
-    const int dims = mnem__role_shape(role, c->t, shape);
+    const mnem_transformer of_layer = mnem__layer_shape(c->t, layer);
+    const int dims = mnem__role_shape(role, &of_layer, shape);
+    if (may_have_ones(c, role) && is_but_for_ones(info, dims, shape)) return MNEM_OK;
     const bool one_row = may_be_row(role) && info->dims == 2 && info->shape[0] == 1;
     if ((info->dims == dims || one_row) &&
         memcmp(info->shape + one_row, shape, (size_t)dims * sizeof *shape) == 0)
@@ -100,7 +120,7 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
                           c->model->path, name);
     }
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
-    mnem_status status = check_shape(c, &info, role);
+    mnem_status status = check_shape(c, &info, role, layer);
     return status == MNEM_OK ? check_type(c, &info, mnem__role_is_matrix(role)) : status;
 }
 

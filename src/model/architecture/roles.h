@@ -30,6 +30,10 @@ typedef enum mnem__role {
     MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
     MNEM__ROLE_ALPHA,      /* and how fast that decays */
     MNEM__ROLE_BETA_ALPHA, /* both, group by group */
+    MNEM__ROLE_DECAY_A,    /* of KDA: what decays of channels are made of, */
+    MNEM__ROLE_DECAY_B,    /* and decays of that */
+    MNEM__ROLE_OUT_GATE_A, /* so too what gates the result */
+    MNEM__ROLE_OUT_GATE_B,
     MNEM__ROLE_STATE_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
@@ -58,6 +62,9 @@ typedef enum mnem__role {
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_STATE_CONV,     /* the same before a recurrent state */
     MNEM__ROLE_STATE_CONV_BIAS,
+    MNEM__ROLE_Q_CONV, /* of queries, keys and values by themselves */
+    MNEM__ROLE_K_CONV,
+    MNEM__ROLE_V_CONV,
     MNEM__ROLE_STATE_A,         /* of heads: the decay's factor, below 0 */
     MNEM__ROLE_STATE_SKIP,      /* of heads: how much of x a scan gives */
     MNEM__ROLE_STATE_DT_BIAS,   /* of heads: of the decay */
@@ -134,6 +141,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,
     MNEM__WIDTH_STATE_ROWS,
+    MNEM__WIDTH_STATE_BIAS,  /* of decays: as many as there are of a token */
     MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
     /* 0: there is no such dimension */
     MNEM__WIDTH_STATE_DECAYS, /* of a step: state_rows; 1 of a scan by heads */
@@ -174,6 +182,10 @@ static inline int64_t mnem__state_width(const mnem_transformer *t) {
     return 2 * (int64_t)t->state_groups * t->state_rows +
            (int64_t)t->state_heads * t->state_columns;
 }
+
+/* As a layer's queries, keys, values and what is made of them are shaped: those of a state that has
+ * no other roles for them (KDA) are heads of the state. */
+mnem_transformer mnem__layer_shape(const mnem_transformer *transformer, int32_t layer);
 
 /* [rows, columns], [each, rows, columns], or [columns, 1] of a vector, and how many dimensions
  * these are. */

@@ -143,9 +143,10 @@ static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t
 int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
     const int count = mnem__part_inputs(part);
     const inputs n = add_layer_norm(b, part, count);
+    const mnem_transformer of_layer = mnem__layer_shape(b->t, b->layer);
     for (int i = 0; i < count; i++) {
         int64_t shape[3];
-        mnem__role_shape(part->in[i], b->t, shape);
+        mnem__role_shape(part->in[i], &of_layer, shape);
         out[i] = value_2d(b, mnem__role_get(part->in[i])->text, MNEM_TYPE_F32, shape[0]);
     }
     for (int i = 0; i < count; i++) add_layer_matmul(b, part->in[i], n, out[i], false);
