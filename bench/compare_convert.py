@@ -304,6 +304,11 @@ MODELS |= {
     "jamba_dense": ("JambaConfig", dict(num_hidden_layers=2, attn_layer_offset=0,
                                         attn_layer_period=2, num_experts=1, mamba_d_conv=3,
                                         tie_word_embeddings=True), "spm", "float32", 1),
+    "kimi_linear": ("KimiLinearConfig", dict(
+        num_hidden_layers=3, num_key_value_heads=4, linear_head_dim=16, linear_num_heads=4,
+        kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=32,
+        num_local_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, layer_types=[
+            "linear_attention", "full_attention", "linear_attention"]), "qwen2", "bfloat16", 1),
     "falcon_h1_plain": ("FalconH1Config", dict(
         num_hidden_layers=2, head_dim=32, mamba_n_heads=6, mamba_d_head=8, mamba_d_ssm=48,
         mamba_d_state=16, mamba_d_conv=3), "llama-bpe", "float32", 1),
@@ -563,6 +568,8 @@ def make(name, folder):
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
     if kind == "GraniteMoeHybridConfig":
         config["layer_types"] = changes["layer_types"]  # the words of published folders
+    if kind == "KimiLinearConfig":
+        describe_kimi(Path(folder), config)
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):
@@ -576,6 +583,23 @@ def make(name, folder):
         write_words(Path(folder))
     else:
         write_bpe(Path(folder), tokenizer)
+
+
+def describe_kimi(folder, config):
+    """As the published folder says it, and calls its dense layers."""
+    import safetensors.torch
+    kinds = config["layer_types"]
+    config["linear_attn_config"] = dict(
+        head_dim=config["linear_head_dim"], num_heads=config["linear_num_heads"],
+        short_conv_kernel_size=config["linear_conv_kernel_dim"],
+        full_attn_layers=[i + 1 for i, k in enumerate(kinds) if k == "full_attention"],
+        kda_layers=[i + 1 for i, k in enumerate(kinds) if k != "full_attention"])
+    config.update(moe_router_activation_func="sigmoid", first_k_dense_replace=1)
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    tensors = {n.replace("layers.0.block_sparse_moe", "layers.0.mlp"): t
+               for n, t in tensors.items()}
+    safetensors.torch.save_file(tensors, path, metadata=dict(format="pt"))
 
 
 # ---- converting ----

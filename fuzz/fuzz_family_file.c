@@ -87,7 +87,9 @@ static const char *const families[] = {"olmoe",
                                        "mimo2",
                                        "gemma4",
                                        "gemma4_wide",
-                                       "gemma4_moe"};
+                                       "gemma4_moe",
+                                       "jamba",
+                                       "kimi_linear"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -190,6 +190,8 @@ typedef struct mnem_transformer {
     bool state_tiled;
     bool state_scans;    /* a selective scan, not a delta rule */
     bool state_beside;   /* recurrent layers attend, too */
+    bool state_channels; /* of a delta rule: each row decays by itself (KDA); queries, keys and
+                            values are convolved one by one */
     int32_t state_rank;  /* of a scan of one head: steps of its columns are made of so many numbers
                            (Mamba 1); 0: each head has a step (Mamba 2) */
     float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */

@@ -28,7 +28,8 @@
     "cohere2moe", "cohere2moe_shared", \
     "gemma4_moe", "gemma4_moe_one", \
     "jamba", "jamba_ends", "jamba_dense", \
-    "mimo2", "mimo2_same"
+    "mimo2", "mimo2_same", \
+    "kimi_linear", "kimi_linear_ends"
 /* clang-format on */
 
 #endif

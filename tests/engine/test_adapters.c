@@ -49,7 +49,7 @@ static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, in
 
 /* Matrices that a product reads: no tables, no weights of a convolution, nothing of each expert. */
 static bool is_wanted(const recipe *r, const mnem_tensor_info *info) {
-    static const char *const others[] = {"_embd", ".conv.", "_exps.",  "_conv1d.",
+    static const char *const others[] = {"_embd", ".conv.", "_exps.",  "_conv1d",
                                          "ssm_a", "ssm_d",  "ssm_norm"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strstr(info->name, others[i])) return false;
@@ -221,7 +221,8 @@ static const char *const families[] = {
     "mamba2",         "granitehybrid", "granite-h-moe",   "falcon-h1",
     "gemma4",         "nemotron_h",    "bailingmoe",      "bailingmoe2",
     "exaone-moe",     "hy_v3",         "afmoe",           "cohere2moe",
-    "cohere2-shared", "gemma4-moe",    "jamba",           "mimo2"};
+    "cohere2-shared", "gemma4-moe",    "jamba",           "mimo2",
+    "kimi-linear"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -58,6 +58,7 @@ static struct {
     /* layers of one part each */
     {NULL, MNEM_TEST_DATA "/architectures/nemotron_h.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/jamba.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/kimi_linear.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

@@ -171,6 +171,11 @@ static void set_states(const options *o, mnem_transformer *t) {
     if (has_layer_ff(o)) t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
     for (int32_t layer = 0; has_layer_ff(o) && layer < t->layers; layer++)
         if (layer % 3 < 2) mnem__layer_schedule_add(layer % 3 ? &t->feeding : &t->recurrent, layer);
+    if (part->decay_b) {
+        t->state_channels = true;
+        t->state_groups = t->state_heads = (int32_t)o->heads;
+        t->state_columns = t->state_rows;
+    }
     if (!part->step) return;
     t->state_rank = t->state_columns; /* Mamba 1 */
     t->state_columns *= t->state_heads;
@@ -218,7 +223,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     const bool to_stream = info->columns == MNEM__WIDTH_EMBD;
     char name[MNEM__ROLE_NAME];
     int64_t shape[3];
-    const int dims = mnem__role_shape(role, &w->shape, shape);
+    const mnem_transformer of_layer = mnem__transformer_as_layer(&w->shape, (int32_t)layer);
+    const int dims = mnem__role_shape(role, &of_layer, shape);
     const float by_row = 1 / sqrtf((float)shape[dims - 1]);
     mnem__role_name(role, (int32_t)layer, name);
     if (role == MNEM__ROLE_ROPE_FACTORS)
@@ -363,7 +369,8 @@ static void put_states(mnem_gguf_writer *w, const options *o) {
                 {"ssm.group_count", t.state_groups},
                 {"ssm.time_step_rank", t.state_rank ? t.state_rank : t.state_heads},
                 {"ssm.state_size", t.state_rows},
-                {"ssm.inner_size", t.state_heads * t.state_columns}};
+                {"ssm.inner_size", t.state_heads * t.state_columns},
+                {"kda.head_dim", t.state_rows}};
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
@@ -382,12 +389,14 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
     } keys[] = {
         {"attention.kv_lora_rank", t.latent},    {"attention.q_lora_rank", t.latent_q},
         {"attention.key_length_mla", t.key_dim}, {"attention.value_length_mla", t.value_dim},
-        {"attention.indexer.top_k", INT32_MAX},  {"leading_dense_block_count", t.leading.n}};
+        {"attention.indexer.top_k", INT32_MAX},  {"leading_dense_block_count", t.leading.n},
+        {"rope.dimension_count", t.rope.dims}};
     const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         if (i == 4 && !(architecture(o)->takes & MNEM__TAKES_INDEXER)) continue;
+        if (i == 6 && architecture(o)->turn) continue; /* put_rope */
         if (i != 1 || has_q) must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
 }

@@ -97,7 +97,8 @@ static mnem__layers layers_of(const mnem__architecture *a, mnem__role role) {
 static int uses_of(const mnem__architecture *a, mnem__role role) {
     int parts = 0;
     for (const mnem__layer_part *part = a->parts; part->out; part++)
-        parts += part->norm == role || part->post_norm == role;
+        parts += part->norm == role || part->post_norm == role || part->in[0] == role ||
+                 part->out == role;
     return parts > 1 ? parts : 1;
 }
 
@@ -147,6 +148,9 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
         for (const mnem__layer_part *part = a->parts; part->out; part++) {
             for (int i = 0; i < MNEM__PART_INPUTS; i++) use_role(a, part->in[i], used);
             for (int i = 0; i < 3; i++) use_role(a, part->x_norms[i], used);
+            for (int i = 0; i < 3; i++) use_role(a, part->convs[i], used);
+            use_role(a, part->decay_b, used);
+            use_role(a, part->gate_b, used);
             use_role(a, part->norm, used);
             use_role(a, part->q_norm, used);
             use_role(a, part->k_norm, used);
@@ -203,13 +207,14 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
 static void matrices_of_a_layer_stand_in_the_order_of_use(void **state) {
     (void)state;
     EACH(a) {
-        const mnem__tensor_use *use = a->tensors;
-        for (const mnem__layer_part *part = a->parts; part->out; part++)
+        for (const mnem__layer_part *part = a->parts; part->out; part++) {
+            const mnem__tensor_use *use = a->tensors;
             for (int i = 0; i <= MNEM__PART_INPUTS; i++) {
                 const mnem__role role = i < MNEM__PART_INPUTS ? part->in[i] : part->out;
                 while (role && use->role && use->role != role) use++;
                 if (role) assert_int_equal(use->role, role);
             }
+        }
     }
 }
 
@@ -226,7 +231,9 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
             continue;
         }
         if (part->core == MNEM_OP_DELTA) {
-            assert_true(inputs >= 3 && part->weight && part->a && part->dt_bias);
+            assert_true(inputs >= 3 && part->a && part->dt_bias);
+            assert_true(part->decay_b ? inputs == 6 && part->gate_b && part->convs[2]
+                                      : part->weight != MNEM__ROLE_NONE);
             assert_int_equal(inputs == 3, part->in[2] == MNEM__ROLE_BETA_ALPHA);
             assert_true(part->state_norm && a->takes & MNEM__TAKES_STATES);
             continue;

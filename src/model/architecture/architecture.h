@@ -92,7 +92,7 @@ typedef enum mnem__turn {
     MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
 } mnem__turn;
 
-enum { MNEM__PART_INPUTS = 4, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
+enum { MNEM__PART_INPUTS = 6, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
 
 typedef struct mnem__layer_part {
     mnem__layers layers;
@@ -100,7 +100,8 @@ typedef struct mnem__layer_part {
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core; /* ATTENTION, GELU, GELU_ERF, RELU_SQUARED, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
-                                         q, k, v in one, a gate, beta, alpha or both), SCAN */
+                                         q, k, v in one, a gate, beta, alpha or both; or q, k, v,
+                                         what decays and the gate are made of, beta), SCAN */
     mnem__role q_norm, k_norm; /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
@@ -108,6 +109,8 @@ typedef struct mnem__layer_part {
     mnem__role a, dt_bias, state_norm; /* of a recurrent state */
     mnem__role conv_bias, skip;        /* of a scan */
     mnem__role x, step;                /* products in it, where columns have steps */
+    mnem__role convs[3];               /* of q, k and v by themselves; NONE: weight is of all */
+    mnem__role decay_b, gate_b;        /* products in a delta rule that decays by channel */
     mnem__role x_norms[3];             /* of what x gives: for step, B and C; NONE: none */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
@@ -225,6 +228,9 @@ bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
  * bytes, of one sequence of any length; a multiple of 64: the columns of its convolution, then its
  * state. 0: it has none. */
 uint64_t mnem__layer_state_bytes(const mnem_transformer *transformer, int32_t layer);
+
+/* The columns of the convolutions in it, which lie before the state. */
+uint64_t mnem__state_conv_bytes(const mnem_transformer *transformer);
 
 /* A part that attends, and one that is a feed-forward; NULL: no layer has one. */
 const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *architecture);

@@ -25,6 +25,7 @@
     X(granitehybrid_moe)                                                                           \
     X(falcon_h1)                                                                                   \
     X(jamba)                                                                                       \
+    X(kimi_linear)                                                                                 \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(ernie4_5)                                                                                    \
@@ -150,6 +151,11 @@ mnem_transformer mnem__transformer_as_layer(const mnem_transformer *t, int32_t l
     as.head_dim = mnem__layer_head_dim(t, layer);
     if (t->window_rope_dims && mnem__layer_has_window(t, layer)) as.rope.dims = t->window_rope_dims;
     if (t->ff_wide && mnem_layer_is(&t->wide, layer)) as.ff = t->ff_wide;
+    if (t->state_channels && mnem_layer_is(&t->recurrent, layer)) { /* heads of the state */
+        as.latent = 0;
+        as.heads = as.kv_heads = t->state_heads;
+        as.head_dim = t->state_rows;
+    }
     return as;
 }
 
@@ -157,9 +163,15 @@ bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
     return t->window > 0 && mnem_layer_is(&t->windowed, layer);
 }
 
+uint64_t mnem__state_conv_bytes(const mnem_transformer *t) {
+    const int64_t width = mnem__state_width(t);
+    return t->state_channels ? 3 * mnem_conv_page_bytes(width / 3, t->conv_length)
+                             : mnem_conv_page_bytes(width, t->conv_length);
+}
+
 uint64_t mnem__layer_state_bytes(const mnem_transformer *t, int32_t layer) {
     if (!mnem_layer_is(&t->recurrent, layer)) return 0;
-    return mnem_conv_page_bytes(mnem__state_width(t), t->conv_length) +
+    return mnem__state_conv_bytes(t) +
            mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
 }
 

@@ -64,6 +64,8 @@ mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *
                                  mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
     mnem_status status = check_split(r);
+    if (status == MNEM_OK && !a->turn) /* as wide as where it is turned */
+        status = mnem__take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, required, &t->rope.dims);
     if (status == MNEM_OK)
         status = mnem__take_int(r, "attention.kv_lora_rank", 1, DIM_MAX, required, &t->latent);
     if (status == MNEM_OK && mnem__architecture_has(a, MNEM__ROLE_Q_LATENT))

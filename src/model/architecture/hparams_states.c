@@ -48,8 +48,7 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
         t->recurrent = mnem_layers_count(&t->recurrent, t->layers) > 0
                            ? mnem__layer_schedule_simple(&t->recurrent, t->layers)
                            : (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
-        const bool asks = !(a->takes & (MNEM__TAKES_LAYER_FF | MNEM__TAKES_SOME_EXPERTS));
-        return asks ? check_unturned(r) : MNEM_OK;
+        return a->takes & MNEM__TAKES_SCALES ? check_unturned(r) : MNEM_OK;
     }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);
     t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY};
@@ -110,6 +109,20 @@ static mnem_status check_layout(const mnem__key_reader *r, const mnem_transforme
                       r->model->path);
 }
 
+/* KDA: a state for each head, as wide as it is long. */
+static mnem_status take_channels(mnem__key_reader *r, mnem_transformer *t) {
+    t->state_channels = true;
+    t->state_groups = t->state_heads = t->heads;
+    MNEM__TRY(mnem__take_int(r, "kda.head_dim", 1, DIM_MAX, MNEM__KEY_REQUIRED, &t->state_rows));
+    t->state_columns = t->state_rows;
+    if (mnem__state_width(t) <= WIDTH_MAX) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: key %s: is %d: a recurrent layer of %lld columns is too wide, expected "
+                      "at most %d",
+                      r->model->path, r->key, t->state_rows, (long long)mnem__state_width(t),
+                      WIDTH_MAX);
+}
+
 mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
@@ -122,6 +135,7 @@ mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *
     MNEM__TRY(check_layout(r, t));
     MNEM__TRY(
         mnem__take_int(r, "ssm.conv_kernel", 2, MNEM_CONV_LENGTH_MAX, required, &t->conv_length));
+    if (part->decay_b) return take_channels(r, t);
     if (part->step)
         MNEM__TRY(take_rank(r, t));
     else

@@ -33,6 +33,10 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_BETA] = {MATRIX("ssm_beta.weight", "beta", STATE_HEADS, EMBD)},
     [MNEM__ROLE_ALPHA] = {MATRIX("ssm_alpha.weight", "alpha", STATE_HEADS, EMBD)},
     [MNEM__ROLE_BETA_ALPHA] = {MATRIX("ssm_ba.weight", "beta alpha", 2_STATE_HEADS, EMBD)},
+    [MNEM__ROLE_DECAY_A] = {MATRIX("ssm_f_a.weight", "decay a", STATE_ROWS, EMBD)},
+    [MNEM__ROLE_DECAY_B] = {MATRIX("ssm_f_b.weight", "decays", STATE_OUT, STATE_ROWS)},
+    [MNEM__ROLE_OUT_GATE_A] = {MATRIX("ssm_g_a.weight", "gate a", STATE_ROWS, EMBD)},
+    [MNEM__ROLE_OUT_GATE_B] = {MATRIX("ssm_g_b.weight", "out gate", STATE_OUT, STATE_ROWS)},
     [MNEM__ROLE_STATE_OUT] = {MATRIX("ssm_out.weight", "state out", EMBD, STATE_OUT)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
@@ -72,9 +76,12 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_CONV] = {MATRIX("ssm_conv1d.weight", NULL, QKV, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_CONV_BIAS] = {VECTOR("ssm_conv1d.bias", QKV)},
+    [MNEM__ROLE_Q_CONV] = {MATRIX("ssm_conv1d_q.weight", NULL, STATE_OUT, CONV), PRECISION(WHOLE)},
+    [MNEM__ROLE_K_CONV] = {MATRIX("ssm_conv1d_k.weight", NULL, STATE_OUT, CONV), PRECISION(WHOLE)},
+    [MNEM__ROLE_V_CONV] = {MATRIX("ssm_conv1d_v.weight", NULL, STATE_OUT, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_A] = {MATRIX("ssm_a", NULL, STATE_STEPS, STATE_DECAYS), PRECISION(WHOLE)},
     [MNEM__ROLE_STATE_SKIP] = {MATRIX("ssm_d", NULL, STATE_STEPS, STATE_ONE), PRECISION(WHOLE)},
-    [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_STEPS)},
+    [MNEM__ROLE_STATE_DT_BIAS] = {VECTOR("ssm_dt.bias", STATE_BIAS)},
     [MNEM__ROLE_STATE_NORM] = {MATRIX("ssm_norm.weight", NULL, STATE_NORMS, STATE_NORMED),
                                PRECISION(WHOLE), .is_norm = true},
     [MNEM__ROLE_STATE_STEP_NORM] = {VECTOR("ssm_dt_norm.weight", STATE_RANK), .is_norm = true},
@@ -169,6 +176,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
     case MNEM__WIDTH_STATE_ROWS: return t->state_rows;
+    case MNEM__WIDTH_STATE_BIAS: return t->state_rank || t->state_channels ? inner : t->state_heads;
     case MNEM__WIDTH_STATE_STEPS: return t->state_rank ? inner : t->state_heads;
     case MNEM__WIDTH_LAYER: return t->layer_embd;
     case MNEM__WIDTH_ALL_LAYERS: return (int64_t)t->layers * t->layer_embd;

@@ -30,6 +30,10 @@ typedef enum mnem__role {
     MNEM__ROLE_BETA,       /* of a delta net: how far a head corrects its state */
     MNEM__ROLE_ALPHA,      /* and how fast that decays */
     MNEM__ROLE_BETA_ALPHA, /* both, group by group */
+    MNEM__ROLE_DECAY_A,    /* of KDA: what decays of channels are made of, */
+    MNEM__ROLE_DECAY_B,    /* and decays of that */
+    MNEM__ROLE_OUT_GATE_A, /* so too what gates the result */
+    MNEM__ROLE_OUT_GATE_B,
     MNEM__ROLE_STATE_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
@@ -61,6 +65,9 @@ typedef enum mnem__role {
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_STATE_CONV,     /* the same before a recurrent state */
     MNEM__ROLE_STATE_CONV_BIAS,
+    MNEM__ROLE_Q_CONV, /* of queries, keys and values by themselves */
+    MNEM__ROLE_K_CONV,
+    MNEM__ROLE_V_CONV,
     MNEM__ROLE_STATE_A,         /* of heads: the decay's factor, below 0 */
     MNEM__ROLE_STATE_SKIP,      /* of heads: how much of x a scan gives */
     MNEM__ROLE_STATE_DT_BIAS,   /* of heads: of the decay */
@@ -150,6 +157,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_STATE_X,
     MNEM__WIDTH_STATE_RANK,
     MNEM__WIDTH_STATE_ROWS,
+    MNEM__WIDTH_STATE_BIAS,  /* of decays: as many as there are of a token */
     MNEM__WIDTH_STATE_STEPS, /* of a token: one for each head, or each column */
     MNEM__WIDTH_LAYER,       /* layer_embd */
     MNEM__WIDTH_ALL_LAYERS,  /* of all layers */

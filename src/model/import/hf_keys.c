@@ -144,7 +144,7 @@ static mnem_status put_experts(const writer *w) {
                 {".expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
                 {".expert_shared_feed_forward_length", "shared_intermediate_size"}};
     MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
-    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok moe_k"));
+    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok num_experts_per_token moe_k"));
     for (int i = 0; i < 3; i++) MNEM__TRY(put_count(w, rows[i].key, rows[i].name));
     return has(w, MNEM__HF_FF_EXPERTS) ? put_count(w, rows[0].key, "intermediate_size") : MNEM_OK;
 }

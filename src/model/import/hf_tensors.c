@@ -124,7 +124,7 @@ static bool ends_with(const char *name, const char *end) {
 static bool stays_f32(const char *name, int dims) {
     return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
            ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
-           ends_with(name, "shortconv.conv.weight") || ends_with(name, "ssm_conv1d.weight") ||
+           ends_with(name, "shortconv.conv.weight") || strstr(name, "ssm_conv1d") ||
            strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
 }
 

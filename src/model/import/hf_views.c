@@ -59,6 +59,18 @@ static mnem_status squeeze(const maker *m) {
     return MNEM_OK;
 }
 
+/* As files of llama.cpp have them. */
+static mnem_status stand_alone(const maker *m) {
+    const int64_t *s = m->t->shape, length = s[m->t->dims - 1];
+    if (m->t->dims < 2 || m->t->dims > 3 || (m->t->dims == 3 && s[1] != 1))
+        return bad(m, "expected a shape [rows, 1, columns]");
+    m->made->dims = 4;
+    m->made->shape[1] = s[0];
+    m->made->shape[0] = m->made->shape[2] = 1;
+    m->made->shape[3] = length;
+    return MNEM_OK;
+}
+
 /* ---- halves, experts ---- */
 
 /* [experts, 2 n]: number 2 i + odd of each. */
@@ -298,6 +310,7 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
         if (m->made->shape[0] > vocabulary && vocabulary > 0) m->made->shape[0] = vocabulary;
         return MNEM_OK;
     case MNEM__HF_SQUEEZE: return squeeze(m);
+    case MNEM__HF_KDA_CONV: return stand_alone(m);
     case MNEM__HF_EVEN: return halve(m, 0);
     case MNEM__HF_ODD: return halve(m, 1);
     case MNEM__HF_EACH_TRANSPOSED: return transpose_each(m, 1, 0);

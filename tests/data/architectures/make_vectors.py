@@ -450,6 +450,19 @@ MODELS |= {
         mlp_layer_types=["dense", "dense", "sparse", "sparse"])),
 }
 
+KIMI = dict(num_hidden_layers=3, num_key_value_heads=4, linear_head_dim=16, linear_num_heads=4,
+            linear_conv_kernel_dim=4, kv_lora_rank=32, qk_nope_head_dim=8, qk_rope_head_dim=8,
+            v_head_dim=16, num_local_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
+            layer_types=["linear_attention", "full_attention", "linear_attention"])
+
+MODELS |= {
+    "kimi_linear": ("KimiLinearConfig", dict(KIMI)),
+    "kimi_linear_ends": ("KimiLinearConfig", dict(
+        KIMI, linear_head_dim=12, linear_conv_kernel_dim=3, v_head_dim=32, num_experts_per_tok=1,
+        n_shared_experts=2, mlp_layer_types=["dense", "dense", "sparse"],
+        layer_types=["full_attention", "linear_attention", "full_attention"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -477,6 +490,8 @@ def randomize(model, zero):
 def token_by_token(model):
     """Delta nets by their recurrent function: that by chunks sums in another order."""
     package = sys.modules[type(model).__module__]
+    if hasattr(package, "chunk_kimi_delta_attention"):
+        package.chunk_kimi_delta_attention = package.recurrent_kimi_delta_attention
     if hasattr(package, "torch_chunk_gated_delta_rule"):
         package.torch_chunk_gated_delta_rule = package.torch_recurrent_gated_delta_rule
 
@@ -545,6 +560,23 @@ def describe_mimo(folder):
         partial_rotary_factor=rope["full_attention"].get("partial_rotary_factor", 0.334))
     config["rope_parameters"] = dict(rope, partial_rotary_factor=config["partial_rotary_factor"])
     (folder / "config.json").write_text(json.dumps(config))
+def describe_kimi(folder):
+    """As the published folder says it, which the converter expects."""
+    config = json.loads((folder / "config.json").read_text())
+    kinds = config["layer_types"]
+    config["linear_attn_config"] = dict(
+        head_dim=config["linear_head_dim"], num_heads=config["linear_num_heads"],
+        short_conv_kernel_size=config["linear_conv_kernel_dim"],
+        full_attn_layers=[i + 1 for i, k in enumerate(kinds) if k == "full_attention"],
+        kda_layers=[i + 1 for i, k in enumerate(kinds) if k != "full_attention"])
+    config.update(moe_router_activation_func="sigmoid",
+                  first_k_dense_replace=config["mlp_layer_types"].count("dense"))
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for name in [n for n in tensors if n.split("block_sparse_moe.")[-1].count(".") == 1]:
+        if name.endswith("_proj.weight") and "self_attn" not in name:
+            tensors[name.replace("block_sparse_moe", "mlp")] = tensors.pop(name)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata=dict(format="pt"))
 
 
 def transpose_experts(folder):
@@ -628,6 +660,8 @@ def make(converter, name):
             json.dumps(dict(model=dict(type="WordPiece", vocab=vocab), added_tokens=[])))
         if kind == "Qwen3VLMoeConfig":
             transpose_experts(Path(folder))
+        if kind == "KimiLinearConfig":
+            describe_kimi(Path(folder))
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
         if kind == "NemotronHConfig":

@@ -23,7 +23,9 @@ static int32_t part_of(builder *b, int32_t of, int64_t heads, int64_t width, int
     return mnem_graph_view(b->graph, of, &desc);
 }
 
+/* 0: heads aren't turned. */
 static void add_turn(builder *b, int32_t x, int32_t angles) {
+    if (!angles) return;
     add(b, (mnem_graph_node){
                .desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope}, .in = {x, angles}, .out = x});
 }

@@ -22,35 +22,35 @@ static int32_t columns(builder *b, int32_t of, int64_t width, int64_t first, int
     return mnem_graph_view(b->graph, of, &desc);
 }
 
-/* x = silu(conv(x)), [T, W], in its place. */
-static void add_conv(builder *b, const mnem__layer_part *part, int32_t x) {
-    const mnem_tensor desc =
-        mnem_tensor_2d(MNEM_TYPE_F32, mnem__state_width(b->t), b->t->conv_length);
-    const int32_t weight = mnem_graph_view(b->graph, layer_vector(b, part->weight), &desc);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_CONV_SILU},
+/* x = silu(conv(x)), [T, width], in its place; its columns begin at `offset` of what is kept. */
+static void add_conv(builder *b, mnem__role role, int32_t x, int64_t width, uint64_t offset) {
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, width, b->t->conv_length);
+    const int32_t weight = mnem_graph_view(b->graph, layer_vector(b, role), &desc);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_CONV_SILU, .state_offset = offset},
                              .in = {x, weight},
                              .out = x,
                              .layer = layer_states(b)});
 }
 
+/* What the rule reads: of groups, of groups, of heads; gates; bias of the decays. */
+typedef struct ruled {
+    int32_t q, k, v, decay, beta, bias;
+} ruled;
+
 /* [T, H m] */
-static int32_t add_delta(builder *b, const mnem__layer_part *part, int32_t mixed, int32_t beta,
-                         int32_t alpha) {
+static int32_t add_delta(builder *b, const mnem__layer_part *part, ruled in) {
     const mnem_transformer *t = b->t;
-    const int64_t width = mnem__state_width(t), keys = (int64_t)t->state_groups * t->state_rows;
     const int64_t heads = t->state_heads, m = t->state_columns;
     const int32_t out = value_2d(b, "state", MNEM_TYPE_F32, heads * m);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_DELTA,
-                                      .epsilon = 1e-6f, /* of keys and queries; no file says it */
-                                      .scale = 1 / sqrtf((float)t->state_rows),
-                                      .tiled = t->state_tiled,
-                                      .state_offset = mnem_conv_page_bytes(width, t->conv_length)},
-                             .in = {columns(b, mixed, width, 0, t->state_groups, t->state_rows),
-                                    columns(b, mixed, width, keys, t->state_groups, t->state_rows),
-                                    columns(b, mixed, width, 2 * keys, heads, m), alpha, beta,
-                                    layer_vector(b, part->a), layer_vector(b, part->dt_bias)},
-                             .out = columns(b, out, heads * m, 0, heads, m),
-                             .layer = layer_states(b)});
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_DELTA,
+                        .epsilon = 1e-6f, /* of keys and queries; no file says it */
+                        .scale = 1 / sqrtf((float)t->state_rows),
+                        .tiled = t->state_tiled,
+                        .state_offset = mnem__state_conv_bytes(t)},
+               .in = {in.q, in.k, in.v, in.decay, in.beta, layer_vector(b, part->a), in.bias},
+               .out = columns(b, out, heads * m, 0, heads, m),
+               .layer = layer_states(b)});
     return out;
 }
 
@@ -82,15 +82,69 @@ static int32_t add_part_of_groups(builder *b, int32_t both, bool second) {
     return out;
 }
 
-inputs mnem__add_state(builder *b, const mnem__layer_part *part) {
+/* Queries, keys and values in one, a gate and decays of heads. */
+static inputs add_by_heads(builder *b, const mnem__layer_part *part) {
+    const mnem_transformer *t = b->t;
+    const int64_t width = mnem__state_width(t), keys = (int64_t)t->state_groups * t->state_rows;
     int32_t in[MNEM__PART_INPUTS];
     if (mnem__add_products(b, part, in) == 3) {
         const int32_t both = in[2];
         in[2] = add_part_of_groups(b, both, false);
         in[3] = add_part_of_groups(b, both, true);
     }
-    add_conv(b, part, in[0]);
-    const int32_t made = add_delta(b, part, in[0], in[2], in[3]);
-    b->tail = b->layer + 1 == b->t->layers;
+    add_conv(b, part->weight, in[0], width, 0);
+    const ruled rule = {.q = columns(b, in[0], width, 0, t->state_groups, t->state_rows),
+                        .k = columns(b, in[0], width, keys, t->state_groups, t->state_rows),
+                        .v = columns(b, in[0], width, 2 * keys, t->state_heads, t->state_columns),
+                        .decay = in[3],
+                        .beta = in[2],
+                        .bias = layer_vector(b, part->dt_bias)};
+    const int32_t made = add_delta(b, part, rule);
+    b->tail = b->layer + 1 == t->layers;
     return add_gated_norm(b, part, made, in[1]);
+}
+
+/* ---- decays of channels ---- */
+
+/* [T, H m] of a few numbers of each token. */
+static int32_t add_wide(builder *b, mnem__role role, int32_t few) {
+    const int32_t handle = layer_handle(b, role);
+    const int64_t width = (int64_t)b->t->state_heads * b->t->state_columns;
+    const int32_t out = value_2d(b, mnem__role_get(role)->text, MNEM_TYPE_F32, width);
+    add_matmul(b, handle, inputs_of(b, handle, made_in(MNEM_TYPE_F32, few)), 0, out, false);
+    return out;
+}
+
+/* KDA (Kimi Linear 2025): q, k and v convolved one by one, a decay for each row of a head's state,
+ * s = norm(o) sigmoid(z); decays and z are made of few numbers. */
+static inputs add_by_channels(builder *b, const mnem__layer_part *part) {
+    const mnem_transformer *t = b->t;
+    const int64_t heads = t->state_heads, n = t->state_rows, width = heads * n;
+    const uint64_t each = mnem_conv_page_bytes(width, t->conv_length);
+    const mnem_tensor by_channel = mnem_tensor_2d(MNEM_TYPE_F32, heads, n);
+    int32_t in[MNEM__PART_INPUTS];
+    mnem__add_products(b, part, in);
+    for (int i = 0; i < 3; i++) add_conv(b, part->convs[i], in[i], width, (uint64_t)i * each);
+    const int32_t decays = add_wide(b, part->decay_b, in[3]);
+    const ruled rule = {.q = columns(b, in[0], width, 0, heads, n),
+                        .k = columns(b, in[1], width, 0, heads, n),
+                        .v = columns(b, in[2], width, 0, heads, n),
+                        .decay = columns(b, decays, width, 0, heads, n),
+                        .beta = in[5],
+                        .bias =
+                            mnem_graph_view(b->graph, layer_vector(b, part->dt_bias), &by_channel)};
+    const int32_t made = add_delta(b, part, rule);
+    b->tail = b->layer + 1 == t->layers;
+    const int32_t gate = add_wide(b, part->gate_b, in[4]);
+    const int32_t by_head = columns(b, made, width, 0, heads, n);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = t->epsilon},
+                             .in = {by_head, layer_vector(b, part->state_norm)},
+                             .out = by_head});
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_SIGMOID_MUL}, .in = {gate, made}, .out = made});
+    return made_in(MNEM_TYPE_F32, made);
+}
+
+inputs mnem__add_state(builder *b, const mnem__layer_part *part) {
+    return part->decay_b ? add_by_channels(b, part) : add_by_heads(b, part);
 }

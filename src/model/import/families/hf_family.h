@@ -51,6 +51,7 @@ typedef enum mnem__hf_how {
     MNEM__HF_GROUP_QKV,
     MNEM__HF_GROUP_GATES,
     MNEM__HF_GROUP_DECAY,
+    MNEM__HF_KDA_CONV,    /* [n, 1, length], or [n, length], is [1, n, 1, length] */
     MNEM__HF_BARE,        /* its name here ends as `to` does */
     MNEM__HF_TIED_OUTPUT, /* the output matrix, where none stands by itself */
     /* Of queries, keys and values below each other: one of them; heads of the first two turned. */

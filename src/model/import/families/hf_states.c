@@ -102,6 +102,36 @@ static const mnem__hf_name jamba[] = {
     {"feed_forward.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
     {0}};
 
+/* The class of transformers saves dense layers by the name of the others. */
+static const mnem__hf_name kimi_linear[] = {
+    {"self_attn.q_conv1d", "ssm_conv1d_q", MNEM__HF_KDA_CONV},
+    {"self_attn.k_conv1d", "ssm_conv1d_k", MNEM__HF_KDA_CONV},
+    {"self_attn.v_conv1d", "ssm_conv1d_v", MNEM__HF_KDA_CONV},
+    {"self_attn.f_a_proj", "ssm_f_a", MNEM__HF_AS_IS},
+    {"self_attn.f_b_proj", "ssm_f_b", MNEM__HF_AS_IS},
+    {"self_attn.g_a_proj", "ssm_g_a", MNEM__HF_AS_IS},
+    {"self_attn.g_b_proj", "ssm_g_b", MNEM__HF_AS_IS},
+    {"self_attn.b_proj", "ssm_beta", MNEM__HF_AS_IS},
+    {"self_attn.A_log", "ssm_a", MNEM__HF_DECAY},
+    {"self_attn.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+    {"self_attn.o_norm", "ssm_norm", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.kv_b_proj", "attn_k_b", MNEM__HF_HEAD_KEYS},
+    {"self_attn.kv_b_proj", "attn_v_b", MNEM__HF_HEAD_VALUES},
+    {"block_sparse_moe.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+    {"block_sparse_moe.up_proj", "ffn_up", MNEM__HF_AS_IS},
+    {"block_sparse_moe.down_proj", "ffn_down", MNEM__HF_AS_IS},
+    {"block_sparse_moe.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.shared_experts.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {0}};
+
 #define DELTA_MIXTURE                                                                              \
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
         {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
@@ -261,6 +291,27 @@ static const mnem__hf_default jamba_defaults[] = {
     {"expert_layer_period", 2}, {"expert_layer_offset", 1},  {"mamba_d_state", 16},
     {"mamba_d_conv", 4},        {"mamba_expand", 2},         {0}};
 
+static const mnem__hf_fixed kimi_linear_fixed[] = {{"hidden_act", "silu swish"},
+                                                   {"attention_bias", "false"},
+                                                   {"moe_renormalize", "true"},
+                                                   {"norm_topk_prob", "true"},
+                                                   {"num_expert_group", "1"},
+                                                   {"topk_group", "1"},
+                                                   {"moe_router_activation_func", "sigmoid"},
+                                                   {"mla_use_nope", "true"},
+                                                   {0}};
+static const mnem__hf_default kimi_linear_defaults[] = {
+    {"vocab_size", 163840},        {"hidden_size", 2304},
+    {"intermediate_size", 9216},   {"num_hidden_layers", 27},
+    {"num_attention_heads", 32},   {"model_max_length", 1048576},
+    {"rms_norm_eps", 1e-5},        {"moe_intermediate_size", 1024},
+    {"num_experts", 256},          {"num_experts_per_token", 8},
+    {"num_shared_experts", 1},     {"routed_scaling_factor", 2.446},
+    {"kv_lora_rank", 512},         {"qk_nope_head_dim", 128},
+    {"qk_rope_head_dim", 64},      {"v_head_dim", 128},
+    {"linear_head_dim", 128},      {"linear_num_heads", 32},
+    {"linear_conv_kernel_dim", 4}, {0}};
+
 /* ---- rows ---- */
 
 enum {
@@ -326,6 +377,13 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
              MNEM__HF_RMS_EPSILON | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_SCAN | MNEM__HF_NO_HEAD_DIM},
+    {.classes = "KimiLinearForCausalLM",
+     .architecture = "kimi-linear",
+     .names = kimi_linear,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
+             MNEM__HF_RMS_EPSILON | MNEM__HF_VOCAB | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_DELTA | MNEM__HF_SIGMOID | MNEM__HF_NO_HEAD_DIM,
+     .pre = "kimi-k2"},
 };
 
 static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
@@ -393,6 +451,16 @@ static const mnem__hf_members members[] = {
      "mamba_expand mamba_dt_rank ",
      .defaults = jamba_defaults,
      .fixed = jamba_fixed},
+    {.classes = "KimiLinearForCausalLM",
+     .names = OF_ALL
+     "intermediate_size num_hidden_layers num_attention_heads model_max_length "
+     "max_position_embeddings rms_norm_eps num_experts num_local_experts moe_intermediate_size "
+     "num_experts_per_token num_experts_per_tok num_shared_experts n_shared_experts "
+     "routed_scaling_factor kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim "
+     "first_k_dense_replace mlp_layer_types layer_types linear_attn_config linear_head_dim "
+     "linear_num_heads linear_conv_kernel_dim head_dim topk_group ",
+     .defaults = kimi_linear_defaults,
+     .fixed = kimi_linear_fixed},
 };
 
 const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,

@@ -79,14 +79,10 @@ static void print_layers(const mnem_transformer *t) {
 static void print_states(const mnem_transformer *t) {
     char text[160], size[64];
     const int layers = mnem_layers_count(&t->recurrent, t->layers);
-    const int64_t width =
-        2 * (int64_t)t->state_groups * t->state_rows + (int64_t)t->state_heads * t->state_columns;
     if (layers == 0) return;
-    const uint64_t bytes = mnem_conv_page_bytes(width, t->conv_length) +
-                           mnem_state_bytes(t->state_heads, t->state_rows, t->state_columns);
     snprintf(text, sizeof text, "%d of %d layers, %d head%s of %d x %d, %s for each sequence",
              layers, t->layers, t->state_heads, tool_s((uint64_t)t->state_heads), t->state_rows,
-             t->state_columns, tool_size((uint64_t)layers * bytes, size));
+             t->state_columns, tool_size(mnem_transformer_state_bytes(t), size));
     info_line("states", text);
 }
 
@@ -105,7 +101,7 @@ static void print_sizes(const mnem_transformer *t) {
 
 static void print_rope(const mnem_transformer *t) {
     char text[128];
-    if (t->rope.dims) {
+    if (t->rope.dims && t->rope.base > 0) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
                  t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs",
                  info_rope_scaling(t));
