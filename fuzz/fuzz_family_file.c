@@ -72,7 +72,10 @@ static const char *const families[] = {"olmoe",
                                        "glm_dsa_shared",
                                        "granitehybrid",
                                        "granitehybrid_moe",
-                                       "nemotron_h"};
+                                       "nemotron_h",
+                                       "nemotron_h_moe_groups",
+                                       "nemotron_h_latent",
+                                       "mistral4_dense"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -19,7 +19,8 @@
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
-    "nemotron_h", "nemotron_h_ends"
+    "nemotron_h", "nemotron_h_ends", "nemotron_h_moe", "nemotron_h_moe_groups", \
+    "nemotron_h_latent", "nemotron_h_latent_one", "mistral4", "mistral4_dense"
 /* clang-format on */
 
 #endif

@@ -35,6 +35,8 @@
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
     X(nemotron_h)                                                                                  \
+    X(nemotron_h_moe)                                                                              \
+    X(nemotron_h_latent)                                                                           \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -53,6 +55,7 @@
     X(hunyuan_moe)                                                                                 \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
+    X(mistral4)                                                                                    \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

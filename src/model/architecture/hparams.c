@@ -411,7 +411,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->unturned = architecture->unturned;
     t->output_gate = architecture->output_gate;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
-        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
+        t->gate_in_up |= !part->router && mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)

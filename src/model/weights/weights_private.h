@@ -43,6 +43,8 @@ typedef struct mnem__matrix {
     int64_t rows, k;
     mnem__row_spans here;  /* which of the tensor's rows these are */
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
+    int expert_matrices;   /* of each expert, if this is their first: 2 where it has gates and ups,
+                              or ups alone */
     uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a row in the file; of a group of 16 */
     int64_t chunk_groups, chunks;
@@ -64,7 +66,7 @@ typedef struct mnem__weights_cursor {
 } mnem__weights_cursor;
 
 enum {
-    MNEM__EXPERT_MATRICES = 3,    /* gate, up, down */
+    MNEM__EXPERT_MATRICES = 3,    /* gate, up, down; at the most */
     MNEM__EXPERT_SLOTS_LEAST = 4, /* two are held, two are read */
 };
 
@@ -177,7 +179,7 @@ struct mnem__weights {
  * chunks out. */
 mnem_status mnem__matrix_describe(const mnem__weights_options *options, int32_t index,
                                   uint64_t slot_bytes, mnem__matrix *matrix);
-/* Where in a slot an expert's matrix i lies, gates the first of three, and where its raw bytes are
+/* Where in a slot an expert's matrix i lies, gates the first of them, and where its raw bytes are
  * read to. */
 uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw);
 /* Counts and measures experts that aren't resident. */

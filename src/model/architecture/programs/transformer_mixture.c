@@ -4,19 +4,26 @@
  *
  *     n = norm(x)                    f32 for the router, and quantized for the experts
  *     r = route(n W)                 [T, 2 k]: which experts, and their weights
- *     m = experts(n, r)              [T, E]; of a model that is cut by rows, experts by experts:
+ *     m = experts(n, r)              [T, E], or of a latent: experts(n D, r) U;
+ *                                    of a model that is cut by rows, experts by experts:
  *                                    e [T, k E] of those that are here, gathered, then added up
- *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
+ *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one, or
+ *                                    down(core(up n));
  *                                    times sigmoid(n w) where there is a w
  *     x += m                         times the scale of residuals, where there is one
  *
- * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
- * likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
+ * Where the source guesses, the router of the next mixture looks at this layer's x: what it chooses
+ * is likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
 #include "model/architecture/programs/transformer_builder.h"
+
+static int shared_inputs(const mnem__layer_part *part) {
+    return part->shared_in[1] ? 2 : 1;
+}
 
 /* The last matrix that reads the norm. */
 static mnem__role last_reader(const mnem__layer_part *part) {
-    return part->shared_out ? part->shared_in[1] : part->in[1];
+    return part->shared_out ? part->shared_in[shared_inputs(part) - 1]
+                            : part->in[mnem__part_inputs(part) - 1];
 }
 
 /* [T, 2 k] */
@@ -31,22 +38,32 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     return routes;
 }
 
-/* What the next layer's router would choose now; 0: nobody asks. */
+/* The next layer with experts; -1: none. */
+static int32_t next_mixture(const builder *b, const mnem__layer_part *part) {
+    int32_t layer = b->layer + 1;
+    while (layer < mnem__layers_end(b->t) && !mnem__layer_is(b->t, layer, part->layers)) layer++;
+    return layer < mnem__layers_end(b->t) ? layer : -1;
+}
+
+/* What that layer's router would choose now; 0: nobody asks. */
 static int32_t add_guess(builder *b, const mnem__layer_part *part) {
-    if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
-    b->layer++;
+    const int32_t layer = b->layer, next = next_mixture(b, part);
+    if (!b->o->guess_experts || next < 0) return 0;
+    b->layer = next;
     const int32_t router = layer_handle(b, part->router);
     const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
                                     router, router, false);
     const int32_t guess = add_route(b, part, n);
-    b->layer--;
+    b->layer = layer;
     return guess;
 }
 
 /* The three vectors lie one behind the other: 16 rows of f32 are whole lines. */
 static int32_t experts_bias(builder *b, const mnem__layer_part *part) {
+    const mnem__role bias = mnem__role_get(part->in[0])->bias;
+    if (!bias) return 0;
     const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
-    const mnem__vector *v = &b->o->map->vectors[first + mnem__role_get(part->in[0])->bias];
+    const mnem__vector *v = &b->o->map->vectors[first + bias];
     if (v->tensor < 0) return 0;
     const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v[0].n + v[1].n + v[2].n);
     return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
@@ -54,8 +71,9 @@ static int32_t experts_bias(builder *b, const mnem__layer_part *part) {
 
 static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
                         int32_t out) {
+    const int readers = mnem__part_inputs(part);
     const int32_t gates = layer_handle(b, part->in[0]);
-    const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + 1);
+    const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + readers - 1);
     const bool cut = mnem__transformer_is_cut(b->t);
     const int64_t apart = (int64_t)b->t->route.used * b->t->embd;
     const int32_t made = cut ? value_2d(b, "experts", MNEM_TYPE_F32, apart) : out;
@@ -68,12 +86,10 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
         .out = made,
         .matrix = gates};
-    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
-    if (node.in[6]) {
-        b->layer++;
-        node.guess = layer_handle(b, part->in[0]);
-        b->layer--;
-    }
+    for (int i = 0; i < readers; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
+    node.desc.in[3] = matrices_desc(b, gates + readers);
+    if (node.in[6])
+        node.guess = mnem__transformer_handle(b->o->map, part->in[0], next_mixture(b, part));
     add(b, node);
     if (!cut) return;
     mnem__add_gather_experts(b, made, routes);
@@ -81,11 +97,23 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM}, .in = {made, routes}, .out = out});
 }
 
+/* The same, of what a matrix makes of n, and led back by another. */
+static void add_latent_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
+                               int32_t out) {
+    const int32_t down = layer_handle(b, part->latent_down), up = layer_handle(b, part->latent_up);
+    const int32_t first = layer_handle(b, part->in[0]), width = b->t->embd_expert;
+    const int32_t latent = value_2d(b, "latent", MNEM_TYPE_F32, width);
+    const int32_t made = value_2d(b, "latent out", MNEM_TYPE_F32, width);
+    add_matmul(b, down, n, 0, latent, false);
+    add_experts(b, part, inputs_of(b, first, made_in(MNEM_TYPE_F32, latent)), routes, made);
+    add_matmul(b, up, inputs_of(b, up, made_in(MNEM_TYPE_F32, made)), 0, out, false);
+}
+
 /* out += the expert that every token uses. */
 static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32_t out) {
     const int32_t down = layer_handle(b, part->shared_out);
-    int32_t in[2];
-    for (int i = 0; i < 2; i++) {
+    int32_t in[2] = {0};
+    for (int i = 0; i < shared_inputs(part); i++) {
         in[i] =
             value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, b->t->ff_shared);
         add_matmul(b, layer_handle(b, part->shared_in[i]), n, 0, in[i], false);
@@ -110,7 +138,7 @@ void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
                        layer_handle(b, part->router), layer_handle(b, last_reader(part)), gated);
     const int32_t routes = add_route(b, part, n);
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
-    add_experts(b, part, n, routes, out);
+    (part->latent_down ? add_latent_experts : add_experts)(b, part, n, routes, out);
     if (part->shared_out) add_shared(b, part, n, out);
     mnem__add_scale(b, out, b->t->residual_scale);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
