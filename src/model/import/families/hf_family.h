@@ -118,6 +118,8 @@ typedef enum mnem__hf_traits {
     MNEM__HF_INDEXER = 1 << 17,       /* which positions a token sees, and in which layers */
     MNEM__HF_DELTA = 1 << 18,         /* of a delta net: its sizes, which layers have one */
     MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
+    MNEM__HF_ONE_PART = 1 << 20,      /* of each layer: a list or a letter says which */
+    MNEM__HF_GROUPED = 1 << 21,       /* experts are chosen by groups, though no member says how */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
@@ -128,6 +130,8 @@ typedef struct mnem__hf_family {
     const mnem__hf_name *names; /* before the common ones; NULL: only those */
     unsigned keys, traits;
     const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
+    const char *other_type;              /* of the text's model_type `other` is the row; or NULL */
+    const struct mnem__hf_family *other;
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
 

@@ -55,6 +55,28 @@ static const mnem__hf_name granitehybrid_dense[] = {
     {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
     {0}};
 
+static const mnem__hf_name nemotron_h[] = {
+    OUTSIDE,
+    MIXER,
+    {"mixer.dt_bias", "ssm_dt.bias", MNEM__HF_AS_IS},
+    {"mixer.D", "ssm_d", MNEM__HF_COLUMN},
+    {"mixer.norm", "ssm_norm", MNEM__HF_GROUPS},
+    {"mixer.q_proj", "attn_q", MNEM__HF_TURN_Q},
+    {"mixer.k_proj", "attn_k", MNEM__HF_TURN_K},
+    {"mixer.v_proj", "attn_v", MNEM__HF_AS_IS},
+    {"mixer.o_proj", "attn_output", MNEM__HF_AS_IS},
+    {"mixer.up_proj", "ffn_up", MNEM__HF_AS_IS},
+    {"mixer.down_proj", "ffn_down", MNEM__HF_AS_IS},
+    {"mixer.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mixer.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"mixer.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mixer.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mixer.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"mixer.fc1_latent_proj", "ffn_latent_down", MNEM__HF_AS_IS},
+    {"mixer.fc2_latent_proj", "ffn_latent_up", MNEM__HF_AS_IS},
+    {0}};
+
 #define DELTA_MIXTURE                                                                              \
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},                                                  \
         {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},                     \
@@ -190,6 +212,39 @@ static const mnem__hf_default granitehybrid_defaults[] = {
     {"mamba_n_heads", 128},    {"mamba_n_groups", 1},       {"mamba_d_state", 256},
     {"mamba_d_conv", 4},       {"mamba_expand", 2},         {0}};
 
+static const mnem__hf_fixed nemotron_h_fixed[] = {{"mlp_hidden_act", "relu2"},
+                                                  {"mamba_hidden_act", "silu swish"},
+                                                  {"attention_bias", "false"},
+                                                  {"mlp_bias", "false"},
+                                                  {"use_bias", "false"},
+                                                  {"mamba_proj_bias", "false"},
+                                                  {"mamba_conv_bias", "true"},
+                                                  {"use_conv_bias", "true"},
+                                                  {0}};
+static const mnem__hf_default nemotron_h_defaults[] = {
+    {"vocab_size", 131072},
+    {"hidden_size", 4096},
+    {"num_attention_heads", 32},
+    {"num_key_value_heads", 8},
+    {"head_dim", 128},
+    {"intermediate_size", 21504},
+    {"layer_norm_epsilon", 1e-5},
+    {"ssm_state_size", 128},
+    {"mamba_num_heads", 128},
+    {"mamba_head_dim", 64},
+    {"n_groups", 8},
+    {"conv_kernel", 4},
+    {"n_routed_experts", 8},
+    {"num_experts_per_tok", 2},
+    {"n_shared_experts", 1},
+    {"moe_intermediate_size", 7688},
+    {"moe_shared_expert_intermediate_size", 7688},
+    {"routed_scaling_factor", 1},
+    {"n_group", 1},
+    {"topk_group", 1},
+    {"norm_topk_prob", 1},
+    {0}};
+
 /* ---- rows ---- */
 
 enum {
@@ -203,6 +258,17 @@ static const mnem__hf_family granitehybrid_alone = {.architecture = "granitehybr
                                                     .traits = MNEM__HF_NO_HEAD_DIM |
                                                               MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
                                                     .pre = "refact dbrx"};
+
+enum {
+    ONE_PART_KEYS = MNEM__HF_BLOCKS | MNEM__HF_HEADS | MNEM__HF_HEAD_DIM | MNEM__HF_VOCAB |
+                    MNEM__HF_RMS_EPSILON | MNEM__HF_EPSILON
+};
+
+static const mnem__hf_family nemotron_h_alone = {.architecture = "nemotron_h",
+                                                 .names = nemotron_h,
+                                                 .keys = ONE_PART_KEYS,
+                                                 .traits = MNEM__HF_SCAN | MNEM__HF_ONE_PART,
+                                                 .pre = "pixtral tekken"};
 
 static const mnem__hf_family families[] = {
     {.classes = "Qwen3_5ForConditionalGeneration Qwen3_5ForCausalLM",
@@ -242,6 +308,13 @@ static const mnem__hf_family families[] = {
      .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
      .dense = &granitehybrid_alone,
      .pre = "refact dbrx"},
+    {.classes = "NemotronHForCausalLM",
+     .architecture = "nemotron_h_moe",
+     .names = nemotron_h,
+     .keys = ONE_PART_KEYS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_SCAN | MNEM__HF_ONE_PART | MNEM__HF_NORMALIZED,
+     .dense = &nemotron_h_alone,
+     .pre = "pixtral tekken"},
 };
 
 static const mnem__hf_fixed qwen3next_fixed[] = {{"hidden_act", "silu swish"},
@@ -293,6 +366,16 @@ static const mnem__hf_members members[] = {
      "mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
      .defaults = granitehybrid_defaults,
      .fixed = granitehybrid_fixed},
+    {.classes = "NemotronHForCausalLM",
+     .names = OF_ALL EXPERTS
+     "hybrid_override_pattern layers_block_type num_hidden_layers num_attention_heads "
+     "num_key_value_heads head_dim intermediate_size rms_norm_eps layer_norm_epsilon "
+     "ssm_state_size mamba_num_heads mamba_head_dim mamba_n_groups n_groups mamba_d_conv "
+     "conv_kernel time_step_limit n_routed_experts n_shared_experts moe_intermediate_size "
+     "moe_shared_expert_intermediate_size moe_latent_size n_group topk_group norm_topk_prob "
+     "routed_scaling_factor ",
+     .defaults = nemotron_h_defaults,
+     .fixed = nemotron_h_fixed},
 };
 
 const mnem__hf_table mnem__hf_stateful = {families, members, sizeof families / sizeof *families,
