@@ -189,6 +189,16 @@ static void layers_of_two_kinds(void **state) {
     a_folder_becomes_the_file("granitehybrid");
 }
 
+static void layers_of_one_part_and_experts_without_gates(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("nemotron_h_latent");
+}
+
+static void another_text_in_a_folder_of_the_same_class(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("mistral4");
+}
+
 static void an_encoder_and_its_words(void **state) {
     (void)state;
     a_folder_becomes_the_file("bert");
@@ -266,6 +276,8 @@ int main(void) {
         cmocka_unit_test(value_heads_tiled_over_groups),
         cmocka_unit_test(parts_of_each_group),
         cmocka_unit_test(layers_of_two_kinds),
+        cmocka_unit_test(layers_of_one_part_and_experts_without_gates),
+        cmocka_unit_test(another_text_in_a_folder_of_the_same_class),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),
