@@ -1,6 +1,7 @@
 /* hf_scan.c: the keys of families whose layers are selective scans, as llama.cpp's converter writes
  * them: such a model has no limit of its context, no heads and no feed-forward. */
 #include <math.h>
+#include <string.h>
 
 #include "model/import/hf_keys.h"
 
@@ -129,6 +130,16 @@ static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
 
 /* ---- layers of one part ---- */
 
+static mnem_status refuse_layer(const mnem__hf_config *c, uint32_t layer, bool moe) {
+    const char *pattern = mnem__node_text(mnem__hf_find(c, "hybrid_override_pattern"), NULL);
+    char printable[72] = "";
+    if (pattern) mnem__gguf_printable(pattern, strlen(pattern), printable, sizeof printable);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: %s: %s%slayer %u is neither mamba nor attention nor %s", c->path,
+                      pattern ? "hybrid_override_pattern" : "layers_block_type", printable,
+                      pattern ? ": " : "", layer, moe ? "moe" : "mlp");
+}
+
 /* Which layers have heads of keys, and which the width of a feed-forward or of an expert. */
 static mnem_status put_layer_parts(mnem__folder *folder, const mnem__hf_config *c) {
     const char feeds = c->family->keys & MNEM__HF_EXPERTS ? 'E' : '-';
@@ -142,10 +153,7 @@ static mnem_status put_layer_parts(mnem__folder *folder, const mnem__hf_config *
     for (uint32_t i = 0; i < layers; i++) {
         const char letter = mnem__hf_layer_letter(c, i);
         if (letter != 'M' && letter != '*' && letter != feeds)
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layers_block_type: layer %d is neither mamba nor attention nor "
-                              "%s",
-                              c->path, (int)i, feeds == 'E' ? "moe" : "mlp");
+            return refuse_layer(c, i, feeds == 'E');
         heads[i] = letter == '*' ? (int32_t)mnem__hf_heads(c, true) : 0;
         widths[i] = letter == feeds ? (int32_t)width : 0;
     }

@@ -12,8 +12,8 @@ static const mnem__cpu_level levels[] = {MNEM__CPU_PLAIN, MNEM__CPU_AVX2, MNEM__
 
 enum { T = 40, N = 64, FF = 96, OUT = 32, E = 6, USED = 3, ANY_ORDER = 16 };
 
-/* Gates and ups are apart; in one matrix, below each other; or there are no gates, and the ups stand
- * in their place. */
+/* Gates and ups are apart; in one matrix, below each other; or there are no gates, and the ups
+ * stand in their place. */
 typedef enum form { APART, IN_ONE, UNGATED } form;
 
 /* A mixture of one type: raw weights as floats, and packed. */

@@ -260,8 +260,8 @@ static const mnem__hf_family granitehybrid_alone = {.architecture = "granitehybr
                                                     .pre = "refact dbrx"};
 
 enum {
-    ONE_PART_KEYS = MNEM__HF_BLOCKS | MNEM__HF_HEADS | MNEM__HF_HEAD_DIM | MNEM__HF_VOCAB |
-                    MNEM__HF_RMS_EPSILON | MNEM__HF_EPSILON
+    ONE_PART_KEYS =
+        MNEM__HF_BLOCKS | MNEM__HF_HEADS | MNEM__HF_HEAD_DIM | MNEM__HF_VOCAB | MNEM__HF_EPSILON
 };
 
 static const mnem__hf_family nemotron_h_alone = {.architecture = "nemotron_h",
@@ -368,8 +368,8 @@ static const mnem__hf_members members[] = {
      .fixed = granitehybrid_fixed},
     {.classes = "NemotronHForCausalLM",
      .names = OF_ALL EXPERTS
-     "hybrid_override_pattern layers_block_type num_hidden_layers num_attention_heads "
-     "num_key_value_heads head_dim intermediate_size rms_norm_eps layer_norm_epsilon "
+     "hybrid_override_pattern layers_block_type num_attention_heads "
+     "num_key_value_heads head_dim intermediate_size layer_norm_epsilon "
      "ssm_state_size mamba_num_heads mamba_head_dim mamba_n_groups n_groups mamba_d_conv "
      "conv_kernel time_step_limit n_routed_experts n_shared_experts moe_intermediate_size "
      "moe_shared_expert_intermediate_size moe_latent_size n_group topk_group norm_topk_prob "
