@@ -43,6 +43,7 @@ MAY_DIFFER = {
     "gemma2.rope.freq_base": "rope_theta, which llama.cpp doesn't write there",
     "gemma.rope.freq_base": "the same",
     "tokenizer.ggml.eot_token_id": "107 in Gemma 1, which mnem knows by its text, <end_of_turn>",
+    "mistral4.attention.temperature_scale": "which llama.cpp doesn't write there",
     "dots1.expert_weights_norm": "false, which is what readers take without it",
     "exaone-moe.expert_weights_norm": "the same",
     "afmoe.expert_gating_func": "that of its class, which readers take without it",
@@ -110,6 +111,13 @@ DELTA_EXPERTS = dict(num_experts=12, num_experts_per_tok=3, moe_intermediate_siz
 
 HYBRID = dict(shared_intermediate_size=96, mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16,
               num_hidden_layers=4, layer_types=["mamba", "attention", "mamba", "attention"])
+
+ONE_PART = dict(head_dim=32, ssm_state_size=16, mamba_num_heads=8, mamba_head_dim=16, n_groups=2)
+UNGATED = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+               moe_shared_expert_intermediate_size=64, routed_scaling_factor=2.5)
+
+MISTRAL4 = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
+                beta_slow=1.0, max_position_embeddings=256)
 
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
@@ -204,6 +212,21 @@ MODELS = {
     "granitehybrid_dense": ("GraniteMoeHybridConfig", dict(
         HYBRID, num_local_experts=0, num_experts_per_tok=0, attention_multiplier=0.25,
         logits_scaling=3.0, tie_word_embeddings=True), "refact", "bfloat16", 1),
+    "mistral4": ("Mistral4Config", dict(
+        LATENT, q_lora_rank=48, n_shared_experts=1, rope_parameters=MISTRAL4), "tekken",
+        "bfloat16", 2),
+    "mistral4_groups": ("Mistral4Config", dict(
+        LATENT, q_lora_rank=32, n_group=2, topk_group=1, norm_topk_prob=False,
+        rope_parameters=MISTRAL4), "tekken", "float32", 1),
+    "nemotron_h": ("NemotronHConfig", dict(
+        ONE_PART, layers_block_type=["mamba", "mlp", "attention", "mlp"]), "tekken",
+        "bfloat16", 2),
+    "nemotron_h_moe": ("NemotronHConfig", dict(
+        ONE_PART, **UNGATED, layers_block_type=["mamba", "moe", "attention", "moe"]), "tekken",
+        "bfloat16", 2),
+    "nemotron_h_latent": ("NemotronHConfig", dict(
+        ONE_PART, **UNGATED, moe_latent_size=32, n_group=2, norm_topk_prob=False,
+        layers_block_type=["moe", "mamba", "attention"]), "tekken", "float32", 1),
     "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
     "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
                                         shared_expert_intermediate_size=64), "qwen2",
@@ -512,6 +535,18 @@ def json_of_pieces(folder):
 
 # ---- models ----
 
+def write_pattern(config):
+    """Layers as published folders of Nemotron-H name them, without members that have defaults."""
+    letters = dict(linear_attention="M", full_attention="*", mlp="-", moe="E")
+    kinds = config.pop("layers_block_type")
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
+    config["num_hidden_layers"] = len(kinds)
+    config["model_type"] = "nemotron_h_published"
+    if "moe" not in kinds:
+        for name in ["num_experts_per_tok", "n_routed_experts", "n_group", "topk_group"]:
+            del config[name]
+
+
 def describe_sight(kind, members):
     """A model of texts and images: its text's members stand apart."""
     import transformers
@@ -541,6 +576,7 @@ def make(name, folder):
     else:
         without = ["num_key_value_heads"] if kind == "BertConfig" else \
             ["intermediate_size"] if "Qwen3_5Moe" in kind else \
+            ["num_hidden_layers"] if kind == "NemotronHConfig" else \
             NOT_OF_SCANS if "Mamba" in kind else []
         shape = {k: v for k, v in SHAPE.items() if k not in without}
         config = describe_sight(kind, {**shape, **changes}) if "vision_config" in changes else \
@@ -548,7 +584,8 @@ def make(name, folder):
     auto = transformers.AutoModelForImageTextToText if "vision_config" in changes else \
         transformers.AutoModelForMaskedLM if name == "bert_mlm" else (
         transformers.AutoModel if tokenizer == "words" else transformers.AutoModelForCausalLM)
-    model = auto.from_config(config)
+    own = transformers.Mistral4ForCausalLM if kind == "Mistral4Config" else None
+    model = own(config) if own else auto.from_config(config)
     for p in model.parameters():
         p.data = torch.randn_like(p) * 0.4
     model = model.to(getattr(torch, stored))
@@ -570,6 +607,10 @@ def make(name, folder):
         config["layer_types"] = changes["layer_types"]  # the words of published folders
     if kind == "KimiLinearConfig":
         describe_kimi(Path(folder), config)
+    if kind == "NemotronHConfig":
+        write_pattern(config)
+    if kind == "Mistral4Config":  # published folders hold texts and images
+        config["architectures"] = ["Mistral3ForConditionalGeneration"]
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):

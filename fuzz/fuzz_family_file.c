@@ -89,7 +89,11 @@ static const char *const families[] = {"olmoe",
                                        "gemma4_wide",
                                        "gemma4_moe",
                                        "jamba",
-                                       "kimi_linear"};
+                                       "kimi_linear",
+                                       "nemotron_h",
+                                       "nemotron_h_moe_groups",
+                                       "nemotron_h_latent",
+                                       "mistral4_dense"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -70,11 +70,12 @@ typedef struct mnem_graph_node {
     int32_t in[MNEM_OP_INPUTS]; /* tensors; 0: none, as for packed matrices */
     int32_t out;                /* so too */
     int32_t also[MNEM_OP_ALSO];
-    int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
+    int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' (with in[2]) and
+                       the downs' follow */
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV, operators with a state: whose pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
-    int32_t what;   /* GATHER: passed to args.gather; EXPERTS: 1: gate, up are one matrix's rows */
+    int32_t what;   /* GATHER: a number chosen by the builder, passed to args.gather */
     bool tail; /* only the rows from args.first_row on, as the others aren't read. Tensors of two
                   and more dimensions are rows here; one sequence */
 } mnem_graph_node;
@@ -213,8 +214,9 @@ typedef void mnem_on_experts(void *context, int32_t mixture, const int32_t *numb
  * want: numbers ascend, and stay readable until the last is acquired. in_order: acquire must hand
  * them out so; else in any order, such as those that are in memory first: results don't depend on
  * it. What is left over of the want before (its run was cancelled or failed) is forgotten.
- * acquire: one that wasn't handed out yet, all three matrices; waits for the disk. release: nobody
- * reads it any more, and the source may evict it; before that it must stay.
+ * acquire: one that wasn't handed out yet, all of its matrices (packed[1] only where the ups are
+ * apart); waits for the disk. release: nobody reads it any more, and the source may evict it; before
+ * that it must stay.
  * guess: a hint that costs nothing if it is wrong, the most certain first; numbers are readable
  * during the call only. */
 typedef struct mnem_graph_experts {

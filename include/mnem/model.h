@@ -178,6 +178,8 @@ typedef struct mnem_transformer {
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     int32_t experts;              /* in a layer with a mixture; each token uses route.used */
     int32_t ff_expert, ff_shared; /* width of one, and of the shared ones that every token uses */
+    int32_t embd_expert;          /* width of what experts read and give; 0: embd. Else matrices
+                                     lead there and back */
     mnem_route route;
     /* Attention through a latent (head_dim is the width that pages store: latent + rope.dims). */
     int32_t latent, latent_q;   /* width for keys and values; for queries (0: none) */

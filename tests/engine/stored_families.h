@@ -29,7 +29,8 @@
     "gemma4_moe", "gemma4_moe_one", \
     "jamba", "jamba_ends", "jamba_dense", \
     "mimo2", "mimo2_same", \
-    "kimi_linear", "kimi_linear_ends"
+    "kimi_linear", "kimi_linear_ends", \
+    "nemotron_h_moe", "nemotron_h_moe_groups", "nemotron_h_latent", "nemotron_h_latent_one", "mistral4", "mistral4_dense"
 /* clang-format on */
 
 #endif

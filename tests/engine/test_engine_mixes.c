@@ -59,6 +59,9 @@ static struct {
     {NULL, MNEM_TEST_DATA "/architectures/nemotron_h.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/jamba.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/kimi_linear.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/nemotron_h_latent.gguf"},
+    /* experts whose gates and ups are one matrix */
+    {NULL, MNEM_TEST_DATA "/architectures/mistral4.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

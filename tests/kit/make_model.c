@@ -136,6 +136,11 @@ static uint32_t ff_of(const options *o, long layer) {
     return has_layer_ff(o) && layer % 3 != 1 ? 0 : (uint32_t)o->ff;
 }
 
+/* Experts read half of the width. */
+static bool has_latent_experts(const options *o) {
+    return mnem__architecture_has(architecture(o), MNEM__ROLE_LATENT_DOWN);
+}
+
 /* Of three layers that convolve, two do, the second attends. */
 static uint32_t kv_heads_of(const options *o, long layer) {
     const long period = has_layer_ff(o) ? 3 : o->attend_every;
@@ -208,6 +213,7 @@ static mnem_transformer shape_of(const options *o) {
         t.kv_heads = 1;
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
+    if (has_latent_experts(o)) t.embd_expert = t.embd / 2;
     if (has_states(o)) set_states(o, &t);
     if (architecture(o)->takes & MNEM__TAKES_SOME_EXPERTS) mnem__layer_schedule_add(&t.leading, 0);
     for (int32_t layer = 0; layer < t.layers; layer++)
@@ -336,11 +342,13 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
     } keys[] = {{"expert_count", o->experts},
                 {"expert_used_count", o->experts_used},
                 {"expert_feed_forward_length", o->ff_expert},
+                {"moe_latent_size", o->embd / 2},
                 {"expert_shared_count", 1}, /* from here on of those that every token uses */
                 {"expert_shared_feed_forward_length", o->ff_shared}};
     const bool shared = mnem__architecture_has(architecture(o), MNEM__ROLE_DOWN_SHARED);
     char key[96];
     for (size_t i = 0; i < (shared ? sizeof keys / sizeof *keys : 3); i++) {
+        if (i == 3 && !has_latent_experts(o)) continue;
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }

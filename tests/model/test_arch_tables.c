@@ -159,6 +159,8 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->post_norm, used);
             use_role(a, part->router, used);
             use_role(a, part->choice_bias, used);
+            use_role(a, part->latent_down, used);
+            use_role(a, part->latent_up, used);
             use_role(a, part->sinks, used);
             use_role(a, part->a, used);
             use_role(a, part->dt_bias, used);

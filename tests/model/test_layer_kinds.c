@@ -296,12 +296,47 @@ static void sizes_of_states_are_checked(void **state) {
     }
 }
 
+/* ---- layers of one part ---- */
+
+#define ONE_PART MNEM_TEST_DATA "/architectures/nemotron_h.gguf" /* a scan, feeds, attends, feeds */
+
+static void widths_of(const int32_t widths[4], mnem_status wanted, const char *text) {
+    refused(describe(ONE_PART, "nemotron_h.feed_forward_length", ARRAY, widths, 4 * sizeof *widths),
+            wanted, text);
+}
+
+static void layers_of_one_part_are_read(void **state) {
+    (void)state;
+    const mnem_transformer t = described(ONE_PART);
+    static const mnem__layers kinds[] = {MNEM__LAYERS_RECURRENT, MNEM__LAYERS_FEEDING,
+                                         MNEM__LAYERS_ATTENTION, MNEM__LAYERS_FEEDING};
+    assert_int_equal(t.ff, 40);
+    assert_int_equal(t.kv_heads, 2);
+    for (int32_t layer = 0; layer < 4; layer++)
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(mnem__layer_is(&t, layer, kinds[k]), kinds[layer] == kinds[k]);
+    assert_true(mnem_transformer_state_bytes(&t) == mnem__layer_state_bytes(&t, 0));
+}
+
+static void widths_that_lie_are_named(void **state) {
+    (void)state;
+    widths_of((const int32_t[]){0, 40, 0, 48}, MNEM_UNSUPPORTED,
+              "differs between layers (40 and 48)");
+    widths_of((const int32_t[]){0, -1, 0, 40}, MNEM_BAD_FILE, "layer 1 is -1, expected 0 to");
+    widths_of((const int32_t[]){0, 40, 40, 40}, MNEM_UNSUPPORTED,
+              "layer 2 has both attention and a feed-forward");
+    widths_of((const int32_t[]){0, 40, 0, 0}, MNEM_BAD_FILE, "blk.3.ssm_in.weight: is missing");
+    widths_of((const int32_t[]){0, 48, 0, 48}, MNEM_BAD_FILE, "blk.1.ffn_up.weight: shape");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_that_predict_further_tokens_are_left_out),
         cmocka_unit_test(a_file_of_such_layers_alone_is_refused),
         cmocka_unit_test(recurrent_layers_are_read),
         cmocka_unit_test(sizes_of_states_are_checked),
+        cmocka_unit_test(layers_of_one_part_are_read),
+        cmocka_unit_test(widths_that_lie_are_named),
         cmocka_unit_test(layers_without_kv_heads_convolve),
         cmocka_unit_test(layers_that_lie_are_named),
         cmocka_unit_test(lengths_of_a_convolution_are_checked),

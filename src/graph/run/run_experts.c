@@ -6,6 +6,7 @@
  * Cost: a meeting for each expert that isn't resident. */
 #include "base/error.h"
 #include "graph/run/run_private.h"
+#include "ops/core/op_experts.h"
 
 typedef struct experts {
     mnem__walk *walk;
@@ -21,17 +22,15 @@ typedef struct experts {
 static bool find_resident(experts *x) {
     const mnem_graph_weights *weights = x->walk->run->args->weights;
     const mnem_tensor *in = x->step->op.desc.in;
-    const int64_t number = in[1].shape[0] / in[3].shape[1]; /* of experts */
-    const bool fused = x->step->what != 0;                  /* gate and up in one */
+    const int64_t number = mnem__experts_count(&x->step->op.desc);
+    int32_t handle = x->step->matrix;
     for (int i = 0; i < 3; i++) {
         const mnem_tensor *all = &in[1 + i];
-        x->packed[i] = weights->resident(weights->context, x->step->matrix + i - (fused && i > 0));
+        if (all->dims == 0) continue;
+        x->packed[i] = weights->resident(weights->context, handle++);
         if (!x->packed[i]) return false;
         x->bytes[i] = mnem_pack_bytes(all->type, all->shape[0] / number, all->shape[1]);
     }
-    if (!fused) return true;
-    x->packed[1] += x->bytes[0];
-    x->bytes[0] = x->bytes[1] = 2 * x->bytes[0];
     return true;
 }
 
@@ -44,7 +43,8 @@ static bool next_resident(void *context, const mnem_worker *worker, int32_t at,
     const experts *x = context;
     (void)worker, (void)at;
     for (int i = 0; i < 3; i++)
-        expert->packed[i] = x->packed[i] + (uint64_t)expert->number * x->bytes[i];
+        expert->packed[i] =
+            x->packed[i] ? x->packed[i] + (uint64_t)expert->number * x->bytes[i] : NULL;
     return true;
 }
 
@@ -58,7 +58,7 @@ static int32_t collect_guess(const experts *x, float weight[GUESSED_MOST], int32
     const int64_t used = routes->shape[1] / 2;
     const mnem_op_desc *d = &x->step->op.desc;
     const int32_t first = d->apart ? d->axis : 0;
-    const int64_t here = d->in[1].shape[0] / d->in[3].shape[1];
+    const int64_t here = mnem__experts_count(d);
     bool seen[GUESSED_MOST] = {false};
     int32_t count = 0;
     const char *row = (const char *)x->args->in[6] + routes->offset;

@@ -117,7 +117,9 @@ typedef struct mnem__layer_part {
     mnem__role sum_norm;  /* of x, behind it */
     mnem__role router;    /* then in and out are experts, and core is in each */
     mnem__role choice_bias;
-    mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
+    mnem__role latent_down, latent_up;   /* before and behind the experts; or NONE */
+    mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE. Without
+                                            a gate the second is NONE */
     mnem__role shared_gate;              /* how much of it */
     bool shared_mean;                    /* the mean of that expert and the others, not their sum */
     /* Where it is a dense feed-forward with norms of its own: of its input, of what it gives; of
@@ -205,6 +207,7 @@ typedef struct mnem__architecture {
     const char *other_key;
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool sigmoid_weights;    /* so too */
+    bool groups_by_pairs;    /* groups of experts are chosen by their two best in any case */
     bool trained;            /* from random weights too; adapters are for all */
     bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
     bool fixed_heads;        /* other readers want embd = heads * head_dim */

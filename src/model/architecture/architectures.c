@@ -40,6 +40,8 @@
     X(gemma4)                                                                                      \
     X(gemma4_moe)                                                                                  \
     X(nemotron_h)                                                                                  \
+    X(nemotron_h_moe)                                                                              \
+    X(nemotron_h_latent)                                                                           \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -66,6 +68,7 @@
     X(cohere2moe_shared)                                                                           \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
+    X(mistral4)                                                                                    \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
     X(deepseek2_large)                                                                             \

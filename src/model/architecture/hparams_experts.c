@@ -62,14 +62,15 @@ static mnem_status take_shared(mnem__key_reader *r, const mnem__architecture *a,
 
 /* Models without a sigmoid (DeepSeek-V2) choose groups by their best expert alone. Files don't say
  * it; llama.cpp takes the two best there too, unlike who trained them. */
-static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
+static mnem_status take_groups(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
     mnem_route *route = &t->route;
     mnem_status status = mnem__take_int(r, "expert_group_count", 0, t->experts, 0, &route->groups);
     if (route->groups <= 1 || status != MNEM_OK) {
         route->groups = 0;
         return status;
     }
-    route->groups_by_best = !route->sigmoid;
+    route->groups_by_best = !route->sigmoid && !a->groups_by_pairs;
     if (t->experts % route->groups || t->experts / route->groups < 2)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key %s: %d groups of %d experts aren't supported: expected groups "
@@ -88,11 +89,16 @@ mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture 
     mnem_status status =
         mnem__take_int(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
     if (status == MNEM_OK) status = take_route(r, a, t);
-    if (status == MNEM_OK) status = take_groups(r, t);
+    if (status == MNEM_OK) status = take_groups(r, a, t);
     if (status == MNEM_OK)
         status =
             mnem__take_int(r, "expert_feed_forward_length", 1, WIDTH_MAX, t->ff, &t->ff_expert);
     if (status == MNEM_OK) status = check_rows(r, r->key, t->ff_expert);
-    if (status == MNEM_OK) status = check_rows(r, "embedding_length", t->embd);
+    if (status == MNEM_OK && mnem__architecture_has(a, MNEM__ROLE_LATENT_DOWN))
+        status =
+            mnem__take_int(r, "moe_latent_size", 1, WIDTH_MAX, MNEM__KEY_REQUIRED, &t->embd_expert);
+    if (status == MNEM_OK)
+        status = check_rows(r, t->embd_expert ? r->key : "embedding_length",
+                            t->embd_expert ? t->embd_expert : t->embd);
     return status == MNEM_OK ? take_shared(r, a, t) : status;
 }

@@ -44,14 +44,16 @@ static const mnem__role_info infos[MNEM__ROLES] = {
                          PRECISION(BETTER)},
     [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
                            PRECISION(WHOLE)},
-    [MNEM__ROLE_GATE_UP_EXPERTS] = {EXPERTS("ffn_gate_up_exps.weight", "gates and ups", 2_FF_EXPERT,
-                                            EMBD)},
+    [MNEM__ROLE_LATENT_DOWN] = {MATRIX("ffn_latent_down.weight", "latent", EMBD_EXPERT, EMBD)},
     [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
                                  BIAS(GATE_EXPERTS)},
-    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
+    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD_EXPERT),
                                BIAS(UP_EXPERTS)},
-    [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD, FF_EXPERT),
+    [MNEM__ROLE_GATE_UP_EXPERTS] = {EXPERTS("ffn_gate_up_exps.weight", "gates and ups", 2_FF_EXPERT,
+                                            EMBD)},
+    [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD_EXPERT, FF_EXPERT),
                                  BIAS(DOWN_EXPERTS), PRECISION(BETTER)},
+    [MNEM__ROLE_LATENT_UP] = {MATRIX("ffn_latent_up.weight", "experts", EMBD, EMBD_EXPERT)},
     [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
     [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
@@ -159,6 +161,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
     case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
+    case MNEM__WIDTH_EMBD_EXPERT: return t->embd_expert ? t->embd_expert : t->embd;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
     case MNEM__WIDTH_HEADS: return t->heads;
     case MNEM__WIDTH_OUT: return t->heads * given;

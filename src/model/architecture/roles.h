@@ -38,11 +38,13 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
-    MNEM__ROLE_ROUTER,          /* a row for each expert: scores */
-    MNEM__ROLE_GATE_UP_EXPERTS, /* the two in one, below each other, of each expert */
+    MNEM__ROLE_ROUTER,      /* a row for each expert: scores */
+    MNEM__ROLE_LATENT_DOWN, /* to what experts read */
     MNEM__ROLE_GATE_EXPERTS,
     MNEM__ROLE_UP_EXPERTS,
+    MNEM__ROLE_GATE_UP_EXPERTS, /* both of each expert, below each other */
     MNEM__ROLE_DOWN_EXPERTS,
+    MNEM__ROLE_LATENT_UP,   /* of what they give */
     MNEM__ROLE_GATE_SHARED, /* of the expert that every token uses */
     MNEM__ROLE_UP_SHARED,
     MNEM__ROLE_DOWN_SHARED,
@@ -140,6 +142,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,
     MNEM__WIDTH_2_FF_EXPERT,
+    MNEM__WIDTH_EMBD_EXPERT,
     MNEM__WIDTH_FF_SHARED,
     MNEM__WIDTH_HEADS,
     MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
@@ -217,7 +220,7 @@ static inline bool mnem__role_is_first(mnem__role role) {
 }
 /* Matrices of experts, one below the other. */
 static inline bool mnem__role_is_experts(mnem__role role) {
-    return role >= MNEM__ROLE_GATE_UP_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
+    return role >= MNEM__ROLE_GATE_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
 }
 
 enum { MNEM__ROLE_NAME = 40 };

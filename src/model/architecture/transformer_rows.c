@@ -76,6 +76,8 @@ mnem__row_spans mnem__transformer_rows_of(const mnem__transformer_map *map, mnem
         return (mnem__row_spans){{ff}};
     case MNEM__ROLE_GATE_EXPERTS:
     case MNEM__ROLE_UP_EXPERTS: return (mnem__row_spans){{times(t->rows.experts, t->ff_expert)}};
+    case MNEM__ROLE_GATE_UP_EXPERTS:
+        return (mnem__row_spans){{times(t->rows.experts, 2 * t->ff_expert)}};
     case MNEM__ROLE_DOWN_EXPERTS: return (mnem__row_spans){{times(t->rows.experts, t->embd)}};
     case MNEM__ROLE_SINKS: return (mnem__row_spans){{t->rows.heads}}; /* a number for each */
     case MNEM__ROLE_O:

@@ -53,6 +53,7 @@ static double default_number(const mnem__hf_config *c, const char *names) {
 
 double mnem__hf_number(const mnem__hf_config *c, const char *names) {
     const mnem__node *found = mnem__hf_find(c, names);
+    if (c->layers && mnem__hf_has_word(names, "num_hidden_layers")) return c->layers;
     return found ? mnem__node_number(found, NAN) : default_number(c, names);
 }
 
@@ -98,6 +99,47 @@ int64_t mnem__hf_head_dim(const mnem__hf_config *c) {
     if (isnan(dim) && c->family->traits & MNEM__HF_MAKES_HEAD_DIM && heads > 0)
         dim = floor(mnem__hf_number(c, "hidden_size") / heads);
     return dim >= 1 && dim <= 65536 ? (int64_t)dim : 0;
+}
+
+/* ---- layers of one part ---- */
+
+static const mnem__node *find_letters(const mnem__hf_config *c) {
+    return mnem__hf_find(c, "hybrid_override_pattern layers_block_type");
+}
+
+char mnem__hf_layer_letter(const mnem__hf_config *c, uint32_t layer) {
+    static const struct {
+        char letter;
+        const char *names;
+    } kinds[] = {{'M', "mamba linear_attention"},
+                 {'*', "attention full_attention"},
+                 {'-', "mlp"},
+                 {'E', "moe"}};
+    const mnem__node *letters = find_letters(c);
+    const char *pattern = mnem__node_text(letters, NULL);
+    if (pattern)
+        return layer < strlen(pattern) && strchr("M*-E", pattern[layer]) ? pattern[layer] : 0;
+    const char *name = mnem__node_text(mnem__node_at(letters, layer), "");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (mnem__hf_has_word(kinds[i].names, name)) return kinds[i].letter;
+    return 0;
+}
+
+static bool has_mixtures(const mnem__hf_config *c) {
+    for (uint32_t i = 0; i < c->layers; i++)
+        if (mnem__hf_layer_letter(c, i) == 'E') return true;
+    return false;
+}
+
+/* How many layers there are, and whether some have experts. */
+static void find_layers(mnem__hf_config *c) {
+    const bool one_part = c->family->traits & MNEM__HF_ONE_PART;
+    const mnem__node *letters = one_part ? find_letters(c) : NULL;
+    const char *pattern = mnem__node_text(letters, NULL);
+    const size_t n = pattern ? strlen(pattern) : letters ? letters->count : 0;
+    c->layers = n < UINT32_MAX ? (uint32_t)n : 0;
+    const bool none = one_part ? !has_mixtures(c) : mnem__hf_number(c, MNEM__HF_EXPERT_COUNT) == 0;
+    if (c->family->dense && none) c->family = c->family->dense;
 }
 
 /* ---- opening ---- */
@@ -237,11 +279,12 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
                           "%s: architectures: is missing, so the kind of model is unknown", path);
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
-    const char *text_type = mnem__node_text(mnem__node_get(c->text, "model_type"), NULL);
+    const char *text_type = mnem__node_text(find_name(c, "model_type"), NULL);
+    if (c->family->other && text_type && strcmp(text_type, c->family->other_type) == 0)
+        c->family = c->family->other;
     c->members = mnem__hf_members_find(mnem__node_text(class_name, ""), text_type);
     if (!c->members) return refuse_class(path, mnem__node_text(class_name, "?"));
-    if (c->family->dense && mnem__hf_number(c, MNEM__HF_EXPERT_COUNT) == 0)
-        c->family = c->family->dense;
+    find_layers(c);
     find_rope(c);
     MNEM__TRY(check_fixed(c));
     MNEM__TRY(check_head_dim(c));

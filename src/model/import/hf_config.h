@@ -16,6 +16,7 @@ typedef struct mnem__hf_config {
     const mnem__node *rope_window;
     const mnem__hf_family *family;
     const mnem__hf_members *members;
+    uint32_t layers; /* where a list of their kinds says how many; else 0 */
 } mnem__hf_config;
 
 /* MNEM_UNSUPPORTED: a class that isn't known, or weights that are quantized already. */
@@ -32,6 +33,9 @@ const char *mnem__hf_rope_type(const mnem__hf_config *config);
 /* Required, a whole number from 1 to most. */
 mnem_status mnem__hf_size(const mnem__hf_config *config, const char *names, double most,
                           int64_t *size);
+/* What a layer is where each has one part, as the published folders write it: M (a scan), *
+ * (attention), - (a feed-forward), E (a mixture); 0: unknown. */
+char mnem__hf_layer_letter(const mnem__hf_config *config, uint32_t layer);
 /* The numbers of a head; 0 when config.json doesn't say so and the family doesn't make one. */
 int64_t mnem__hf_head_dim(const mnem__hf_config *config);
 /* Heads of queries, or of keys and values. */

@@ -152,8 +152,8 @@ static mnem_status put_experts(const writer *w) {
 /* Groups mean something where a token's experts are of some of them only. */
 static mnem_status put_gating(const writer *w) {
     const bool sigmoid = w->c->family->traits & MNEM__HF_SIGMOID;
-    const bool grouped =
-        sigmoid || mnem__node_is(mnem__hf_find(w->c, "topk_method"), "group_limited_greedy");
+    const bool grouped = sigmoid || w->c->family->traits & MNEM__HF_GROUPED ||
+                         mnem__node_is(mnem__hf_find(w->c, "topk_method"), "group_limited_greedy");
     const double groups = mnem__hf_number(w->c, "n_group");
     if (grouped || groups <= 1) {
         MNEM__TRY(put_count(w, ".expert_group_count", "n_group"));
@@ -348,14 +348,16 @@ bool mnem__hf_is_ministral(const mnem__hf_config *c) {
     return mnem__node_is(mnem__hf_find(c, "model_type"), "ministral3");
 }
 
-/* Of Ministral 3 alone; others of the same architecture are plain. */
+/* Of Ministral 3 and Mistral 4; others of the first's architecture are plain. A latent's multiplier
+ * is written with it. */
 static void put_temperature(const writer *w) {
-    if (!mnem__hf_is_ministral(w->c)) return;
+    const bool latent = has(w, MNEM__HF_LATENT);
+    if (!latent && !mnem__hf_is_ministral(w->c)) return;
     const struct {
         const char *key, *name;
     } rows[] = {{".rope.scaling.yarn_log_multiplier", "mscale_all_dim"},
                 {".attention.temperature_scale", "llama_4_scaling_beta"}};
-    for (int i = 0; i < 2; i++)
+    for (int i = latent; i < 2; i++)
         put_real(w, rows[i].key, mnem__node_number(mnem__node_get(w->c->rope, rows[i].name), NAN));
 }
 

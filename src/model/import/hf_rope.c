@@ -20,11 +20,20 @@ static mnem_status refuse_number(const mnem__hf_config *c, const char *name, dou
                       mnem__hf_rope_type(c), name, number, expected);
 }
 
+/* Behind a latent a part of each head is turned, which has a member of its own: config.json may
+ * only say the same. */
+static bool is_latent_part(const mnem__hf_config *c, double part) {
+    const double turned = mnem__hf_number(c, "qk_rope_head_dim");
+    const double rest = mnem__hf_number(c, "qk_nope_head_dim");
+    return c->family->keys & MNEM__HF_LATENT && fabs(part - turned / (turned + rest)) <= 1e-6;
+}
+
 /* Members of RoPE that must be what the class takes where they are missing. */
 static mnem_status check_plain(const mnem__hf_config *c) {
     static const char *const names[] = {"partial_rotary_factor", "extrapolation_factor",
                                         "attn_factor"};
-    const bool partial = mnem__hf_has_word(c->members->names, names[0]);
+    const bool partial =
+        mnem__hf_has_word(c->members->names, names[0]) || is_latent_part(c, in_rope(c, names[0]));
     for (int i = partial; i < 3; i++) {
         const double number = in_rope(c, names[i]);
         if (!isnan(number) && number != 1) return refuse_number(c, names[i], number, "1");

@@ -2,6 +2,7 @@
  * them: such a model has no limit of its context, no heads and no feed-forward. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/import/hf_keys.h"
 
@@ -211,7 +212,93 @@ static mnem_status put_jamba(mnem__folder *folder, const mnem__hf_config *c) {
     return folder->status;
 }
 
+/* ---- layers of one part ---- */
+
+static mnem_status refuse_layer(const mnem__hf_config *c, uint32_t layer, bool moe) {
+    const char *pattern = mnem__node_text(mnem__hf_find(c, "hybrid_override_pattern"), NULL);
+    char printable[72] = "";
+    if (pattern) mnem__gguf_printable(pattern, strlen(pattern), printable, sizeof printable);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: %s: %s%slayer %u is neither mamba nor attention nor %s", c->path,
+                      pattern ? "hybrid_override_pattern" : "layers_block_type", printable,
+                      pattern ? ": " : "", layer, moe ? "moe" : "mlp");
+}
+
+/* Which layers have heads of keys, and which the width of a feed-forward or of an expert. */
+static mnem_status put_layer_parts(mnem__folder *folder, const mnem__hf_config *c) {
+    const char feeds = c->family->keys & MNEM__HF_EXPERTS ? 'E' : '-';
+    const char *of_width = feeds == 'E' ? "moe_intermediate_size" : "intermediate_size";
+    int64_t width, layers;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    MNEM__TRY(mnem__hf_size(c, of_width, MOST / 4, &width));
+    int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
+    int32_t *widths = mnem__folder_alloc(folder, (size_t)layers * sizeof *widths);
+    if (!heads || !widths) return folder->status;
+    for (uint32_t i = 0; i < layers; i++) {
+        const char letter = mnem__hf_layer_letter(c, i);
+        if (letter != 'M' && letter != '*' && letter != feeds)
+            return refuse_layer(c, i, feeds == 'E');
+        heads[i] = letter == '*' ? (int32_t)mnem__hf_heads(c, true) : 0;
+        widths[i] = letter == feeds ? (int32_t)width : 0;
+    }
+    mnem__put_array(folder, ".attention.head_count_kv", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    mnem__put_array(folder, ".feed_forward_length", MNEM_VALUE_I32, widths, (uint64_t)layers);
+    return folder->status;
+}
+
+/* Of experts without gates; the key of their sum's 1 that is usual is written here. */
+static mnem_status put_ungated(mnem__folder *folder, const mnem__hf_config *c) {
+    static const struct {
+        const char *key, *name;
+    } rows[] = {{".expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+                {".expert_shared_count", "n_shared_experts"},
+                {".expert_group_count", "n_group"},
+                {".expert_group_used_count", "topk_group"}};
+    int64_t number;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        MNEM__TRY(mnem__hf_size(c, rows[i].name, MOST, &number));
+        mnem__put_u32(folder, rows[i].key, (uint32_t)number);
+    }
+    const mnem__node *sums = mnem__hf_find(c, "norm_topk_prob");
+    if (!sums || mnem__node_true(sums)) mnem__put_bool(folder, ".expert_weights_norm", true);
+    mnem__hf_put_real(folder, ".expert_weights_scale", mnem__hf_number(c, "routed_scaling_factor"));
+    if (isnan(mnem__hf_number(c, "moe_latent_size"))) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(c, "moe_latent_size", MOST / 4, &number));
+    mnem__put_u32(folder, ".moe_latent_size", (uint32_t)number);
+    return MNEM_OK;
+}
+
+/* Nemotron-H; attention is without RoPE. */
+static mnem_status put_one_part(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t embd, state, kernel, heads, groups, dim;
+    MNEM__TRY(check_limits(c));
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST / 4, &embd));
+    MNEM__TRY(mnem__hf_size(c, "ssm_state_size", MOST, &state));
+    MNEM__TRY(mnem__hf_size(c, "mamba_d_conv conv_kernel", MOST, &kernel));
+    MNEM__TRY(mnem__hf_size(c, "mamba_num_heads", 1 << 15, &heads));
+    MNEM__TRY(mnem__hf_size(c, "mamba_head_dim", 1 << 15, &dim));
+    MNEM__TRY(mnem__hf_size(c, "mamba_n_groups n_groups", MOST, &groups));
+    const int64_t queries = mnem__hf_heads(c, false);
+    const struct {
+        const char *key;
+        int64_t number;
+    } rows[] = {{".context_length", CONTEXT},
+                {".embedding_length", embd},
+                {".rope.dimension_count", queries ? embd / queries : 0},
+                {".ssm.conv_kernel", kernel},
+                {".ssm.state_size", state},
+                {".ssm.group_count", groups},
+                {".ssm.inner_size", heads * dim},
+                {".ssm.time_step_rank", heads}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        mnem__put_u32(folder, rows[i].key, (uint32_t)rows[i].number);
+    mnem__put_bool(folder, ".rope.scaling.finetuned", false);
+    if (c->family->keys & MNEM__HF_EXPERTS) MNEM__TRY(put_ungated(folder, c));
+    return put_layer_parts(folder, c);
+}
+
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
+    if (c->family->traits & MNEM__HF_ONE_PART) return put_one_part(folder, c);
     if (mnem__hf_has_word(c->members->names, "attn_layer_offset")) return put_jamba(folder, c);
     if (mnem__hf_has_word(c->members->names, "mamba_d_ssm")) return put_side_by_side(folder, c);
     if (mnem__hf_has_word(c->members->names, "mamba_n_heads")) return put_hybrid(folder, c);

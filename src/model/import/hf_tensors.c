@@ -11,7 +11,7 @@
 
 enum { NAME = 96 };
 
-enum { STACKS = 3, LAYERS_MAX = 1024 };
+enum { STACKS = 3, LAYERS_MAX = 1024 }; /* at the most */
 
 /* The experts of a layer, while they come: their indices for each of its matrices. */
 typedef struct stacks {
@@ -23,7 +23,8 @@ typedef struct tensor_writer {
     mnem__folder *folder;
     const mnem__hf_config *c;
     int64_t vocabulary, layers, experts;
-    stacks *stacks; /* of each layer; NULL: there are no experts */
+    stacks *stacks;   /* of each layer; NULL: there are no experts */
+    int64_t matrices; /* of each expert */
 } tensor_writer;
 
 /* ---- names ---- */
@@ -231,7 +232,7 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
     }
     MNEM__TRY(mnem__hf_check_type(w->folder, t));
     stacks *s = &w->stacks[p->layer];
-    for (int i = 0; i < STACKS && !s->source[i]; i++) {
+    for (int i = 0; i < w->matrices && !s->source[i]; i++) {
         const size_t bytes = (size_t)w->experts * sizeof *s->source[i];
         s->source[i] = mnem__folder_alloc(w->folder, bytes);
         if (!s->source[i]) return w->folder->status;
@@ -243,17 +244,17 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
                                "another tensor has the same layer and expert: the folder is "
                                "damaged; download it again");
     *source = index;
-    return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
+    return ++s->found == w->matrices * w->experts ? put_stacks(w, s, p) : MNEM_OK;
 }
 
 static mnem_status check_stacks(const tensor_writer *w) {
     for (int64_t i = 0; w->stacks && i < w->layers; i++)
-        if (w->stacks[i].found != 0 && w->stacks[i].found != STACKS * w->experts)
+        if (w->stacks[i].found != 0 && w->stacks[i].found != w->matrices * w->experts)
             return mnem__fail(MNEM_BAD_FILE,
                               "%s: layer %d has only %u of %d matrices of experts: the folder is "
                               "incomplete; download it again",
                               w->folder->model.path, (int)i, w->stacks[i].found,
-                              (int)(STACKS * w->experts));
+                              (int)(w->matrices * w->experts));
     return MNEM_OK;
 }
 
@@ -262,6 +263,8 @@ static mnem_status begin_stacks(tensor_writer *w) {
     if (!(w->c->family->keys & MNEM__HF_EXPERTS)) return MNEM_OK;
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &w->layers));
     w->experts = experts >= 1 && experts <= 65536 ? (int64_t)experts : 0;
+    for (const mnem__hf_name *r = w->c->family->names; r->from && w->matrices < STACKS; r++)
+        w->matrices += r->how == MNEM__HF_STACK;
     w->stacks = mnem__folder_alloc(w->folder, (size_t)w->layers * sizeof *w->stacks);
     return w->folder->status;
 }

@@ -22,7 +22,7 @@
 static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *o) {
     mnem__expert_reads *experts = &w->experts;
     uint64_t place = 0;
-    int32_t of_expert = 0; /* matrices that are left of the mixture's streamed ones */
+    int32_t streamed = 0; /* matrices of experts that follow their first */
     uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
@@ -31,9 +31,9 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
         m->place = place;
         m->sum_at = sums;
         if (i < o->body_count + o->head_count && !m->expert_groups) sums += (uint32_t)m->chunks;
-        if (m->expert_groups && !m->resident && of_expert-- == 0) {
-            of_expert = mnem__expert_matrices(m) - 1;
+        if (m->expert_groups && !m->resident && streamed-- == 0) {
             experts->gates[experts->mixtures++] = i;
+            streamed = m->expert_matrices - 1;
         }
         mnem__matrix_list *list = NULL;
         if (m->resident) {

@@ -232,7 +232,7 @@ mnem_status mnem__expert_job_run(mnem__weights *w, mnem__expert_job *job) {
     const mnem__matrix *gates = &w->matrices[e->gates[job->mixture]];
     uint8_t *slot = e->base + (uint64_t)job->slot * e->slot_bytes;
     mnem_status status = MNEM_OK;
-    for (int i = 0; i < mnem__expert_matrices(gates) && status == MNEM_OK; i++) {
+    for (int i = 0; i < gates->expert_matrices && status == MNEM_OK; i++) {
         uint64_t raw;
         uint8_t *packed = slot + mnem__expert_matrix_at(gates, i, &raw);
         if (gives_up(w, job)) return MNEM_OK;
@@ -360,9 +360,11 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
     const int32_t slot = find(e, e->want.mixture, e->want.number[index]);
     expert->slot = slot;
     expert->expert.number = e->want.number[index];
-    for (int i = 0; i < MNEM__EXPERT_MATRICES; i++) {
-        const uint8_t *base = e->base + (uint64_t)slot * e->slot_bytes;
-        expert->expert.packed[i] = base + mnem__expert_part_at(gates, i);
+    for (int i = 0; i < gates->expert_matrices; i++) {
+        const bool last = i == gates->expert_matrices - 1;
+        uint64_t raw;
+        expert->expert.packed[last ? MNEM__EXPERT_MATRICES - 1 : i] =
+            e->base + (uint64_t)slot * e->slot_bytes + mnem__expert_matrix_at(gates, i, &raw);
     }
     e->held[slot] = true;
     e->want.done[index] = true;

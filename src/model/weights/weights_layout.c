@@ -52,16 +52,10 @@ uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw)
     return at;
 }
 
-uint64_t mnem__expert_part_at(const mnem__matrix *gates, int i) {
-    uint64_t raw;
-    if (!gates->fused) return mnem__expert_matrix_at(gates, i, &raw);
-    return i == 1 ? expert_packed(gates) / 2 : mnem__expert_matrix_at(gates, i / 2, &raw);
-}
-
 /* Matrices are read one after another, each into the places of those that come later. */
 static uint64_t expert_slot_bytes(const mnem__matrix *gates) {
     uint64_t bytes = 0, raw;
-    for (int i = 0; i < mnem__expert_matrices(gates); i++) {
+    for (int i = 0; i < gates->expert_matrices; i++) {
         const uint64_t at = mnem__expert_matrix_at(gates, i, &raw);
         bytes = mnem__max_u64(
             bytes, at + up(chunk_slot_bytes(&gates[i], (uint64_t)gates[i].expert_groups)));
@@ -69,9 +63,9 @@ static uint64_t expert_slot_bytes(const mnem__matrix *gates) {
     return bytes;
 }
 
-/* The matrices of experts that begin with the body's i-th, which is described. */
+/* The matrices of experts that begin with the body's i-th, which m[0] describes. */
 static mnem_status describe_experts(const mnem__weights_options *o, int32_t i, mnem__matrix *m) {
-    for (int j = 0; j < mnem__expert_matrices(m); j++) {
+    for (int j = 0; j < m[0].expert_matrices; j++) {
         if (i + j >= o->body_count || o->resident[i + j] != o->resident[i])
             return mnem__fail(MNEM_INVALID, "weights: the matrices of experts of a layer "
                                             "must be all resident or all streamed");
@@ -92,14 +86,14 @@ mnem_status mnem__weights_mixtures(const mnem__weights_options *o, mnem__weights
         MNEM__TRY(mnem__matrix_describe(o, i, 0, &m[0]));
         if (m[0].expert_groups == 0) continue;
         MNEM__TRY(describe_experts(o, i, m));
-        i += mnem__expert_matrices(m) - 1;
+        i += m[0].expert_matrices - 1;
         if (o->resident[i]) continue;
         const int32_t experts = (int32_t)(m[0].rows / MNEM_PACK_ROWS / m[0].expert_groups);
         x->mixtures++;
         x->experts = mnem__max_i32(x->experts, experts);
         x->total += experts;
         x->slot_bytes = mnem__max_u64(x->slot_bytes, expert_slot_bytes(m));
-        for (int j = 0; j < mnem__expert_matrices(m); j++)
+        for (int j = 0; j < m[0].expert_matrices; j++)
             x->file_bytes += (uint64_t)m[j].rows * m[j].row_bytes;
     }
     if (x->mixtures == 0) return MNEM_OK;
@@ -159,9 +153,9 @@ mnem_status mnem__matrix_describe(const mnem__weights_options *o, int32_t index,
                         .offset = info.offset};
     int32_t layer;
     const mnem__role role = mnem__role_find(info.name, &layer);
-    const bool experts = mnem__role_is_experts(role);
-    m->fused = role == MNEM__ROLE_GATE_UP_EXPERTS;
-    if (experts && info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
+    if (mnem__role_is_experts(role) && info.dims == 3)
+        m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
+    m->expert_matrices = role == MNEM__ROLE_GATE_EXPERTS ? MNEM__EXPERT_MATRICES : 2;
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
     m->packed_bytes = whole ? mnem__matrix_group_bytes(&info) : 0;
     if (!m->packed_bytes || m->rows < 1)

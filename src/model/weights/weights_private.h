@@ -43,7 +43,8 @@ typedef struct mnem__matrix {
     int64_t rows, k;
     mnem__row_spans here;  /* which of the tensor's rows these are */
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
-    bool fused;            /* the first half of an expert's are its gate, the others up */
+    int expert_matrices;   /* of each expert, if this is their first: 2 where it has gates and ups,
+                              or ups alone */
     uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a row in the file; of a group of 16 */
     int64_t chunk_groups, chunks;
@@ -65,14 +66,9 @@ typedef struct mnem__weights_cursor {
 } mnem__weights_cursor;
 
 enum {
-    MNEM__EXPERT_MATRICES = 3,    /* gate, up, down: the most that an expert has */
+    MNEM__EXPERT_MATRICES = 3,    /* gate, up, down; at the most */
     MNEM__EXPERT_SLOTS_LEAST = 4, /* two are held, two are read */
 };
-
-/* gates: of an expert the first matrix. */
-static inline int mnem__expert_matrices(const mnem__matrix *gates) {
-    return gates->fused ? 2 : MNEM__EXPERT_MATRICES;
-}
 
 /* Mixtures whose experts aren't resident. */
 typedef struct mnem__weights_mixtures_info {
@@ -183,11 +179,9 @@ struct mnem__weights {
  * chunks out. */
 mnem_status mnem__matrix_describe(const mnem__weights_options *options, int32_t index,
                                   uint64_t slot_bytes, mnem__matrix *matrix);
-/* Where in a slot an expert's matrix i lies, gates the first of three, and where its raw bytes are
+/* Where in a slot an expert's matrix i lies, gates the first of them, and where its raw bytes are
  * read to. */
 uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw);
-/* Where gate, up and down are in a slot. */
-uint64_t mnem__expert_part_at(const mnem__matrix *gates, int i);
 /* Counts and measures experts that aren't resident. */
 mnem_status mnem__weights_mixtures(const mnem__weights_options *options,
                                    mnem__weights_mixtures_info *mixtures);

@@ -34,17 +34,35 @@ static mnem_status check_apart(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
+/* Gates and ups apart, in one, or no gates. */
+static mnem_status check_core(const mnem_op_desc *desc) {
+    const bool gated = desc->core == MNEM_OP_SILU_MUL || desc->core == MNEM_OP_GELU_MUL ||
+                       desc->core == MNEM_OP_SWIGLU_MUL;
+    const bool apart = !mnem__tensor_absent(&desc->in[2]);
+    if (!gated && desc->core != MNEM_OP_RELU_SQUARED)
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "core must be silu_mul, gelu_mul, swiglu_mul, or without gates relu_squared");
+    if (apart && !gated)
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have dims 0 for core relu_squared");
+    if (!apart && !mnem__tensor_absent(&desc->in[5]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[5] must have dims 0 where in[2] has");
+    return MNEM_OK;
+}
+
 static mnem_status check_weights(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *gate = &desc->in[1], *down = &desc->in[3];
     const mnem_tensor *bias = &desc->in[5];
     const int64_t ff = down->shape[1], n_out = width_out(desc);
-    if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS || gate->shape[0] % ff)
+    if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS ||
+        gate->shape[0] % mnem__experts_first_rows(desc))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "the rows of each expert in in[1], in[2] and in[3] must be a multiple "
                              "of 16, at least 16");
-    const int64_t experts = gate->shape[0] / ff;
-    if (!is_packed(gate, experts * ff, in->shape[1]) ||
-        !is_packed(&desc->in[2], experts * ff, in->shape[1]) ||
+    const int64_t experts = mnem__experts_count(desc);
+    const bool apart = !mnem__tensor_absent(&desc->in[2]);
+    if (!is_packed(gate, experts * mnem__experts_first_rows(desc), in->shape[1]) ||
+        (apart && !is_packed(&desc->in[2], experts * ff, in->shape[1])) ||
         !is_packed(down, experts * n_out, ff))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[1], in[2] and in[3] must be packed: gate [N * ff, n], up [N * ff, "
@@ -69,9 +87,11 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != in->shape[0])
         return mnem__op_fail(MNEM_INVALID, desc,
                              "out must be F32, a matrix with as many rows as in[0]");
+    MNEM__TRY(check_core(desc));
     MNEM__TRY(check_weights(desc));
     if (!f32 && (mnem_matmul_input(desc->in[1].type) != MNEM_TYPE_A8 ||
-                 mnem_matmul_input(desc->in[2].type) != MNEM_TYPE_A8))
+                 (!mnem__tensor_absent(&desc->in[2]) &&
+                  mnem_matmul_input(desc->in[2].type) != MNEM_TYPE_A8)))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
                              "in[0] must be F32, because in[1] or in[2] is of a float type");
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
@@ -82,9 +102,6 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "the tokens (dimension 0 of in[0]) times route.used must be less than "
                              "2^31: run fewer tokens at once");
-    if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
-        desc->core != MNEM_OP_SWIGLU_MUL)
-        return mnem__op_fail(MNEM_INVALID, desc, "core must be silu_mul, gelu_mul or swiglu_mul");
     return MNEM_OK;
 }
 
@@ -106,8 +123,10 @@ static mnem__experts_sizes sizes_of(const mnem_op_desc *d) {
                              .n = d->in[0].shape[1],
                              .ff = down->shape[1],
                              .n_out = width_out(d)};
-    s.experts = gate->shape[0] / s.ff;
-    s.input_row = mnem__max_u64(ready_bytes(gate->type, s.n), ready_bytes(up->type, s.n));
+    s.experts = mnem__experts_count(d);
+    s.input_row = ready_bytes(gate->type, s.n);
+    if (!mnem__tensor_absent(up))
+        s.input_row = mnem__max_u64(s.input_row, ready_bytes(up->type, s.n));
     s.hidden_row = ready_bytes(down->type, s.ff);
     const uint64_t tokens = (uint64_t)s.tokens, rows = tokens * (uint64_t)s.used;
     const uint64_t most = d->apart ? 0 : MNEM__EXPERTS_ANY_ORDER;
@@ -152,7 +171,10 @@ static void open_run(mnem__experts *x, const mnem_op *op, const mnem_op_args *ar
     at += s->lists + 2 * s->hidden + s->results;
     x->gathered = at + (uint64_t)worker->index * (s->gathered + s->products);
     x->products = (void *)(x->gathered + s->gathered);
-    for (int i = 0; i < 3; i++) x->kernel[i] = mnem__matmul_kernel_get(d->in[1 + i].type);
+    for (int i = 0; i < 3; i++)
+        x->kernel[i] = mnem__tensor_absent(&d->in[1 + i])
+                           ? x->kernel[0]
+                           : mnem__matmul_kernel_get(d->in[1 + i].type);
 }
 
 /* ---- rows by expert ---- */

@@ -12,6 +12,7 @@
 #ifndef MNEM_SRC_OPS_EXPERTS_EXPERTS_H
 #define MNEM_SRC_OPS_EXPERTS_EXPERTS_H
 
+#include "ops/core/op_experts.h"
 #include "ops/core/op_rows.h"
 #include "ops/matmul/matmul_kernel.h"
 #include "ops/rows/row_kernels.h"

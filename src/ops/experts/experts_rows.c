@@ -15,12 +15,15 @@ void mnem__experts_columns(const mnem__experts *x, int64_t *begin, int64_t *end)
 /* A job of count rows for columns [begin, end) of an expert's matrix. */
 static mnem__matmul_job job_of(const mnem__experts *x, const mnem_op_expert *expert, int which,
                                int64_t begin, int64_t end) {
-    const mnem_tensor *weight = &x->op->desc.in[1 + which], *bias = &x->op->desc.in[5];
     const mnem__experts_sizes *s = &x->sizes;
+    const bool below = which == MNEM__EXPERTS_UP && mnem__experts_fused(&x->op->desc);
+    const int from = below ? MNEM__EXPERTS_GATE : which;
+    const mnem_tensor *weight = &x->op->desc.in[1 + from], *bias = &x->op->desc.in[5];
     const int64_t group = (int64_t)mnem_pack_group_bytes(weight->type, weight->shape[1]);
     const int64_t rows = which == MNEM__EXPERTS_DOWN ? s->n_out : s->ff;
-    mnem__matmul_job job = {.weights = (const uint8_t *)expert->packed[which] +
-                                       begin / MNEM_PACK_ROWS * group,
+    const int64_t first = begin + (below ? s->ff : 0);
+    mnem__matmul_job job = {.weights = (const uint8_t *)expert->packed[from] +
+                                       first / MNEM_PACK_ROWS * group,
                             .group_bytes = group,
                             .k = weight->shape[1],
                             .rows = end - begin,
@@ -61,13 +64,20 @@ static bool read_alike(const mnem__matmul_kernel *a, const mnem__matmul_kernel *
     return mnem__matmul_ready_type(a) == mnem__matmul_ready_type(b);
 }
 
+static void add_core(const mnem__experts *x, int64_t n, float *gate, const float *up) {
+    if (x->op->desc.core == MNEM_OP_RELU_SQUARED)
+        x->rows->relu_squared(n, gate, gate);
+    else
+        mnem__row_gated(x->rows, x->op->desc.core)(n, gate, up, gate);
+}
+
 /* Up to 64 rows: gate and up into products, core of both over gate, then to the hidden rows. */
 static void hidden_block(const mnem__experts *x, const mnem__expert_rows *rows, int64_t from,
                          int64_t begin, int64_t end) {
     const int64_t count = mnem__min_i64(rows->count - from, MNEM__EXPERTS_BLOCK), n = end - begin;
     float *gate = x->products, *up = gate + count * n;
     ready_rows in = {0};
-    for (int which = MNEM__EXPERTS_GATE; which <= MNEM__EXPERTS_UP; which++) {
+    for (int which = 0; which < mnem__experts_readers(&x->op->desc); which++) {
         const mnem__matmul_kernel *kernel = x->kernel[which];
         mnem__matmul_job job = job_of(x, rows->expert, which, begin, end);
         if (which == MNEM__EXPERTS_GATE || !read_alike(kernel, x->kernel[MNEM__EXPERTS_GATE]))
@@ -78,7 +88,7 @@ static void hidden_block(const mnem__experts *x, const mnem__expert_rows *rows, 
         job.out = which == MNEM__EXPERTS_GATE ? gate : up;
         kernel->compute(&job);
     }
-    mnem__row_gated(x->rows, x->op->desc.core)(count * n, gate, up, gate);
+    add_core(x, count * n, gate, up);
     for (int64_t i = 0; i < count; i++)
         mnem__matmul_ready(x->kernel[MNEM__EXPERTS_DOWN], gate + i * n, x->sizes.ff, begin / 32,
                            (n + 31) / 32,

@@ -4,6 +4,7 @@
  * bits of a table; what a run takes a part of (rows, pages, experts) is a case of its own. */
 #include "base/minmax.h"
 #include "mnem/op_query.h"
+#include "ops/core/op_experts.h"
 #include "ops/query/op_extent.h"
 #include "ops/query/op_rate.h"
 
@@ -84,7 +85,7 @@ static int64_t rows_done(const mnem_op_args *args) {
 }
 
 static uint64_t expert_count(const mnem_op_desc *d) {
-    return (uint64_t)(d->in[1].shape[0] / d->in[3].shape[1]);
+    return (uint64_t)mnem__experts_count(d);
 }
 
 /* Experts that could be used at most. */
@@ -198,7 +199,8 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
         return tokens * elements(&d->out, 1) * (uint64_t)d->in[0].shape[d->in[0].dims - 1];
     case MNEM_OP_EXPERTS:
         return tokens * (uint64_t)d->route.used * (uint64_t)d->in[3].shape[1] *
-               (uint64_t)(2 * d->in[1].shape[1] + d->out.shape[1] / (d->apart ? d->route.used : 1));
+               (uint64_t)(mnem__experts_readers(d) * d->in[1].shape[1] +
+                          d->out.shape[1] / (d->apart ? d->route.used : 1));
     case MNEM_OP_ATTENTION: return attention_products(d, args->kv, args->kv_count);
     case MNEM_OP_DELTA: return 3 * tokens * elements(&d->out, 1) * state_rows(d);
     case MNEM_OP_SCAN: return 2 * tokens * elements(&d->out, 1) * state_rows(d);

@@ -463,6 +463,29 @@ MODELS |= {
         layer_types=["full_attention", "linear_attention", "full_attention"])),
 }
 
+NEMOTRON_MOE = dict(ONE_PART, n_groups=2, n_routed_experts=8, num_experts_per_tok=3,
+                    moe_intermediate_size=16, moe_shared_expert_intermediate_size=24,
+                    routed_scaling_factor=2.5)
+MODELS |= {
+    "nemotron_h_moe": ("NemotronHConfig", dict(
+        NEMOTRON_MOE, layers_block_type=["mamba", "moe", "attention", "moe"])),
+    "nemotron_h_moe_groups": ("NemotronHConfig", dict(
+        NEMOTRON_MOE, n_group=4, topk_group=2, norm_topk_prob=False, num_key_value_heads=1,
+        layers_block_type=["moe", "mamba", "moe", "attention"])),
+    "nemotron_h_latent": ("NemotronHConfig", dict(
+        NEMOTRON_MOE, moe_latent_size=16, layers_block_type=["mamba", "moe", "attention", "moe"])),
+    "nemotron_h_latent_one": ("NemotronHConfig", dict(
+        NEMOTRON_MOE, moe_latent_size=48, num_experts_per_tok=1, routed_scaling_factor=1.0,
+        layers_block_type=["moe", "attention", "mamba"])),
+    "mistral4": ("Mistral4Config", dict(
+        LATENT, q_lora_rank=24, moe_intermediate_size=16, n_shared_experts=1, n_group=1,
+        topk_group=1, first_k_dense_replace=0, rope_parameters=MINISTRAL)),
+    "mistral4_dense": ("Mistral4Config", dict(
+        LATENT, q_lora_rank=16, moe_intermediate_size=32, num_hidden_layers=3, n_group=4,
+        topk_group=2, norm_topk_prob=False, num_experts_per_tok=2, rope_parameters=dict(
+            MINISTRAL, mscale=0.7, mscale_all_dim=0.7, llama_4_scaling_beta=0.3))),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -509,6 +532,12 @@ def write_vocabulary(self):
         self.gguf_writer.add_token_type_count(self.hparams["type_vocab_size"])
 
 
+def write_temperature(self):
+    """llama.cpp's converter leaves it out for folders of Mistral 4."""
+    super(type(self), self).set_gguf_parameters()
+    self.gguf_writer.add_attn_temperature_scale(self.rope_parameters["llama_4_scaling_beta"])
+
+
 def describe_encoder(folder, cls):
     """What the converter asks of Nomic's own configurations, and how sentence-transformers pool."""
     config = json.loads((folder / "config.json").read_text())
@@ -530,6 +559,13 @@ def name_layers(folder):
     config = json.loads((folder / "config.json").read_text())
     config["layer_types"] = ["attention" if "attention" in t and "linear" not in t else "mamba"
                              for t in config["layer_types"]]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def name_class(folder):
+    """Published folders hold texts and images, and are of that class."""
+    config = json.loads((folder / "config.json").read_text())
+    config["architectures"] = ["Mistral3ForConditionalGeneration"]
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -600,8 +636,9 @@ def convert(converter, folder, out):
         if hasattr(cls, "opt_num_mtp_layers"):  # transformers drops layers behind the last
             cls.no_mtp = True
         if "Ministral3Model" in vars(cls):
-            cls.Ministral3Model.set_vocab = write_vocabulary
+            cls.Ministral3Model.set_vocab = cls.Mistral4Model.set_vocab = write_vocabulary
             cls.set_vocab = lambda self: self.impl.set_vocab()
+            cls.Mistral4Model.set_gguf_parameters = write_temperature
         return cls
 
     converter.get_model_class = patched
@@ -633,11 +670,10 @@ def make(converter, name):
     encoder, sees = "bert" in name, "vision_config" in changes
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
-    model = auto.from_config(config).float().eval()
+    own = transformers.Mistral4ForCausalLM if kind == "Mistral4Config" else None  # no auto class
+    model = (own(config) if own else auto.from_config(config)).float().eval()
     centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
     randomize(model, centred and not name.startswith("gemma4"))
-    zero = name.startswith(("gemma", "nemotron", "qwen35", "qwen3next"))
-    randomize(model, zero and not name.startswith("gemma4"))
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1
@@ -670,6 +706,8 @@ def make(converter, name):
             bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
         if name.startswith("mimo2"):
             describe_mimo(Path(folder))
+        if kind == "Mistral4Config":
+            name_class(Path(folder))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

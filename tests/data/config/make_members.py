@@ -159,6 +159,17 @@ CLASSES |= {
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
 }
 
+# Layers of one part each; a latent whose experts have gates and ups in one.
+PARTS = ["linear_attention", "moe", "full_attention"] * 2
+CLASSES |= {
+    "NemotronHForCausalLM": ("nemotron_h", "NemotronHConfig", "one_part", dict(
+        layers_block_type=PARTS, ssm_state_size=16, mamba_num_heads=4, mamba_head_dim=16, n_groups=2,
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+        moe_shared_expert_intermediate_size=32)),
+    "Mistral4ForCausalLM": ("mistral4", "Mistral4Config", "deepseek fused", dict(
+        LATENT, q_lora_rank=16, rope_parameters=MINISTRAL)),
+}
+
 # ---- what values do ----
 
 ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
@@ -399,12 +410,40 @@ OWN = {  # where a class differs
         ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
         layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
     "GemmaForCausalLM": dict(hidden_act=[("fixed", "relu"), ("inert", "gelu")]),
+    "NemotronHForCausalLM": dict(
+        layers_block_type=[("size", PARTS[::-1]), ("fixed", BAD_TYPES), ("fixed", PARTS[:5] + ["mlp"]),
+                           ("inert", ["mamba", "moe", "attention"] * 2)],
+        max_position_embeddings=[("inert", 128)], sliding_window=[("inert", 8)],
+        intermediate_size=[("inert", 96)], expand=[("inert", 4)], use_bias=[("fixed", True)],
+        n_shared_experts=[("inert", 2), ("size", -1)], norm_topk_prob=[("read", False)],
+        n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
+        num_logits_to_keep=[("inert", 3)], use_mamba_kernels=[("inert", False)],
+        mamba_ssm_cache_dtype=[("inert", "bfloat16")], moe_shared_expert_overlap=[("inert", False)],
+        num_nextn_predict_layers=[("inert", 1)], mtp_layers_block_type=[("inert", ["moe"])],
+        mlp_hidden_act=[("fixed", "silu")], mamba_hidden_act=[("fixed", "relu")],
+        hidden_dropout=[("inert", 0.5)], rescale_prenorm_residual=[("inert", False)],
+        moe_latent_size=[("size", 16), ("size", -1)],
+        **{name: [("size", value * 2), ("size", -1)] for name, value in dict(
+            ssm_state_size=16, mamba_num_heads=4, mamba_head_dim=16,
+            moe_shared_expert_intermediate_size=32).items()}),
+    "Mistral4ForCausalLM": dict(
+        rope_parameters=[
+            ("read", dict(MINISTRAL, rope_theta=5e3)), ("read", dict(MINISTRAL, factor=8.0)),
+            ("read", dict(MINISTRAL, llama_4_scaling_beta=0.2)),
+            ("read", dict(MINISTRAL, mscale=0.7, mscale_all_dim=0.7)),
+            ("inert", dict(MINISTRAL, partial_rotary_factor=8 / 24)),
+            ("fixed", dict(MINISTRAL, partial_rotary_factor=0.5)),
+            ("fixed", dict(MINISTRAL, mscale=0.5)), ("size", None)],
+        norm_topk_prob=[("read", False)], num_key_value_heads=[("inert", 2)],
+        n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)], q_lora_rank=[("size", 8)]),
 }
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
 OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
                             "scale_attn_by_inverse_layer_idx"],
-         "BertModel": ["position_embedding_type"]}
+         "BertModel": ["position_embedding_type"],
+         "NemotronHForCausalLM": ["hybrid_override_pattern", "mamba_n_groups", "mamba_d_conv",
+                                  "mamba_conv_bias"]}
 # Members that mean something only beside others: (class, what is set, kind)
 PAIRS = [
     *[(c, dict(use_sliding_window=True, sliding_window=8, max_window_layers=m), kind)
@@ -424,6 +463,9 @@ PAIRS = [
     ("GraniteMoeHybridForCausalLM", dict(layers_block_type=["mamba", "attention"] * 3,
                                          layer_types=None), "inert"),
     ("GraniteMoeHybridForCausalLM", dict(mamba_d_head="auto", time_step_limit=None), "inert"),
+    ("NemotronHForCausalLM", dict(layers_block_type=None, hybrid_override_pattern="ME*ME*"), "inert"),
+    ("NemotronHForCausalLM", dict(hybrid_override_pattern="MEM*E*"), "size"),
+    ("NemotronHForCausalLM", dict(hybrid_override_pattern="ME*ME?"), "fixed"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("ExaoneMoeForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
@@ -590,12 +632,19 @@ def layer(kind, i, p):
             linear(a + "q_b_proj", HEADS * 24, 16) + linear(indexer + "wq_b", 16, 16) +
             linear(indexer + "wk", 8, EMBD) + norm(indexer + "k_norm", 8, True) +
             linear(indexer + "weights_proj", 2, EMBD))
+        if "fused" in words:
+            q = linear(a + "q_a_proj", 16, EMBD) + norm(a + "q_a_layernorm", 16) + \
+                linear(a + "q_b_proj", HEADS * 24, 16)
         out = both + q + \
             linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) + \
             linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
         if i == 0:
             return out + mlp(p + "mlp.")
-        shared = 16 if "bias" in words else 32
+        shared = 16 if "bias" in words or "fused" in words else 32
+        if "fused" in words:
+            return out + linear(p + "mlp.gate", 4, EMBD) + mlp(p + "mlp.shared_experts.", shared) + [
+                (p + "mlp.experts.gate_up_proj", [4, 32, EMBD]),
+                (p + "mlp.experts.down_proj", [4, EMBD, 16])]
         return out + linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + \
             mlp(p + "mlp.shared_experts.", shared) + \
             ([(p + "mlp.gate.e_score_correction_bias", [4])] if "bias" in words else [])
@@ -699,6 +748,17 @@ def layer(kind, i, p):
             [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] +
             [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64))
         return [t for t in layer("granitemoe shared", i, p) if ".self_attn." not in t[0]] + mixer
+    if kind == "one_part":
+        m = p + "mixer."
+        mixer = [linear(m + "in_proj", 196, EMBD) + linear(m + "out_proj", EMBD, 64) +
+                 [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] +
+                 [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64),
+                 linear(m + "gate", 4, EMBD) + [(m + "gate.e_score_correction_bias", [4])] +
+                 [t for x, n in [(f"experts.{e}.", 16) for e in range(4)] + [("shared_experts.", 32)]
+                  for t in linear(m + x + "up_proj", n, EMBD) + linear(m + x + "down_proj", EMBD, n)],
+                 linear(m + "q_proj", HEADS * DIM, EMBD) + linear(m + "k_proj", KV * DIM, EMBD) +
+                 linear(m + "v_proj", KV * DIM, EMBD) + linear(m + "o_proj", EMBD, HEADS * DIM)]
+        return norm(p + "norm") + mixer[i % 3]
     sys.exit(f"no tensors of {kind}")
 
 
@@ -712,7 +772,7 @@ def tensors(kind, tied):
             norm("embeddings.LayerNorm" if kind == "bert" else "emb_ln", bias=True)
         if kind == "bert":
             begin += linear("embeddings.position_embeddings", 256, EMBD)
-    elif kind in ("scan", "scan heads"):
+    elif kind in ("scan", "scan heads", "one_part"):
         p = "backbone.layers."
         begin = linear("backbone.embeddings", VOCAB, EMBD) + norm("backbone.norm_f") + \
             ([] if tied else linear("lm_head", VOCAB, EMBD))

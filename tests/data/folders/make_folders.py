@@ -25,7 +25,7 @@ compare.SHAPE.update(hidden_size=32, intermediate_size=32)
 compare.SHARD = "20KB"
 NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long", "qwen3moe", "gpt_oss_mxfp4",
          "deepseek2", "deepseek3", "bert", "mamba2", "qwen35moe", "granitehybrid", "qwen3next",
-         "falcon_h1", "gemma4_rows"]
+         "falcon_h1", "gemma4_rows", "nemotron_h_latent", "mistral4"]
 compare.MODELS["mamba2"][1].update(head_dim=8)
 SMALL = dict(head_dim=16, linear_key_head_dim=8, linear_value_head_dim=8, num_experts=4,
              num_experts_per_tok=2, moe_intermediate_size=16, shared_expert_intermediate_size=32,
@@ -45,6 +45,11 @@ compare.MODELS["gemma4_rows"][1].update(
     attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=16,
     layer_types=["sliding_attention", "full_attention"] * 2)
 compare.MODELS["gemma4_rows"] = compare.MODELS["gemma4_rows"][:4] + (1,)
+compare.MODELS["nemotron_h_latent"][1].update(
+    n_routed_experts=4, moe_intermediate_size=16, moe_shared_expert_intermediate_size=32, head_dim=16,
+    mamba_num_heads=4, mamba_head_dim=16, moe_latent_size=16)
+compare.MODELS["mistral4"][1].update(n_routed_experts=4, moe_intermediate_size=16)
+compare.MODELS["mistral4"] = compare.MODELS["mistral4"][:4] + (1,)
 compare.MODELS["gemma3"][1].update(head_dim=16, num_hidden_layers=2)
 for name in ("deepseek2", "deepseek3"):
     compare.MODELS[name][1].update(n_routed_experts=4, moe_intermediate_size=16)
@@ -56,7 +61,8 @@ compare.MODELS["gpt2"] = compare.MODELS["gpt2"][:3] + ("bfloat16", 1)
 compare.MODELS["phi3_long"][1]["rope_parameters"].update(
     long_factor=[1.0, 1.5, 2.5, 4.0], short_factor=[1.0, 1.1, 1.2, 1.3])
 # Keys that llama.cpp's converter leaves out: query_pre_attn_scalar ** -0.5, of 256.
-ADDED = {"gemma3": ["gemma3.attention.scale: 0.0625"]}
+ADDED = {"gemma3": ["gemma3.attention.scale: 0.0625"],
+         "mistral4": ["mistral4.attention.temperature_scale: 0.100000001"]}
 TYPES = ["f32", "f16", "bf16", "q8_0"]
 
 

@@ -199,6 +199,16 @@ static void factors_in_the_weights(void **state) {
     a_folder_becomes_the_file("falcon_h1");
 }
 
+static void layers_of_one_part_and_experts_without_gates(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("nemotron_h_latent");
+}
+
+static void another_text_in_a_folder_of_the_same_class(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("mistral4");
+}
+
 static void an_encoder_and_its_words(void **state) {
     (void)state;
     a_folder_becomes_the_file("bert");
@@ -278,6 +288,8 @@ int main(void) {
         cmocka_unit_test(layers_of_two_kinds),
         cmocka_unit_test(factors_in_the_weights),
         cmocka_unit_test(heads_by_kind_and_merged_pieces),
+        cmocka_unit_test(layers_of_one_part_and_experts_without_gates),
+        cmocka_unit_test(another_text_in_a_folder_of_the_same_class),
         cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),

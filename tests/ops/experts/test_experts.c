@@ -12,6 +12,10 @@ static const mnem__cpu_level levels[] = {MNEM__CPU_PLAIN, MNEM__CPU_AVX2, MNEM__
 
 enum { T = 40, N = 64, FF = 96, OUT = 32, E = 6, USED = 3, ANY_ORDER = 16 };
 
+/* Gates and ups are apart; in one matrix, below each other; or there are no gates, and the ups
+ * stand in their place. */
+typedef enum form { APART, IN_ONE, UNGATED } form;
+
 /* A mixture of one type: raw weights as floats, and packed. */
 typedef struct mixture {
     mnem_type type;
@@ -20,6 +24,8 @@ typedef struct mixture {
     float x[T * N], routes[T * 2 * USED], bias[E * (2 * FF + OUT)];
     bool biased;
     mnem_op_kind core;
+    form form;
+    uint8_t *in_one; /* gates and ups of each expert */
 } mixture;
 
 static const int64_t rows_of[3] = {E * FF, E *FF, E *OUT}, k_of[3] = {N, N, FF};
@@ -74,7 +80,21 @@ static mixture *mixture_make(mnem_type type, uint64_t seed) {
 
 static void mixture_free(mixture *m) {
     for (int i = 0; i < 3; i++) free(m->weight[i]), free(m->packed[i]);
+    free(m->in_one);
     free(m);
+}
+
+static uint64_t expert_bytes(const mixture *m, int i) {
+    return mnem_pack_bytes(m->type, rows_of[i] / E, k_of[i]);
+}
+
+static void put_in_one(mixture *m) {
+    const uint64_t bytes = expert_bytes(m, 0);
+    m->form = IN_ONE;
+    m->in_one = aligned_alloc(64, 2 * bytes * E);
+    assert_non_null(m->in_one);
+    for (uint64_t i = 0; i < 2 * E; i++)
+        memcpy(m->in_one + i * bytes, m->packed[i % 2] + i / 2 * bytes, bytes);
 }
 
 /* ---- where experts come from ---- */
@@ -103,9 +123,11 @@ static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_e
     if (s->fail_at && at == s->fail_at) return false;
     assert_int_equal(expert->number, s->wanted[at]);
     if (s->backwards && !s->in_order) expert->number = s->wanted[s->count - 1 - at];
+    const uint64_t number = (uint64_t)(s->first + expert->number);
     for (int i = 0; i < 3; i++)
-        expert->packed[i] = s->m->packed[i] + mnem_pack_bytes(s->m->type, rows_of[i] / E, k_of[i]) *
-                                                  (uint64_t)(s->first + expert->number);
+        expert->packed[i] = s->m->packed[i] + expert_bytes(s->m, i) * number;
+    if (s->m->form == IN_ONE) expert->packed[0] = s->m->in_one + 2 * expert_bytes(s->m, 0) * number;
+    if (s->m->form != APART) expert->packed[1] = NULL;
     return true;
 }
 
@@ -113,6 +135,8 @@ static mnem_op_desc desc_of(const mixture *m, int64_t tokens) {
     mnem_op_desc d = {.kind = MNEM_OP_EXPERTS, .route.used = USED, .core = m->core, .workers = 1};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, N);
     for (int i = 0; i < 3; i++) d.in[1 + i] = mnem_tensor_packed(m->type, rows_of[i], k_of[i]);
+    if (m->form != APART) d.in[2] = (mnem_tensor){0};
+    if (m->form == IN_ONE) d.in[1] = mnem_tensor_packed(m->type, 2 * rows_of[0], N);
     d.in[4] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, 2 * USED);
     if (m->biased) d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, E * (2 * FF + OUT));
     d.out = mnem_tensor_2d(MNEM_TYPE_F32, tokens, OUT);
@@ -144,6 +168,7 @@ static double product(const mixture *m, int which, int expert, int row, const do
 
 static double core(mnem_op_kind kind, double gate, double up) {
     if (kind == MNEM_OP_SILU_MUL) return gate / (1 + exp(-gate)) * up;
+    if (kind == MNEM_OP_RELU_SQUARED) return fmax(gate, 0) * fmax(gate, 0);
     const double g = fmin(gate, 7), u = fmax(-7, fmin(up, 7));
     return g / (1 + exp(-1.702 * g)) * (u + 1);
 }
@@ -205,6 +230,43 @@ static void bits_are_those_of_a_token_alone(void **state) {
             for (int t = 0; t < T; t += 10) run(m, workers, t, 10, true, out);
             assert_memory_equal(out, first, sizeof out);
         }
+        mixture_free(m);
+    }
+}
+
+static void gates_and_ups_in_one_give_the_same_bits(void **state) {
+    (void)state;
+    static const mnem_type types[] = {MNEM_TYPE_F32, MNEM_TYPE_Q4_0, MNEM_TYPE_Q8_0};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        mixture *m = mixture_make(types[i], 80 + i);
+        run(m, 1, 0, T, false, first);
+        put_in_one(m);
+        for (int workers = 1; workers <= 3; workers++) {
+            run(m, workers, 0, T, false, out);
+            assert_memory_equal(out, first, sizeof out);
+        }
+        memset(out, 0xff, sizeof out);
+        for (int t = 0; t < T; t += 10) run(m, 2, t, 10, true, out);
+        assert_memory_equal(out, first, sizeof out);
+        mixture_free(m);
+    }
+}
+
+static void experts_without_gates_equal_a_sum_in_double(void **state) {
+    (void)state;
+    static const mnem_type types[] = {MNEM_TYPE_F32, MNEM_TYPE_BF16};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        mixture *m = mixture_make(types[i], 90 + i);
+        m->core = MNEM_OP_RELU_SQUARED;
+        m->form = UNGATED;
+        expect(m, expected);
+        run(m, 1, 0, T, false, first);
+        const double difference = op_difference(first, expected, T * OUT);
+        if (!(difference <= (i ? 2e-2 : 1e-5))) fail_msg("case %zu: %g", i, difference);
+        run(m, 3, 0, T, false, out);
+        assert_memory_equal(out, first, sizeof out);
+        for (int t = 0; t < T; t++) run(m, 2, t, 1, true, out);
+        assert_memory_equal(out, first, sizeof out);
         mixture_free(m);
     }
 }
@@ -324,6 +386,14 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     d = desc_of(m, T);
     d.core = MNEM_OP_GELU;
     op_refused(&d, "core");
+    d.core = MNEM_OP_RELU_SQUARED;
+    op_refused(&d, "in[2] must have dims 0");
+    d = desc_of(m, T);
+    d.in[2] = (mnem_tensor){0};
+    op_refused(&d, "in[1], in[2] and in[3] must be packed");
+    d.core = MNEM_OP_RELU_SQUARED;
+    d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, E * (2 * FF + OUT));
+    op_refused(&d, "in[5] must have dims 0");
     d = desc_of(m, T);
     d.route.used = E + 1;
     op_refused(&d, "route.used");
@@ -345,6 +415,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_equal_a_sum_in_double),
         cmocka_unit_test(bits_are_those_of_a_token_alone),
+        cmocka_unit_test(gates_and_ups_in_one_give_the_same_bits),
+        cmocka_unit_test(experts_without_gates_equal_a_sum_in_double),
         cmocka_unit_test(levels_give_the_same_bits),
         cmocka_unit_test(quantized_inputs_give_the_same_bits),
         cmocka_unit_test(parts_of_the_experts_add_up_to_the_same_bits),

@@ -322,6 +322,27 @@
                      .core = MNEM_OP_RELU_SQUARED,                                                 \
                      .out = MNEM__ROLE_DOWN}
 
+/* The same with experts that have no gates, and one that every token uses. */
+#define MNEM__LIST_NEMOTRON_H_SHARED MNEM__IN(FEEDING, UP_SHARED), MNEM__IN(FEEDING, DOWN_SHARED)
+#define MNEM__LIST_NEMOTRON_H_ROUTE                                                                \
+    MNEM__IN(FEEDING, ROUTER), {                                                                   \
+        MNEM__ROLE_CHOICE_BIAS, MNEM__OPTION_CHOICE_BIAS, MNEM__LAYERS_FEEDING                     \
+    }
+#define MNEM__LIKE_NEMOTRON_H_MOE                                                                  \
+    MNEM__LIKE_NEMOTRON_H,                                                                         \
+        .takes = MNEM__TAKES_STATES | MNEM__TAKES_LAYER_HEADS | MNEM__TAKES_LAYER_FF |             \
+                 MNEM__TAKES_EXPERTS,                                                              \
+        .parts[2] = {.layers = MNEM__LAYERS_FEEDING,                                               \
+                     .norm = MNEM__ROLE_ATTN_NORM,                                                 \
+                     .router = MNEM__ROLE_ROUTER,                                                  \
+                     .choice_bias = MNEM__ROLE_CHOICE_BIAS,                                        \
+                     .in = {MNEM__ROLE_UP_EXPERTS},                                                \
+                     .core = MNEM_OP_RELU_SQUARED,                                                 \
+                     .out = MNEM__ROLE_DOWN_EXPERTS,                                               \
+                     .shared_in = {MNEM__ROLE_UP_SHARED},                                          \
+                     .shared_out = MNEM__ROLE_DOWN_SHARED},                                        \
+        .normalized_weights = true, .sigmoid_weights = true
+
 /* An encoder: x is normed behind each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \

@@ -101,7 +101,9 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale,
                                       .kv = b->o->kv,
-                                      .max_positions = b->o->context},
+                                      .max_positions = b->o->context,
+                                      .temperature = t->attention_temperature,
+                                      .temperature_every = t->rope.original_context},
                              .in = {queries},
                              .out = part_of(b, out, heads, t->head_dim, 0, t->head_dim),
                              .layer = layer_pages(b)});

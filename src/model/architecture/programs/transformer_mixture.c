@@ -4,9 +4,11 @@
  *
  *     n = norm(x)                    f32 for the router, and quantized for the experts
  *     r = route(n W)                 [T, 2 k]: which experts, and their weights
- *     m = experts(n, r)              [T, E]; of a model that is cut by rows, experts by experts:
+ *     m = experts(n, r)              [T, E], or of a latent: experts(n D, r) U;
+ *                                    of a model that is cut by rows, experts by experts:
  *                                    e [T, k E] of those that are here, gathered, then added up
- *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
+ *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one, or
+ *                                    down(core(up n));
  *                                    times sigmoid(n w) where there is a w
  *     m /= 2                         where the two are averaged
  *     x += norm(m)                   where there is a norm behind; times the scale of residuals,
@@ -19,15 +21,20 @@
  *     r = route(norm(x) W / sqrt(E))          weights times a factor of each expert
  *     x += norm(d + norm(experts(n, r)))
  *
- * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
- * likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
+ * Where the source guesses, the router of the next mixture looks at this layer's x: what it chooses
+ * is likely to be wanted then (Eliseev & Mazur 2023), and is told with what this layer wants. */
 #include "model/architecture/programs/transformer_builder.h"
 
 #include <math.h>
 
+static int shared_inputs(const mnem__layer_part *part) {
+    return part->shared_in[1] ? 2 : 1;
+}
+
 /* The last matrix that reads the norm. */
 static mnem__role last_reader(const mnem__layer_part *part) {
-    return part->shared_out ? part->shared_in[1] : part->in[1];
+    return part->shared_out ? part->shared_in[shared_inputs(part) - 1]
+                            : part->in[mnem__part_inputs(part) - 1];
 }
 
 /* [T, 2 k] */
@@ -44,11 +51,18 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     return routes;
 }
 
-/* What the next layer's router would choose now; 0: nobody asks, or it has none. */
+/* The next layer with experts; -1: none. */
+static int32_t next_mixture(const builder *b, const mnem__layer_part *part) {
+    int32_t layer = b->layer + 1;
+    while (layer < mnem__layers_end(b->t) && !mnem__layer_is(b->t, layer, part->layers)) layer++;
+    return layer < mnem__layers_end(b->t) ? layer : -1;
+}
+
+/* What that layer's router would choose now; 0: nobody asks. */
 static int32_t add_guess(builder *b, const mnem__layer_part *part) {
-    if (!b->o->guess_experts || b->layer + 1 >= mnem__layers_end(b->t)) return 0;
-    if (!mnem__layer_is(b->t, b->layer + 1, part->layers)) return 0;
-    b->layer++;
+    const int32_t layer = b->layer, next = next_mixture(b, part);
+    if (!b->o->guess_experts || next < 0) return 0;
+    b->layer = next;
     const mnem__role norm = part->router_norm ? part->router_norm
                             : part->beside    ? b->architecture->parts[0].norm
                                               : part->norm;
@@ -56,31 +70,26 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     const inputs n =
         mnem__add_norm(b, layer_vector(b, norm), layer_bias(b, norm), router, router, false);
     const int32_t guess = add_route(b, part, n);
-    b->layer--;
+    b->layer = layer;
     return guess;
 }
 
 /* The three vectors lie one behind the other: 16 rows of f32 are whole lines. */
 static int32_t experts_bias(builder *b, const mnem__layer_part *part) {
+    const mnem__role bias = mnem__role_get(part->in[0])->bias;
+    if (!bias) return 0;
     const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
-    if (!mnem__role_get(part->in[0])->bias) return 0;
-    const mnem__vector *v = &b->o->map->vectors[first + mnem__role_get(part->in[0])->bias];
+    const mnem__vector *v = &b->o->map->vectors[first + bias];
     if (v->tensor < 0) return 0;
     const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v[0].n + v[1].n + v[2].n);
     return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
 }
 
-/* Gates, ups or downs of all experts. */
-static mnem_tensor expert_desc(const builder *b, int32_t gates, int i, bool fused) {
-    if (!fused || i == 2) return matrices_desc(b, gates + i - (fused ? 1 : 0));
-    const mnem_tensor_info info = matrix_info(b, gates);
-    return mnem_tensor_packed(info.type, info.shape[0] * (info.shape[1] / 2), info.shape[2]);
-}
-
 static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
                         int32_t out) {
+    const int readers = mnem__part_inputs(part);
     const int32_t gates = layer_handle(b, part->in[0]);
-    const bool fused = !part->in[1], a8 = wants_a8(b, gates) && (fused || wants_a8(b, gates + 1));
+    const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + readers - 1);
     const bool cut = mnem__transformer_is_cut(b->t);
     const int64_t apart = (int64_t)b->t->route.used * b->t->embd;
     const int32_t made = cut ? value_2d(b, "experts", MNEM_TYPE_F32, apart) : out;
@@ -92,14 +101,11 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
                  .axis = cut ? b->t->rows.experts.begin : 0},
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
         .out = made,
-        .matrix = gates,
-        .what = fused};
-    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = expert_desc(b, gates, i, fused);
-    if (node.in[6]) {
-        b->layer++;
-        node.guess = layer_handle(b, part->in[0]);
-        b->layer--;
-    }
+        .matrix = gates};
+    for (int i = 0; i < readers; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
+    node.desc.in[3] = matrices_desc(b, gates + readers);
+    if (node.in[6])
+        node.guess = mnem__transformer_handle(b->o->map, part->in[0], next_mixture(b, part));
     add(b, node);
     if (!cut) return;
     mnem__add_gather_experts(b, made, routes);
@@ -107,12 +113,24 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM}, .in = {made, routes}, .out = out});
 }
 
-/* core(gate n, up n), for down. */
+/* The same, of what a matrix makes of n, and led back by another. */
+static void add_latent_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
+                               int32_t out) {
+    const int32_t down = layer_handle(b, part->latent_down), up = layer_handle(b, part->latent_up);
+    const int32_t first = layer_handle(b, part->in[0]), width = b->t->embd_expert;
+    const int32_t latent = value_2d(b, "latent", MNEM_TYPE_F32, width);
+    const int32_t made = value_2d(b, "latent out", MNEM_TYPE_F32, width);
+    add_matmul(b, down, n, 0, latent, false);
+    add_experts(b, part, inputs_of(b, first, made_in(MNEM_TYPE_F32, latent)), routes, made);
+    add_matmul(b, up, inputs_of(b, up, made_in(MNEM_TYPE_F32, made)), 0, out, false);
+}
+
+/* core(gate n, up n), or core(up n), for down. */
 static inputs add_shared_core(builder *b, const mnem__layer_part *part, inputs n) {
     const int32_t down = layer_handle(b, part->shared_out);
     const int64_t width = matrix_info(b, down).shape[1];
-    int32_t in[2];
-    for (int i = 0; i < 2; i++) {
+    int32_t in[2] = {0};
+    for (int i = 0; i < shared_inputs(part); i++) {
         in[i] = value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, width);
         add_matmul(b, layer_handle(b, part->shared_in[i]), n, 0, in[i], false);
     }
@@ -179,7 +197,7 @@ void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
     const inputs n = add_input(b, part);
     const int32_t routes = add_route(b, part, n);
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
-    add_experts(b, part, n, routes, out);
+    (part->latent_down ? add_latent_experts : add_experts)(b, part, n, routes, out);
     if (part->shared_out) add_shared(b, part, n, out);
     if (part->shared_mean) mnem__add_scale(b, out, 0.5f);
     if (part->post_norm)

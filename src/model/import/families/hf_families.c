@@ -233,6 +233,8 @@ static const mnem__hf_family families[] = {
      .names = mnem__hf_turned_names,
      .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_TEMPERATURE,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
+     .other_type = "mistral4",
+     .other = &mnem__hf_mistral4,
      .pre = "tekken"},
     {.classes = "Qwen2ForCausalLM",
      .architecture = "qwen2",
@@ -407,10 +409,10 @@ bool mnem__hf_has_word(const char *words, const char *word) {
 
 static const mnem__hf_family *family_at(int index) {
     const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures,
-                                            &mnem__hf_stateful};
+                                            &mnem__hf_delta_nets, &mnem__hf_stateful};
     if (index < FAMILIES) return &families[index];
     index -= FAMILIES;
-    for (int i = 0; i < 3; index -= tables[i++]->families_count)
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; index -= tables[i++]->families_count)
         if (index < tables[i]->families_count) return &tables[i]->families[index];
     return NULL;
 }

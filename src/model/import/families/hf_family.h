@@ -135,6 +135,8 @@ typedef enum mnem__hf_traits {
     MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
     MNEM__HF_KINDS = 1 << 20,         /* Gemma 4: layers with a window differ from the others */
     MNEM__HF_MERGED = 1 << 21,        /* SentencePiece's tokens with merges, as "gemma4" */
+    MNEM__HF_ONE_PART = 1 << 22,      /* of each layer: a list or a letter says which */
+    MNEM__HF_GROUPED = 1 << 23,       /* experts are chosen by groups, though no member says how */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
@@ -146,6 +148,8 @@ typedef struct mnem__hf_family {
     unsigned keys, traits;
     const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
     const mnem__hf_factor *factors;      /* NULL: none */
+    const char *other_type;              /* of the text's model_type `other` is the row; or NULL */
+    const struct mnem__hf_family *other;
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
 } mnem__hf_family;
 

@@ -281,6 +281,11 @@ static const mnem__hf_members rows[] = {
      .fixed = silu,
      .windows = MNEM__HF_WINDOWS_ALL},
     {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
+     .text_type = "mistral4",
+     .names = MISTRAL4,
+     .defaults = mnem__hf_mistral4_defaults,
+     .fixed = mnem__hf_mistral4_fixed},
+    {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
      .names = USUAL "sliding_window ",
      .defaults = mistral3_defaults,
      .fixed = silu,
@@ -454,10 +459,10 @@ static const mnem__hf_members *find_in(const mnem__hf_members *in, int count,
 
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
     const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures,
-                                            &mnem__hf_stateful};
+                                            &mnem__hf_delta_nets, &mnem__hf_stateful};
     const mnem__hf_members *found =
         find_in(rows, sizeof rows / sizeof *rows, class_name, text_type);
-    for (int i = 0; i < 3 && !found; i++)
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && !found; i++)
         found = find_in(tables[i]->members, tables[i]->members_count, class_name, text_type);
     return found;
 }

@@ -103,9 +103,35 @@ static const mnem__hf_name indexed[] = {
     SHARED,
     {0}};
 
+/* Gates and ups stay in one. */
+static const mnem__hf_name mistral4[] = {
+    {"self_attn.q_a_proj", "attn_q_a", MNEM__HF_AS_IS},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.q_b_proj", "attn_q_b", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.kv_b_proj", "attn_k_b", MNEM__HF_HEAD_KEYS},
+    {"self_attn.kv_b_proj", "attn_v_b", MNEM__HF_HEAD_VALUES},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight", MNEM__HF_AS_IS},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_AS_IS},
+    SHARED,
+    {0}};
+
 /* ---- families ---- */
 
+#define MISTRAL4_FAMILY                                                                            \
+    {                                                                                              \
+        .classes = "Mistral4ForCausalLM", .architecture = "mistral4", .names = mistral4,           \
+        .keys = MNEM__HF_DEEPSEEK_KEYS | MNEM__HF_TEMPERATURE,                                     \
+        .traits =                                                                                  \
+            MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCALED | MNEM__HF_GROUPED,      \
+        .pre = "tekken"                                                                            \
+    }
+const mnem__hf_family mnem__hf_mistral4 = MISTRAL4_FAMILY;
+
 static const mnem__hf_family families[] = {
+    MISTRAL4_FAMILY,
     {.classes = "Glm4MoeLiteForCausalLM",
      .architecture = "deepseek2",
      .names = mnem__hf_deepseek_names,
@@ -356,7 +382,37 @@ static const mnem__hf_default cohere_moe_defaults[] = {{"layer_norm_eps", 1e-5},
         "v_head_dim n_shared_experts n_group topk_group routed_scaling_factor norm_topk_prob "     \
         "mlp_layer_types index_topk index_head_dim index_n_heads "
 
+const mnem__hf_fixed mnem__hf_mistral4_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"rope_interleave", "true"}, {0}};
+const mnem__hf_default mnem__hf_mistral4_defaults[] = {{"vocab_size", 131072},
+                                                       {"hidden_size", 4096},
+                                                       {"intermediate_size", 12288},
+                                                       {"num_hidden_layers", 36},
+                                                       {"num_attention_heads", 32},
+                                                       {"max_position_embeddings", 1048576},
+                                                       {"rms_norm_eps", 1e-6},
+                                                       {"rope_theta", 1e4},
+                                                       {"kv_lora_rank", 256},
+                                                       {"q_lora_rank", 1024},
+                                                       {"qk_rope_head_dim", 64},
+                                                       {"qk_nope_head_dim", 64},
+                                                       {"v_head_dim", 128},
+                                                       {"n_shared_experts", 1},
+                                                       {"moe_intermediate_size", 2048},
+                                                       {"first_k_dense_replace", 0},
+                                                       {"routed_scaling_factor", 1},
+                                                       {"n_group", 1},
+                                                       {"topk_group", 1},
+                                                       {"norm_topk_prob", 1},
+                                                       {"n_routed_experts", 128},
+                                                       {"num_experts_per_tok", 4},
+                                                       {0}};
+
 static const mnem__hf_members members[] = {
+    {.classes = "Mistral4ForCausalLM",
+     .names = MISTRAL4,
+     .defaults = mnem__hf_mistral4_defaults,
+     .fixed = mnem__hf_mistral4_fixed},
     {.classes = "Glm4MoeLiteForCausalLM",
      .names = OF_ALL ROPE EXPERTS
      "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "

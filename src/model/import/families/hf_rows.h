@@ -23,6 +23,13 @@
         "kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim n_shared_experts "  \
         "n_group topk_group topk_method scoring_func routed_scaling_factor norm_topk_prob "
 
+#define MISTRAL4                                                                                   \
+    OF_ALL ROPE EXPERTS                                                                            \
+        "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
+        "rms_norm_eps n_routed_experts num_local_experts moe_intermediate_size "                   \
+        "first_k_dense_replace kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim "        \
+        "v_head_dim n_shared_experts n_group topk_group routed_scaling_factor norm_topk_prob "
+
 /* ---- groups of keys ---- */
 
 enum {
@@ -41,8 +48,15 @@ typedef struct mnem__hf_table {
     int families_count, members_count;
 } mnem__hf_table;
 
-/* Without experts (hf_dense.c), with them (hf_mixtures.c), with states (hf_states.c). */
-extern const mnem__hf_table mnem__hf_dense, mnem__hf_mixtures, mnem__hf_stateful;
+/* Without experts (hf_dense.c), with them (hf_mixtures.c), with states: delta rules
+ * (hf_delta_nets.c) and scans (hf_states.c). */
+extern const mnem__hf_table mnem__hf_dense, mnem__hf_mixtures, mnem__hf_delta_nets,
+    mnem__hf_stateful;
+
+/* Mistral 4, which folders of Mistral3 may have. */
+extern const mnem__hf_family mnem__hf_mistral4;
+extern const mnem__hf_fixed mnem__hf_mistral4_fixed[];
+extern const mnem__hf_default mnem__hf_mistral4_defaults[];
 
 /* What the tables share: DeepSeek's names, values for which SiLU is computed. */
 extern const mnem__hf_name mnem__hf_deepseek_names[], mnem__hf_turned_names[];
