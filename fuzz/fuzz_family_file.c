@@ -73,7 +73,11 @@ static const char *const families[] = {"olmoe",
                                        "granitehybrid",
                                        "granitehybrid_moe",
                                        "cohere2moe",
-                                       "cohere2moe_shared"};
+                                       "cohere2moe_shared",
+                                       "llama4",
+                                       "phimoe_bias",
+                                       "apertus",
+                                       "granite_swa"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -107,7 +111,10 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "ssm.inner_size",
                                         "ssm.dt_b_c_rms",
                                         "ssm.dt_b_c_rms_epsilon",
-                                        "pooling_type"};
+                                        "pooling_type",
+                                        "attention.rope_pattern",
+                                        "attention.temperature_scale",
+                                        "attention.temperature_length"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 
 typedef struct key {

@@ -190,7 +190,11 @@ typedef struct mnem_transformer {
     float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */
     bool output_gate;    /* Q has a gate behind each head's query, for what the head gives */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
-    float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
+    float attention_temperature;    /* of scores, by the position over temperature_every (ops.h) */
+    int32_t temperature_every;
+    bool temperature_unturned; /* only of layers without RoPE, whose first position is 1 then */
+    bool window_chunks;        /* windows begin at multiples of their length */
+    bool unit_heads;           /* turned queries and keys are normed, without weights */
     /* For a part of the model, such as a rank's: the layers in this part. 0, 0: all. */
     int32_t part_begin, part_end;
     /* The rows in this part; vocab.end 0: all. Otherwise heads, kv_heads and ff count only these

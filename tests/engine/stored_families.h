@@ -19,7 +19,8 @@
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", "cohere2moe", \
-    "cohere2moe_shared"
+    "cohere2moe_shared", "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", \
+    "apertus_wide", "granite_swa", "granite_swa_own"
 /* clang-format on */
 
 #endif

@@ -207,19 +207,20 @@ static void logits_are_those_of_the_merged_model(void **state) {
 
 /* Convolutions, latents, routers, shared experts, windows, sinks, fused and normed products. */
 static const char *const families[] = {
-    "lfm2",          "deepseek2",     "deepseek2-large", "qwen2moe",
-    "qwen3moe",      "qwen3vlmoe",    "granitemoe",      "granite-shared",
-    "lfm2moe",       "glm4moe",       "minimax-m2",      "qwen2vl",
-    "qwen3vl",       "gpt-oss",       "mixtral",         "olmoe",
-    "olmo2",         "gemma2",        "gemma3",          "phi3",
-    "glm4",          "granite",       "smollm3",         "mistral3",
-    "starcoder2",    "ernie4_5",      "seed_oss",        "gemma",
-    "dots1",         "ernie4_5-moe",  "ernie4_5-shared", "hunyuan-dense",
-    "exaone4",       "command-r",     "cohere2",         "arcee",
-    "nemotron",      "hunyuan-moe",   "deepseek32",      "glm-dsa",
-    "qwen35",        "qwen35moe",     "qwen3next",       "mamba",
-    "mamba2",        "granitehybrid", "granite-h-moe",   "cohere2moe",
-    "cohere2-shared"};
+    "lfm2",           "deepseek2",     "deepseek2-large", "qwen2moe",
+    "qwen3moe",       "qwen3vlmoe",    "granitemoe",      "granite-shared",
+    "lfm2moe",        "glm4moe",       "minimax-m2",      "qwen2vl",
+    "qwen3vl",        "gpt-oss",       "mixtral",         "olmoe",
+    "olmo2",          "gemma2",        "gemma3",          "phi3",
+    "glm4",           "granite",       "smollm3",         "mistral3",
+    "starcoder2",     "ernie4_5",      "seed_oss",        "gemma",
+    "dots1",          "ernie4_5-moe",  "ernie4_5-shared", "hunyuan-dense",
+    "exaone4",        "command-r",     "cohere2",         "arcee",
+    "nemotron",       "hunyuan-moe",   "deepseek32",      "glm-dsa",
+    "qwen35",         "qwen35moe",     "qwen3next",       "mamba",
+    "mamba2",         "granitehybrid", "granite-h-moe",   "cohere2moe",
+    "cohere2-shared", "llama4",        "phimoe",          "apertus",
+    "granite_swa"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -34,6 +34,8 @@
     X(cohere2)                                                                                     \
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
+    X(apertus)                                                                                     \
+    X(granite_swa)                                                                                 \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -52,6 +54,8 @@
     X(hunyuan_moe)                                                                                 \
     X(cohere2moe)                                                                                  \
     X(cohere2moe_shared)                                                                           \
+    X(llama4)                                                                                      \
+    X(phimoe)                                                                                      \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \

@@ -22,6 +22,11 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
     MNEM__TRY(mnem__take_int(r, MNEM__KEY_AHEAD, 0, t->layers - 1, 0, &ahead));
     t->layers -= ahead;
     if (!has_leading(a)) return MNEM_OK;
+    if (a->takes & MNEM__TAKES_INTERLEAVED) {
+        t->leading.kind = MNEM_LAYERS_BUT_EVERY;
+        return mnem__take_int(r, "interleave_moe_layer_step", 1, MNEM_LAYERS_MAX,
+                              MNEM__KEY_REQUIRED, &t->leading.n);
+    }
     t->leading.kind = MNEM_LAYERS_FIRST;
     return mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading.n);
 }

@@ -32,6 +32,7 @@
  * that makes them. */
 #include <math.h>
 
+#include "model/architecture/hparams.h"
 #include "model/architecture/programs/transformer_builder.h"
 
 /* Of a value [T, width * head_dim], heads of numbers from the first-th on; step: from one to the
@@ -57,8 +58,7 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return heads_part(b, of, heads, 0, heads);
 }
 
-/* x itself for the matrices first to last. */
-static inputs add_stream(builder *b, int32_t first, int32_t last) {
+inputs mnem__add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
     bool a8 = false;
     for (int32_t h = first; h <= last; h++) a8 |= wants_a8(b, h);
@@ -100,7 +100,7 @@ static int32_t last_reader(const builder *b, const mnem__layer_part *part) {
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part) {
     if (part->beside) return b->normed;
     const int32_t first = layer_handle(b, part->in[0]), last = last_reader(b, part);
-    if (!part->norm) return add_stream(b, first, last);
+    if (!part->norm) return mnem__add_stream(b, first, last);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
     return b->normed = mnem__add_norm(b, weight, bias, first, last, false);
 }
@@ -127,20 +127,26 @@ static void add_head_norm(builder *b, mnem__gathers what, int32_t heads_of, int3
                              .out = x});
 }
 
-static void add_rope(builder *b, int32_t heads_of) {
+/* Whether the layer turns heads. */
+static bool add_rope(builder *b, int32_t heads_of) {
     const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
-    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return;
+    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return false;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, table},
                              .out = heads_of});
+    return true;
 }
 
 static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t flat,
                        mnem__role norm) {
     const bool behind = b->architecture->turned_norms;
     if (!behind) add_head_norm(b, what, heads_of, flat, norm);
-    add_rope(b, heads_of);
+    const bool turned = add_rope(b, heads_of);
     if (behind) add_head_norm(b, what, heads_of, flat, norm);
+    if (turned && b->t->unit_heads)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                                 .in = {heads_of},
+                                 .out = heads_of});
 }
 
 /* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
@@ -211,6 +217,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
+    const bool cools = !t->temperature_unturned || mnem_layer_is(&t->unturned, b->layer);
     add_turned(b, MNEM__GATHERS_KEYS, in.k, in.k_flat, part->k_norm);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
@@ -227,10 +234,12 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context,
                                       .window = mnem__layer_has_window(t, b->layer) ? t->window : 0,
+                                      .window_chunks = t->window_chunks,
                                       .soft_cap = t->attention_cap,
                                       .both_ways = t->encoder,
-                                      .temperature = t->attention_temperature,
-                                      .temperature_every = t->rope.original_context},
+                                      .temperature = cools ? t->attention_temperature : 0,
+                                      .temperature_every = cools ? t->temperature_every : 0,
+                                      .temperature_from_1 = t->temperature_unturned},
                              .in = {in.q, layer_vector(b, part->sinks)},
                              .out = by_head,
                              .layer = layer_pages(b)});
@@ -261,7 +270,9 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
-    add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
+    mnem_op_desc desc = {.kind = part->core};
+    if (part->core == MNEM_OP_XIELU) desc.xielu = mnem__hparams_xielu(b->o->map->model, b->layer);
+    add(b, (mnem_graph_node){.desc = desc, .in = {in[0], in[1]}, .out = out});
     return mnem__add_gathered(b, MNEM__GATHERS_FF, layer_handle(b, part->out), made_in(type, out));
 }
 
@@ -324,6 +335,8 @@ static void add_part(builder *b, const mnem__layer_part *part) {
 }
 
 void mnem__add_layer(builder *b) {
+    for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
+        if (part->early) b->routes = mnem__add_early_route(b, part);
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
             (part->router ? mnem__add_mixture : add_part)(b, part);
