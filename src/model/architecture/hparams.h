@@ -61,7 +61,7 @@ mnem_status mnem__hparams_windows(mnem__key_reader *reader, const mnem__architec
 mnem_status mnem__hparams_temperature(mnem__key_reader *reader,
                                       const mnem__architecture *architecture,
                                       mnem_transformer *transformer);
-/* The numbers of xIELU: whether they are there, and those of a layer (hparams_xielu.c). */
+/* The numbers of xIELU: whether they are there, and those of a layer (hparams_layers.c). */
 mnem_status mnem__hparams_check_xielu(const mnem_model *model, const mnem_transformer *transformer);
 mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer);
 /* What mixtures of experts have; ff is read. */

@@ -118,6 +118,7 @@ typedef enum mnem__hf_traits {
     MNEM__HF_INDEXER = 1 << 17,       /* which positions a token sees, and in which layers */
     MNEM__HF_DELTA = 1 << 18,         /* of a delta net: its sizes, which layers have one */
     MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
+    MNEM__HF_LLAMA4 = 1 << 20,        /* chunks, temperature, which layers have experts */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
