@@ -89,7 +89,11 @@ static const char *const families[] = {"olmoe",
                                        "gemma4_wide",
                                        "gemma4_moe",
                                        "jamba",
-                                       "kimi_linear"};
+                                       "kimi_linear",
+                                       "llama4",
+                                       "phimoe_bias",
+                                       "apertus",
+                                       "granite_swa"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -128,7 +132,11 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "attention.value_length_swa",
                                         "rope.dimension_count_swa",
                                         "embedding_length_per_layer_input",
-                                        "pooling_type"};
+                                        "pooling_type",
+                                        "pooling_type",
+                                        "attention.rope_pattern",
+                                        "attention.temperature_scale",
+                                        "attention.temperature_length"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 
 typedef struct key {

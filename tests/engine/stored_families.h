@@ -29,7 +29,8 @@
     "gemma4_moe", "gemma4_moe_one", \
     "jamba", "jamba_ends", "jamba_dense", \
     "mimo2", "mimo2_same", \
-    "kimi_linear", "kimi_linear_ends"
+    "kimi_linear", "kimi_linear_ends", \
+    "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", "granite_swa", "granite_swa_own"
 /* clang-format on */
 
 #endif

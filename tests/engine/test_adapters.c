@@ -222,7 +222,8 @@ static const char *const families[] = {
     "gemma4",         "nemotron_h",    "bailingmoe",      "bailingmoe2",
     "exaone-moe",     "hy_v3",         "afmoe",           "cohere2moe",
     "cohere2-shared", "gemma4-moe",    "jamba",           "mimo2",
-    "kimi-linear"};
+    "kimi-linear",    "llama4",        "phimoe",          "apertus",
+    "granite_swa"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -442,7 +442,8 @@ static mnem_status check_members(const tensor_writer *w) {
     if (!tied) tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         MNEM__TRY(check_bias(w, rows[i][0], rows[i][1]));
-    MNEM__TRY(check_beside(w, "use_qk_norm", "attn_q.weight", "attn_q_norm.weight"));
+    if (!(w->c->family->traits & MNEM__HF_LLAMA4)) /* whose norms have no weights */
+        MNEM__TRY(check_beside(w, "use_qk_norm", "attn_q.weight", "attn_q_norm.weight"));
     MNEM__TRY(check_beside(w, "use_expert_bias", "ffn_gate_inp.weight", "exp_probs_b.bias"));
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
     if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;

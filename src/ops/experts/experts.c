@@ -83,8 +83,9 @@ static mnem_status check_experts(const mnem_op_desc *desc) {
                              "the tokens (dimension 0 of in[0]) times route.used must be less than "
                              "2^31: run fewer tokens at once");
     if (desc->core != MNEM_OP_SILU_MUL && desc->core != MNEM_OP_GELU_MUL &&
-        desc->core != MNEM_OP_SWIGLU_MUL)
-        return mnem__op_fail(MNEM_INVALID, desc, "core must be silu_mul, gelu_mul or swiglu_mul");
+        desc->core != MNEM_OP_SWIGLU_MUL && desc->core != MNEM_OP_RELU_MUL)
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "core must be silu_mul, gelu_mul, swiglu_mul or relu_mul");
     return MNEM_OK;
 }
 
@@ -204,10 +205,11 @@ static void clear(const mnem__experts *x) {
 static void add_results(const mnem__experts *x) {
     int64_t begin, end;
     mnem__experts_columns(x, &begin, &end);
+    const mnem__experts_sum sum = {x->rows, x->sizes.used, x->sizes.n_out,
+                                   x->op->desc.route.on_input};
     for (int64_t t = 0; t < x->args->tokens; t++) {
         const float *results = x->results + t * x->sizes.used * x->sizes.n_out + begin;
-        mnem__experts_add(x->rows, x->sizes.used, mnem__op_row(&x->routes, t, 0), results,
-                          x->sizes.n_out, end - begin,
+        mnem__experts_add(&sum, mnem__op_row(&x->routes, t, 0), results, end - begin,
                           (float *)mnem__op_row(&x->out, t, 0) + begin);
     }
 }

@@ -463,6 +463,34 @@ MODELS |= {
         layer_types=["full_attention", "linear_attention", "full_attention"])),
 }
 
+LLAMA4_TEXT = dict(num_local_experts=6, head_dim=8, intermediate_size=16, intermediate_size_mlp=40,
+                   num_hidden_layers=4, interleave_moe_layer_step=2)
+APERTUS_ROPE = dict(LLAMA3, factor=4.0)
+GRANITE_SWA = dict(num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0,
+                   residual_multiplier=0.4, attention_multiplier=0.25, logits_scaling=3.0)
+MODELS |= {
+    "llama4": ("Llama4TextConfig", dict(
+        LLAMA4_TEXT, num_experts_per_tok=1, attention_chunk_size=48, floor_scale=32,
+        attn_scale=0.3)),
+    "llama4_two": ("Llama4TextConfig", dict(
+        LLAMA4_TEXT, num_local_experts=4, num_experts_per_tok=2, head_dim=16,
+        num_key_value_heads=1, interleave_moe_layer_step=1, num_hidden_layers=5,
+        attention_chunk_size=64, floor_scale=50, attn_scale=0.1, rope_parameters=LLAMA3)),
+    "phimoe": ("PhimoeConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2)),
+    "phimoe_bias": ("PhimoeConfig", dict(
+        intermediate_size=48, num_local_experts=4, num_experts_per_tok=2, attention_bias=True,
+        lm_head_bias=True, num_key_value_heads=4, router_jitter_noise=0.01)),
+    "apertus": ("ApertusConfig", dict(rope_parameters=APERTUS_ROPE, num_hidden_layers=3)),
+    "apertus_wide": ("ApertusConfig", dict(rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0), head_dim=16, num_key_value_heads=1)),
+    "granite_swa": ("GraniteSWAConfig", dict(
+        GRANITE_SWA, layer_rope_theta=[0, 10000.0, 10000.0, 0])),
+    "granite_swa_own": ("GraniteSWAConfig", dict(
+        GRANITE_SWA, sliding_window=16, num_key_value_heads=4, tie_word_embeddings=False,
+        layer_types=["sliding_attention", "full_attention", "full_attention",
+                     "sliding_attention"])),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -505,6 +533,12 @@ def write_vocabulary(self):
     self.gguf_writer.add_token_merges(["! !"])
     self.gguf_writer.add_bos_token_id(0)
     self.gguf_writer.add_eos_token_id(0)
+    if "attention_chunk_size" in self.hparams:  # readers take these as 8192, 8192 and 0.1
+        self.gguf_writer.add_sliding_window(self.hparams["attention_chunk_size"])
+        self.gguf_writer.add_uint32("llama4.attention.temperature_length",
+                                    self.hparams["floor_scale"])
+        self.gguf_writer.add_float32("llama4.attention.temperature_scale",
+                                     self.hparams["attn_scale"])
     if "type_vocab_size" in self.hparams:
         self.gguf_writer.add_token_type_count(self.hparams["type_vocab_size"])
 
@@ -577,6 +611,15 @@ def describe_kimi(folder):
         if name.endswith("_proj.weight") and "self_attn" not in name:
             tensors[name.replace("block_sparse_moe", "mlp")] = tensors.pop(name)
     safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata=dict(format="pt"))
+def change_config(folder, kind):
+    """What the converter asks of published folders."""
+    config = json.loads((folder / "config.json").read_text())
+    if kind == "PhimoeConfig":
+        config["architectures"] = ["PhiMoEForCausalLM"]
+        config.setdefault("original_max_position_embeddings", 256)
+    else:
+        config["no_rope_layers"] = [int(base != 0) for base in config["layer_rope_theta"]]
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def transpose_experts(folder):
@@ -645,7 +688,7 @@ def make(converter, name):
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():
-        body = model if encoder else model.base_model
+        body = model if encoder else model.model if kind == "Llama4TextConfig" else model.base_model
         hidden = body(ids).last_hidden_state[0]
         pooled = hidden[0] if name.endswith("_cls") else hidden.mean(0)
         if encoder or name in POOLED:
@@ -662,6 +705,8 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "KimiLinearConfig":
             describe_kimi(Path(folder))
+        if kind in ("PhimoeConfig", "GraniteSWAConfig"):
+            change_config(Path(folder), kind)
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
         if kind == "NemotronHConfig":

@@ -157,6 +157,10 @@ CLASSES |= {
         num_experts=4, num_experts_per_tok=2, num_shared_experts=1, intermediate_size=16,
         prefix_dense_intermediate_size=FF, layer_types=ALTERNATE,
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
+    "GraniteSWAForCausalLM": ("granite_swa", "GraniteSWAConfig", "granite_swa", {}),
+    "Llama4ForCausalLM": ("llama4", "Llama4TextConfig", "llama4", dict(
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=16, intermediate_size_mlp=FF,
+        interleave_moe_layer_step=2)),
 }
 
 # ---- what values do ----
@@ -264,6 +268,13 @@ CASES = {
     "moe_layer_interval": [("fixed", 2)], "moe_norm_min": [("fixed", 0.5)],
     "logit_scale": [("read", 2.0), ("size", -1)], "use_qk_norm": [("fixed", True)],
     "sliding_window_pattern": [("size", "L,G")],  # see PAIRS
+    "intermediate_size_mlp": [("size", 2 * FF), ("size", -1)],
+    "interleave_moe_layer_step": [("size", 3), ("size", 1), ("size", 0)],
+    "moe_layers": [("inert", [1, 3, 5]), ("fixed", [0, 1]), ("fixed", [1, 3])],
+    "attention_chunk_size": [("read", 64), ("size", -1)], "floor_scale": [("read", 64), ("size", 0)],
+    "attn_scale": [("read", 0.5)], "attn_temperature_tuning": [("fixed", False)],
+    "layer_rope_theta": [("read", [0, 1e4] * 3), ("read", [5e3] * LAYERS),
+                         ("fixed", [1e4, 5e3] * 3), ("fixed", [1e4])],
     "num_shared_experts": [("size", 2), ("size", 0)],
     "expert_selection_fn": [("read", "sigmoid"), ("fixed", "relu")],
     "shared_expert_combination_strategy": [("fixed", "sum")],
@@ -373,6 +384,13 @@ OWN = {  # where a class differs
     "Cohere2ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "Llama4ForCausalLM": dict(
+        rope_parameters=ROPE + LLAMA3, use_qk_norm=[("fixed", False)],
+        no_rope_layer_interval=[("size", 3)], layer_types=[
+            ("inert", ["chunked_attention"] * 3 + ["full_attention"] + ["chunked_attention"] * 2),
+            ("fixed", BAD_TYPES), ("fixed", FULL)]),
+    "GraniteSWAForCausalLM": dict(head_dim=[("inert", 16)], layer_types=[
+        ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)]),
     "Cohere2MoeForCausalLM": dict(
         norm_topk_prob=[("inert", False)], sliding_window=WINDOW + [("read", None)],
         layer_types=[
@@ -621,6 +639,14 @@ def layer(kind, i, p):
             attention(p) + heads_norms(p) + mlp(p + "mlp.")
     if kind == "cohere":
         return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if kind == "llama4":
+        f = p + "feed_forward."
+        return both + attention(p) + (mlp(f) if i % 2 == 0 else (
+            linear(f + "router", 4, EMBD) + mlp(f + "shared_expert.", 16) + [
+                (f + "experts.gate_up_proj", [4, EMBD, 32]),
+                (f + "experts.down_proj", [4, 16, EMBD])]))
+    if kind == "granite_swa":
+        return layer("llama", i, p) + [(p + "self_attn.sinks", [HEADS])]
     if kind == "cohere_moe":
         return norm(p + "input_layernorm") + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16)))
