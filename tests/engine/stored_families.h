@@ -20,7 +20,8 @@
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
     "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", "cohere2moe", \
     "cohere2moe_shared", "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", \
-    "apertus_wide", "granite_swa", "granite_swa_own"
+    "apertus_wide", "granite_swa", "granite_swa_own", "smallthinker", \
+    "smallthinker_all"
 /* clang-format on */
 
 #endif

@@ -220,7 +220,7 @@ static const char *const families[] = {
     "qwen35",         "qwen35moe",     "qwen3next",       "mamba",
     "mamba2",         "granitehybrid", "granite-h-moe",   "cohere2moe",
     "cohere2-shared", "llama4",        "phimoe",          "apertus",
-    "granite_swa"};
+    "granite_swa",    "smallthinker"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */
