@@ -57,6 +57,7 @@ MAY_DIFFER = {
     "exaone4.attention.sliding_window_pattern": "the layers that readers take without it",
     "command-r.rope.scaling.type": "none, as without it",
     "granite_swa.attention.rope_pattern": "of layer_rope_theta, which llama.cpp does not read",
+    "phimoe.rope.scaling.original_context_length": "of factors, where there are none",
     "cohere2moe.rope.scaling.type": "the same",
     "cohere2moe.expert_weights_norm": "false, which is what readers take without it",
     "cohere2moe.feed_forward_length": "of dense layers, where there are none",
@@ -264,6 +265,9 @@ MODELS |= {
         num_local_experts=4, num_experts_per_tok=1, head_dim=32, intermediate_size=64,
         intermediate_size_mlp=96, num_hidden_layers=4, interleave_moe_layer_step=2), "gpt-4o",
                "bfloat16", 1),
+    "phimoe": ("PhimoeConfig", dict(
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=64, attention_bias=True,
+        lm_head_bias=True), "spm", "bfloat16", 1),
     "granite_swa": ("GraniteSWAConfig", dict(
         num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0, residual_multiplier=0.4,
         attention_multiplier=0.25, logits_scaling=3.0), "refact", "bfloat16", 1),
@@ -574,6 +578,8 @@ def make(name, folder):
     config = json.loads(path.read_text())
     if kind == "GPT2Config":
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    if kind == "PhimoeConfig":  # as published folders call it
+        config.update(architectures=["PhiMoEForCausalLM"], original_max_position_embeddings=256)
     if kind == "GraniteMoeHybridConfig":
         config["layer_types"] = changes["layer_types"]  # the words of published folders
     if kind == "KimiLinearConfig":

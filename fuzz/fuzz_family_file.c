@@ -93,7 +93,8 @@ static const char *const families[] = {"olmoe",
                                        "llama4",
                                        "phimoe_bias",
                                        "apertus",
-                                       "granite_swa"};
+                                       "granite_swa",
+                                       "smallthinker"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

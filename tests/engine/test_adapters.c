@@ -223,7 +223,7 @@ static const char *const families[] = {
     "exaone-moe",     "hy_v3",         "afmoe",           "cohere2moe",
     "cohere2-shared", "gemma4-moe",    "jamba",           "mimo2",
     "kimi-linear",    "llama4",        "phimoe",          "apertus",
-    "granite_swa"};
+    "granite_swa",    "smallthinker"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

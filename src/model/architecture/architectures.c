@@ -68,6 +68,7 @@
     X(cohere2moe_shared)                                                                           \
     X(llama4)                                                                                      \
     X(phimoe)                                                                                      \
+    X(smallthinker)                                                                                \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(gpt_oss)                                                                                     \

@@ -158,6 +158,7 @@ CLASSES |= {
         prefix_dense_intermediate_size=FF, layer_types=ALTERNATE,
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
     "GraniteSWAForCausalLM": ("granite_swa", "GraniteSWAConfig", "granite_swa", {}),
+    "PhimoeForCausalLM": ("phimoe", "PhimoeConfig", "phimoe", dict(num_local_experts=4)),
     "Llama4ForCausalLM": ("llama4", "Llama4TextConfig", "llama4", dict(
         num_local_experts=4, num_experts_per_tok=2, intermediate_size=16, intermediate_size_mlp=FF,
         interleave_moe_layer_step=2)),
@@ -273,6 +274,7 @@ CASES = {
     "moe_layers": [("inert", [1, 3, 5]), ("fixed", [0, 1]), ("fixed", [1, 3])],
     "attention_chunk_size": [("read", 64), ("size", -1)], "floor_scale": [("read", 64), ("size", 0)],
     "attn_scale": [("read", 0.5)], "attn_temperature_tuning": [("fixed", False)],
+    "lm_head_bias": [("fixed", True)], "input_jitter_noise": [("inert", 0.5)],
     "layer_rope_theta": [("read", [0, 1e4] * 3), ("read", [5e3] * LAYERS),
                          ("fixed", [1e4, 5e3] * 3), ("fixed", [1e4])],
     "num_shared_experts": [("size", 2), ("size", 0)],
@@ -384,6 +386,10 @@ OWN = {  # where a class differs
     "Cohere2ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "PhimoeForCausalLM": dict(
+        num_experts_per_tok=[("size", 1), ("size", -1)], router_jitter_noise=[("fixed", 0.5)],
+        head_dim=[("inert", 16)], rope_parameters=[
+            ("read", dict(PLAIN, rope_theta=5e3)), ("fixed", dict(PLAIN, rope_type="linear", factor=2.0))]),
     "Llama4ForCausalLM": dict(
         rope_parameters=ROPE + LLAMA3, use_qk_norm=[("fixed", False)],
         no_rope_layer_interval=[("size", 3)], layer_types=[
@@ -639,6 +645,10 @@ def layer(kind, i, p):
             attention(p) + heads_norms(p) + mlp(p + "mlp.")
     if kind == "cohere":
         return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if kind == "phimoe":
+        return norm(p + "input_layernorm", bias=True) + \
+            norm(p + "post_attention_layernorm", bias=True) + \
+            [t for t in layer("mixtral", i, p) if "layernorm" not in t[0]]
     if kind == "llama4":
         f = p + "feed_forward."
         return both + attention(p) + (mlp(f) if i % 2 == 0 else (
@@ -745,7 +755,7 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias", "phimoe"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]
