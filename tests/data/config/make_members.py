@@ -140,6 +140,10 @@ CLASSES |= {
     "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig", "hybrid", dict(
         num_local_experts=4, shared_intermediate_size=32, mamba_n_heads=4, mamba_n_groups=2,
         mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
+    "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config", "side", dict(
+        mamba_d_ssm=64, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16, mamba_d_head=16)),
+    "JambaForCausalLM": ("jamba", "JambaConfig", "jamba", dict(
+        num_experts=4, attn_layer_period=2, attn_layer_offset=1, mamba_dt_rank=2)),
 }
 
 # ---- what values do ----
@@ -359,6 +363,21 @@ OWN = {  # where a class differs
         max_position_embeddings=[("inert", 128)], layer_types=[
             ("size", ["attention", "mamba"] * 3), ("fixed", ["attention"] * LAYERS),
             ("fixed", BAD_TYPES), ("inert", ["linear_attention", "full_attention"] * 3)]),
+    "FalconH1ForCausalLM": dict(  # factors are in the weights
+        {name: [("inert", 2.0)] for name in (
+            "lm_head_multiplier", "embedding_multiplier", "key_multiplier",
+            "attention_out_multiplier", "attention_in_multiplier", "ssm_in_multiplier",
+            "ssm_out_multiplier")},
+        mlp_multipliers=[("inert", [2.0, 0.5]), ("size", [2.0])],
+        ssm_multipliers=[("inert", [2.0, 0.5, 1.0, 1.0, 1.0]), ("size", [2.0])],
+        num_logits_to_keep=[("inert", 3)], mamba_d_ssm=[("size", 128), ("size", -1)],
+        mamba_expand=[("inert", 4)], mamba_norm_before_gate=[("inert", False)],
+        mamba_rms_norm=[("fixed", True)], projectors_bias=BIAS),
+    "JambaForCausalLM": dict(
+        attn_layer_period=[("size", 3), ("size", -1)], attn_layer_offset=[("size", 0)],
+        expert_layer_period=[("size", 4), ("size", -1)], expert_layer_offset=[("size", 0)],
+        use_mamba_kernels=[("inert", False)], mamba_dt_rank=[("size", 4), ("inert", "auto")],
+        num_key_value_heads=[("size", 4), ("size", -1)]),
     "Dots1ForCausalLM": dict(sliding_window=[("inert", 8)], max_window_layers=[
         ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
         layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
@@ -649,6 +668,22 @@ def layer(kind, i, p):
             [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] +
             [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64))
         return [t for t in layer("granitemoe shared", i, p) if ".self_attn." not in t[0]] + mixer
+    if kind in ("side", "jamba"):
+        m, f = p + "mamba.", p + "feed_forward."
+        norms = norm(p + "input_layernorm") + norm(p + "pre_ff_layernorm")
+        out = linear(m + "out_proj", EMBD, 64)
+        if kind == "side":
+            return norms + attention(p) + mlp(f) + out + linear(m + "in_proj", 196, EMBD) + \
+                [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] + \
+                [(m + x, [4]) for x in ("A_log", "D", "dt_bias")]
+        mixer = attention(p) if i % 2 else (
+            out + linear(m + "in_proj", 128, EMBD) + linear(m + "x_proj", 34, 64) +
+            [(m + "conv1d.weight", [64, 1, 4]), (m + "conv1d.bias", [64])] +
+            linear(m + "dt_proj", 64, 2, True) + norm(m + "dt_layernorm", 2) +
+            norm(m + "b_layernorm", 16) + norm(m + "c_layernorm", 16) +
+            [(m + "A_log", [64, 16]), (m + "D", [64])])
+        return norms + mixer + (mlp(f) if i % 2 == 0 else linear(f + "router", 4, EMBD) + [
+            t for e in range(4) for t in mlp(f"{f}experts.{e}.")])
     sys.exit(f"no tensors of {kind}")
 
 
@@ -669,7 +704,8 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else
+            "model.final_layernorm" if kind in ("side", "jamba") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]

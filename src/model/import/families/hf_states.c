@@ -291,15 +291,12 @@ static const mnem__hf_default jamba_defaults[] = {
     {"expert_layer_period", 2}, {"expert_layer_offset", 1},  {"mamba_d_state", 16},
     {"mamba_d_conv", 4},        {"mamba_expand", 2},         {0}};
 
-static const mnem__hf_fixed kimi_linear_fixed[] = {{"hidden_act", "silu swish"},
-                                                   {"attention_bias", "false"},
-                                                   {"moe_renormalize", "true"},
-                                                   {"norm_topk_prob", "true"},
-                                                   {"num_expert_group", "1"},
-                                                   {"topk_group", "1"},
-                                                   {"moe_router_activation_func", "sigmoid"},
-                                                   {"mla_use_nope", "true"},
-                                                   {0}};
+static const mnem__hf_fixed kimi_linear_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"},
+    {"moe_renormalize", "true"},  {"norm_topk_prob", "true"},
+    {"num_expert_group", "1"},    {"n_group", "1"},
+    {"topk_group", "1"},          {"moe_router_activation_func", "sigmoid"},
+    {"mla_use_nope", "true"},     {0}};
 static const mnem__hf_default kimi_linear_defaults[] = {
     {"vocab_size", 163840},        {"hidden_size", 2304},
     {"intermediate_size", 9216},   {"num_hidden_layers", 27},
