@@ -142,6 +142,11 @@ CLASSES |= {
         mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
     "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config", "side", dict(
         mamba_d_ssm=64, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16, mamba_d_head=16)),
+    "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig", "kimi", dict(
+        num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, kv_lora_rank=16,
+        qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, linear_head_dim=8,
+        linear_num_heads=4, layer_types=["linear_attention", "full_attention"] * 3,
+        mlp_layer_types=["dense"] + ["sparse"] * 5)),
     "JambaForCausalLM": ("jamba", "JambaConfig", "jamba", dict(
         num_experts=4, attn_layer_period=2, attn_layer_offset=1, mamba_dt_rank=2)),
 }
@@ -373,6 +378,13 @@ OWN = {  # where a class differs
         num_logits_to_keep=[("inert", 3)], mamba_d_ssm=[("size", 128), ("size", -1)],
         mamba_expand=[("inert", 4)], mamba_norm_before_gate=[("inert", False)],
         mamba_rms_norm=[("fixed", True)], projectors_bias=BIAS),
+    "KimiLinearForCausalLM": dict(
+        num_key_value_heads=[("inert", 2)], q_lora_rank=[("fixed", 16)], n_group=[("fixed", 2)],
+        topk_group=[("fixed", 2)], norm_topk_prob=[("fixed", False)],
+        layer_types=[("size", ["full_attention", "linear_attention"] * 3), ("size", BAD_TYPES)],
+        mlp_layer_types=[("size", ["dense"] * 2 + ["sparse"] * 4)],
+        linear_head_dim=[("size", 16), ("size", -1)],
+        linear_num_heads=[("size", 8), ("size", -1)]),
     "JambaForCausalLM": dict(
         attn_layer_period=[("size", 3), ("size", -1)], attn_layer_offset=[("size", 0)],
         expert_layer_period=[("size", 4), ("size", -1)], expert_layer_offset=[("size", 0)],
@@ -384,7 +396,10 @@ OWN = {  # where a class differs
     "GemmaForCausalLM": dict(hidden_act=[("fixed", "relu"), ("inert", "gelu")]),
 }
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
-OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
+OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_expert_group",
+                                   "num_experts", "num_experts_per_token", "num_shared_experts",
+                                   "first_k_dense_replace", "linear_attn_config"],
+         "NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
                             "scale_attn_by_inverse_layer_idx"],
          "BertModel": ["position_embedding_type"]}
@@ -407,6 +422,9 @@ PAIRS = [
     ("GraniteMoeHybridForCausalLM", dict(layers_block_type=["mamba", "attention"] * 3,
                                          layer_types=None), "inert"),
     ("GraniteMoeHybridForCausalLM", dict(mamba_d_head="auto", time_step_limit=None), "inert"),
+    ("KimiLinearForCausalLM", dict(linear_attn_config=dict(
+        head_dim=8, num_heads=4, short_conv_kernel_size=4, full_attn_layers=[2, 4, 6],
+        kda_layers=[1, 3, 5])), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern="LLLG"), "inert"),
@@ -684,6 +702,22 @@ def layer(kind, i, p):
             [(m + "A_log", [64, 16]), (m + "D", [64])])
         return norms + mixer + (mlp(f) if i % 2 == 0 else linear(f + "router", 4, EMBD) + [
             t for e in range(4) for t in mlp(f"{f}experts.{e}.")])
+    if kind == "kimi":
+        a, b = p + "self_attn.", p + "block_sparse_moe."
+        mixer = (linear(a + "q_proj", HEADS * 24, EMBD) +
+                 linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) +
+                 linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
+                 ) if i % 2 else (
+            [t for x in "qkv" for t in linear(a + x + "_proj", 32, EMBD)] +
+            [(f"{a}{x}_conv1d.weight", [32, 1, 4]) for x in "qkv"] +
+            [t for x in "fg" for t in linear(f"{a}{x}_a_proj", 8, EMBD) +
+             linear(f"{a}{x}_b_proj", 32, 8)] + linear(a + "b_proj", 4, EMBD) +
+            [(a + "A_log", [1, 1, 4, 1]), (a + "dt_bias", [32])] + norm(a + "o_norm", 8) +
+            linear(a + "o_proj", EMBD, 32))
+        return both + mixer + (mlp(p + "mlp.") if i == 0 else linear(b + "gate", 4, EMBD) + [
+            (b + "gate.e_score_correction_bias", [4])] + mlp(b + "shared_experts.", 16) + [
+            t for e in range(4) for w, r, c in (("w1", 16, EMBD), ("w2", EMBD, 16), ("w3", 16, EMBD))
+            for t in linear(f"{b}experts.{e}.{w}", r, c)])
     sys.exit(f"no tensors of {kind}")
 
 
