@@ -129,7 +129,9 @@ mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *c)
     MNEM__TRY(window_of(c, &window));
     MNEM__TRY(period_of(c, &rule.period));
     MNEM__TRY(check_types(&rule));
-    const double dense = mnem__hf_number(c, "first_k_dense_replace");
+    /* Cohere's periods begin behind the dense layers. */
+    const bool behind = mnem__hf_has_word(c->members->names, "prefix_dense_intermediate_size");
+    const double dense = behind ? mnem__hf_number(c, "first_k_dense_replace") : 0;
     rule.first = dense > 0 && dense < LAYERS_MAX ? (int64_t)dense : 0;
     if (window) MNEM__TRY(find_period(&rule, flags, &period));
     if (window && !flags && period == 1) window = 0;

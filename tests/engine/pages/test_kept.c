@@ -115,7 +115,7 @@ static void a_layer_that_shares_keeps_nothing_of_its_own(void **state) {
         const mnem__kept kept = mnem__kept_of(t, &c.engine->pages[0].layout, layer);
         mnem_kv_layout own = c.engine->pages[0].layout;
         own.head_dim = layer % 3 == 2 ? 16 : 8;
-        assert_int_equal(kept.layer, of[layer]);
+        assert_int_equal(kept.row, of[layer]);
         assert_int_equal(kept.window, layer % 3 == 2 ? 0 : 24);
         assert_true(kept.page_bytes == (layer < 3 ? mnem_kv_page_bytes(&own) : 0));
     }
