@@ -57,6 +57,8 @@ MAY_DIFFER = {
     "hy_v3.expert_shared_count": "whose width stands beside it",
     "exaone4.attention.sliding_window_pattern": "the layers that readers take without it",
     "command-r.rope.scaling.type": "none, as without it",
+    "granite_swa.attention.rope_pattern": "of layer_rope_theta, which llama.cpp does not read",
+    "phimoe.rope.scaling.original_context_length": "of factors, where there are none",
     "cohere2moe.rope.scaling.type": "the same",
     "cohere2moe.expert_weights_norm": "false, which is what readers take without it",
     "cohere2moe.feed_forward_length": "of dense layers, where there are none",
@@ -282,6 +284,16 @@ MODELS |= {
         num_experts=8, num_experts_per_tok=3, head_dim=32, intermediate_size=64, rms_norm_eps=1e-6,
         num_hidden_layers=4, expert_selection_fn="sigmoid", norm_topk_prob=False,
         sliding_window=24), "cohere2moe", "bfloat16", 1),
+    "llama4": ("Llama4TextConfig", dict(
+        num_local_experts=4, num_experts_per_tok=1, head_dim=32, intermediate_size=64,
+        intermediate_size_mlp=96, num_hidden_layers=4, interleave_moe_layer_step=2), "gpt-4o",
+               "bfloat16", 1),
+    "phimoe": ("PhimoeConfig", dict(
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=64, attention_bias=True,
+        lm_head_bias=True), "spm", "bfloat16", 1),
+    "granite_swa": ("GraniteSWAConfig", dict(
+        num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0, residual_multiplier=0.4,
+        attention_multiplier=0.25, logits_scaling=3.0), "refact", "bfloat16", 1),
     "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=32), "hunyuan-dense", "bfloat16", 1),
     "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
         head_dim=16, max_position_embeddings=32768, rope_parameters=dict(
@@ -603,6 +615,8 @@ def make(name, folder):
     config = json.loads(path.read_text())
     if kind == "GPT2Config":
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    if kind == "PhimoeConfig":  # as published folders call it
+        config.update(architectures=["PhiMoEForCausalLM"], original_max_position_embeddings=256)
     if kind == "GraniteMoeHybridConfig":
         config["layer_types"] = changes["layer_types"]  # the words of published folders
     if kind == "KimiLinearConfig":

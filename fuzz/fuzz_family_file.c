@@ -93,7 +93,12 @@ static const char *const families[] = {"olmoe",
                                        "nemotron_h",
                                        "nemotron_h_moe_groups",
                                        "nemotron_h_latent",
-                                       "mistral4_dense"};
+                                       "mistral4_dense",
+                                       "llama4",
+                                       "phimoe_bias",
+                                       "apertus",
+                                       "granite_swa",
+                                       "smallthinker"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */
@@ -132,7 +137,11 @@ static const char *const more_keys[] = {"expert_group_count",
                                         "attention.value_length_swa",
                                         "rope.dimension_count_swa",
                                         "embedding_length_per_layer_input",
-                                        "pooling_type"};
+                                        "pooling_type",
+                                        "pooling_type",
+                                        "attention.rope_pattern",
+                                        "attention.temperature_scale",
+                                        "attention.temperature_length"};
 enum { MORE_KEYS = sizeof more_keys / sizeof *more_keys };
 
 typedef struct key {

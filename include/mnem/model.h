@@ -208,7 +208,11 @@ typedef struct mnem_transformer {
     int32_t layer_embd;       /* each token has so many numbers for each layer, in one row of
                                    per_layer_token_embd.weight; 0: there are none */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
-    float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
+    float attention_temperature;    /* of scores, by the position over temperature_every (ops.h) */
+    int32_t temperature_every;
+    bool temperature_unturned; /* only of layers without RoPE, whose first position is 1 then */
+    bool window_chunks;        /* windows begin at multiples of their length */
+    bool unit_heads;           /* turned queries and keys are normed, without weights */
     /* For a part of the model, such as a rank's: the layers in this part. 0, 0: all. */
     int32_t part_begin, part_end;
     /* The rows in this part; vocab.end 0: all. Otherwise heads, kv_heads and ff count only these

@@ -89,13 +89,15 @@ typedef struct mnem_kv_sequence {
  *             16 positions; the rest of a block is zeroed. ATTENTION reads such blocks only
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
- *             With desc.window a row attends to that many positions, the last of them its own; with
+ *             With desc.window a row attends to that many positions, the last of them its own
+ *             (window_chunks: to those from the last multiple of window on); with
  *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
  *             row attends to its whole sequence, up to the last row of this run. in[1] sinks
  *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
+ * RELU_MUL    the same with max(gate, 0) in the place of silu, of F32 only
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either input); see also below
  * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32 (2 to 16),
@@ -162,6 +164,8 @@ typedef struct mnem_kv_sequence {
  * GELU        tanh form: in[0] [T, n] -> out (may be in[0]; of F32 also A8)
  * GELU_ERF    the same in its exact form, of F32 only: in[0] times the normal distribution
  * RELU_SQUARED  max(in[0], 0)^2, of F32 only, else like GELU
+ * XIELU       in[0] x [T, n] f32, like GELU (Huang and Schlag 2025): with desc.xielu a, b, c, e it
+ *             is a x^2 + c x above 0, else b (e^min(x, e) - 1 - x) + c x
  * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
  * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
  * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
@@ -188,20 +192,24 @@ typedef struct mnem_kv_sequence {
  *             With desc.route.groups the experts form that many groups of equal size, and only the
  *             groups_used groups are considered whose two best scores have the largest sums
  *             (groups_by_best: whose best score is largest)
+ *             With desc.route.mixer (SparseMixer, Liu et al. 2023) an expert's weight is its
+ *             softmax over those scores that are not further below it than mixer times the larger
+ *             of the two sizes, without the experts chosen before it; scores are not biased
  * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
  *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
  *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
  *             of weight * down(core(gate x, up x)) over a token's experts, added in the order of
- *             their numbers. desc.core: SILU_MUL, GELU_MUL or SWIGLU_MUL; ff and n_out are
+ *             their numbers. desc.core: SILU_MUL, GELU_MUL, SWIGLU_MUL or RELU_MUL; ff and n_out are
  *             multiples of 16. Without in[2] (dims 0) in[1] is [N * 2 ff, n], of each expert its
  *             gates, then its ups; or with the core RELU_SQUARED its ups [N * ff, n] alone; then
- *             without in[5]. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
+ *             without in[5]. desc.route.on_input: weights multiply gate x and up x, not the
+ *             results. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
  *             each once for all its tokens
  *             With desc.apart in[1] to in[3] and in[5] hold only the experts from number desc.axis
  *             on, which args.experts counts from 0, and out is [T, used * n_out]: the results of
  *             down, side by side for a token's experts; those of absent experts aren't written
  * EXPERTS_SUM in[0] [T, used * n] f32, the complete output of EXPERTS apart, in[1] ROUTE's out ->
- *             out [T, n] f32: bit-identical to EXPERTS
+ *             out [T, n] f32: bit-identical to EXPERTS (route.on_input as there)
  * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
  *             g = min(gate, 7), u = up within -7 to 7
  * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
@@ -280,7 +288,9 @@ typedef struct mnem_kv_sequence {
     X(SCAN, "scan")                                                                                \
     X(SIGMOID_MUL, "sigmoid_mul")                                                                  \
     X(MUL, "mul")                                                                                  \
-    X(RELU_SQUARED, "relu_squared")
+    X(RELU_SQUARED, "relu_squared")                                                                \
+    X(RELU_MUL, "relu_mul")                                                                        \
+    X(XIELU, "xielu")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -323,7 +333,14 @@ typedef struct mnem_route {
     float scale;                 /* then multiplied by this; 0: 1 */
     int32_t groups, groups_used; /* 0: no groups */
     bool groups_by_best;         /* groups are ranked by their best expert; else by the two best */
+    float mixer;                 /* 0: off */
+    bool on_input;               /* EXPERTS: weights multiply what experts read */
 } mnem_route;
+
+/* a, b, c, e of XIELU. */
+typedef struct mnem_xielu {
+    float a, b, c, e;
+} mnem_xielu;
 
 /* The reduction of REDUCE. */
 typedef enum mnem_reduce {
@@ -357,11 +374,14 @@ typedef struct mnem_op_desc {
     mnem_kv_layout kv;              /* KV_STORE, ATTENTION; SHORT_CONV: page_tokens */
     int32_t max_positions;          /* ATTENTION */
     int32_t window;                 /* ATTENTION: 0: all positions */
+    bool window_chunks;             /* ATTENTION: windows begin at multiples of their length */
     float soft_cap;                 /* ATTENTION: 0: none */
     bool both_ways;                 /* ATTENTION: not causal */
     float temperature;              /* ATTENTION: what the scores of a row at position p are */
     int32_t temperature_every;      /* multiplied by: 1 + temperature ln(1 + p / every) in whole
                                        numbers; 0: nothing */
+    bool temperature_from_1;        /* ATTENTION: the first position is 1 there */
+    mnem_xielu xielu;               /* XIELU */
     bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
     bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */

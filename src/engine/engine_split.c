@@ -92,7 +92,8 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
         (uint64_t)s->setup.logits_rows * (uint64_t)map->shape.vocab * sizeof(float);
     s->bytes[0] = matrix_bytes(s, map->embedding) + positions_bytes(s);
     s->bytes[layers + 1] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
-                           vector_bytes(&map->output_norm_bias) + logits;
+                           vector_bytes(&map->output_norm_bias) + vector_bytes(&map->output_bias) +
+                           logits;
     if (map->shape.encoder) s->bytes[layers + 1] = 0;
 }
 

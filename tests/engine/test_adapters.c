@@ -222,7 +222,9 @@ static const char *const families[] = {
     "gemma4",         "nemotron_h",     "bailingmoe",      "bailingmoe2",
     "exaone-moe",     "hy_v3",          "afmoe",           "cohere2moe",
     "cohere2-shared", "gemma4-moe",     "jamba",           "mimo2",
-    "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4"};
+    "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4",
+    "llama4",         "phimoe",         "apertus",         "granite_swa",
+    "smallthinker"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

@@ -149,6 +149,10 @@ static uint32_t kv_heads_of(const options *o, long layer) {
 }
 
 /* Keys and values through a latent as wide as a head; beside it half as much is turned. */
+static bool is_interleaved(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_INTERLEAVED;
+}
+
 static bool is_latent(const options *o) {
     return architecture(o)->takes & MNEM__TAKES_LATENT;
 }
@@ -214,6 +218,7 @@ static mnem_transformer shape_of(const options *o) {
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
     if (has_latent_experts(o)) t.embd_expert = t.embd / 2;
+    if (is_interleaved(o)) t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY, .n = 2};
     if (has_states(o)) set_states(o, &t);
     if (architecture(o)->takes & MNEM__TAKES_SOME_EXPERTS) mnem__layer_schedule_add(&t.leading, 0);
     for (int32_t layer = 0; layer < t.layers; layer++)
@@ -262,6 +267,7 @@ static bool is_made(const options *o, mnem__option option) {
     case MNEM__OPTION_OUT_BIAS:
     case MNEM__OPTION_CHOICE_BIAS:
     case MNEM__OPTION_HEAD_NORMS:
+    case MNEM__OPTION_OUTPUT_BIAS:
     case MNEM__OPTION_ROPE_LONG: return false;
     case MNEM__OPTION_OUTPUT: return !o->tied;
     case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);
@@ -340,7 +346,7 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
         const char *name;
         long value;
     } keys[] = {{"expert_count", o->experts},
-                {"expert_used_count", o->experts_used},
+                {"expert_used_count", architecture(o)->mixer > 0 ? 2 : o->experts_used},
                 {"expert_feed_forward_length", o->ff_expert},
                 {"moe_latent_size", o->embd / 2},
                 {"expert_shared_count", 1}, /* from here on of those that every token uses */
@@ -409,6 +415,13 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
     }
 }
 
+static void put_xielu(mnem_gguf_writer *w) {
+    must(mnem__gguf_write_key_f32(w, "xielu.alpha_p", 0.8f));
+    must(mnem__gguf_write_key_f32(w, "xielu.alpha_n", 0.7f));
+    must(mnem__gguf_write_key_f32(w, "xielu.beta", 0.5f));
+    must(mnem__gguf_write_key_f32(w, "xielu.eps", -1e-6f));
+}
+
 static void put_encoder(mnem_gguf_writer *w, const options *o) {
     const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
     char key[96];
@@ -447,6 +460,8 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     if (has_states(o)) put_states(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     if (is_latent(o)) put_latent(w, o);
+    if (is_interleaved(o)) must(mnem__gguf_write_key_u32(w, "llama4.interleave_moe_layer_step", 2));
+    if (architecture(o)->takes & MNEM__TAKES_XIELU) put_xielu(w);
     if (architecture(o)->encoder) put_encoder(w, o);
     put_tokenizer(w, o);
 }

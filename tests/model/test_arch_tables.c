@@ -247,7 +247,8 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
         }
         if (part->core != MNEM_OP_ATTENTION) {
             assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_GELU_ERF ||
-                        part->core == MNEM_OP_RELU_SQUARED || mnem__part_is_gated(part));
+                        part->core == MNEM_OP_RELU_SQUARED || part->core == MNEM_OP_XIELU ||
+                        mnem__part_is_gated(part));
             assert_true(inputs == 1 || (inputs == 2 && mnem__part_is_gated(part)));
             continue;
         }

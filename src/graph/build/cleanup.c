@@ -169,7 +169,8 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
 static bool same_route(const mnem_route *a, const mnem_route *b) {
     return a->used == b->used && a->sigmoid == b->sigmoid && a->normalized == b->normalized &&
            a->scale == b->scale && a->groups == b->groups && a->groups_used == b->groups_used &&
-           a->groups_by_best == b->groups_by_best;
+           a->groups_by_best == b->groups_by_best && a->mixer == b->mixer &&
+           a->on_input == b->on_input;
 }
 
 /* Of plain nodes. */
@@ -179,7 +180,8 @@ static bool same_parameters(const mnem_op_desc *a, const mnem_op_desc *b) {
            a->by_position == b->by_position && a->by_token == b->by_token &&
            a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream &&
            same_route(&a->route, &b->route) && a->alpha == b->alpha && a->axis == b->axis &&
-           a->axes == b->axes && a->reduce == b->reduce;
+           a->axes == b->axes && a->reduce == b->reduce && a->xielu.a == b->xielu.a &&
+           a->xielu.b == b->xielu.b && a->xielu.c == b->xielu.c && a->xielu.e == b->xielu.e;
 }
 
 static bool same_node(const mnem_graph *graph, const mnem__graph_step *a,

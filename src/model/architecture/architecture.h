@@ -32,7 +32,8 @@ typedef enum mnem__option {
     MNEM__OPTION_CHOICE_BIAS,
     MNEM__OPTION_HEAD_NORMS,
     MNEM__OPTION_STATE_NORM,
-    MNEM__OPTION_LAYER_SCALE
+    MNEM__OPTION_LAYER_SCALE,
+    MNEM__OPTION_OUTPUT_BIAS
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
@@ -98,7 +99,8 @@ typedef struct mnem__layer_part {
     mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
-    mnem_op_kind core; /* ATTENTION, GELU, GELU_ERF, RELU_SQUARED, SILU_MUL and GELU_MUL (of two,
+    mnem_op_kind
+        core; /* ATTENTION, GELU, GELU_ERF, RELU_SQUARED, XIELU, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
                                          q, k, v in one, a gate, beta, alpha or both; or q, k, v,
                                          what decays and the gate are made of, beta), SCAN */
@@ -121,7 +123,8 @@ typedef struct mnem__layer_part {
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE. Without
                                             a gate the second is NONE */
     mnem__role shared_gate;              /* how much of it */
-    bool shared_mean;                    /* the mean of that expert and the others, not their sum */
+    bool early;       /* the router reads x as the layer begins with it, not this part's norm */
+    bool shared_mean; /* the mean of that expert and the others, not their sum */
     /* Where it is a dense feed-forward with norms of its own: of its input, of what it gives; of
      * what experts give; of the router's input, whose scores are divided by sqrt(embd); then the
      * sum of both is normed by post_norm. */
@@ -141,7 +144,7 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
     return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
-           part->core == MNEM_OP_SWIGLU_MUL;
+           part->core == MNEM_OP_SWIGLU_MUL || part->core == MNEM_OP_RELU_MUL;
 }
 
 /* Whether layers without a window turn no heads: where others have one, or in any case. */
@@ -171,6 +174,9 @@ typedef enum mnem__takes {
     MNEM__TAKES_EITHER_NORM = 1 << 15, /* the key of RMS_NORM's epsilon says that norms are such */
     MNEM__TAKES_SOME_EXPERTS = 1 << 16,  /* routers say which layers have experts: the later ones */
     MNEM__TAKES_NARROW_VALUES = 1 << 17, /* values narrower than keys, and their factor */
+    MNEM__TAKES_INTERLEAVED = 1 << 18,   /* the last of every so many layers has experts */
+    MNEM__TAKES_XIELU = 1 << 19,         /* its numbers, of each layer */
+    MNEM__TAKES_TURNS = 1 << 20,         /* a flag for each layer: whether it turns heads */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -200,8 +206,15 @@ typedef struct mnem__architecture {
     float window_rope_base;       /* so too */
     bool window_rope_plain;       /* the base of other layers, but no scaling */
     mnem_layer_schedule windowed; /* where a file doesn't say; NONE: all layers */
+    int32_t windows_behind;       /* so too: all but the first of every so many */
+    bool window_chunks;           /* transformer.window_chunks */
     mnem_layer_schedule unturned; /* transformer.unturned */
     float score_scale;            /* where a file doesn't say; 0: head_dim^-1/2 */
+    float temperature;            /* where a file doesn't say, of layers without RoPE */
+    int32_t temperature_every;    /* so too */
+    int32_t plain_heads_experts;  /* a model of so many experts has no transformer.unit_heads */
+    float mixer;                  /* route.mixer */
+    bool weights_on_input;        /* route.on_input */
     int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
     const char *other;            /* the table of files that have other_key, not 0 */
     const char *other_key;

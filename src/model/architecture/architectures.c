@@ -42,6 +42,8 @@
     X(nemotron_h)                                                                                  \
     X(nemotron_h_moe)                                                                              \
     X(nemotron_h_latent)                                                                           \
+    X(apertus)                                                                                     \
+    X(granite_swa)                                                                                 \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -66,6 +68,9 @@
     X(hy_v3)                                                                                       \
     X(cohere2moe)                                                                                  \
     X(cohere2moe_shared)                                                                           \
+    X(llama4)                                                                                      \
+    X(phimoe)                                                                                      \
+    X(smallthinker)                                                                                \
     X(deepseek32)                                                                                  \
     X(glm_dsa)                                                                                     \
     X(mistral4)                                                                                    \
@@ -155,7 +160,7 @@ mnem_transformer mnem__transformer_as_layer(const mnem_transformer *t, int32_t l
     if (t->window_rope_dims && mnem__layer_has_window(t, layer)) as.rope.dims = t->window_rope_dims;
     if (t->ff_wide && mnem_layer_is(&t->wide, layer)) as.ff = t->ff_wide;
     if (t->state_channels && mnem_layer_is(&t->recurrent, layer)) { /* heads of the state */
-        as.latent = 0;
+        as.latent = as.value_dim = 0;
         as.heads = as.kv_heads = t->state_heads;
         as.head_dim = t->state_rows;
     }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "model/architecture/hparams.h"
-#include "model/architecture/layer_schedule.h"
 
 enum {
     LAYERS_MAX = MNEM_LAYERS_MAX,
@@ -29,10 +28,6 @@ static mnem_status missing(const mnem__key_reader *r) {
         r->model->path, r->key);
 }
 
-static bool is_integer(mnem_value_type type) {
-    return type <= MNEM_VALUE_I32 || type == MNEM_VALUE_U64 || type == MNEM_VALUE_I64;
-}
-
 static bool is_float(mnem_value_type type) {
     return type == MNEM_VALUE_F32 || type == MNEM_VALUE_F64;
 }
@@ -40,8 +35,9 @@ static bool is_float(mnem_value_type type) {
 /* One integer; an array of them (one a layer) counts when all are equal. */
 static mnem_status one_integer(const mnem__key_reader *r, const mnem_value *value,
                                int64_t *number) {
-    if (value->type != MNEM_VALUE_ARRAY || value->count == 0 || !is_integer(value->element)) {
-        if (!is_integer(value->type))
+    if (value->type != MNEM_VALUE_ARRAY || value->count == 0 ||
+        !mnem__value_is_integer(value->element)) {
+        if (!mnem__value_is_integer(value->type))
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected an integer",
                               r->model->path, r->key, mnem__gguf_value_name(value->type));
         *number = value->i;
@@ -169,7 +165,7 @@ static bool has_long_factors(const mnem__key_reader *r) {
 static mnem_status check_sections(mnem__key_reader *r, const mnem__architecture *a) {
     mnem_value value;
     if (!mnem__key_find(r, "rope.dimension_sections", &value)) return MNEM_OK;
-    const bool is_list = value.type == MNEM_VALUE_ARRAY && is_integer(value.element);
+    const bool is_list = value.type == MNEM_VALUE_ARRAY && mnem__value_is_integer(value.element);
     if (!is_list || value.count < 3 || value.count > 4)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a list of 4 numbers", r->model->path,
                           r->key);
@@ -256,61 +252,6 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     return status;
 }
 
-/* Which layers have a window: a period as a number, the last of which has none (0: all have), or a
- * flag for each layer. */
-static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
-    mnem_value value;
-    if (!mnem__key_find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
-    mnem_layer_schedule windowed = {.kind = MNEM_LAYERS_ALL};
-    if (value.type != MNEM_VALUE_ARRAY) {
-        MNEM__TRY(
-            mnem__take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0, &windowed.n));
-        if (windowed.n > 0) windowed.kind = MNEM_LAYERS_BUT_EVERY;
-        t->windowed = windowed;
-        return MNEM_OK;
-    }
-    const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
-    if (!is_flags || !mnem__hparams_is_by_layer(r, t, value.count))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d booleans, one for each layer",
-                          r->model->path, r->key, t->layers);
-    windowed.kind = MNEM_LAYERS_LIST;
-    for (int32_t layer = 0; layer < t->layers; layer++)
-        if (mnem_value_i64(&value, (uint64_t)layer) != 0)
-            mnem__layer_schedule_add(&windowed, layer);
-    t->windowed = mnem__layer_schedule_simple(&windowed, t->layers);
-    return MNEM_OK;
-}
-
-/* A window of 0 is none. */
-static mnem_status take_window(mnem__key_reader *r, const mnem__architecture *a,
-                               mnem_transformer *t) {
-    t->windowed = a->windowed;
-    if (t->windowed.kind == MNEM_LAYERS_NONE) t->windowed.kind = MNEM_LAYERS_ALL;
-    mnem_status status =
-        mnem__take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
-    if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
-    if (status != MNEM_OK) return status;
-    if (mnem_layers_count(&t->windowed, t->layers) == 0) t->window = 0;
-    if (t->window == 0) return MNEM_OK;
-    const float base = a->window_rope_plain ? t->rope.base : a->window_rope_base;
-    if (base == 0 && !mnem__key_find(r, "rope.freq_base_swa", &(mnem_value){0})) return MNEM_OK;
-    return mnem__take_float(r, "rope.freq_base_swa", 1e-3, 1e30, (double)base,
-                            &t->window_rope_base);
-}
-
-/* It grows by each original context, which only YaRN has. */
-static mnem_status take_temperature(mnem__key_reader *r, mnem_transformer *t) {
-    const mnem_status status =
-        mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &t->attention_temperature);
-    if (status != MNEM_OK || t->attention_temperature == 0) return status;
-    if (t->rope.original_context == 0)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: is %g, which is supported only with RoPE scaling yarn",
-                          r->model->path, r->key, (double)t->attention_temperature);
-    return MNEM_OK;
-}
-
 /* Factors and caps. 1 is written as 0, so that nothing is done. */
 static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
                                mnem_transformer *t) {
@@ -338,7 +279,8 @@ static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
     if (t->attention_scale == 0) t->attention_scale = a->score_scale;
     if (t->attention_scale == 0 && t->layers == a->split_scale_layers)
         t->attention_scale = 1 / sqrtf((float)(t->embd / t->heads));
-    if (status == MNEM_OK && a->takes & MNEM__TAKES_TEMPERATURE) status = take_temperature(r, t);
+    if (status == MNEM_OK && a->takes & MNEM__TAKES_TEMPERATURE)
+        status = mnem__hparams_temperature(r, a, t);
     return status;
 }
 
@@ -361,7 +303,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
-        {"interleave_moe_layer_step", 1, 0},
+        {"interleave_moe_layer_step", 1, MNEM__TAKES_INTERLEAVED},
         {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -426,7 +368,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     const bool attends = mnem__architecture_attends(architecture);
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, architecture, t);
-    if (status == MNEM_OK && attends) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK && attends) status = mnem__hparams_windows(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_NARROW_VALUES)
         status = mnem__take_float(&r, "attention.value_scale", 1e-5, 1e5, 1, &t->value_scale);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_KINDS)
@@ -439,12 +381,14 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_states(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
         status = mnem__hparams_experts(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_XIELU)
+        status = mnem__hparams_check_xielu(model, t);
     if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }
 
 static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
-    char text[40], names[700];
+    char text[40], names[1200];
     mnem__architecture_names(names, sizeof names);
     return mnem__fail(
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",

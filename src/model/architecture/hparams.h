@@ -30,6 +30,10 @@ typedef struct mnem__key_reader {
 
 enum { MNEM__KEY_REQUIRED = -1 }; /* as what stands for a missing integer; NAN for a float */
 
+static inline bool mnem__value_is_integer(mnem_value_type type) {
+    return type <= MNEM_VALUE_I32 || type == MNEM_VALUE_U64 || type == MNEM_VALUE_I64;
+}
+
 /* The value of PREFIX.NAME. */
 bool mnem__key_find(mnem__key_reader *reader, const char *name, mnem_value *value);
 /* standard: where the key is missing. */
@@ -54,6 +58,15 @@ int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
 /* Layers that turn no heads because they have no window; windows are read. */
 void mnem__hparams_turn_windows(const mnem__architecture *architecture,
                                 mnem_transformer *transformer);
+/* Windows, and layers that turn no heads; RoPE is read. */
+mnem_status mnem__hparams_windows(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                  mnem_transformer *transformer);
+mnem_status mnem__hparams_temperature(mnem__key_reader *reader,
+                                      const mnem__architecture *architecture,
+                                      mnem_transformer *transformer);
+/* The numbers of xIELU: whether they are there, and those of a layer (hparams_layers.c). */
+mnem_status mnem__hparams_check_xielu(const mnem_model *model, const mnem_transformer *transformer);
+mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);

@@ -43,6 +43,13 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     t->route.normalized = a->normalized_weights;
     if (status == MNEM_OK && mnem__key_find(r, "expert_weights_norm", &value))
         t->route.normalized = value.u != 0;
+    t->route.mixer = a->mixer;
+    t->route.on_input = a->weights_on_input;
+    if (status == MNEM_OK && a->mixer > 0 && t->route.used != 2)
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: key %s: is %d, which isn't supported in this architecture, only 2 is",
+            r->model->path, r->key, t->route.used);
     if (status == MNEM_OK) status = take_function(r, a, t);
     if (status == MNEM_OK)
         status = mnem__take_float(r, "expert_weights_scale", 0, 1e4, 1, &t->route.scale);
@@ -88,6 +95,7 @@ mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture 
         return MNEM_OK; /* Jamba's without experts: files say that there is one */
     mnem_status status =
         mnem__take_int(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
+    t->unit_heads = a->plain_heads_experts > 0 && t->experts != a->plain_heads_experts;
     if (status == MNEM_OK) status = take_route(r, a, t);
     if (status == MNEM_OK) status = take_groups(r, a, t);
     if (status == MNEM_OK)

@@ -166,7 +166,8 @@ static mnem_status check_use(const checker *c, const mnem__tensor_use *use, int3
     if (here && wanted(c, use)) return check_tensor(c, use->role, layer);
     if (mnem__role_tensor(c->model, use->role, layer) < 0) return MNEM_OK;
     /* Some files have keys and values in layers that share those of others. */
-    if (use->layers == MNEM__LAYERS_KEYED || use->layers == MNEM__LAYERS_VALUED) return MNEM_OK;
+    const bool keys = use->layers == MNEM__LAYERS_KEYED || use->layers == MNEM__LAYERS_VALUED;
+    if (keys && mnem__layer_keys(c->t, layer) != layer) return MNEM_OK;
     char name[MNEM__ROLE_NAME];
     mnem__role_name(use->role, layer, name);
     return unknown(c, name, here ? " in this architecture" : " in this layer");

@@ -41,6 +41,11 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
     t->layers -= ahead;
     if (a->takes & MNEM__TAKES_SOME_EXPERTS) see_routers(r->model, t);
     if (!has_leading(a) || t->leading.kind == MNEM_LAYERS_LIST) return MNEM_OK;
+    if (a->takes & MNEM__TAKES_INTERLEAVED) {
+        t->leading.kind = MNEM_LAYERS_BUT_EVERY;
+        return mnem__take_int(r, "interleave_moe_layer_step", 1, MNEM_LAYERS_MAX,
+                              MNEM__KEY_REQUIRED, &t->leading.n);
+    }
     t->leading.kind = MNEM_LAYERS_FIRST;
     const int32_t leading = leading_layers(r->model, t);
     return mnem__take_int(r, "leading_dense_block_count", 0, t->layers,

@@ -106,6 +106,7 @@ typedef enum mnem__role {
     MNEM__ROLE_OUTPUT_NORM,
     MNEM__ROLE_OUTPUT_NORM_BIAS,
     MNEM__ROLE_OUTPUT,
+    MNEM__ROLE_OUTPUT_BIAS,
     MNEM__ROLE_ROPE_FACTORS,
     MNEM__ROLE_ROPE_LONG, /* factors of contexts beyond the original one, and of others */
     MNEM__ROLE_ROPE_SHORT,

@@ -147,6 +147,16 @@ static bool is_relu_squared(const mnem__architecture *a, part p) {
     return p->core == MNEM_OP_RELU_SQUARED;
 }
 
+static bool is_xielu(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->core == MNEM_OP_XIELU;
+}
+
+static bool is_sunk(const mnem__architecture *a, part p) {
+    (void)a;
+    return p->sinks != MNEM__ROLE_NONE;
+}
+
 static bool is_turned_in_one(const mnem__architecture *a, part p) {
     return p->core == MNEM_OP_ATTENTION && a->turn && !p->in[1];
 }
@@ -159,6 +169,8 @@ static bool norms_products(shape t) { return has_part(t, is_normed_behind); }
 static bool gates_by_gelu(shape t) { return has_part(t, is_gated_by_gelu); }
 static bool has_parts_beside(shape t) { return has_part(t, is_beside); }
 static bool squares_relu(shape t) { return has_part(t, is_relu_squared); }
+static bool has_xielu(shape t) { return has_part(t, is_xielu); }
+static bool has_sinks(shape t) { return has_part(t, is_sunk); }
 static bool turns_one_matrix(shape t) { return has_part(t, is_turned_in_one); }
 /* clang-format on */
 
@@ -190,6 +202,7 @@ static const property properties[] = {
     {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},
     {has_unturned_layers, "a layer's index decides whether it has RoPE", PRUNE_LAYERS},
     {has_leading_layers, "the first layers differ from the others", PRUNE_LAYERS},
+    {has_xielu, "each layer has numbers of its own", PRUNE_LAYERS},
     /* No gradient. A window alone is no obstacle: within one, sequences are what they are
      * without. */
     {routes, "a mixture of experts", GRADIENTS},
@@ -199,6 +212,8 @@ static const property properties[] = {
     {gates_by_gelu, "a feed-forward gate with GELU", GRADIENTS},
     {has_parts_beside, "attention beside the feed-forward", GRADIENTS},
     {squares_relu, "a feed-forward with squared ReLU", GRADIENTS},
+    {has_xielu, "a feed-forward with xIELU", GRADIENTS},
+    {has_sinks, "attention sinks", GRADIENTS},
     {norms_turned_heads, "norms of heads behind RoPE", GRADIENTS},
     {turns_one_matrix, "Q, K and V in one matrix", GRADIENTS},
     {has_gate_in_up, "gate and up in one matrix", GRADIENTS},

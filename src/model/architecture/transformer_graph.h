@@ -30,7 +30,7 @@ typedef struct mnem__transformer_map {
     int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
     mnem__vector token_type, embed_norm, embed_norm_bias;
-    mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
+    mnem__vector output_norm, output_norm_bias, output_bias, rope_factors, rope_long, rope_short;
     mnem__vector layer_proj_norm;
     int32_t layer_table;    /* tensor of which a token has a row, read from the file; -1: none */
     mnem__vector positions; /* n rows of the file's type */

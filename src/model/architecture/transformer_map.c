@@ -138,6 +138,8 @@ static void find_vectors(mnem__transformer_map *map) {
     const bool head = encoder || mnem__head_here(&map->shape);
     map->output_norm = head ? find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM) : none;
     map->output_norm_bias = head ? find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS) : none;
+    map->output_bias =
+        mnem__head_here(&map->shape) ? find_vector(map, MNEM__ROLE_OUTPUT_BIAS) : none;
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
     map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
@@ -277,9 +279,9 @@ static mnem_status load_positions(const mnem__transformer_map *map, mnem__locati
 }
 
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block) {
-    const mnem__vector *const ends[] = {&map->token_type,       &map->embed_norm,
-                                        &map->embed_norm_bias,  &map->output_norm,
-                                        &map->output_norm_bias, &map->layer_proj_norm};
+    const mnem__vector *const ends[] = {
+        &map->token_type,       &map->embed_norm,      &map->embed_norm_bias, &map->output_norm,
+        &map->output_norm_bias, &map->layer_proj_norm, &map->output_bias};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof ends / sizeof *ends && status == MNEM_OK; i++)
         status = load_vector(map, ends[i], block);

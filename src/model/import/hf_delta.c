@@ -112,7 +112,8 @@ static mnem_status put_kimi(mnem__folder *folder, const mnem__hf_config *c) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         mnem__put_u32(folder, rows[i].key, (uint32_t)rows[i].number);
     mnem__hf_put_real(folder, ".expert_weights_scale", mnem__hf_number(c, "routed_scaling_factor"));
-    const double head = mnem__hf_number(c, "head_dim");
+    /* No class reads it, but llama.cpp has it in its files. */
+    const double head = mnem__node_number(mnem__node_get(c->root, "head_dim"), NAN);
     if (head >= 2 && head <= 1024) mnem__put_u32(folder, ".attention.value_length", (uint32_t)head);
     if (mnem__hf_find(c, "topk_group")) mnem__put_u32(folder, ".expert_group_used_count", 1);
     int32_t *kv = mnem__folder_alloc(folder, (size_t)layers * sizeof *kv);

@@ -57,10 +57,11 @@ static mnem_status put_widths(const writer *w) {
         return MNEM_OK; /* experts alone */
     const bool shared = !has(w, MNEM__HF_EXPERTS) &&
                         mnem__hf_has_word(w->c->members->names, "shared_intermediate_size");
-    const bool leading = !isnan(mnem__hf_number(w->c, "prefix_dense_intermediate_size"));
+    static const char dense[] = "prefix_dense_intermediate_size intermediate_size_mlp";
+    const bool leading = !isnan(mnem__hf_number(w->c, dense));
     return put_size(w, ".feed_forward_length",
                     shared    ? "shared_intermediate_size"
-                    : leading ? "prefix_dense_intermediate_size"
+                    : leading ? dense
                               : "intermediate_size n_inner");
 }
 
@@ -369,6 +370,8 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(mnem__hf_put_rope(folder, c));
     MNEM__TRY(mnem__hf_put_windows(folder, c));
     MNEM__TRY(mnem__hf_check_unturned(c));
+    MNEM__TRY(mnem__hf_put_turns(folder, c));
+    if (c->family->traits & MNEM__HF_LLAMA4) MNEM__TRY(mnem__hf_put_llama4(folder, c));
     if (has(&w, MNEM__HF_EXPERTS)) MNEM__TRY(put_experts(&w));
     if (has(&w, MNEM__HF_GATING)) MNEM__TRY(put_gating(&w));
     if (has(&w, MNEM__HF_EXPERTS)) put_weights_norm(&w);

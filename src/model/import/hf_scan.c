@@ -137,16 +137,22 @@ static mnem_status put_side_by_side(mnem__folder *folder, const mnem__hf_config 
     MNEM__TRY(check_limits(c));
     if (mnem__node_true(norms) && (!before || mnem__node_true(before)))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: mamba_norm_before_gate: true isn't supported (false is)", c->path);
+                          "%s: mamba_rms_norm: true isn't supported where "
+                          "mamba_norm_before_gate is true (false is)",
+                          c->path);
     MNEM__TRY(mnem__hf_size(c, "mamba_d_ssm", MOST, &inner));
     MNEM__TRY(mnem__hf_size(c, "mamba_d_state", MOST, &state));
     MNEM__TRY(mnem__hf_size(c, "mamba_d_conv", MOST, &kernel));
     MNEM__TRY(mnem__hf_size(c, "mamba_n_heads", MOST, &heads));
     MNEM__TRY(mnem__hf_size(c, "mamba_n_groups", MOST, &groups));
-    if (inner % heads != 0)
+    const mnem__node *said = mnem__hf_find(c, "mamba_d_head");
+    int64_t dim = inner / heads;
+    if (said && said->kind != MNEM__JSON_NULL && !mnem__node_is(said, "auto"))
+        MNEM__TRY(mnem__hf_size(c, "mamba_d_head", MOST, &dim));
+    if (heads * dim != inner)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: mamba_d_ssm: is %lld, expected a multiple of mamba_n_heads, %lld",
-                          c->path, (long long)inner, (long long)heads);
+                          "%s: mamba_n_heads * mamba_d_head is %lld, but mamba_d_ssm is %lld",
+                          c->path, (long long)(heads * dim), (long long)inner);
     mnem__put_u32(folder, ".ssm.conv_kernel", (uint32_t)kernel);
     mnem__put_u32(folder, ".ssm.inner_size", (uint32_t)inner);
     mnem__put_u32(folder, ".ssm.state_size", (uint32_t)state);

@@ -376,6 +376,20 @@ static mnem_status put_list(const tensor_writer *w, const char *member, const ch
     return w->folder->status;
 }
 
+/* PhiMoE's class says what angles are multiplied with by two numbers, for short texts and long. */
+static mnem_status take_mscale(const tensor_writer *w, double *factor) {
+    const double by_short = mnem__node_number(mnem__node_get(w->c->rope, "short_mscale"), NAN),
+                 by_long = mnem__node_number(mnem__node_get(w->c->rope, "long_mscale"), NAN);
+    if (isnan(by_short) && isnan(by_long)) return MNEM_OK;
+    if (by_short != by_long)
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: short_mscale is %g and long_mscale %g: only equal ones are supported", w->c->path,
+            by_short, by_long);
+    *factor = by_long;
+    return MNEM_OK;
+}
+
 /* What longrope multiplies the sizes of all angles with: said, or of a factor, which is by how much
  * the context has grown where nothing says it. */
 static mnem_status put_long(const tensor_writer *w) {
@@ -388,7 +402,10 @@ static mnem_status put_long(const tensor_writer *w) {
     double factor = 1;
     if (scale > 1) factor = yarn ? 0.1 * log(scale) + 1 : sqrt(1 + log(scale) / log(original));
     if (!isnan(said)) factor = said;
+    MNEM__TRY(take_mscale(w, &factor));
     mnem__put_f32(w->folder, ".rope.scaling.attn_factor", factor);
+    if (!(w->c->family->keys & MNEM__HF_ORIGINAL) && original >= 1 && original <= 1 << 26)
+        mnem__put_u32(w->folder, ".rope.scaling.original_context_length", (uint32_t)original);
     MNEM__TRY(put_list(w, "long_factor", "rope_factors_long.weight"));
     return put_list(w, "short_factor", "rope_factors_short.weight");
 }
@@ -436,16 +453,16 @@ static mnem_status check_beside(const tensor_writer *w, const char *member, cons
 }
 
 static mnem_status check_members(const tensor_writer *w) {
-    static const char *const rows[][2] = {{"attention_bias", "blk.0.attn_q"},
-                                          {"qkv_bias", "blk.0.attn_q"},
-                                          {"use_bias", "blk.0.attn_q"},
-                                          {"attention_out_bias", "blk.0.attn_output"},
-                                          {"mlp_bias", "blk.0.ffn_up"}};
+    static const char *const rows[][2] = {
+        {"attention_bias", "blk.0.attn_q"}, {"qkv_bias", "blk.0.attn_q"},
+        {"use_bias", "blk.0.attn_q"},       {"attention_out_bias", "blk.0.attn_output"},
+        {"mlp_bias", "blk.0.ffn_up"},       {"lm_head_bias", "output"}};
     const mnem__node *tied = mnem__node_get(w->c->root, "tie_word_embeddings");
     if (!tied) tied = mnem__hf_find(w->c, "tie_word_embeddings tie_embedding");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         MNEM__TRY(check_bias(w, rows[i][0], rows[i][1]));
-    MNEM__TRY(check_beside(w, "use_qk_norm", "attn_q.weight", "attn_q_norm.weight"));
+    if (!(w->c->family->traits & MNEM__HF_LLAMA4)) /* whose norms have no weights */
+        MNEM__TRY(check_beside(w, "use_qk_norm", "attn_q.weight", "attn_q_norm.weight"));
     MNEM__TRY(check_beside(w, "use_expert_bias", "ffn_gate_inp.weight", "exp_probs_b.bias"));
     if (w->c->family->keys & MNEM__HF_ENCODER || !mnem__node_is_flag(tied)) return MNEM_OK;
     if (mnem__node_true(tied) || is_there(w->folder, "output.weight")) return MNEM_OK;

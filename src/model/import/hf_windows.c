@@ -26,6 +26,7 @@ static bool by_class(const window_rule *r, int64_t layer) {
     case MNEM__HF_WINDOWS_ALL: return true;
     case MNEM__HF_WINDOWS_PERIOD:
         return layer >= r->first && (layer + 1 - r->first) % r->period != 0;
+    case MNEM__HF_WINDOWS_AFTER: return layer % r->period != 0;
     case MNEM__HF_WINDOWS_BEHIND: return (double)layer >= first;
     default: return false;
     }
@@ -128,7 +129,9 @@ mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *c)
     MNEM__TRY(window_of(c, &window));
     MNEM__TRY(period_of(c, &rule.period));
     MNEM__TRY(check_types(&rule));
-    const double dense = mnem__hf_number(c, "first_k_dense_replace");
+    /* Cohere's periods begin behind the dense layers. */
+    const bool behind = mnem__hf_has_word(c->members->names, "prefix_dense_intermediate_size");
+    const double dense = behind ? mnem__hf_number(c, "first_k_dense_replace") : 0;
     rule.first = dense > 0 && dense < LAYERS_MAX ? (int64_t)dense : 0;
     if (window) MNEM__TRY(find_period(&rule, flags, &period));
     if (window && !flags && period == 1) window = 0;
@@ -138,23 +141,48 @@ mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *c)
 
 /* ---- layers that turn no heads ---- */
 
+/* Granite's: a base for each layer, 0 where none is turned; the others are one. */
+mnem_status mnem__hf_put_turns(mnem__folder *folder, const mnem__hf_config *c) {
+    const mnem__node *list = mnem__hf_find(c, "layer_rope_theta");
+    double base = 0;
+    int64_t layers;
+    if (!list) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
+    uint8_t *turns = mnem__folder_alloc(folder, (size_t)layers);
+    if (!turns) return folder->status;
+    for (int64_t i = 0; i < layers; i++) {
+        const double own = mnem__node_number(mnem__node_at(list, (uint32_t)i), NAN);
+        turns[i] = own != 0;
+        if (base == 0) base = own;
+        if (!(own >= 0) || (own != 0 && own != base) || list->count != (uint64_t)layers)
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: layer_rope_theta: expected a list of %d numbers, each 0 or the "
+                              "same one; others are not supported",
+                              c->path, (int)layers);
+    }
+    if (base > 0) mnem__put_f32(folder, ".rope.freq_base", base);
+    mnem__put_array(folder, ".attention.rope_pattern", MNEM_VALUE_BOOL, turns, (uint64_t)layers);
+    return folder->status;
+}
+
 /* SmolLM3: by a list (1 turns), or the last of each interval. The reader knows every fourth. */
 mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
     const mnem__node *list = mnem__hf_find(c, "no_rope_layers");
     const double said = mnem__hf_number(c, "no_rope_layer_interval");
+    const bool said_list = list && list->count > 0;
     const int32_t every = said >= 1 && said <= LAYERS_MAX ? (int32_t)said : UNTURNED_EVERY;
     int64_t layers;
     if (!mnem__hf_has_word(c->members->names, "no_rope_layers")) return MNEM_OK;
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
     for (int64_t i = 0; i < layers; i++) {
         const mnem__node *node = mnem__node_at(list, (uint32_t)i);
-        const bool turns = list ? mnem__node_number(node, 1) != 0 : (i + 1) % every != 0;
+        const bool turns = said_list ? mnem__node_number(node, 1) != 0 : (i + 1) % every != 0;
         if (turns != ((i + 1) % UNTURNED_EVERY != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: %s: layer %d %s RoPE, which isn't supported: every %dth layer "
                               "must be without RoPE, and no other",
-                              c->path, list ? "no_rope_layers" : "no_rope_layer_interval", (int)i,
-                              turns ? "has" : "has no", UNTURNED_EVERY);
+                              c->path, said_list ? "no_rope_layers" : "no_rope_layer_interval",
+                              (int)i, turns ? "has" : "has no", UNTURNED_EVERY);
     }
     return MNEM_OK;
 }

@@ -30,7 +30,8 @@ static bool put_heads(const mnem__prune_choice *c, mnem__width width, int32_t la
     switch (width) {
     case MNEM__WIDTH_Q:
     case MNEM__WIDTH_OUT: put_pieces(list, groups, n, q, 0); return true;
-    case MNEM__WIDTH_KV: put_pieces(list, groups, n, kv, 0); return true;
+    case MNEM__WIDTH_KV:
+    case MNEM__WIDTH_VALUES: put_pieces(list, groups, n, kv, 0); return true;
     case MNEM__WIDTH_HEADS: put_pieces(list, groups, n, each, 0); return true;
     case MNEM__WIDTH_QKV:
         list = put_pieces(list, groups, n, q, 0);
@@ -61,6 +62,7 @@ int64_t mnem__prune_kept(const mnem__prune_choice *c, mnem__width width, int64_t
     switch (width) {
     case MNEM__WIDTH_Q:
     case MNEM__WIDTH_OUT:
+    case MNEM__WIDTH_VALUES:
     case MNEM__WIDTH_KV:
     case MNEM__WIDTH_HEADS:
     case MNEM__WIDTH_QKV: return scaled(n, c->from.kv_heads, c->to.kv_heads);

@@ -110,6 +110,7 @@ static void attend_step(const mnem__attention_unit *unit, const mnem__attention_
               .tile = t,
               .row = row,
               .window = unit->window,
+              .chunks = unit->chunks,
               .soft_cap = unit->soft_cap,
               .rows = rows};
     const int64_t last = visible(&s, rows - 1) - 1;
@@ -160,7 +161,7 @@ static void begin_at_sink(float sink, const mnem__attention_scratch *scratch, in
 /* Of the scores of a row at this position (Llama 4's and Mistral 3's attention temperature). */
 static float scale_at(const mnem__attention_unit *unit, int64_t position) {
     if (unit->temperature == 0.0f) return unit->scale;
-    const double times = (double)(1 + position / unit->temperature_every);
+    const double times = (double)(1 + (position + unit->from_1) / unit->temperature_every);
     return unit->scale * (float)(1.0 + (double)unit->temperature * log(times));
 }
 
@@ -228,7 +229,8 @@ static void attend(const mnem__attention_unit *unit, const mnem__attention_scrat
     const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
     load_rows(unit, &layout, scratch);
     const int64_t last = scratch->position[rows - 1];
-    const int64_t seen = scratch->position[0] - unit->window + 1; /* the first position */
+    const int64_t own = scratch->position[0], window = unit->window;
+    const int64_t seen = unit->chunks ? own / window * window : own - window + 1; /* the first */
     for (int64_t first = seen > 0 ? seen / TILE * TILE : 0; first <= last; first += TILE) {
         tile t = {
             .layout = &layout, .type = unit->layout->type, .first = first, .expanded = expanded};

@@ -62,6 +62,8 @@ typedef struct mnem__attention_unit {
     float temperature;      /* 0: scores don't depend on the position */
     int32_t temperature_every;
     int64_t window;                  /* how many positions a row sees */
+    bool chunks;                     /* from the last multiple of window on, instead */
+    bool from_1;                     /* positions of the temperature are counted so */
     bool both_ways;                  /* up to the sequence's last, not its own */
     const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */

@@ -59,6 +59,7 @@ typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;
     int64_t row, window;
+    bool chunks;
     float soft_cap;
     int rows, blocks;
     float shrink[LANES], grow[LANES];
@@ -71,7 +72,9 @@ static int64_t visible(const step *s, int r) {
 
 /* How many of the tile's first positions lie before a row's window; none if 0 or less. */
 static int64_t hidden(const step *s, int r) {
-    return visible(s, r) - s->window;
+    if (!s->chunks) return visible(s, r) - s->window;
+    const int64_t position = s->scratch->position[s->row + r];
+    return position / s->window * s->window - s->tile->first;
 }
 
 /* Calls the macro F with rows as a constant. */

@@ -37,12 +37,12 @@ static mnem_status check_apart(const mnem_op_desc *desc) {
 /* Gates and ups apart, in one, or no gates. */
 static mnem_status check_core(const mnem_op_desc *desc) {
     const bool gated = desc->core == MNEM_OP_SILU_MUL || desc->core == MNEM_OP_GELU_MUL ||
-                       desc->core == MNEM_OP_SWIGLU_MUL;
+                       desc->core == MNEM_OP_SWIGLU_MUL || desc->core == MNEM_OP_RELU_MUL;
     const bool apart = !mnem__tensor_absent(&desc->in[2]);
     if (!gated && desc->core != MNEM_OP_RELU_SQUARED)
         return mnem__op_fail(
             MNEM_INVALID, desc,
-            "core must be silu_mul, gelu_mul, swiglu_mul, or without gates relu_squared");
+            "core must be silu_mul, gelu_mul, swiglu_mul, relu_mul, or without gates relu_squared");
     if (apart && !gated)
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have dims 0 for core relu_squared");
     if (!apart && !mnem__tensor_absent(&desc->in[5]))
@@ -226,10 +226,11 @@ static void clear(const mnem__experts *x) {
 static void add_results(const mnem__experts *x) {
     int64_t begin, end;
     mnem__experts_columns(x, &begin, &end);
+    const mnem__experts_sum sum = {x->rows, x->sizes.used, x->sizes.n_out,
+                                   x->op->desc.route.on_input};
     for (int64_t t = 0; t < x->args->tokens; t++) {
         const float *results = x->results + t * x->sizes.used * x->sizes.n_out + begin;
-        mnem__experts_add(x->rows, x->sizes.used, mnem__op_row(&x->routes, t, 0), results,
-                          x->sizes.n_out, end - begin,
+        mnem__experts_add(&sum, mnem__op_row(&x->routes, t, 0), results, end - begin,
                           (float *)mnem__op_row(&x->out, t, 0) + begin);
     }
 }

@@ -64,13 +64,18 @@ void mnem__experts_result(const mnem__experts *x, const mnem__expert_rows *rows)
 /* This member's columns of a token's out. */
 void mnem__experts_columns(const mnem__experts *x, int64_t *begin, int64_t *end);
 
+typedef struct mnem__experts_sum {
+    const mnem__row_kernels *rows;
+    int64_t used, apart;
+    bool on_input; /* results have been multiplied */
+} mnem__experts_sum;
+
 /* out [n] += the sum of a token's results, so far apart, times their weights: in the order of the
  * experts' numbers. */
-static inline void mnem__experts_add(const mnem__row_kernels *rows, int64_t used,
-                                     const float *route, const float *results, int64_t apart,
-                                     int64_t n, float *out) {
-    for (int64_t i = 0; i < used; i++)
-        rows->add_scaled(n, results + i * apart, route[used + i], out);
+static inline void mnem__experts_add(const mnem__experts_sum *s, const float *route,
+                                     const float *results, int64_t n, float *out) {
+    for (int64_t i = 0; i < s->used; i++)
+        s->rows->add_scaled(n, results + i * s->apart, s->on_input ? 1 : route[s->used + i], out);
 }
 
 #endif

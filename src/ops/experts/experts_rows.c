@@ -71,6 +71,20 @@ static void add_core(const mnem__experts *x, int64_t n, float *gate, const float
         mnem__row_gated(x->rows, x->op->desc.core)(n, gate, up, gate);
 }
 
+static float weight_of(const mnem__experts *x, int32_t entry) {
+    const float *route = mnem__op_row(&x->routes, entry / x->sizes.used, 0);
+    return route[x->sizes.used + entry % x->sizes.used];
+}
+
+/* What gate and up give of weight * x. */
+static void weigh(const mnem__experts *x, const int32_t *entry, int64_t count, int64_t n,
+                  float *products) {
+    for (int64_t i = 0; i < count; i++) {
+        const float weight = weight_of(x, entry[i]);
+        for (int64_t j = 0; j < n; j++) products[i * n + j] *= weight;
+    }
+}
+
 /* Up to 64 rows: gate and up into products, core of both over gate, then to the hidden rows. */
 static void hidden_block(const mnem__experts *x, const mnem__expert_rows *rows, int64_t from,
                          int64_t begin, int64_t end) {
@@ -87,6 +101,10 @@ static void hidden_block(const mnem__experts *x, const mnem__expert_rows *rows, 
         job.tokens = count;
         job.out = which == MNEM__EXPERTS_GATE ? gate : up;
         kernel->compute(&job);
+    }
+    if (x->op->desc.route.on_input) {
+        weigh(x, rows->entry + from, count, n, gate);
+        if (mnem__experts_readers(&x->op->desc) > 1) weigh(x, rows->entry + from, count, n, up);
     }
     add_core(x, count * n, gate, up);
     for (int64_t i = 0; i < count; i++)
@@ -107,14 +125,14 @@ void mnem__experts_hidden(const mnem__experts *x, const mnem__expert_rows *rows)
 
 static void keep_or_add(const mnem__experts *x, int32_t entry, int64_t begin, int64_t n,
                         const float *product) {
-    const int64_t used = x->sizes.used, token = entry / used;
+    const int64_t token = entry / x->sizes.used;
     if (x->any_order) {
         memcpy(x->results + entry * x->sizes.n_out + begin, product, (size_t)n * sizeof *product);
         return;
     }
-    const float *route = mnem__op_row(&x->routes, token, 0);
     float *out = mnem__op_row(&x->out, token, 0);
-    x->rows->add_scaled(n, product, route[used + entry % used], out + begin);
+    x->rows->add_scaled(n, product, x->op->desc.route.on_input ? 1 : weight_of(x, entry),
+                        out + begin);
 }
 
 void mnem__experts_result(const mnem__experts *x, const mnem__expert_rows *rows) {

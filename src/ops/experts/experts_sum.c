@@ -24,13 +24,14 @@ static void run_experts_sum(const mnem_op *op, const mnem_op_args *args,
     const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
     const mnem__op_rows routes = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+    const mnem__experts_sum sum = {op->detail, routes.n / 2, out.n, op->desc.route.on_input};
     int64_t begin, end;
     mnem_team_split(worker, out.n, MNEM_PACK_ROWS, &begin, &end);
     for (int64_t t = 0; t < args->tokens && begin < end; t++) {
         float *to = (float *)mnem__op_row(&out, t, 0) + begin;
         memset(to, 0, (size_t)(end - begin) * sizeof *to);
-        mnem__experts_add(op->detail, routes.n / 2, mnem__op_row(&routes, t, 0),
-                          (const float *)mnem__op_row(&in, t, 0) + begin, out.n, end - begin, to);
+        mnem__experts_add(&sum, mnem__op_row(&routes, t, 0),
+                          (const float *)mnem__op_row(&in, t, 0) + begin, end - begin, to);
     }
 }
 

@@ -51,6 +51,11 @@ static mnem_status check_route(const mnem_op_desc *desc) {
     if (!isfinite(route->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "route.scale is %g, expected a finite number",
                              (double)route->scale);
+    if (!(route->mixer >= 0 && route->mixer <= 1) ||
+        (route->mixer > 0 && (route->groups > 0 || !mnem__tensor_absent(bias))))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "route.mixer is %g, expected 0 to 1, and 0 with groups or in[1]",
+                             (double)route->mixer);
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
         out->shape[1] != 2 * (int64_t)route->used)
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, 2 used]");
@@ -137,6 +142,44 @@ static void choose(const mnem_route *route, int64_t n, const float *by, const fl
     }
 }
 
+/* ---- SparseMixer ---- */
+
+static const float away = -1e30f; /* a score of no weight */
+
+/* left: scores, away for those chosen before. The weight of the largest of them. */
+static float mixer_weight(const mnem__row_kernels *kernels, float mixer, int64_t n,
+                          const float *scores, float *left, float *weights) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (left[i] > left[best]) best = i;
+    const float top = left[best];
+    for (int64_t i = 0; i < n; i++) {
+        const float size = fmaxf(fabsf(scores[i]), top);
+        weights[i] = (top - scores[i]) / size > mixer ? away : left[i];
+    }
+    kernels->softmax(n, weights, weights);
+    left[best] = away;
+    return weights[best];
+}
+
+/* One expert after another, each by what is left. */
+static void choose_mixed(const mnem__row_kernels *kernels, const mnem_route *route, int64_t n,
+                         const float *scores, float *scratch, float *out) {
+    float *left = scratch, *weights = scratch + n, *chosen = out + route->used;
+    memcpy(left, scores, (size_t)n * sizeof *left);
+    for (int32_t k = 0; k < route->used; k++) {
+        const float number = (float)best_of_rest(n, left, out, k);
+        const float weight = mixer_weight(kernels, route->mixer, n, scores, left, weights);
+        int32_t at = k;
+        for (; at > 0 && out[at - 1] > number; at--) {
+            out[at] = out[at - 1];
+            chosen[at] = chosen[at - 1];
+        }
+        out[at] = number;
+        chosen[at] = weight;
+    }
+}
+
 static void run_route(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     const mnem__row_kernels *kernels = op->detail;
@@ -151,6 +194,10 @@ static void run_route(const mnem_op *op, const mnem_op_args *args, const mnem_wo
     mnem_team_split(worker, args->tokens, 1, &begin, &end);
     for (int64_t t = begin; t < end; t++) {
         const float *scores = mnem__op_row(&in, t, 0);
+        if (d->route.mixer > 0) {
+            choose_mixed(kernels, &d->route, in.n, scores, weights, mnem__op_row(&out, t, 0));
+            continue;
+        }
         (d->route.sigmoid ? kernels->sigmoid : kernels->softmax)(in.n, scores, weights);
         /* Scores are in the order of weights, but can't be added up. */
         memcpy(by, biased || d->route.groups > 0 ? weights : scores, (size_t)in.n * sizeof *by);

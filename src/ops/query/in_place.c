@@ -10,6 +10,8 @@ unsigned mnem__op_overwrites(mnem_op_kind kind) {
     case MNEM_OP_GELU:
     case MNEM_OP_GELU_ERF:
     case MNEM_OP_RELU_SQUARED:
+    case MNEM_OP_XIELU:
+    case MNEM_OP_RELU_MUL:
     case MNEM_OP_GELU_MUL:
     case MNEM_OP_SOFT_CAP:
     case MNEM_OP_SWIGLU_MUL:

@@ -7,7 +7,7 @@
 #include "ops/core/half.h"
 
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
-_Static_assert(sizeof(mnem_op_desc) == 1088, "mnem_op_desc has changed");
+_Static_assert(sizeof(mnem_op_desc) == 1120, "mnem_op_desc has changed");
 
 static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;
@@ -58,17 +58,18 @@ static void put_rope(mnem__op_key_words *key, const mnem_rope *r) {
 }
 
 static void put_route(mnem__op_key_words *key, const mnem_route *r) {
-    put_ints(key, r->used, r->sigmoid | r->normalized << 1 | r->groups_by_best << 2);
+    put_ints(key, r->used,
+             r->sigmoid | r->normalized << 1 | r->groups_by_best << 2 | r->on_input << 3);
     put_ints(key, r->groups, r->groups_used);
-    put_floats(key, r->scale, 0.0f);
+    put_floats(key, r->scale, r->mixer);
 }
 
 static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_pair(key, (uint32_t)d->kind, (uint32_t)d->device);
     put_pair(key, (uint32_t)d->workers, (uint32_t)mnem__cpu_level_get());
-    put_word(key,
-             (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 | d->by_position << 3 |
-                        d->by_token << 4 | d->apart << 5 | d->tiled << 6));
+    put_word(key, (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 |
+                             d->by_position << 3 | d->by_token << 4 | d->apart << 5 |
+                             d->tiled << 6 | d->window_chunks << 7 | d->temperature_from_1 << 8));
     put_word(key, d->state_offset);
     put_floats(key, d->epsilon, d->scale);
     put_rope(key, &d->rope);
@@ -78,6 +79,8 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_floats(key, d->soft_cap, d->temperature);
     put_ints(key, d->temperature_every, d->sequence);
     put_floats(key, d->dropout, d->alpha);
+    put_floats(key, d->xielu.a, d->xielu.b);
+    put_floats(key, d->xielu.c, d->xielu.e);
     put_pair(key, d->stream, (uint32_t)d->core);
     put_floats(key, d->teach_weight, d->teach_temperature);
     put_word(key, d->keep_bytes);

@@ -5,7 +5,7 @@
 
 #include "mnem/ops.h"
 
-enum { MNEM__OP_KEY_WORDS = 160 };
+enum { MNEM__OP_KEY_WORDS = 168 };
 
 typedef struct mnem__op_key_words {
     uint64_t hash;

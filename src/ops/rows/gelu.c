@@ -1,5 +1,5 @@
 /* gelu.c: GELU and its gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
- * the exact GELU_ERF, and RELU_SQUARED (So et al. 2021), in chunks of columns.
+ * the exact GELU_ERF, RELU_SQUARED (So et al. 2021) and XIELU, in chunks of columns.
  *
  * 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u), so that one power of two and one division make an element;
  * the gradient computes them again from x, since nothing of the forward pass is kept.
@@ -33,20 +33,26 @@ static mnem_status check_gelu_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 2);
 }
 
+static void activate(const mnem__row_kernels *kernels, const mnem_op *op, const mnem__chunk *c,
+                     void *out) {
+    switch (op->desc.kind) {
+    case MNEM_OP_GELU_ERF: kernels->gelu_erf(c->n, c->in[0], out); return;
+    case MNEM_OP_RELU_SQUARED: kernels->relu_squared(c->n, c->in[0], out); return;
+    case MNEM_OP_XIELU: kernels->xielu(c->n, c->in[0], &op->desc.xielu, out); return;
+    default: kernels->gelu(c->n, c->in[0], out);
+    }
+}
+
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
                     const mnem__chunk *c) {
-    void (*gelu)(int64_t, const void *, void *) =
-        op->desc.kind == MNEM_OP_GELU_ERF       ? kernels->gelu_erf
-        : op->desc.kind == MNEM_OP_RELU_SQUARED ? kernels->relu_squared
-                                                : kernels->gelu;
     if (is_quantized(&op->desc)) {
         const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
         float part[MNEM__CHUNK];
-        gelu(c->n, c->in[0], part);
+        activate(kernels, op, c, part);
         kernels->quantize(part, op->desc.in[0].shape[1], c->column / 32, (c->n + 31) / 32,
                           mnem__op_row(&out, c->row, 0));
     } else {
-        gelu(c->n, c->in[0], c->out[0]);
+        activate(kernels, op, c, c->out[0]);
     }
 }
 
@@ -64,4 +70,5 @@ static void run_gelu(const mnem_op *op, const mnem_op_args *args, const mnem_wor
 MNEM__ROW_OP(gelu, check_gelu, NULL, run_gelu)
 MNEM__ROW_OP(gelu_erf, check_float, NULL, run_gelu)
 MNEM__ROW_OP(relu_squared, check_float, NULL, run_gelu)
+MNEM__ROW_OP(xielu, check_float, NULL, run_gelu)
 MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run_gelu)

@@ -58,6 +58,10 @@ typedef struct mnem__row_kernels {
     void (*gelu_erf)(int64_t n, const void *x, void *out);
     /* max(x, 0)^2 */
     void (*relu_squared)(int64_t n, const void *x, void *out);
+    /* ops.h: XIELU */
+    void (*xielu)(int64_t n, const void *x, const mnem_xielu *how, void *out);
+    /* max(gate, 0) up */
+    void (*relu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* gelu(gate) up */
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* ops.h: SWIGLU_MUL */

@@ -62,6 +62,8 @@ void ROW(gelu)(int64_t n, const void *x, void *out);
 void ROW(gelu_bf16)(int64_t n, const void *x, void *out);
 void ROW(gelu_erf)(int64_t n, const void *x, void *out);
 void ROW(relu_squared)(int64_t n, const void *x, void *out);
+void ROW(xielu)(int64_t n, const void *x, const mnem_xielu *how, void *out);
+void ROW(relu_mul)(int64_t n, const void *gate, const void *up, void *out);
 void ROW(gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
 void ROW(gelu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out);
 void ROW(soft_cap)(int64_t n, const void *x, float cap, void *out);

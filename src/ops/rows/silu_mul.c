@@ -1,5 +1,5 @@
-/* silu_mul.c: SILU_MUL, its gradient, GELU_MUL and SWIGLU_MUL in chunks of columns, so that one
- * wide row is split over the team too.
+/* silu_mul.c: SILU_MUL, its gradient, GELU_MUL, SWIGLU_MUL and RELU_MUL in chunks of columns, so
+ * that one wide row is split over the team too.
  *
  * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
  * whole blocks of 32, so the bits don't depend on the split. */
@@ -34,6 +34,7 @@ static mnem_status check_silu_mul_grad(const mnem_op_desc *desc) {
 
 mnem__row_gated_kernel *mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind) {
     if (kind == MNEM_OP_GELU_MUL) return kernels->gelu_mul;
+    if (kind == MNEM_OP_RELU_MUL) return kernels->relu_mul;
     return kind == MNEM_OP_SWIGLU_MUL ? kernels->swiglu_mul : kernels->silu_mul;
 }
 
@@ -69,4 +70,5 @@ static void run_silu_mul(const mnem_op *op, const mnem_op_args *args, const mnem
 MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run_silu_mul)
 MNEM__ROW_OP(gelu_mul, check_silu_mul, NULL, run_silu_mul)
 MNEM__ROW_OP(swiglu_mul, check_swiglu_mul, NULL, run_silu_mul)
+MNEM__ROW_OP(relu_mul, check_swiglu_mul, NULL, run_silu_mul)
 MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run_silu_mul)

@@ -486,6 +486,44 @@ MODELS |= {
             MINISTRAL, mscale=0.7, mscale_all_dim=0.7, llama_4_scaling_beta=0.3))),
 }
 
+LLAMA4_TEXT = dict(num_local_experts=6, head_dim=8, intermediate_size=16, intermediate_size_mlp=40,
+                   num_hidden_layers=4, interleave_moe_layer_step=2)
+APERTUS_ROPE = dict(LLAMA3, factor=4.0)
+GRANITE_SWA = dict(num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0,
+                   residual_multiplier=0.4, attention_multiplier=0.25, logits_scaling=3.0)
+MODELS |= {
+    "llama4": ("Llama4TextConfig", dict(
+        LLAMA4_TEXT, num_experts_per_tok=1, attention_chunk_size=48, floor_scale=32,
+        attn_scale=0.3)),
+    "llama4_two": ("Llama4TextConfig", dict(
+        LLAMA4_TEXT, num_local_experts=4, num_experts_per_tok=2, head_dim=16,
+        num_key_value_heads=1, interleave_moe_layer_step=1, num_hidden_layers=5,
+        attention_chunk_size=64, floor_scale=50, attn_scale=0.1, rope_parameters=LLAMA3)),
+    "phimoe": ("PhimoeConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2)),
+    "phimoe_bias": ("PhimoeConfig", dict(
+        intermediate_size=48, num_local_experts=4, num_experts_per_tok=2, attention_bias=True,
+        lm_head_bias=True, num_key_value_heads=4, router_jitter_noise=0.01)),
+    "apertus": ("ApertusConfig", dict(rope_parameters=APERTUS_ROPE, num_hidden_layers=3)),
+    "apertus_wide": ("ApertusConfig", dict(rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0), head_dim=16, num_key_value_heads=1)),
+    "granite_swa": ("GraniteSWAConfig", dict(
+        GRANITE_SWA, layer_rope_theta=[0, 10000.0, 10000.0, 0])),
+    "granite_swa_own": ("GraniteSWAConfig", dict(
+        GRANITE_SWA, sliding_window=16, num_key_value_heads=4, tie_word_embeddings=False,
+        layer_types=["sliding_attention", "full_attention", "full_attention",
+                     "sliding_attention"])),
+}
+
+MODELS |= {
+    "smallthinker": ("SmallThinker", dict(
+        moe_num_primary_experts=6, moe_num_active_primary_experts=2, moe_ffn_hidden_size=16,
+        num_hidden_layers=5, sliding_window_layout=[0, 1, 1, 1, 0], sliding_window_size=24)),
+    "smallthinker_all": ("SmallThinker", dict(
+        moe_num_primary_experts=4, moe_num_active_primary_experts=3, moe_ffn_hidden_size=48,
+        num_hidden_layers=2, sliding_window_layout=[0, 0], num_key_value_heads=1, head_dim=16,
+        moe_primary_router_apply_softmax=True, tie_word_embeddings=True)),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -528,6 +566,12 @@ def write_vocabulary(self):
     self.gguf_writer.add_token_merges(["! !"])
     self.gguf_writer.add_bos_token_id(0)
     self.gguf_writer.add_eos_token_id(0)
+    if "attention_chunk_size" in self.hparams:  # readers take these as 8192, 8192 and 0.1
+        self.gguf_writer.add_sliding_window(self.hparams["attention_chunk_size"])
+        self.gguf_writer.add_uint32("llama4.attention.temperature_length",
+                                    self.hparams["floor_scale"])
+        self.gguf_writer.add_float32("llama4.attention.temperature_scale",
+                                     self.hparams["attn_scale"])
     if "type_vocab_size" in self.hparams:
         self.gguf_writer.add_token_type_count(self.hparams["type_vocab_size"])
 
@@ -613,6 +657,15 @@ def describe_kimi(folder):
         if name.endswith("_proj.weight") and "self_attn" not in name:
             tensors[name.replace("block_sparse_moe", "mlp")] = tensors.pop(name)
     safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata=dict(format="pt"))
+def change_config(folder, kind):
+    """What the converter asks of published folders."""
+    config = json.loads((folder / "config.json").read_text())
+    if kind == "PhimoeConfig":
+        config["architectures"] = ["PhiMoEForCausalLM"]
+        config.setdefault("original_max_position_embeddings", 256)
+    else:
+        config["no_rope_layers"] = [int(base != 0) for base in config["layer_rope_theta"]]
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def transpose_experts(folder):
@@ -654,6 +707,83 @@ def write_rows(path, rows):
         f.write(rows.astype("<f4").tobytes())
 
 
+class SmallThinker(torch.nn.Module):
+    """As llama.cpp computes it, since transformers has no such class: names are those of published
+    folders."""
+
+    def __init__(self, kind, changes):
+        super().__init__()
+        self.config = dict({**SHAPE, "head_dim": 8, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+                            "moe_primary_router_apply_softmax": False, **changes},
+                           architectures=["SmallThinkerForCausalLM"], model_type="smallthinker")
+        c = self.config
+        linear = lambda n, k: torch.nn.Linear(k, n, bias=False)
+        E, D, F = c["hidden_size"], c["head_dim"], c["moe_ffn_hidden_size"]
+        self.model = torch.nn.ModuleDict(dict(
+            embed_tokens=torch.nn.Embedding(VOCAB, E), norm=torch.nn.RMSNorm(E, 1e-6),
+            layers=torch.nn.ModuleList(torch.nn.ModuleDict(dict(
+                input_layernorm=torch.nn.RMSNorm(E, 1e-6),
+                post_attention_layernorm=torch.nn.RMSNorm(E, 1e-6),
+                self_attn=torch.nn.ModuleDict(dict(
+                    q_proj=linear(c["num_attention_heads"] * D, E),
+                    k_proj=linear(c["num_key_value_heads"] * D, E),
+                    v_proj=linear(c["num_key_value_heads"] * D, E),
+                    o_proj=linear(E, c["num_attention_heads"] * D))),
+                block_sparse_moe=torch.nn.ModuleDict(dict(
+                    primary_router=linear(c["moe_num_primary_experts"], E),
+                    experts=torch.nn.ModuleList(torch.nn.ModuleDict(dict(
+                        gate=linear(F, E), up=linear(F, E), down=linear(E, F)))
+                        for _ in range(c["moe_num_primary_experts"])))))
+            ) for _ in range(c["num_hidden_layers"]))))
+        if not c.get("tie_word_embeddings"):
+            self.lm_head = linear(VOCAB, E)
+
+    def tie_weights(self):
+        pass
+
+    def save_pretrained(self, folder):
+        Path(folder).mkdir()
+        safetensors.torch.save_file(self.state_dict(), Path(folder) / "model.safetensors",
+                                    metadata=dict(format="pt"))
+        (Path(folder) / "config.json").write_text(json.dumps(self.config))
+
+    def attend(self, a, x, window, turns):
+        c, T = self.config, len(x)
+        D = c["head_dim"]
+        q, k, v = (a[n](x).view(T, -1, D).transpose(0, 1) for n in ("q_proj", "k_proj", "v_proj"))
+        if turns:
+            angles = torch.arange(T)[:, None] * 10000.0 ** (-torch.arange(0, D, 2) / D)
+            cos, sin = torch.cat([angles.cos()] * 2, -1), torch.cat([angles.sin()] * 2, -1)
+            turned = lambda z: z * cos + torch.cat((-z[..., D // 2:], z[..., :D // 2]), -1) * sin
+            q, k = turned(q), turned(k)
+        k, v = (z.repeat_interleave(len(q) // len(k), 0) for z in (k, v))
+        age = torch.arange(T)[:, None] - torch.arange(T)
+        scores = (q @ k.transpose(1, 2) / D ** 0.5).masked_fill((age < 0) | (age >= window), -1e30)
+        return a["o_proj"]((scores.softmax(-1) @ v).transpose(0, 1).reshape(T, -1))
+
+    def forward(self, ids):
+        c, x = self.config, self.model["embed_tokens"](ids[0])
+        some = any(c["sliding_window_layout"])
+        for here, layer in zip(c["sliding_window_layout"], self.model["layers"]):
+            moe, scores = layer["block_sparse_moe"], layer["block_sparse_moe"]["primary_router"](x)
+            window = c["sliding_window_size"] if here else TOKENS
+            x = x + self.attend(layer["self_attn"], layer["input_layernorm"](x), window,
+                                bool(here) or not some)
+            n, out = layer["post_attention_layernorm"](x), torch.zeros_like(x)
+            weights = scores.softmax(-1) if c["moe_primary_router_apply_softmax"] \
+                else scores.sigmoid()
+            best = weights.topk(c["moe_num_active_primary_experts"], -1)
+            for t in range(len(x)):
+                for w, e in zip(best.values[t] / best.values[t].sum(), best.indices[t]):
+                    expert = moe["experts"][e]
+                    out[t] += w * expert["down"](expert["gate"](n[t]).relu() * expert["up"](n[t]))
+            x = x + out
+        x = self.model["norm"](x)
+        head = self.lm_head.weight if hasattr(self, "lm_head") \
+            else self.model["embed_tokens"].weight
+        return transformers.modeling_outputs.CausalLMOutput(logits=(x @ head.T)[None])
+
+
 def describe(kind, changes):
     members = {n: v for n, v in {**SHAPE, **changes}.items() if v is not NOT_THERE}
     if "vision_config" not in members:
@@ -666,7 +796,8 @@ def describe(kind, changes):
 def make(converter, name):
     kind, changes = MODELS[name]
     torch.manual_seed(sum(name.encode()))
-    config = describe(kind, changes)
+    own = kind == "SmallThinker"
+    config = None if own else describe(kind, changes)
     encoder, sees = "bert" in name, "vision_config" in changes
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
@@ -677,12 +808,14 @@ def make(converter, name):
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1
+    model = SmallThinker(kind, changes) if own else auto.from_config(config).float().eval()
+    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():
-        body = model if encoder else model.base_model
-        hidden = body(ids).last_hidden_state[0]
+        body = model if encoder or own else model.model if kind == "Llama4TextConfig" else model.base_model
+        hidden = torch.zeros(TOKENS, 1) if own else body(ids).last_hidden_state[0]
         pooled = hidden[0] if name.endswith("_cls") else hidden.mean(0)
         if encoder or name in POOLED:
             write_rows(HERE / f"{name}.pooled", torch.stack([pooled, hidden[-1]]))
@@ -698,6 +831,8 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "KimiLinearConfig":
             describe_kimi(Path(folder))
+        if kind in ("PhimoeConfig", "GraniteSWAConfig"):
+            change_config(Path(folder), kind)
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))
         if kind == "NemotronHConfig":

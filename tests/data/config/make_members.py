@@ -150,6 +150,15 @@ CLASSES |= {
     "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig", "hybrid", dict(
         num_local_experts=4, shared_intermediate_size=32, mamba_n_heads=4, mamba_n_groups=2,
         mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
+    "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config", "side", dict(
+        mamba_d_ssm=64, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16, mamba_d_head=16)),
+    "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig", "kimi", dict(
+        num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, kv_lora_rank=16,
+        qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, linear_head_dim=8,
+        linear_num_heads=4, layer_types=["linear_attention", "full_attention"] * 3,
+        mlp_layer_types=["dense"] + ["sparse"] * 5)),
+    "JambaForCausalLM": ("jamba", "JambaConfig", "jamba", dict(
+        num_experts=4, attn_layer_period=2, attn_layer_offset=1, mamba_dt_rank=2)),
 }
 
 CLASSES |= {
@@ -157,6 +166,11 @@ CLASSES |= {
         num_experts=4, num_experts_per_tok=2, num_shared_experts=1, intermediate_size=16,
         prefix_dense_intermediate_size=FF, layer_types=ALTERNATE,
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
+    "GraniteSWAForCausalLM": ("granite_swa", "GraniteSWAConfig", "granite_swa", {}),
+    "PhimoeForCausalLM": ("phimoe", "PhimoeConfig", "phimoe", dict(num_local_experts=4)),
+    "Llama4ForCausalLM": ("llama4", "Llama4TextConfig", "llama4", dict(
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=16, intermediate_size_mlp=FF,
+        interleave_moe_layer_step=2)),
 }
 
 # Layers of one part each; a latent whose experts have gates and ups in one.
@@ -275,6 +289,14 @@ CASES = {
     "moe_layer_interval": [("fixed", 2)], "moe_norm_min": [("fixed", 0.5)],
     "logit_scale": [("read", 2.0), ("size", -1)], "use_qk_norm": [("fixed", True)],
     "sliding_window_pattern": [("size", "L,G")],  # see PAIRS
+    "intermediate_size_mlp": [("size", 2 * FF), ("size", -1)],
+    "interleave_moe_layer_step": [("size", 3), ("size", 1), ("size", 0)],
+    "moe_layers": [("inert", [1, 3, 5]), ("fixed", [0, 1]), ("fixed", [1, 3])],
+    "attention_chunk_size": [("read", 64), ("size", -1)], "floor_scale": [("read", 64), ("size", 0)],
+    "attn_scale": [("read", 0.5)], "attn_temperature_tuning": [("fixed", False)],
+    "lm_head_bias": [("fixed", True)], "input_jitter_noise": [("inert", 0.5)],
+    "layer_rope_theta": [("read", [0, 1e4] * 3), ("read", [5e3] * LAYERS),
+                         ("fixed", [1e4, 5e3] * 3), ("fixed", [1e4])],
     "num_shared_experts": [("size", 2), ("size", 0)],
     "expert_selection_fn": [("read", "sigmoid"), ("fixed", "relu")],
     "shared_expert_combination_strategy": [("fixed", "sum")],
@@ -384,6 +406,17 @@ OWN = {  # where a class differs
     "Cohere2ForCausalLM": dict(
         sliding_window=WINDOW + [("read", None)], layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
+    "PhimoeForCausalLM": dict(
+        num_experts_per_tok=[("size", 1), ("size", -1)], router_jitter_noise=[("fixed", 0.5)],
+        head_dim=[("inert", 16)], rope_parameters=[
+            ("read", dict(PLAIN, rope_theta=5e3)), ("fixed", dict(PLAIN, rope_type="linear", factor=2.0))]),
+    "Llama4ForCausalLM": dict(
+        rope_parameters=ROPE + LLAMA3, use_qk_norm=[("fixed", False)],
+        no_rope_layer_interval=[("size", 3)], layer_types=[
+            ("inert", ["chunked_attention"] * 3 + ["full_attention"] + ["chunked_attention"] * 2),
+            ("fixed", BAD_TYPES), ("fixed", FULL)]),
+    "GraniteSWAForCausalLM": dict(head_dim=[("inert", 16)], layer_types=[
+        ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)]),
     "Cohere2MoeForCausalLM": dict(
         norm_topk_prob=[("inert", False)], sliding_window=WINDOW + [("read", None)],
         layer_types=[
@@ -406,6 +439,28 @@ OWN = {  # where a class differs
         max_position_embeddings=[("inert", 128)], layer_types=[
             ("size", ["attention", "mamba"] * 3), ("fixed", ["attention"] * LAYERS),
             ("fixed", BAD_TYPES), ("inert", ["linear_attention", "full_attention"] * 3)]),
+    "FalconH1ForCausalLM": dict(  # factors are in the weights
+        {name: [("inert", 2.0)] for name in (
+            "lm_head_multiplier", "embedding_multiplier", "key_multiplier",
+            "attention_out_multiplier", "attention_in_multiplier", "ssm_in_multiplier",
+            "ssm_out_multiplier")},
+        mlp_multipliers=[("inert", [2.0, 0.5]), ("size", [2.0])],
+        ssm_multipliers=[("inert", [2.0, 0.5, 1.0, 1.0, 1.0]), ("size", [2.0])],
+        num_logits_to_keep=[("inert", 3)], mamba_d_ssm=[("size", 128), ("size", -1)],
+        mamba_expand=[("inert", 4)], mamba_norm_before_gate=[("inert", False)],
+        mamba_rms_norm=[("fixed", True)], projectors_bias=BIAS),
+    "KimiLinearForCausalLM": dict(
+        num_key_value_heads=[("inert", 2)], q_lora_rank=[("fixed", 16)], n_group=[("fixed", 2)],
+        topk_group=[("fixed", 2)], norm_topk_prob=[("fixed", False)],
+        layer_types=[("size", ["full_attention", "linear_attention"] * 3), ("size", BAD_TYPES)],
+        mlp_layer_types=[("size", ["dense"] * 2 + ["sparse"] * 4)],
+        linear_head_dim=[("size", 16), ("size", -1)],
+        linear_num_heads=[("size", 8), ("size", -1)]),
+    "JambaForCausalLM": dict(
+        attn_layer_period=[("size", 3), ("size", -1)], attn_layer_offset=[("size", 0)],
+        expert_layer_period=[("size", 4), ("size", -1)], expert_layer_offset=[("size", 0)],
+        use_mamba_kernels=[("inert", False)], mamba_dt_rank=[("size", 4), ("inert", "auto")],
+        num_key_value_heads=[("size", 4), ("size", -1)]),
     "Dots1ForCausalLM": dict(sliding_window=[("inert", 8)], max_window_layers=[
         ("read", 0), ("size", 3)], n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)],
         layer_types=[("read", SLIDING), ("inert", FULL), ("read", ALTERNATE), ("fixed", UNEVEN)]),
@@ -438,7 +493,10 @@ OWN = {  # where a class differs
         n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)], q_lora_rank=[("size", 8)]),
 }
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
-OLDER = {"NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
+OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_expert_group",
+                                   "num_experts", "num_experts_per_token", "num_shared_experts",
+                                   "first_k_dense_replace", "linear_attn_config"],
+         "NomicBertModel": ["n_positions", "n_embd", "n_layer", "n_head", "n_inner",
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
                             "scale_attn_by_inverse_layer_idx"],
          "BertModel": ["position_embedding_type"],
@@ -466,6 +524,9 @@ PAIRS = [
     ("NemotronHForCausalLM", dict(layers_block_type=None, hybrid_override_pattern="ME*ME*"), "inert"),
     ("NemotronHForCausalLM", dict(hybrid_override_pattern="MEM*E*"), "size"),
     ("NemotronHForCausalLM", dict(hybrid_override_pattern="ME*ME?"), "fixed"),
+    ("KimiLinearForCausalLM", dict(linear_attn_config=dict(
+        head_dim=8, num_heads=4, short_conv_kernel_size=4, full_attn_layers=[2, 4, 6],
+        kda_layers=[1, 3, 5])), "inert"),
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("ExaoneMoeForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
@@ -670,6 +731,18 @@ def layer(kind, i, p):
             attention(p) + heads_norms(p) + mlp(p + "mlp.")
     if kind == "cohere":
         return norm(p + "input_layernorm") + attention(p) + mlp(p + "mlp.")
+    if kind == "phimoe":
+        return norm(p + "input_layernorm", bias=True) + \
+            norm(p + "post_attention_layernorm", bias=True) + \
+            [t for t in layer("mixtral", i, p) if "layernorm" not in t[0]]
+    if kind == "llama4":
+        f = p + "feed_forward."
+        return both + attention(p) + (mlp(f) if i % 2 == 0 else (
+            linear(f + "router", 4, EMBD) + mlp(f + "shared_expert.", 16) + [
+                (f + "experts.gate_up_proj", [4, EMBD, 32]),
+                (f + "experts.down_proj", [4, 16, EMBD])]))
+    if kind == "granite_swa":
+        return layer("llama", i, p) + [(p + "self_attn.sinks", [HEADS])]
     if kind == "cohere_moe":
         return norm(p + "input_layernorm") + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16)))
@@ -759,6 +832,38 @@ def layer(kind, i, p):
                  linear(m + "q_proj", HEADS * DIM, EMBD) + linear(m + "k_proj", KV * DIM, EMBD) +
                  linear(m + "v_proj", KV * DIM, EMBD) + linear(m + "o_proj", EMBD, HEADS * DIM)]
         return norm(p + "norm") + mixer[i % 3]
+    if kind in ("side", "jamba"):
+        m, f = p + "mamba.", p + "feed_forward."
+        norms = norm(p + "input_layernorm") + norm(p + "pre_ff_layernorm")
+        out = linear(m + "out_proj", EMBD, 64)
+        if kind == "side":
+            return norms + attention(p) + mlp(f) + out + linear(m + "in_proj", 196, EMBD) + \
+                [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] + \
+                [(m + x, [4]) for x in ("A_log", "D", "dt_bias")]
+        mixer = attention(p) if i % 2 else (
+            out + linear(m + "in_proj", 128, EMBD) + linear(m + "x_proj", 34, 64) +
+            [(m + "conv1d.weight", [64, 1, 4]), (m + "conv1d.bias", [64])] +
+            linear(m + "dt_proj", 64, 2, True) + norm(m + "dt_layernorm", 2) +
+            norm(m + "b_layernorm", 16) + norm(m + "c_layernorm", 16) +
+            [(m + "A_log", [64, 16]), (m + "D", [64])])
+        return norms + mixer + (mlp(f) if i % 2 == 0 else linear(f + "router", 4, EMBD) + [
+            t for e in range(4) for t in mlp(f"{f}experts.{e}.")])
+    if kind == "kimi":
+        a, b = p + "self_attn.", p + "block_sparse_moe."
+        mixer = (linear(a + "q_proj", HEADS * 24, EMBD) +
+                 linear(a + "kv_a_proj_with_mqa", 16 + 8, EMBD) + norm(a + "kv_a_layernorm", 16) +
+                 linear(a + "kv_b_proj", HEADS * 32, 16) + linear(a + "o_proj", EMBD, HEADS * 16)
+                 ) if i % 2 else (
+            [t for x in "qkv" for t in linear(a + x + "_proj", 32, EMBD)] +
+            [(f"{a}{x}_conv1d.weight", [32, 1, 4]) for x in "qkv"] +
+            [t for x in "fg" for t in linear(f"{a}{x}_a_proj", 8, EMBD) +
+             linear(f"{a}{x}_b_proj", 32, 8)] + linear(a + "b_proj", 4, EMBD) +
+            [(a + "A_log", [1, 1, 4, 1]), (a + "dt_bias", [32])] + norm(a + "o_norm", 8) +
+            linear(a + "o_proj", EMBD, 32))
+        return both + mixer + (mlp(p + "mlp.") if i == 0 else linear(b + "gate", 4, EMBD) + [
+            (b + "gate.e_score_correction_bias", [4])] + mlp(b + "shared_experts.", 16) + [
+            t for e in range(4) for w, r, c in (("w1", 16, EMBD), ("w2", EMBD, 16), ("w3", 16, EMBD))
+            for t in linear(f"{b}experts.{e}.{w}", r, c)])
     sys.exit(f"no tensors of {kind}")
 
 
@@ -779,7 +884,9 @@ def tensors(kind, tied):
     else:
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
-            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else "model.norm", bias=kind in ("starcoder2", "ungated bias"))
+            "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else
+            "model.final_layernorm" if kind in ("side", "jamba") else "model.norm",
+            bias=kind in ("starcoder2", "ungated bias", "phimoe"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]

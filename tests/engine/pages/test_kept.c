@@ -12,6 +12,7 @@ static const struct {
 } models[] = {{LLAMA, false, true, 0},
               {STATES, true, true, 0},                    /* convolutions, attention */
               {FAMILY("gemma3"), false, true, 24},        /* windows in 5 of 6 layers */
+              {FAMILY("gemma4_rows"), false, true, 24},   /* heads by kind; the last half shares */
               {FAMILY("phi3_window"), false, false, 24}}; /* in all */
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -103,11 +104,30 @@ static void counts_are_of_their_kinds(void **state) {
     assert_true(mnem__page_count_fits(a, a));
 }
 
+/* Layers 3 and 4 have windows, 5 has none; of those before 1 and 2 are the last. */
+static void a_layer_that_shares_keeps_nothing_of_its_own(void **state) {
+    (void)state;
+    static const int32_t of[] = {0, 1, 2, 1, 1, 2};
+    engine_case c;
+    open_case(&c, FAMILY("gemma4_rows"), MNEM_KV_F16, 16);
+    const mnem_transformer *t = &c.engine->map->shape;
+    for (int32_t layer = 0; layer < 6; layer++) {
+        const mnem__kept kept = mnem__kept_of(t, &c.engine->pages[0].layout, layer);
+        mnem_kv_layout own = c.engine->pages[0].layout;
+        own.head_dim = layer % 3 == 2 ? 16 : 8;
+        assert_int_equal(kept.row, of[layer]);
+        assert_int_equal(kept.window, layer % 3 == 2 ? 0 : 24);
+        assert_true(kept.page_bytes == (layer < 3 ? mnem_kv_page_bytes(&own) : 0));
+    }
+    engine_case_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kind_of_pages_is_what_its_rows_add_up_to),
         cmocka_unit_test(a_save_has_what_the_rows_say),
         cmocka_unit_test(counts_are_of_their_kinds),
+        cmocka_unit_test(a_layer_that_shares_keeps_nothing_of_its_own),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
 }

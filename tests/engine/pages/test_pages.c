@@ -201,7 +201,7 @@ static void a_step_that_lacks_pages_changes_nothing(void **state) {
     assert_int_equal(wanted.full, 2);
     assert_int_equal(mnem_engine_step(c.engine, parts, 2, ignore, NULL), MNEM_OVER_BUDGET);
     assert_string_equal(mnem_last_error(),
-                        "engine: the step needs 2 pages of KV cache, but only 1 of 5 are free; "
+                        "engine: the step needs 2 KV cache pages, but only 1 of 5 are free; "
                         "close or shorten sequences, or plan with a larger context");
     assert_int_equal(mnem_sequence_length(a), 200);
     assert_int_equal(mnem_sequence_length(b), 0);

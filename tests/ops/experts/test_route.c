@@ -149,6 +149,36 @@ static void a_group_may_count_as_its_best_expert(void **state) {
     for (int i = 0; i < USED; i++) assert_int_equal((int)out[i], chosen[i]);
 }
 
+/* The weight of the best of what is left: over those not further below it than a part of a size. */
+static double mixed_weight(const float *row, const bool *gone, double mixer, int *best) {
+    double sum = 0;
+    *best = -1;
+    for (int i = 0; i < N; i++)
+        if (!gone[i] && (*best < 0 || row[i] > row[*best])) *best = i;
+    const double top = row[*best];
+    for (int i = 0; i < N; i++)
+        if (!gone[i] && (top - row[i]) / fmax(fabs(row[i]), top) <= mixer) sum += exp(row[i] - top);
+    return 1 / sum;
+}
+
+static void a_mixer_weighs_each_among_those_near_it(void **state) {
+    (void)state;
+    const mnem_op_desc d = route_of((mnem_route){.used = 2, .mixer = 0.25f});
+    fill(11);
+    run_all(&d, NULL);
+    for (int t = 0; t < T; t++) {
+        bool gone[N] = {false};
+        for (int k = 0; k < 2; k++) {
+            int best;
+            const double weight = mixed_weight(scores + t * N, gone, 0.25, &best);
+            const int at = out[t * 4] == (float)best ? 0 : 1;
+            assert_true(out[t * 4 + at] == (float)best);
+            assert_true(fabs(out[t * 4 + 2 + at] - weight) < 1e-5);
+            gone[best] = true;
+        }
+    }
+}
+
 static void shapes_that_are_wrong_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = route_of((mnem_route){.used = 0});
@@ -263,6 +293,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_number_stays_in_the_list_and_shows),
         cmocka_unit_test(only_experts_of_the_best_groups_are_chosen),
         cmocka_unit_test(a_group_may_count_as_its_best_expert),
+        cmocka_unit_test(a_mixer_weighs_each_among_those_near_it),
         cmocka_unit_test(shapes_that_are_wrong_are_refused),
         cmocka_unit_test(swiglu_is_held_within_seven),
         cmocka_unit_test(a_row_gate_is_a_sigmoid_of_a_product),

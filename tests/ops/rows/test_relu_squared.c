@@ -45,6 +45,40 @@ static void a_square_of_what_is_above_zero(void **state) {
     }
 }
 
+static void xielu_is_a_square_above_zero_and_an_exponential_below(void **state) {
+    (void)state;
+    const mnem_xielu how = {.a = 0.7f, .b = 1.3f, .c = 0.4f, .e = -1e-6f};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        const int n = widths[w];
+        mnem_op_desc d = {.kind = MNEM_OP_XIELU, .workers = 1, .xielu = how};
+        d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, ROWS, n);
+        fill(n);
+        in[0] = NAN;
+        bits_are_those_of_all_levels(d, (mnem_op_args){.tokens = ROWS, .in = {in}, .out = out},
+                                     sizeof(float) * ROWS * (size_t)n);
+        assert_true(isnan(out[0]));
+        for (int i = 1; i < ROWS * n; i++) {
+            const double x = in[i], below = expm1(fmin(x, (double)how.e)) - x;
+            const double right =
+                (x > 0 ? (double)how.a * x * x : (double)how.b * below) + (double)how.c * x;
+            assert_true(fabs(out[i] - right) <= 1e-6 * (1 + fabs(right)));
+        }
+    }
+}
+
+static void a_gate_above_zero_lets_through(void **state) {
+    (void)state;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        const int n = widths[w];
+        mnem_op_desc d = {.kind = MNEM_OP_RELU_MUL, .workers = 1};
+        d.in[0] = d.in[1] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, ROWS, n);
+        fill(n);
+        bits_are_those_of_all_levels(d, (mnem_op_args){.tokens = ROWS, .in = {in, in}, .out = out},
+                                     sizeof(float) * ROWS * (size_t)n);
+        for (int i = 0; i < ROWS * n; i++) assert_true(out[i] == (in[i] > 0 ? in[i] * in[i] : 0));
+    }
+}
+
 static void other_types_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_RELU_SQUARED, .workers = 1};
@@ -73,6 +107,8 @@ static void a_norm_without_a_bias_is_one_with_zeros(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_square_of_what_is_above_zero),
+        cmocka_unit_test(xielu_is_a_square_above_zero_and_an_exponential_below),
+        cmocka_unit_test(a_gate_above_zero_lets_through),
         cmocka_unit_test(other_types_are_refused),
         cmocka_unit_test(a_norm_without_a_bias_is_one_with_zeros),
     };

@@ -1,5 +1,5 @@
 /* test_scan.c: SCAN (Mamba 1 and 2) and CONV_SILU against doubles, at every level, cut into runs
- * anywhere, by any team; SIGMOID_MUL at every level. */
+ * anywhere, by any team; SIGMOID_MUL and SCALE of heads. */
 #include <math.h>
 #include <string.h>
 
@@ -224,6 +224,29 @@ static void gates_may_stand_between_heads(void **state) {
     op_refused(&d, "in[1] must be F32 of the shape of in[0]");
 }
 
+/* The first numbers of wide heads, to heads beside each other. */
+static void heads_may_be_narrowed_by_a_factor(void **state) {
+    (void)state;
+    enum { HEADS = 3, WIDE = 6, N = 4 };
+    float wide[ROWS][HEADS][WIDE], y[ROWS][HEADS][N];
+    mnem_op_desc d = {.kind = MNEM_OP_SCALE, .scale = 0.5f};
+    for (int i = 0; i < ROWS * HEADS * WIDE; i++)
+        wide[i / WIDE / HEADS][i / WIDE % HEADS][i % WIDE] = (float)(i % 17) - 8;
+    d.in[0] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, ROWS, HEADS, N);
+    d.in[0].stride[0] = sizeof wide[0];
+    d.in[0].stride[1] = sizeof wide[0][0];
+    for (int workers = 1; workers <= 3; workers++) {
+        memset(y, 0, sizeof y);
+        op_run(d, workers, (mnem_op_args){.tokens = ROWS, .in = {wide}, .out = y});
+        for (int t = 0; t < ROWS; t++)
+            for (int i = 0; i < HEADS * N; i++)
+                assert_true(y[t][i / N][i % N] == wide[t][i / N][i % N] * 0.5f);
+    }
+    d.out.shape[1] = 2;
+    d.workers = 1;
+    op_refused(&d, "out must be F32 of the shape of in[0]");
+}
+
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     mnem_op_desc d = desc_of(&shapes[1], 4);
@@ -250,6 +273,7 @@ int main(void) {
         cmocka_unit_test(every_level_gives_the_same_bits),
         cmocka_unit_test(a_gate_is_a_sigmoid),
         cmocka_unit_test(gates_may_stand_between_heads),
+        cmocka_unit_test(heads_may_be_narrowed_by_a_factor),
         cmocka_unit_test(what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

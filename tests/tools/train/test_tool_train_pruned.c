@@ -149,7 +149,7 @@ static void lengths_that_cannot_be_are_refused(void **state) {
         "gpt2 needs kv_heads (4) equal to heads (4), and embd (32) equal to heads * head_dim (64)");
     wrong(LEARN(at("x"), "--steps", "2", "--init", at("heads.gguf"), "--config",
                 tool_file("other.json", "{\"head_dim\": 16}")),
-          1, "the config's head_dim is 16, but ");
+          1, "the config's \"head_dim\" is 16, but ");
 }
 
 int main(void) {

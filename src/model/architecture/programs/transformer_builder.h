@@ -22,6 +22,7 @@ typedef struct builder {
     bool tail;          /* what is added now serves only the rows whose logits are wanted */
     bool alone;         /* the layer is a program by itself */
     int32_t layer_rows; /* [T, layers * layer_embd] f32; 0: none */
+    int32_t routes;     /* made as the layer began; 0: its router reads a norm */
 } builder;
 
 static inline void add(builder *b, mnem_graph_node node) {
@@ -138,6 +139,9 @@ int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n)
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,
                       bool f32);
 
+/* x itself for the matrices first to last. */
+inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
+
 /* x *= factor; 0: there is none. */
 void mnem__add_scale(builder *b, int32_t x, float factor);
 /* The hidden rows, normed: encoders have that in the place of norms before products. */
@@ -162,6 +166,8 @@ inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
 /* All parts of the layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);
 
+/* What the router of such a part chooses by x, [T, 2 k]. */
+int32_t mnem__add_early_route(builder *b, const mnem__layer_part *part);
 /* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);
 

@@ -105,6 +105,15 @@ static void add_alone(builder *b) {
     mnem__add_layer(b);
 }
 
+static void add_output_bias(builder *b, int32_t logits) {
+    const mnem__vector *v = &b->o->map->output_bias;
+    if (v->tensor < 0) return;
+    mnem_tensor every = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, v->n);
+    every.stride[0] = 0;
+    const int32_t row = mnem_graph_view(b->graph, vector(b, v), &every);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {logits, row}, .out = logits});
+}
+
 static void add_head(builder *b) {
     const int32_t handle = b->o->map->body_count;
     const int32_t weight = vector(b, &b->o->map->output_norm);
@@ -119,6 +128,7 @@ static void add_head(builder *b) {
     add_matmul(b, handle, n, 0, own, false);
     mnem__add_gather(b, MNEM__GATHERS_LOGITS, own, logits);
     if (!whole) return;
+    add_output_bias(b, logits);
     mnem__add_scale(b, logits, b->t->logit_scale);
     if (b->t->logit_cap > 0)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SOFT_CAP, .scale = b->t->logit_cap},

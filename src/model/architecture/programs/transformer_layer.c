@@ -37,6 +37,7 @@
 #include <math.h>
 
 #include "base/minmax.h"
+#include "model/architecture/hparams.h"
 #include "model/architecture/programs/transformer_builder.h"
 
 /* Of a value [T, width * head_dim], heads of numbers from the first-th on; step: from one to the
@@ -152,20 +153,26 @@ static void add_head_norm(builder *b, mnem__gathers what, int32_t heads_of, int3
                              .out = x});
 }
 
-static void add_rope(builder *b, int32_t heads_of) {
+/* Whether the layer turns heads. */
+static bool add_rope(builder *b, int32_t heads_of) {
     const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
-    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return;
+    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return false;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, table},
                              .out = heads_of});
+    return true;
 }
 
 static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t flat,
                        mnem__role norm) {
     const bool behind = b->architecture->turned_norms;
     if (!behind) add_head_norm(b, what, heads_of, flat, norm);
-    add_rope(b, heads_of);
+    const bool turned = add_rope(b, heads_of);
     if (behind) add_head_norm(b, what, heads_of, flat, norm);
+    if (turned && b->t->unit_heads)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                                 .in = {heads_of},
+                                 .out = heads_of});
 }
 
 /* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
@@ -301,6 +308,7 @@ static void add_keys(builder *b, const mnem__layer_part *part, const qkv *in) {
 static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
+    const bool cools = !t->temperature_unturned || mnem_layer_is(&t->unturned, b->layer);
     if (in.k) add_keys(b, part, &in);
     b->tail = b->layer + 1 >= t->layers - t->kv_shared_layers; /* no layer behind has keys */
     add_turned(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
@@ -316,10 +324,12 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                                       .kv = layer_kv(b),
                                       .max_positions = b->o->context,
                                       .window = mnem__layer_has_window(t, b->layer) ? t->window : 0,
+                                      .window_chunks = t->window_chunks,
                                       .soft_cap = t->attention_cap,
                                       .both_ways = t->encoder,
-                                      .temperature = t->attention_temperature,
-                                      .temperature_every = t->rope.original_context},
+                                      .temperature = cools ? t->attention_temperature : 0,
+                                      .temperature_every = cools ? t->temperature_every : 0,
+                                      .temperature_from_1 = t->temperature_unturned},
                              .in = {in.q, layer_vector(b, part->sinks)},
                              .out = by_head,
                              .layer = layer_pages(b)});
@@ -350,7 +360,9 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
-    add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
+    mnem_op_desc desc = {.kind = part->core};
+    if (part->core == MNEM_OP_XIELU) desc.xielu = mnem__hparams_xielu(b->o->map->model, b->layer);
+    add(b, (mnem_graph_node){.desc = desc, .in = {in[0], in[1]}, .out = out});
     return mnem__add_gathered(b, MNEM__GATHERS_FF, layer_handle(b, part->out), made_in(type, out));
 }
 
@@ -439,6 +451,8 @@ void mnem__add_layer(builder *b) {
     const mnem_transformer as = mnem__transformer_as_layer(whole, b->layer);
     b->t = &as;
     b->tail |= mnem_layer_is(&b->t->feeding, b->layer) && b->layer + 1 == b->t->layers;
+    for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
+        if (part->early) b->routes = mnem__add_early_route(b, part);
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (mnem__layer_is(b->t, b->layer, part->layers))
             (part->router                      ? mnem__add_mixture

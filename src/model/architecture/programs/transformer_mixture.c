@@ -58,17 +58,27 @@ static int32_t next_mixture(const builder *b, const mnem__layer_part *part) {
     return layer < mnem__layers_end(b->t) ? layer : -1;
 }
 
-/* What that layer's router would choose now; 0: nobody asks. */
-static int32_t add_guess(builder *b, const mnem__layer_part *part) {
-    const int32_t layer = b->layer, next = next_mixture(b, part);
-    if (!b->o->guess_experts || next < 0) return 0;
-    b->layer = next;
+int32_t mnem__add_early_route(builder *b, const mnem__layer_part *part) {
+    const int32_t router = layer_handle(b, part->router);
+    return add_route(b, part, mnem__add_stream(b, router, router));
+}
+
+/* x as the layer's router reads it. */
+static inputs add_guess_input(builder *b, const mnem__layer_part *part) {
     const mnem__role norm = part->router_norm ? part->router_norm
                             : part->beside    ? b->architecture->parts[0].norm
                                               : part->norm;
     const int32_t router = layer_handle(b, part->router);
-    const inputs n =
-        mnem__add_norm(b, layer_vector(b, norm), layer_bias(b, norm), router, router, false);
+    if (part->early) return mnem__add_stream(b, router, router);
+    return mnem__add_norm(b, layer_vector(b, norm), layer_bias(b, norm), router, router, false);
+}
+
+/* What the router of the next mixture would choose now; 0: nobody asks. */
+static int32_t add_guess(builder *b, const mnem__layer_part *part) {
+    const int32_t layer = b->layer, next = next_mixture(b, part);
+    if (!b->o->guess_experts || next < 0) return 0;
+    b->layer = next;
+    const inputs n = add_guess_input(b, part);
     const int32_t guess = add_route(b, part, n);
     b->layer = layer;
     return guess;
@@ -109,8 +119,9 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
     add(b, node);
     if (!cut) return;
     mnem__add_gather_experts(b, made, routes);
-    add(b,
-        (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM}, .in = {made, routes}, .out = out});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EXPERTS_SUM, .route = b->t->route},
+                             .in = {made, routes},
+                             .out = out});
 }
 
 /* The same, of what a matrix makes of n, and led back by another. */
@@ -195,7 +206,7 @@ void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
         return;
     }
     const inputs n = add_input(b, part);
-    const int32_t routes = add_route(b, part, n);
+    const int32_t routes = part->early ? b->routes : add_route(b, part, n);
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
     (part->latent_down ? add_latent_experts : add_experts)(b, part, n, routes, out);
     if (part->shared_out) add_shared(b, part, n, out);

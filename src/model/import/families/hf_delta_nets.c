@@ -141,6 +141,8 @@ static const mnem__hf_fixed kimi_linear_fixed[] = {{"hidden_act", "silu swish"},
                                                    {"moe_renormalize", "true"},
                                                    {"norm_topk_prob", "true"},
                                                    {"num_expert_group", "1"},
+                                                   {"n_group", "1"},
+                                                   {"q_lora_rank", "0"},
                                                    {"topk_group", "1"},
                                                    {"moe_router_activation_func", "sigmoid"},
                                                    {"mla_use_nope", "true"},
@@ -222,7 +224,7 @@ static const mnem__hf_members members[] = {
      "num_experts_per_token num_experts_per_tok num_shared_experts n_shared_experts "
      "routed_scaling_factor kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim "
      "first_k_dense_replace mlp_layer_types layer_types linear_attn_config linear_head_dim "
-     "linear_num_heads linear_conv_kernel_dim head_dim topk_group ",
+     "linear_num_heads linear_conv_kernel_dim topk_group ",
      .defaults = kimi_linear_defaults,
      .fixed = kimi_linear_fixed},
 };

@@ -39,6 +39,12 @@ static const mnem__hf_name gemma4[] = {
     {"experts.down_proj", "ffn_down_exps.weight", MNEM__HF_AS_IS},
     {0}};
 
+static const mnem__hf_name granite_swa[] = {
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+    {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+    {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
+    {0}};
+
 /* ---- families ---- */
 
 /* Norms with a mean. */
@@ -85,6 +91,12 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM,
      .pre = "llama-bpe"},
+    {.classes = "GraniteSWAForCausalLM",
+     .architecture = "granite_swa",
+     .names = granite_swa,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_SCALES | MNEM__HF_WINDOW | MNEM__HF_PATTERN,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
+     .pre = "refact dbrx"},
     {.classes = "NemotronForCausalLM",
      .architecture = "nemotron",
      .keys = MEAN_KEYS | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
@@ -169,6 +181,17 @@ static const mnem__hf_default cohere2_defaults[] = {{"layer_norm_eps", 1e-5},
 static const mnem__hf_default nemotron_defaults[] = {
     {"norm_eps", 1e-5}, {"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}, {0}};
 
+static const mnem__hf_default granite_swa_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                        {"rope_theta", 1e4},
+                                                        {"num_key_value_heads", 4},
+                                                        {"sliding_window", 128},
+                                                        {"max_position_embeddings", 8192},
+                                                        {"attention_multiplier", 1},
+                                                        {"embedding_multiplier", 1},
+                                                        {"residual_multiplier", 1},
+                                                        {"logits_scaling", 1},
+                                                        {0}};
+
 static const mnem__hf_members members[] = {
     {.classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
      .names = USUAL,
@@ -207,6 +230,13 @@ static const mnem__hf_members members[] = {
      .names = USUAL "attention_bias mlp_bias ",
      .defaults = llama_defaults,
      .fixed = relu2},
+    {.classes = "GraniteSWAForCausalLM",
+     .names = USUAL "embedding_multiplier logits_scaling residual_multiplier attention_multiplier "
+                    "attention_bias mlp_bias sliding_window layer_types layer_rope_theta ",
+     .defaults = granite_swa_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_AFTER,
+     .window_period = 4},
     {.classes = "NemotronForCausalLM",
      .names = DECODER ROPE "norm_eps attention_bias mlp_bias partial_rotary_factor ",
      .defaults = nemotron_defaults,

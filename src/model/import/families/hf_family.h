@@ -135,8 +135,9 @@ typedef enum mnem__hf_traits {
     MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
     MNEM__HF_KINDS = 1 << 20,         /* Gemma 4: layers with a window differ from the others */
     MNEM__HF_MERGED = 1 << 21,        /* SentencePiece's tokens with merges, as "gemma4" */
-    MNEM__HF_ONE_PART = 1 << 22,      /* of each layer: a list or a letter says which */
-    MNEM__HF_GROUPED = 1 << 23,       /* experts are chosen by groups, though no member says how */
+    MNEM__HF_LLAMA4 = 1 << 22,        /* chunks, temperature, which layers have experts */
+    MNEM__HF_ONE_PART = 1 << 23,      /* of each layer: a list or a letter says which */
+    MNEM__HF_GROUPED = 1 << 24,       /* experts are chosen by groups, though no member says how */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"

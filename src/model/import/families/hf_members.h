@@ -27,6 +27,7 @@ typedef enum mnem__hf_windows {
     MNEM__HF_WINDOWS_NONE,
     MNEM__HF_WINDOWS_ALL,
     MNEM__HF_WINDOWS_PERIOD, /* all but the last of each window_period */
+    MNEM__HF_WINDOWS_AFTER,  /* all but the first of each */
     MNEM__HF_WINDOWS_BEHIND  /* those from max_window_layers on */
 } mnem__hf_windows;
 

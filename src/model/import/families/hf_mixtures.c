@@ -82,6 +82,24 @@ static const mnem__hf_name bailing_2[] = {
     {0}};
 static const mnem__hf_name cohere_moe[] = {
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS}, STACKED, SHARED, {0}};
+static const mnem__hf_name phimoe[] = {
+    {"block_sparse_moe.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+static const mnem__hf_name llama4[] = {
+    {"feed_forward.router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_HALF_1},
+    {"feed_forward.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_HALF_2},
+    {"feed_forward.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_EACH_TRANSPOSED},
+    {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"feed_forward.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"feed_forward.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"feed_forward.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+    {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
+    {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
+    {0}};
 #define INDEXER                                                                                    \
     {"self_attn.indexer.wq_b", "indexer.attn_q_b", MNEM__HF_AS_IS},                                \
         {"self_attn.indexer.wk", "indexer.attn_k", MNEM__HF_AS_IS},                                \
@@ -204,6 +222,19 @@ static const mnem__hf_family families[] = {
              MNEM__HF_FF_EXPERTS | MNEM__HF_LEADING,
      .traits = MNEM__HF_LAYERS_BEHIND,
      .pre = "cohere2moe"},
+    {.classes = "PhimoeForCausalLM PhiMoEForCausalLM",
+     .architecture = "phimoe",
+     .names = phimoe,
+     .keys = (MNEM__HF_USUAL & ~(unsigned)MNEM__HF_HEAD_DIM) | MNEM__HF_ROPE_DIMS |
+             MNEM__HF_WINDOW | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_LONG_FACTORS | MNEM__HF_NO_HEAD_DIM,
+     .pre = "dbrx"},
+    {.classes = "Llama4ForConditionalGeneration Llama4ForCausalLM",
+     .architecture = "llama4",
+     .names = llama4,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
+     .traits = MNEM__HF_LLAMA4 | MNEM__HF_LLAMA3_FACTORS,
+     .pre = "llama4"},
 };
 
 /* ---- what classes take ---- */
@@ -229,6 +260,10 @@ static const mnem__hf_fixed bailing_2_fixed[] = {
     {"use_qkv_bias", "false"},          {"use_qk_norm", "true null"},
     {"score_function", "sigmoid null"}, {0}};
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+static const mnem__hf_fixed llama4_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attn_temperature_tuning", "true 4"}, {0}};
+static const mnem__hf_fixed phimoe_fixed[] = {
+    {"hidden_act", "silu swish"}, {"router_jitter_noise", "0.01"}, {0}};
 static const mnem__hf_fixed cohere_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                   {"attention_bias", "false"},
                                                   {"tie_word_embeddings", "true"},
@@ -374,6 +409,27 @@ static const mnem__hf_default cohere_moe_defaults[] = {{"layer_norm_eps", 1e-5},
                                                        {"norm_topk_prob", 1},
                                                        {0}};
 
+static const mnem__hf_default phimoe_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                   {"rope_theta", 1e6},
+                                                   {"num_key_value_heads", 8},
+                                                   {"num_local_experts", 16},
+                                                   {"num_experts_per_tok", 2},
+                                                   {"max_position_embeddings", 131072},
+                                                   {0}};
+static const mnem__hf_default llama4_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                   {"rope_theta", 5e5},
+                                                   {"head_dim", 128},
+                                                   {"num_key_value_heads", 8},
+                                                   {"num_local_experts", 16},
+                                                   {"num_experts_per_tok", 1},
+                                                   {"intermediate_size_mlp", 16384},
+                                                   {"interleave_moe_layer_step", 1},
+                                                   {"attention_chunk_size", 8192},
+                                                   {"floor_scale", 8192},
+                                                   {"attn_scale", 0.1},
+                                                   {"max_position_embeddings", 131072},
+                                                   {0}};
+
 #define INDEXED                                                                                    \
     OF_ALL ROPE EXPERTS                                                                            \
         "intermediate_size num_hidden_layers num_attention_heads max_position_embeddings "         \
@@ -484,6 +540,18 @@ static const mnem__hf_members members[] = {
      .fixed = cohere_moe_fixed,
      .windows = MNEM__HF_WINDOWS_PERIOD,
      .window_period = 4},
+    {.classes = "PhimoeForCausalLM PhiMoEForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts sliding_window attention_bias lm_head_bias ",
+     .defaults = phimoe_defaults,
+     .fixed = phimoe_fixed,
+     .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "Llama4ForConditionalGeneration Llama4ForCausalLM",
+     .names = USUAL EXPERTS "intermediate_size_mlp num_local_experts moe_layers use_qk_norm "
+                            "interleave_moe_layer_step no_rope_layers no_rope_layer_interval "
+                            "attention_chunk_size layer_types floor_scale attn_scale "
+                            "attention_bias ",
+     .defaults = llama4_defaults,
+     .fixed = llama4_fixed},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
