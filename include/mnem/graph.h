@@ -215,8 +215,8 @@ typedef void mnem_on_experts(void *context, int32_t mixture, const int32_t *numb
  * them out so; else in any order, such as those that are in memory first: results don't depend on
  * it. What is left over of the want before (its run was cancelled or failed) is forgotten.
  * acquire: one that wasn't handed out yet, all of its matrices (packed[1] only where the ups are
- * apart); waits for the disk. release: nobody reads it any more, and the source may evict it; before
- * that it must stay.
+ * apart); waits for the disk. release: nobody reads it any more, and the source may evict it;
+ * before that it must stay.
  * guess: a hint that costs nothing if it is wrong, the most certain first; numbers are readable
  * during the call only. */
 typedef struct mnem_graph_experts {

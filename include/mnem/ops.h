@@ -199,12 +199,12 @@ typedef struct mnem_kv_sequence {
  *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
  *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
  *             of weight * down(core(gate x, up x)) over a token's experts, added in the order of
- *             their numbers. desc.core: SILU_MUL, GELU_MUL, SWIGLU_MUL or RELU_MUL; ff and n_out are
- *             multiples of 16. Without in[2] (dims 0) in[1] is [N * 2 ff, n], of each expert its
- *             gates, then its ups; or with the core RELU_SQUARED its ups [N * ff, n] alone; then
- *             without in[5]. desc.route.on_input: weights multiply gate x and up x, not the
- *             results. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
- *             each once for all its tokens
+ *             their numbers. desc.core: SILU_MUL, GELU_MUL, SWIGLU_MUL or RELU_MUL; ff and n_out
+ *             are multiples of 16. Without in[2] (dims 0) in[1] is [N * 2 ff, n], of each expert
+ *             its gates, then its ups; or with the core RELU_SQUARED its ups [N * ff, n] alone;
+ *             then without in[5]. desc.route.on_input: weights multiply gate x and up x, not the
+ *             results. in[6] isn't read (graph.h: a guess). Experts come from args.experts, each
+ *             once for all its tokens
  *             With desc.apart in[1] to in[3] and in[5] hold only the experts from number desc.axis
  *             on, which args.experts counts from 0, and out is [T, used * n_out]: the results of
  *             down, side by side for a token's experts; those of absent experts aren't written

@@ -30,8 +30,10 @@
     "jamba", "jamba_ends", "jamba_dense", \
     "mimo2", "mimo2_same", \
     "kimi_linear", "kimi_linear_ends", \
-    "nemotron_h_moe", "nemotron_h_moe_groups", "nemotron_h_latent", "nemotron_h_latent_one", "mistral4", "mistral4_dense", \
-    "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all"
+    "nemotron_h_moe", "nemotron_h_moe_groups", "nemotron_h_latent", "nemotron_h_latent_one", \
+    "mistral4", "mistral4_dense", \
+    "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", \
+    "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all"
 /* clang-format on */
 
 #endif

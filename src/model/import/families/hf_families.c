@@ -408,7 +408,7 @@ bool mnem__hf_has_word(const char *words, const char *word) {
 }
 
 static const mnem__hf_family *family_at(int index) {
-    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_mixtures,
+    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_latents, &mnem__hf_mixtures,
                                             &mnem__hf_delta_nets, &mnem__hf_stateful};
     if (index < FAMILIES) return &families[index];
     index -= FAMILIES;

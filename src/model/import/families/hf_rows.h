@@ -30,6 +30,20 @@
         "first_k_dense_replace kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim "        \
         "v_head_dim n_shared_experts n_group topk_group routed_scaling_factor norm_topk_prob "
 
+/* ---- names that several families have ---- */
+
+/* Of experts with a number each, and of what every token uses beside them. */
+#define STACKED                                                                                    \
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},                                  \
+        {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK}, {                            \
+        "mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK                                     \
+    }
+#define SHARED                                                                                     \
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},                            \
+        {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS}, {                      \
+        "mlp.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS                               \
+    }
+
 /* ---- groups of keys ---- */
 
 enum {
@@ -48,10 +62,10 @@ typedef struct mnem__hf_table {
     int families_count, members_count;
 } mnem__hf_table;
 
-/* Without experts (hf_dense.c), with them (hf_mixtures.c), with states: delta rules
- * (hf_delta_nets.c) and scans (hf_states.c). */
-extern const mnem__hf_table mnem__hf_dense, mnem__hf_mixtures, mnem__hf_delta_nets,
-    mnem__hf_stateful;
+/* Without experts (hf_dense.c), with them (hf_mixtures.c), and a latent, too (hf_latents.c); with
+ * states: delta rules (hf_delta_nets.c) and scans (hf_states.c). */
+extern const mnem__hf_table mnem__hf_dense, mnem__hf_latents, mnem__hf_mixtures,
+    mnem__hf_delta_nets, mnem__hf_stateful;
 
 /* Mistral 4, which folders of Mistral3 may have. */
 extern const mnem__hf_family mnem__hf_mistral4;
