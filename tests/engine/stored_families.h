@@ -22,15 +22,15 @@
     "falcon_h1", "falcon_h1_norm", \
     "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
     "nemotron_h", "nemotron_h_ends", \
-    "bailingmoe", \
-    "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
+    "bailingmoe", "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
     "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
     "cohere2moe", "cohere2moe_shared", \
     "gemma4_moe", "gemma4_moe_one", \
     "jamba", "jamba_ends", "jamba_dense", \
     "mimo2", "mimo2_same", \
     "kimi_linear", "kimi_linear_ends", \
-    "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", "granite_swa", "granite_swa_own", \
+    "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", \
+    "granite_swa", "granite_swa_own", \
     "smallthinker", "smallthinker_all"
 /* clang-format on */
 
