@@ -22,8 +22,8 @@
     "falcon_h1", "falcon_h1_norm", \
     "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
     "nemotron_h", "nemotron_h_ends", \
-    "bailingmoe", \
-    "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", "exaone_moe", "exaone_moe_late", \
+    "bailingmoe", "bailingmoe_one", "bailingmoe2", "bailingmoe2_one", \
+    "exaone_moe", "exaone_moe_late", \
     "hy_v3", "hy_v3_one", "afmoe", "afmoe_late", \
     "cohere2moe", "cohere2moe_shared", \
     "gemma4_moe", "gemma4_moe_one", \

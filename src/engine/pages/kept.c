@@ -36,7 +36,9 @@ bool mnem__kv_layout_fits(const mnem_transformer *t, const mnem_kv_layout *layou
 mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout, int32_t row) {
     const bool beside = row >= t->layers;
     const int32_t layer = beside ? row - t->layers : row;
-    mnem__kept kept = {.row = t->encoder ? 0 : beside ? row : mnem__layer_keys(t, layer),
+    mnem__kept kept = {.row = t->encoder ? 0
+                              : beside   ? row
+                                         : mnem__layer_keys(t, layer),
                        .here = mnem__layer_here(t, layer)};
     const uint64_t state = mnem__layer_state_bytes(t, layer);
     if (state > 0 && beside == t->state_beside) {

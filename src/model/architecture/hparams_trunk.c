@@ -99,7 +99,7 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
         a->takes & MNEM__TAKES_EXPERTS && mnem_layers_count(&t->leading, t->layers) == 0;
     const bool list = said && a->takes & MNEM__TAKES_KINDS && value.type == MNEM_VALUE_ARRAY &&
                       value.element <= MNEM_VALUE_I32 && value.count == (uint64_t)t->layers;
-    const int64_t first = list ? mnem_value_i64(&value, 0) : 0; /* hparams_kinds.c */
+    const int64_t first = list ? mnem_value_i64(&value, 0) : 0; /* hparams_layers.c */
     if (first > 0 && first <= FF_MAX) {
         t->ff = (int32_t)first;
         return MNEM_OK;

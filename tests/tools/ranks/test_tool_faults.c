@@ -71,14 +71,14 @@ typedef struct fault {
     const char *rank_do; /* what the shell of the rank does before */
     bool file;           /* of the model's file, which a training from nothing hasn't */
     const char *says;    /* what is said; %d: the rank */
-    const char *or_says; /* or this (the launcher) */
+    const char *or_says; /* or this */
 } fault;
 
 static const fault nothing = {.name = "nothing", .slow = true};
 static const fault faults[] = {
     {"kill -KILL", SIGKILL, .says = "rank %d (process "},
     {"kill -STOP", SIGSTOP, .says = "rank %d (process "},
-    {"kill -TERM", SIGTERM, .says = "rank %d: process "},
+    {"kill -TERM", SIGTERM, .says = "rank %d: process ", .or_says = "rank %d (process "},
     {"kill -KILL mpirun", SIGKILL, .launcher = true},
     {"kill -INT mpirun", SIGINT, .launcher = true},
     {"kill -TERM mpirun", SIGTERM, .launcher = true},
@@ -256,8 +256,8 @@ static bool has_begun(fault_case *c) {
 }
 
 /* The launcher of Open MPI 4.1 waits for itself for ever in PMIx_server_finalize in one of some 200
- * runs whose ranks ended while MPI began: a thread of it keeps a lock of the collective that they
- * were in. No rank is there then, and none can help it: it is ended here. */
+ * runs in which a rank ended while MPI began: a thread of it keeps a lock of the collective that
+ * they were in. No rank is there then, and none can help it: it is ended here. */
 static void end_alone(fault_case *c) {
     int pids[MARKED_MAX];
     const bool alone =
@@ -317,10 +317,13 @@ static bool says(const fault_case *c, const char *format) {
     return strstr(c->err, text) != NULL;
 }
 
-/* In Open MPI's words: of who was killed, and of who ended with a code of its own. MPICH's say that
- * one was, and not always which. */
+/* In Open MPI's words: of who was killed, and of who ended with a code of its own; while MPI begins
+ * it may say that one did and end without its second text, which one. MPICH's say that one was, and
+ * not always which. */
 static bool launcher_says(const fault_case *c) {
-    return says(c, "process rank %d with PID") || strstr(c->out, "YOUR APPLICATION TERMINATED") ||
+    const bool begins = c->phase == BEGINS && strstr(c->err, "Primary job  terminated normally");
+    return begins || says(c, "process rank %d with PID") ||
+           strstr(c->out, "YOUR APPLICATION TERMINATED") ||
            (strstr(c->err, "Exit code:") && says(c, ",%d]"));
 }
 
