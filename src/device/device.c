@@ -147,11 +147,13 @@ mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes) {
     uint64_t live = atomic_load(&device->bytes_live);
     do {
         if (bytes > device->capacity - live)
-            return mnem__fail(MNEM_NO_MEMORY,
-                              "device %s: needs %llu bytes, but only %llu of %llu are left",
-                              device->backend->name, (unsigned long long)bytes,
-                              (unsigned long long)(device->capacity - live),
-                              (unsigned long long)device->capacity);
+            return mnem__fail(
+                MNEM_NO_MEMORY,
+                "device %s: an allocation needs %llu bytes, but only %llu of the device's "
+                "%llu are free; free others first, or plan with a smaller budget",
+                device->backend->name, (unsigned long long)bytes,
+                (unsigned long long)(device->capacity - live),
+                (unsigned long long)device->capacity);
     } while (!atomic_compare_exchange_weak(&device->bytes_live, &live, live + bytes));
     return MNEM_OK;
 }

@@ -83,7 +83,7 @@ static void capacity_is_obeyed_to_the_byte(void **state) {
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 6 * MIB, 64, &a));
     assert_int_equal(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 2 * MIB + 1, 64, &none),
                      MNEM_NO_MEMORY);
-    assert_non_null(strstr(mnem_last_error(), "but only 2097152 of 8388608 are left"));
+    assert_non_null(strstr(mnem_last_error(), "but only 2097152 of the device's 8388608 are free"));
     assert_null(none.device);
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 2 * MIB, 64, &b));
     mnem_device_info info;

@@ -155,7 +155,8 @@ static void granules_count_against_the_capacity(void **state) {
     uint64_t g[4];
     assert_int_equal(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 5), MNEM_NO_MEMORY);
     assert_non_null(
-        strstr(mnem_last_error(), "needs 10485760 bytes, but only 8388608 of 8388608 are left"));
+        strstr(mnem_last_error(),
+               "needs 10485760 bytes, but only 8388608 of the device's 8388608 are free"));
     assert_int_equal(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, SIZE_MAX), MNEM_NO_MEMORY);
     must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 3));
     assert_int_equal(available(device), 2 * MIB);

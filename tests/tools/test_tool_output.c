@@ -339,6 +339,26 @@ static void a_text_too_short_for_a_window_gets_a_window(void **state) {
     if (r.code != 0) fail_msg("--ctx %s: %s", command, r.err);
 }
 
+/* Windows of a text, the first of them. */
+static long windows_of(const char *chunks) {
+    const char *text = MNEM_SOURCE "/LICENSE";
+    const tool_result r =
+        chunks ? RUN("perplexity", tool_model, text, "--ctx", "64", "--json", "--chunks", chunks)
+               : RUN("perplexity", tool_model, text, "--ctx", "64", "--json");
+    const char *said = strstr(r.out, "\"windows\":");
+    if (r.code != 0 || !said) fail_msg("exit code %d: %s", r.code, r.err);
+    return strtol(said + strlen("\"windows\":"), NULL, 10);
+}
+
+static void chunks_are_the_first_windows(void **state) {
+    (void)state;
+    const long all = windows_of(NULL);
+    assert_true(all > 3);
+    assert_int_equal(windows_of("3"), 3);
+    assert_int_equal(windows_of("1"), 1);
+    assert_int_equal(windows_of("100000"), all);
+}
+
 /* As `install` puts it into ~/.local/bin: the model is looked for in ~/.local/share. */
 static void a_copied_command_says_where_its_model_is_looked_for(void **state) {
     (void)state;
@@ -386,6 +406,7 @@ int main(void) {
         cmocka_unit_test(info_says_how_many_experts_and_how_wide_a_latent),
         cmocka_unit_test(what_never_ends_is_refused),
         cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
+        cmocka_unit_test(chunks_are_the_first_windows),
         cmocka_unit_test(a_copied_command_says_where_its_model_is_looked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,9 +179,6 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
     r = RUN("bench", "-m", tool_model, "-pg", "64,16");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "-p 512 -n 128"));
-    r = RUN("perplexity", "-m", tool_model, "-f", "x.txt", "--chunks", "4");
-    assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "measures the whole text"));
     static const char *const ways[][3] = {
         {"--mirostat", "2", "--top-k"},
         {"--keep", "4", "--system"},

@@ -201,7 +201,6 @@ static const struct {
     {"o output", REFUSED,
      "results go to standard output; redirect them with > FILE (--json prints JSON)"},
     {"pg", REFUSED, "prompts and generation are measured separately: use -p 512 -n 128"},
-    {"chunks", REFUSED, "mnem always measures the whole text; give a shorter text to save time"},
     {"imatrix", REFUSED, "only mnem quantize and mnem prune accept an importance matrix"},
     {"mirostat mirostat-lr mirostat-ent typical typical-p tfs top-n-sigma top-nsigma "
      "dynatemp-range "

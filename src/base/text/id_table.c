@@ -12,9 +12,9 @@ mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t numbers) {
     const uint64_t slots = numbers + numbers / 4 + 16;
     if (slots > INT32_MAX)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "tokenizer: the table of the vocabulary would have %llu entries, more "
-                          "than this version supports",
-                          (unsigned long long)numbers);
+                          "tokenizer: the vocabulary has %llu tokens or merges, and at most %d are "
+                          "supported; use a model with a smaller vocabulary",
+                          (unsigned long long)numbers, INT32_MAX / 5 * 4);
     table->slots = mnem__calloc(MNEM__TOKENIZER_TAG, slots, sizeof *table->slots);
     if (!table->slots) return mnem__heap_status();
     table->count = (uint32_t)slots;

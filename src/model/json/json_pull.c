@@ -286,7 +286,8 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
 }
 
 static mnem_status take_key(mnem__json *j, mnem__json_event *event) {
-    if (take_visible(j) != '"') return bad(j, "expected the name of a member in double quotes");
+    if (take_visible(j) != '"')
+        return bad(j, "expected the name of a member of a JSON object, in double quotes");
     MNEM__TRY(take_text(j));
     if (take_visible(j) != ':') return bad(j, "expected ':' after the name of a member");
     *event = MNEM__JSON_KEY;

@@ -39,7 +39,8 @@ static mnem_status check_columns(const mnem_op_desc *d) {
     if (!mnem__tensor_is_f32(&d->in[1], 2) || !mnem__tensor_same_shape(x, &d->in[1]))
         return mnem__op_fail(MNEM_INVALID, d, "in[1] must be F32 of the shape of in[0]");
     if (!mnem__tensor_is_f32(b, 2) || b->shape[0] != x->shape[0])
-        return mnem__op_fail(MNEM_INVALID, d, "in[2] must be F32 [T, n], with the T of in[0]");
+        return mnem__op_fail(MNEM_INVALID, d,
+                             "in[2] must be F32 [T, n], with as many rows (T) as in[0]");
     if (!mnem__tensor_is_f32(a, 2) || a->shape[0] != m || a->shape[1] != b->shape[1])
         return mnem__op_fail(MNEM_INVALID, d,
                              "in[4] must be F32 [m, n], with the m of in[0] and the n of in[2]");

@@ -109,7 +109,9 @@ void *mnem__template_take(mnem_template *t, size_t bytes) {
 mnem__any mnem__template_copy(mnem_template *t, const char *bytes, size_t n) {
     if (n > UINT32_MAX)
         mnem__template_fail(t, MNEM_OVER_BUDGET,
-                            "a text would have %zu bytes, expected fewer than 2^32", n);
+                            "the template makes a text of %zu bytes, expected fewer than 2^32: use "
+                            "shorter messages",
+                            n);
     mnem__template_step(t, n / 64);
     char *copy = arena_take(t, n, 1);
     if (n > 0) memcpy(copy, bytes, n);
@@ -123,8 +125,11 @@ mnem__any mnem__template_join(mnem_template *t, mnem__any a, mnem__any b) {
     const bool at_end = chunk && a.length > 0 && a.text + a.length == chunk->data + chunk->used;
     if (!at_end || b.length > chunk->room - chunk->used) {
         if (n > UINT32_MAX)
-            mnem__template_fail(t, MNEM_OVER_BUDGET,
-                                "a text would have %zu bytes, expected fewer than 2^32", n);
+            mnem__template_fail(
+                t, MNEM_OVER_BUDGET,
+                "the template makes a text of %zu bytes, expected fewer than 2^32: use "
+                "shorter messages",
+                n);
         /* Twice the room, for what may be added to it next. */
         char *bytes = arena_take(t, n < CHUNK_BYTES / 4 ? n : 2 * n, 1);
         chunk = t->arena->last;

@@ -119,6 +119,9 @@ static void what_isnt_there_is_said(void **state) {
     const tool_result r = RUN("advise", kit_folder());
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "the history has no run of the folder"));
+    const tool_result log = RUN("report", tool_file("log.jsonl", "{\"step\":1}\n"));
+    assert_int_equal(log.code, 1); /* a training's log stands for its folder */
+    assert_non_null(strstr(log.err, "the history has no run of the folder"));
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
     const tool_result two = RUN("advise", tool_model, tool_model);
     assert_int_equal(two.code, 2);

@@ -149,7 +149,8 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         const ssize_t n =
             pwrite(kept->fd, (const char *)data + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(kept, "the bytes from rank 0 can't be written");
+        if (n < 0)
+            return fail(kept, "the bytes of the model that rank 0 sent can't be written to it");
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))

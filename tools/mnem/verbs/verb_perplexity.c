@@ -9,6 +9,7 @@ typedef struct perplexity_options {
     tool_args args;
     tool_session_asked session;
     const char *file, *kl;
+    int32_t chunks; /* 0: all */
 } perplexity_options;
 
 /* ---- the result ---- */
@@ -94,7 +95,7 @@ static int verb_perplexity(const tool_args *args) {
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK)
         code = tool_windows_open(&windows, &stage, o->kl ? &reference : NULL,
-                                 &(tool_windows_text){.path = path});
+                                 &(tool_windows_text){.path = path, .windows = o->chunks});
     if (code == TOOL_OK) code = tool_windows_run(&windows, "perplexity");
     if (code == TOOL_OK) code = print(&windows);
     tool_windows_close(&windows);
@@ -111,6 +112,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the text from FILE; same as the operand FILE (- is standard input)"},
+    {"chunks", 0, "N", TOOL_VALUE_COUNT, AT(chunks), .least = 1, .most = INT32_MAX,
+     .help = "measure only the first N windows of the text (default: all)"},
     {"kl", 0, "MODEL", TOOL_VALUE_TEXT, AT(kl), .path = TOOL_PATH_READ,
      .help =
          "compare with another model of the same vocabulary, usually the unquantized (F16) file "
@@ -134,7 +137,8 @@ TOOL_VERB(
     "\n"
     "The text is cut into windows as long as the context, which don't overlap; an incomplete\n"
     "last window is dropped. Only the predictions in the second half of each window count, so\n"
-    "that each has at least half a window of text before it.\n"
+    "that each has at least half a window of text before it. --chunks N measures the first N\n"
+    "windows only, to save time.\n"
     "\n"
     "For a quantized or pruned model, --kl is more sensitive: tokens that became more likely and\n"
     "tokens that became less likely cancel in perplexity, but not in KL divergence.\n",

@@ -175,8 +175,8 @@ TOOL_VERB(
     "\n"
     "What a trace doesn't record is shown as -, and never guessed.\n"
     "\n"
-    "A RUN is the number of a finished run in the history, or the folder of a training run:\n"
-    "its totals by kind and phase, without events.\n"
+    "A RUN is the number of a finished run in the history, or the folder of a training run\n"
+    "(or its log.jsonl): its totals by kind and phase, without events.\n"
     "\n"
     "docs/report.md defines every number.\n",
     "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"

@@ -99,7 +99,8 @@ static int end_code(const tool_generator *g, tool_end end) {
 static void say_full(tool_stage *stage) {
     char help[TOOL_WIDER_TEXT];
     if (stage->options.comm) {
-        tool_message("the text stopped, because the context of %d tokens is full",
+        tool_message("the text stopped, because the context of %d tokens is full; a larger --ctx "
+                     "holds more",
                      stage->plan.context);
         return;
     }

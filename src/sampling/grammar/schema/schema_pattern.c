@@ -352,7 +352,8 @@ static bool read_choice(pattern *p) {
             continue;
         }
         const uint32_t item = mnem__draft_item(p->s->d);
-        if (peek(p) == 0) return unsupported(p, "the character U+0000 is not supported");
+        if (peek(p) == 0)
+            return unsupported(p, "the pattern has the character U+0000, which is not supported");
         if (!read_item(p) || !read_repetition(p, item)) return false;
     }
     mnem__draft_chosen(p->s->d, &choice);

@@ -174,7 +174,7 @@ static void pair_close(pair *p) {
 }
 
 static tool_windows_text text_of(const tool_compress *c) {
-    return (tool_windows_text){c->asked->test, c->seen, c->seen_context};
+    return (tool_windows_text){.path = c->asked->test, .skip = c->seen, .context = c->seen_context};
 }
 
 static int measure_quality(tool_compress *c, tool_compress_row *row, const char *path) {

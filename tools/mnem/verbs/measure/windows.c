@@ -45,6 +45,7 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
                           "--ctx is %d, too small to measure a perplexity; it must be at least 4",
                           context);
     w->windows = (int32_t)(count / (size_t)context);
+    if (text->windows > 0 && w->windows > text->windows) w->windows = text->windows;
     if (w->windows > 0) return TOOL_OK;
     char less[48] = "use a longer text";
     if (count >= 4) snprintf(less, sizeof less, "use --ctx %zu", count);

@@ -25,6 +25,7 @@ typedef struct tool_windows_text {
     /* Of so many tokens, those that are left out before the rest; NULL: none. */
     int64_t (*skip)(const void *context, int64_t tokens);
     const void *context;
+    int32_t windows; /* the first of its windows at the most; 0: all */
 } tool_windows_text;
 
 /* Exit codes, with the message printed. stage and reference (or NULL) are open, the stage with its

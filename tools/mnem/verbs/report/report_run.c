@@ -17,10 +17,29 @@ static bool is_number(const char *text) {
     return *text && text[strspn(text, "0123456789")] == 0 && strlen(text) < 16;
 }
 
+/* The log of a training stands for its folder. */
+static bool is_log(const char *operand) {
+    const char *slash = strrchr(operand, '/');
+    return strcmp(slash ? slash + 1 : operand, "log.jsonl") == 0;
+}
+
 bool report_run_named(const char *operand) {
     struct stat about;
-    if (stat(operand, &about) == 0) return S_ISDIR(about.st_mode);
+    if (stat(operand, &about) == 0) return S_ISDIR(about.st_mode) || is_log(operand);
     return is_number(operand);
+}
+
+/* What has a log, and what is a folder itself. */
+static void put_folder(const char *operand, char folder[PATH_MAX]) {
+    snprintf(folder, PATH_MAX, "%s", operand);
+    if (!is_log(operand)) return;
+    char *slash = strrchr(folder, '/');
+    if (slash == folder)
+        folder[1] = 0;
+    else if (slash)
+        *slash = 0;
+    else
+        snprintf(folder, PATH_MAX, ".");
 }
 
 /* The newest run of a folder. */
@@ -58,13 +77,14 @@ static int find_folder(const char *history, const char *folder, mnem_history_run
 }
 
 static int find_run(const char *operand, mnem_history_run *run) {
-    char history[PATH_MAX];
+    char history[PATH_MAX], folder[PATH_MAX];
     struct stat about;
     if (!tool_history_path(history, sizeof history))
         return tool_failed("can't find the run %s: there is no history, because neither "
                            "XDG_STATE_HOME nor HOME is set",
                            operand);
-    if (stat(operand, &about) == 0) return find_folder(history, operand, run);
+    put_folder(operand, folder);
+    if (stat(operand, &about) == 0) return find_folder(history, folder, run);
     const mnem_status status = mnem_history_get(history, strtoull(operand, NULL, 10), run);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
