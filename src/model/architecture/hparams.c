@@ -345,6 +345,17 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
     return MNEM_OK;
 }
 
+/* Embeddings of layers only where programs read them. */
+static mnem_status take_kinds(mnem__key_reader *r, const mnem__architecture *a,
+                              mnem_transformer *t) {
+    MNEM__TRY(mnem__hparams_kinds(r, t));
+    if (t->layer_embd == 0 || mnem__architecture_has(a, MNEM__ROLE_LAYER_PROJ)) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: key %s: is %d, but embeddings of layers are not supported in this "
+                      "architecture",
+                      r->model->path, r->key, t->layer_embd);
+}
+
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
@@ -372,7 +383,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_NARROW_VALUES)
         status = mnem__take_float(&r, "attention.value_scale", 1e-5, 1e5, 1, &t->value_scale);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_KINDS)
-        status = mnem__hparams_kinds(&r, t);
+        status = take_kinds(&r, architecture, t);
     if (status == MNEM_OK) mnem__hparams_turn_windows(architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
