@@ -410,34 +410,6 @@ MODELS |= {
                                         num_hidden_layers=3, num_key_value_heads=4)),
 }
 
-GEMMA4 = dict(head_dim=8, global_head_dim=16, sliding_window=24, hidden_size_per_layer_input=0,
-              num_hidden_layers=6, vocab_size_per_layer_input=VOCAB, tie_word_embeddings=True,
-              layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
-PER_LAYER = dict(GEMMA4, hidden_size_per_layer_input=16, num_kv_shared_layers=3,
-                 num_key_value_heads=1, final_logit_softcapping=3.0)
-GEMMA4_MOE = dict(GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=3,
-                  moe_intermediate_size=16, num_hidden_layers=3, num_global_key_value_heads=1,
-                  attention_k_eq_v=True, final_logit_softcapping=3.0,
-                  layer_types=["sliding_attention", "sliding_attention", "full_attention"])
-
-MODELS |= {
-    "gemma4": ("Gemma4TextConfig", dict(GEMMA4, attention_k_eq_v=True,
-                                        num_global_key_value_heads=1,
-                                        final_logit_softcapping=3.0)),
-    "gemma4_plain": ("Gemma4TextConfig", dict(GEMMA4, head_dim=16, global_head_dim=8,
-                                              sliding_window=16, num_key_value_heads=4)),
-    "gemma4_rows": ("Gemma4TextConfig", PER_LAYER),
-    "gemma4_wide": ("Gemma4TextConfig", dict(PER_LAYER, use_double_wide_mlp=True,
-                                             num_kv_shared_layers=2, num_key_value_heads=2,
-                                             hidden_size_per_layer_input=8,
-                                             layer_types=["full_attention",
-                                                          "sliding_attention"] * 3)),
-    "gemma4_moe": ("Gemma4TextConfig", GEMMA4_MOE),
-    "gemma4_moe_one": ("Gemma4TextConfig", dict(GEMMA4_MOE, attention_k_eq_v=False, num_experts=4,
-                                                top_k_experts=1, moe_intermediate_size=48,
-                                                num_key_value_heads=4)),
-}
-
 MIMO = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, head_dim=24,
             v_head_dim=16, num_hidden_layers=4, sliding_window=24, num_key_value_heads=1,
             layer_types=["full_attention", "sliding_attention", "sliding_attention",
