@@ -193,7 +193,7 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
         if (!strstr(r.err, "mnem: option --") || !strstr(r.err, ways[i][2]))
             fail_msg("%s: %s", ways[i][0], r.err);
     }
-    assert_non_null(strstr(RUN("train", "x.txt", "--epochs", "3").err, "--steps or --tokens"));
+    assert_non_null(strstr(RUN("run", "x.txt", "--epochs", "3").err, "mnem train has --epochs"));
     assert_non_null(strstr(RUN("train", "x.txt", "--weight-decay", "0.1").err, "\"weight_decay\""));
     assert_non_null(
         strstr(RUN("train", "x.txt", "--gradient-accumulation-steps=4").err, "--batch"));

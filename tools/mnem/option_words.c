@@ -236,8 +236,7 @@ static const struct {
     {"load-in-4bit load-in-8bit qlora", NO_VALUE,
      "mnem train --lora R takes a quantized --init MODEL as it is"},
     {"resume-from-checkpoint", REFUSED, "mnem train has --resume, with --out DIR"},
-    {"epochs num-train-epochs", REFUSED,
-     "use --steps or --tokens to set the length; one epoch is the number of tokens of the text"},
+    {"epochs num-train-epochs", REFUSED, "mnem train has --epochs"},
 };
 
 static bool is_switch(const char *word) {

@@ -322,7 +322,10 @@ static const tool_option options[] = {
      .also = "max-steps",
      .help =
          "length of the run in steps; the learning rate decays to its minimum at the end (default: "
-         "the config's: 2000 for 5m; 500 with --lora)"},
+         "the config's: 2000 for 5m; with --lora 3 epochs, at least 50 and at most 500 steps)"},
+    {"epochs", 0, "N", TOOL_VALUE_REAL, AT(epochs), .least = 0.001, .most = TRAIN_EPOCHS_MAX,
+     .also = "num-train-epochs",
+     .help = "length of the run in passes over the text that is not held out, instead of --steps"},
     {"tokens", 0, "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "length of the run in tokens, instead of --steps"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 1, .most = 1e8,

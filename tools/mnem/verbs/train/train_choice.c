@@ -4,6 +4,7 @@
  * doesn't exist are refused. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,20 +50,9 @@ const char *train_config_names(void) {
 /* ---- options ---- */
 
 /* Adapters learn with little: what a run of them is when --config doesn't say. */
-static const train_config for_adapters = {"llama",
-                                          6,
-                                          256,
-                                          8,
-                                          4,
-                                          768,
-                                          2048,
-                                          256,
-                                          .batch = 8,
-                                          .steps = 500,
-                                          .rate = 1e-3,
-                                          .rate_floor = 1e-4,
-                                          .warmup = 20,
-                                          SHARED};
+static const train_config for_adapters = {
+    "llama",      6,     256, 8, 4, 768, 2048, 256, .batch = 8, .rate = 1e-3, .rate_floor = 1e-4,
+    .warmup = 20, SHARED};
 
 static void set_base(const char *name, train_config *c) {
     snprintf(c->base, sizeof c->base, "%.*s", (int)sizeof c->base - 1, tool_file_name(name));
@@ -164,10 +154,50 @@ static int set_init(const train_options *asked, train_config *c) {
     return tool_failed("can't read the model of --init %s: %s", asked->init, strerror(errno));
 }
 
-/* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
+/* ---- the length ---- */
+
+/* Adapters learn a small text by heart in a few passes, and little in a few steps. */
+enum { ADAPTER_EPOCHS = 3, ADAPTER_STEPS_LEAST = 50, ADAPTER_STEPS_MOST = 500 };
+
+static const char *const lengths[] = {"steps", "tokens", "time", "epochs"};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static bool is_length_asked(const train_options *asked) {
+    for (int i = 0; i < LENGTHS; i++)
+        if (tool_given(&asked->args, lengths[i])) return true;
+    return false;
+}
+
+bool train_config_length_usual(const train_options *asked, const train_config *c) {
+    return c->lora && !asked->resume && !is_length_asked(asked) &&
+           !train_config_given(c, "steps") && !train_config_given(c, "time") &&
+           !train_config_given(c, "epochs");
+}
+
+int64_t train_config_epochs(const train_config *c, double epochs) {
+    const double steps = ceil(epochs * (double)c->windows / c->batch);
+    return steps < 1 ? 1 : steps < TRAIN_STEPS_MAX ? (int64_t)steps : (int64_t)TRAIN_STEPS_MAX;
+}
+
+/* 0: not known before the text is. */
+static int64_t usual_steps(const train_config *c) {
+    if (!c->windows) return 0;
+    const int64_t steps = train_config_epochs(c, ADAPTER_EPOCHS);
+    return steps < ADAPTER_STEPS_LEAST  ? ADAPTER_STEPS_LEAST
+           : steps > ADAPTER_STEPS_MOST ? ADAPTER_STEPS_MOST
+                                        : steps;
+}
+
+/* A length from the options, or of epochs, has a warm-up to match, as has one that is shorter than
+ * the warm-up. */
 static void set_length(const train_options *asked, train_config *c) {
-    const bool given = tool_given(&asked->args, "steps") || tool_given(&asked->args, "tokens") ||
-                       tool_given(&asked->args, "time");
+    const bool usual = train_config_length_usual(asked, c), given = is_length_asked(asked);
+    if (tool_given(&asked->args, "epochs"))
+        c->epochs = asked->epochs;
+    else if (given)
+        c->epochs = 0;
+    if (usual) c->steps = usual_steps(c);
+    if (c->epochs > 0) c->steps = c->windows ? train_config_epochs(c, c->epochs) : 0;
     if (tool_given(&asked->args, "steps")) c->steps = (int64_t)asked->steps;
     if (tool_given(&asked->args, "tokens")) {
         const int64_t each = (int64_t)c->batch * c->context;
@@ -177,14 +207,14 @@ static void set_length(const train_options *asked, train_config *c) {
         c->steps = 0;
         c->time = asked->seconds;
     }
-    if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
+    const bool fitted = given || usual || c->epochs > 0;
+    if (c->steps && c->warmup > (fitted ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
 }
 
 /* Two lengths would have to quietly be one. */
 static int check_length(const train_options *asked) {
-    static const char *const lengths[] = {"steps", "tokens", "time"};
     const char *said = NULL;
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (int i = 0; i < LENGTHS; i++) {
         if (!tool_given(&asked->args, lengths[i])) continue;
         if (said)
             return tool_usage("train",
@@ -264,7 +294,8 @@ int train_config_make(const train_options *asked, train_config *c) {
 
 int train_config_length(const train_options *asked, train_config *c) {
     set_length(asked, c);
-    if (c->steps > 0 || c->time > 0) return TOOL_OK;
-    return tool_usage(
-        "train", "the length of the run is missing: add --steps N, --tokens N or --time DURATION");
+    const bool later = !c->windows && (c->epochs > 0 || train_config_length_usual(asked, c));
+    if (c->steps > 0 || c->time > 0 || later) return TOOL_OK;
+    return tool_usage("train", "the length of the run is missing: add --epochs N, --steps N, "
+                               "--tokens N or --time DURATION");
 }

@@ -62,6 +62,8 @@ static const field fields[] = {
     REAL(heldout, 0, 0.9),
     LONG(warmup),
     REAL(time, 0, 1e9),
+    REAL(epochs, 0, TRAIN_EPOCHS_MAX),
+    LONG(windows),
     NUMBER(seed),
     NUMBER(memory),
     TEXT(precision, "auto f32 bf16 f16"),

@@ -88,9 +88,9 @@ static int fit_chats(train_run *run) {
 }
 
 int train_fit(train_run *run) {
-    const int32_t before = run->config.context;
     const int code = train_is_chat(run) ? fit_chats(run) : fit_text(run);
-    if (code != TOOL_OK || run->config.context == before) return code;
+    if (code != TOOL_OK || run->asked->resume) return code;
+    run->config.windows = (int64_t)run->training.count;
     run->config.warmup = run->warmup;
     return train_config_length(run->asked, &run->config);
 }

@@ -3,6 +3,7 @@
  * The peak of a run may lie before its steps, while text is read: then the plan has that as a line
  * of its own, so that the lines still sum to the peak. Time is that of a short test of the machine,
  * not of a model of it, and isn't shown where there was no room for the test. */
+#include <math.h>
 #include <string.h>
 
 #include "verbs/train/train_tool.h"
@@ -200,16 +201,24 @@ static size_t add_times(const train_run *run, char *text, size_t size) {
     return n;
 }
 
-/* ", 36 times the text": a small text is learned by heart sooner than a run ends. */
-static size_t add_passes(const train_run *run, char *text, size_t size) {
-    const train_config *c = &run->config;
-    const double tokens = (double)c->steps * c->batch * c->context;
-    const double passes = run->training.tokens ? tokens / (double)run->training.tokens : 0;
-    if (run->corpus_info.rows || passes < 2) return 0;
-    return (size_t)snprintf(text, size, ", %.0f times the text", passes);
+/* Passes over the text that is not held out; 0: not known. */
+static double epochs_of(const train_run *run) {
+    const double windows = (double)run->training.count;
+    return windows > 0 ? (double)run->config.steps * run->config.batch / windows : 0;
 }
 
-/* "1.2 M tokens of text, 3 % held out · 2000 steps, 5 times the text, about 12 min" */
+/* ", 36 epochs": a small text is learned by heart sooner than a run ends. */
+static size_t add_epochs(const train_run *run, char *text, size_t size) {
+    const double epochs = epochs_of(run);
+    if (epochs <= 0) return 0;
+    const double shown = epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
+    const bool usual = train_config_length_usual(run->asked, &run->config);
+    return (size_t)snprintf(text, size, ", %s%.10g epoch%s%s", shown > 0 ? "" : "under ",
+                            shown > 0 ? shown : 0.1, shown == 1 ? "" : "s",
+                            usual ? " (default; see --epochs)" : "");
+}
+
+/* "1.2 M tokens of text, 3 % held out · 2000 steps, 5.2 epochs, about 12 min" */
 static void print_data_line(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
@@ -231,7 +240,7 @@ static void print_data_line(FILE *file, const train_run *run) {
     if (c->steps)
         n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
                               tool_s((uint64_t)c->steps));
-    n += add_passes(run, text + n, sizeof text - n);
+    n += add_epochs(run, text + n, sizeof text - n);
     n += add_times(run, text + n, sizeof text - n);
     if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
     tool_wrap_dim(file, "", text);
@@ -302,7 +311,7 @@ json_t *train_report_plan_json(const train_run *run) {
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o, s:o}",
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o, s:o, s:I, s:f}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
         "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
@@ -316,5 +325,6 @@ json_t *train_report_plan_json(const train_run *run) {
         "steps_peak_bytes", (json_int_t)p->peak_bytes, "teacher_streamed", p->teacher_streamed,
         "teacher_bytes_read", (json_int_t)p->teacher_bytes_read, "ranks", p->ranks, "shard",
         shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes,
-        "data", data_json(run), "seconds", times_json(run));
+        "data", data_json(run), "seconds", times_json(run), "steps", (json_int_t)run->config.steps,
+        "epochs", epochs_of(run));
 }

@@ -146,7 +146,7 @@ int train_result_say_whole(train_run *run) {
 /* ---- the model of a run that was stopped ---- */
 
 int train_export_check(const train_run *run) {
-    static const char *const idle[] = {"dry-run",    "steps",      "tokens", "time",
+    static const char *const idle[] = {"dry-run",    "steps",      "tokens", "time",  "epochs",
                                        "stop-after", "save-every", "adapt",  "sample"};
     if (!run->asked->export) return TOOL_OK;
     if (!run->asked->resume)

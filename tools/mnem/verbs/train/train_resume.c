@@ -138,7 +138,7 @@ static int grow(train_run *run, int64_t steps) {
     if (c->steps == 0)
         return tool_usage("train",
                           "the length of the run in %s comes from --time and is not known in steps "
-                          "yet: leave out --steps and --tokens, or use --stop-after %lld",
+                          "yet: leave out --steps, --tokens and --epochs, or use --stop-after %lld",
                           run->out, (long long)steps);
     if (steps < c->steps)
         return tool_usage("train",
@@ -150,7 +150,19 @@ static int grow(train_run *run, int64_t steps) {
                      "follows the longer schedule",
                      (long long)steps, (long long)c->steps);
     c->steps = steps;
+    c->epochs = 0; /* unless they say it */
     return TOOL_OK;
+}
+
+static int grow_epochs(train_run *run, double epochs) {
+    train_config *c = &run->config;
+    if (!c->windows)
+        return tool_usage("train",
+                          "the run in %s doesn't record how many steps an epoch has: give --steps",
+                          run->out);
+    const int code = grow(run, train_config_epochs(c, epochs));
+    if (code == TOOL_OK) c->epochs = epochs;
+    return code;
 }
 
 static int check_length(train_run *run) {
@@ -158,6 +170,7 @@ static int check_length(train_run *run) {
     const int64_t each = (int64_t)run->config.batch * run->config.context;
     if (tool_given(run->args, "tokens"))
         return grow(run, ((int64_t)asked->tokens + each - 1) / each);
+    if (tool_given(run->args, "epochs")) return grow_epochs(run, asked->epochs);
     return tool_given(run->args, "steps") ? grow(run, (int64_t)asked->steps) : TOOL_OK;
 }
 

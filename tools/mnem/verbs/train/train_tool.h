@@ -30,6 +30,7 @@ enum {
  * integer of JSON holds. */
 #define TRAIN_STEPS_MAX  1e15
 #define TRAIN_NUMBER_MAX 1e18
+#define TRAIN_EPOCHS_MAX 1e6
 /* Between checkpoints, unless --save-every says steps. */
 #define TRAIN_SAVE_SECONDS 60
 /* Unless an option says them. */
@@ -44,7 +45,7 @@ typedef struct train_options {
     tool_template_asked template;
     const char *data, *config, *out, *init, *lora_targets, *distill, *sample;
     int32_t lora, context, vocab, distill_on, shard; /* the last two: of their words */
-    double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
+    double lora_alpha, distill_weight, distill_temperature, seconds, epochs, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
     const char *trace, *export; /* export: the file; NULL: the run goes on */
     bool any_bytes, resume, dry_run, masked, no_history, adapt;
@@ -57,8 +58,10 @@ typedef struct train_config {
     int32_t head_dim; /* 0: embd / heads, as when nothing else could be said */
     double epsilon, rope_base;
     int32_t batch;
-    int64_t steps; /* 0: not known yet, as many as fit the time */
-    double time;   /* seconds; 0: the steps decide */
+    int64_t steps;   /* 0: not known yet, as many as fit the time */
+    double time;     /* seconds; 0: the steps decide */
+    double epochs;   /* passes over the training text, from which steps follow; 0: not given */
+    int64_t windows; /* of an epoch; 0: not known yet */
     double rate, rate_floor, weight_decay, dropout, clip, heldout;
     int64_t warmup;
     uint64_t seed;
@@ -93,8 +96,13 @@ bool train_config_same(const train_config *a, const train_config *b, const char 
                        char left[TRAIN_VALUE], char right[TRAIN_VALUE]);
 /* The length of a head. */
 int32_t train_config_head_dim(const train_config *config);
-/* How long, from the options; after the context is known. */
+/* How long, from the options; after the context is known. A length in epochs, as adapters have
+ * where no other is given, is known with config->windows only: until then steps are 0. */
 int train_config_length(const train_options *asked, train_config *config);
+/* Steps of so many epochs; config->windows is known. */
+int64_t train_config_epochs(const train_config *config, double epochs);
+/* Is the length the one that adapters have where none is given? */
+bool train_config_length_usual(const train_options *asked, const train_config *config);
 /* One more file of text, by its whole path; "-" as it is. */
 int train_config_add(const char *path, train_config *config);
 int train_config_load(const char *path, train_config *config);
