@@ -231,8 +231,8 @@ uint64_t mnem_transformer_state_bytes(const mnem_transformer *transformer);
 
 /* A GGUF file that mnem_tokenizer_write (tokenizer.h) and mnem_trainer_write (train.h) fill. */
 typedef struct mnem_gguf_writer mnem_gguf_writer;
-/* Creates path + ".tmp"; mnem_gguf_finish renames it to path, mnem_gguf_abort removes it. After a
- * failure every call returns the same status. */
+/* Creates path + ".mnem-tmp"; mnem_gguf_finish renames it to path, mnem_gguf_abort removes it.
+ * After a failure every call returns the same status. */
 mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **writer);
 /* Adds a further key; call it before tensors are added. */
 mnem_status mnem_gguf_key_text(mnem_gguf_writer *writer, const char *key, const char *text);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/new_file.h"
 #include "trace/trace_private.h"
 
 static mnem__trace_buffer *buffer_of(mnem_trace *trace, const mnem__event_slot *slot) {
@@ -30,8 +31,8 @@ static mnem_status open_failed(const char *path) {
 
 /* A file that has a name for a moment, where the file system knows none without. */
 static int open_named(const char *path) {
-    char name[PATH_MAX + 16];
-    snprintf(name, sizeof name, "%s.events.tmp", path);
+    char name[PATH_MAX + 32];
+    snprintf(name, sizeof name, "%s.events" MNEM__NEW_FILE_END, path);
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST && unlink(name) == 0)
         fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

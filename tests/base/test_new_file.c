@@ -18,7 +18,7 @@ static const char *path, *temporary;
 static int setup(void **state) {
     (void)state;
     path = kit_path("whole");
-    temporary = kit_path("whole.tmp");
+    temporary = kit_path("whole.mnem-tmp");
     return 0;
 }
 

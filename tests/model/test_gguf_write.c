@@ -132,7 +132,7 @@ static void tensors_are_padded_to_the_alignment(void **state) {
 
 static void an_unfinished_file_never_appears(void **state) {
     (void)state;
-    const char *path = kit_path("part.gguf"), *temporary = kit_path("part.gguf.tmp");
+    const char *path = kit_path("part.gguf"), *temporary = kit_path("part.gguf.mnem-tmp");
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
     OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
@@ -148,7 +148,7 @@ static void an_unfinished_file_never_appears(void **state) {
 
 static void what_an_earlier_run_left_is_replaced(void **state) {
     (void)state;
-    const char *path = kit_path("left.gguf"), *temporary = kit_path("left.gguf.tmp");
+    const char *path = kit_path("left.gguf"), *temporary = kit_path("left.gguf.mnem-tmp");
     const char *precious = kit_path("precious");
     forge f = {.n = 0};
     forge_put(&f, "precious", 8);
@@ -206,7 +206,7 @@ static void a_full_disk_is_an_error_before_the_data(void **state) {
     OK(declared);
     assert_int_equal(wrote, MNEM_IO);
     assert_int_equal(finished, MNEM_IO);
-    assert_false(exists(path) || exists(kit_path("full.gguf.tmp")));
+    assert_false(exists(path) || exists(kit_path("full.gguf.mnem-tmp")));
 }
 
 static void without_memory_writing_fails_and_leaves_nothing(void **state) {

@@ -325,7 +325,7 @@ static void refused(const char *from, mnem_prune_options options, mnem_status st
     assert_int_equal(mnem_prune_file(from, out, &options), status);
     if (!strstr(mnem_last_error(), words)) fail_msg("no \"%s\": %s", words, mnem_last_error());
     assert_int_not_equal(access(out, F_OK), 0);
-    assert_int_not_equal(access(kit_path("refused.gguf.tmp"), F_OK), 0);
+    assert_int_not_equal(access(kit_path("refused.gguf.mnem-tmp"), F_OK), 0);
 }
 #define REFUSED(from, status, words, ...)                                                          \
     refused(from, (mnem_prune_options){__VA_ARGS__}, status, words)

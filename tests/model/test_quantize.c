@@ -222,7 +222,7 @@ static void zeros_and_equal_weights_are_fine(void **state) {
 static void the_source_is_never_overwritten(void **state) {
     (void)state;
     const char *in = kit_path("in.gguf"), *link_to = kit_path("link.gguf");
-    const char *hard = kit_path("hard.gguf"), *temporary = kit_path("out2.gguf.tmp");
+    const char *hard = kit_path("hard.gguf"), *temporary = kit_path("out2.gguf.mnem-tmp");
     recipe_write(&(recipe){0}, in);
     assert_int_equal(symlink(in, link_to), 0);
     assert_int_equal(link(in, hard), 0);
@@ -254,7 +254,7 @@ static void wrong_types_and_numbers_are_named(void **state) {
     recipe_write(&(recipe){.architecture = "other"}, in);
     assert_int_equal(quantize(in, out, "Q8_0", 1, NULL), MNEM_UNSUPPORTED);
     assert_int_not_equal(access(out, F_OK), 0);
-    assert_int_not_equal(access(kit_path("out3.gguf.tmp"), F_OK), 0);
+    assert_int_not_equal(access(kit_path("out3.gguf.mnem-tmp"), F_OK), 0);
 }
 
 static void stopping_leaves_nothing(void **state) {
@@ -263,7 +263,7 @@ static void stopping_leaves_nothing(void **state) {
     seen s = {.stop_at = 5};
     assert_int_equal(quantize(MODEL("f16"), out, "Q8_0", 2, &s), MNEM_CANCELLED);
     assert_int_not_equal(access(out, F_OK), 0);
-    assert_int_not_equal(access(kit_path("out4.gguf.tmp"), F_OK), 0);
+    assert_int_not_equal(access(kit_path("out4.gguf.mnem-tmp"), F_OK), 0);
 }
 
 static void without_memory_quantizing_fails_and_leaves_nothing(void **state) {

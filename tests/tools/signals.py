@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """signals.py MNEM MODEL [SIGNALS [SEED]]: signals (500) at random moments to every verb that writes a file; a third of
 the runs get a second one. MODEL is a small one, such as the one that ships. No run may crash, and what lies there
-afterwards is whole: what was there before, or the new file. Nothing else is left, no .tmp above all. Run by hand."""
+afterwards is whole: what was there before, or the new file. Nothing else is left, no .mnem-tmp above all. Run by hand."""
 import json
 import os
 import pathlib
@@ -92,7 +92,7 @@ def wrong_of(place, name, code):
         for path in folder.rglob("*"):
             if path.is_dir():
                 continue
-            if path.name.endswith(".tmp") or ".json." in path.name:
+            if path.name.endswith(".mnem-tmp") or ".json." in path.name:
                 yield f"left behind: {path.name}"
             elif why := check_whole(place, path):
                 yield f"{path.name}: {why.strip()}"

@@ -78,7 +78,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3,
           "the smallest budget that works is --memory ");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
-    assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("x.gguf.mnem-tmp"), F_OK), -1);
 }
 
 static void the_file_to_write_may_be_the_last_operand(void **state) {
@@ -108,13 +108,13 @@ static void the_file_to_write_may_be_the_last_operand(void **state) {
     assert_int_equal(access(out, F_OK), -1);
 }
 
-/* While its report waits for a reader, OUT.tmp is there; after a signal nothing is. */
+/* While its report waits for a reader, OUT.mnem-tmp is there; after a signal nothing is. */
 static void a_signal_leaves_no_half_model(void **state) {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM};
     char path[128], beside[140], text[4096];
     snprintf(path, sizeof path, "%s", at("half.gguf"));
-    snprintf(beside, sizeof beside, "%s.tmp", path);
+    snprintf(beside, sizeof beside, "%s.mnem-tmp", path);
     for (int i = 0; i < 2; i++) {
         int out, err;
         const char *const args[] = {"convert", llama, "-o", path, "--json", NULL};
@@ -146,7 +146,7 @@ static void a_full_disk_is_said_with_a_way_out_and_leaves_no_file(void **state) 
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     wrong(r, 1, "full.gguf: can't be written (File too large)");
     wrong(r, 1, "an --out on another disk, or a smaller --type");
-    assert_int_equal(access(at("full.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("full.gguf.mnem-tmp"), F_OK), -1);
     assert_int_equal(access(at("full.gguf"), F_OK), -1);
 }
 

@@ -385,15 +385,15 @@ static void a_signal_leaves_no_half_merge(void **state) {
     unlink(at("merged.gguf"));
     const pid_t pid = tool_start(args, &out, &err);
     const int end = tool_stuff(out);
-    for (int i = 0; i < 120000 && access(at("merged.gguf.tmp"), F_OK) != 0; i++) usleep(1000);
-    assert_int_equal(access(at("merged.gguf.tmp"), F_OK), 0);
+    for (int i = 0; i < 120000 && access(at("merged.gguf.mnem-tmp"), F_OK) != 0; i++) usleep(1000);
+    assert_int_equal(access(at("merged.gguf.mnem-tmp"), F_OK), 0);
     kill(pid, SIGTERM);
     close(end);
     while (read(out, said, sizeof said) > 0) continue;
     assert_int_equal(tool_wait(pid), 128 + SIGTERM);
     close(out);
     close(err);
-    assert_int_equal(access(at("merged.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("merged.gguf.mnem-tmp"), F_OK), -1);
     assert_int_equal(access(at("merged.gguf"), F_OK), -1);
 }
 

@@ -67,11 +67,11 @@ static void two_outputs_are_two_files(void **state) {
     assert_int_equal(RUN("place", path, "--svg", "/dev/null", "--out", "/dev/null").code, 0);
 }
 
-/* Files are written beside, as PATH.tmp, and renamed. */
+/* Files are written beside, as PATH.mnem-tmp, and renamed. */
 static void a_link_beside_is_not_written_through(void **state) {
     (void)state;
     const char *path = tool_file("linked.csv", table), *other = tool_file("other.txt", "kept");
-    assert_int_equal(symlink("other.txt", at("placed.csv.tmp")), 0);
+    assert_int_equal(symlink("other.txt", at("placed.csv.mnem-tmp")), 0);
     assert_int_equal(RUN("place", path, "--out", at("placed.csv")).code, 0);
     assert_holds(other, "kept");
 }
@@ -121,18 +121,18 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     if (r.code != 1 || !strstr(r.err, "old.svg: File too large"))
         fail_msg("exit code %d: %s", r.code, r.err);
     assert_holds(svg, "old");
-    assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
+    assert_int_equal(access(at("old.svg.mnem-tmp"), F_OK), -1);
 }
 
 /* ---- signals ---- */
 
-/* While its report waits for a reader, OUT.tmp is there; after a signal nothing is. */
+/* While its report waits for a reader, OUT.mnem-tmp is there; after a signal nothing is. */
 static void a_signal_leaves_no_half_model(void **state) {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     char path[128], beside[140], text[4096];
     snprintf(path, sizeof path, "%s", at("half.gguf"));
-    snprintf(beside, sizeof beside, "%s.tmp", path);
+    snprintf(beside, sizeof beside, "%s.mnem-tmp", path);
     for (int i = 0; i < 3; i++) {
         int out, err;
         const char *const args[] = {"quantize", tool_model, path, "--type", "Q4_0", "--json", NULL};
@@ -211,7 +211,7 @@ static void a_limit_on_files_is_an_error_that_leaves_nothing(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     if (r.code != 1 || !strstr(r.err, "File too large"))
         fail_msg("exit code %d: %s", r.code, r.err);
-    assert_int_equal(access(at("limited.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("limited.gguf.mnem-tmp"), F_OK), -1);
     assert_int_equal(access(at("limited.gguf"), F_OK), -1);
 }
 

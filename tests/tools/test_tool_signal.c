@@ -1,9 +1,9 @@
 /* test_tool_signal.c: a signal that comes while a verb writes its file: the run ends in order, what
- * it wrote is whole or absent, and no FILE.tmp is left; a second one ends it at once, and no
- * FILE.tmp is left either.
+ * it wrote is whole or absent, and no FILE.mnem-tmp is left; a second one ends it at once, and no
+ * FILE.mnem-tmp is left either.
  *
- * The moment is exact: the kernel sends the signals from within the call that makes FILE.tmp, the
- * first file of its folder (moment_created). */
+ * The moment is exact: the kernel sends the signals from within the call that makes FILE.mnem-tmp,
+ * the first file of its folder (moment_created). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void traced(int number, const char *path, const char *const *args) {
     if (code != 0) fail_msg("%s: exit code %d: %s", args[0], code, content(at("err.txt")));
     char only[64];
     snprintf(only, sizeof only, "%s ", strrchr(path, '/') + 1);
-    assert_string_equal(names(written), only); /* no .tmp */
+    assert_string_equal(names(written), only); /* no .mnem-tmp */
     trace_is_whole(path);
 }
 
@@ -166,9 +166,9 @@ static void a_second_signal_leaves_no_half_checkpoint(void **state) {
     const int code = moment_created(written, SIGTERM, SIGINT, more);
     if (code != 128 + SIGTERM && code != 128 + SIGINT)
         fail_msg("exit code %d: %s", code, content(at("err.txt")));
-    if (strstr(names(written), ".tmp")) fail_msg("left behind: %s", names(written));
+    if (strstr(names(written), ".mnem-tmp")) fail_msg("left behind: %s", names(written));
     succeed(tool_run(NULL, more));
-    assert_null(strstr(names(written), ".tmp"));
+    assert_null(strstr(names(written), ".mnem-tmp"));
 }
 
 int main(void) {

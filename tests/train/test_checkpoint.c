@@ -142,7 +142,7 @@ static int teardown(void **state) {
     (void)state;
     mnem__fail_point_set(&calls, 0, false);
     unlink(path);
-    unlink(kit_path("run.tmp"));
+    unlink(kit_path("run.mnem-tmp"));
     return kit_folder_remove(); /* fails when something else was left */
 }
 
@@ -401,7 +401,7 @@ static void short_writes_and_signals_are_gone_over(void **state) {
 
 static void a_stray_temporary_is_ignored_and_replaced(void **state) {
     (void)state;
-    write_file(kit_path("run.tmp"), "half of a checkpoint", 20);
+    write_file(kit_path("run.mnem-tmp"), "half of a checkpoint", 20);
     mnem__checkpoint *checkpoint;
     assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_NOT_FOUND);
     assert_int_equal(write_step(5), MNEM_OK);
@@ -467,7 +467,7 @@ static void killed_in_any_call_one_is_whole(void **state) {
         const uint64_t step = read_step(path);
         assert_in_range(step, last, last + 1);
         last = step;
-        between += access(kit_path("run.tmp"), F_OK) == 0;
+        between += access(kit_path("run.mnem-tmp"), F_OK) == 0;
     }
     assert_true(WEXITSTATUS(status) == 0 && last == STEPS);
     print_message("%llu kills, %d of them while a file was written\n", (unsigned long long)n - 1,

@@ -363,7 +363,7 @@ static void full_disk_leaves_nothing(void **state) {
     (void)state;
     char temporary[120];
     const mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
-    snprintf(temporary, sizeof temporary, "%s.tmp", cache);
+    snprintf(temporary, sizeof temporary, "%s.mnem-tmp", cache);
     mnem_status status = MNEM_IO;
     for (size_t bytes = 0; status != MNEM_OK; bytes += 20) {
         disk_room = bytes;
@@ -386,7 +386,7 @@ static bool stop_after(void *context, const char *what, uint64_t done, uint64_t 
 static void making_and_checking_can_be_cancelled(void **state) {
     (void)state;
     char temporary[120];
-    snprintf(temporary, sizeof temporary, "%s.tmp", cache);
+    snprintf(temporary, sizeof temporary, "%s.mnem-tmp", cache);
     mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
     for (int i = 0;; i++) {
         int left = i;

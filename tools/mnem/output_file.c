@@ -1,7 +1,7 @@
 /* output_file.c: files that verbs write beside their output.
  *
- * The idea: PATH.tmp is written and renamed, so that PATH is what it was or whole. What isn't a
- * plain file (a link, a pipe, a device) is written as it is, since renaming would replace it. */
+ * The idea: PATH.mnem-tmp is written and renamed, so that PATH is what it was or whole. What isn't
+ * a plain file (a link, a pipe, a device) is written as it is, since renaming would replace it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ static void let_signals(const tool_new *file) {
 int tool_new_open(tool_new *file, const char *path) {
     *file = (tool_new){.path = path};
     if (tool_new_is_replaced(path)) {
-        const int n = snprintf(file->beside, sizeof file->beside, "%s.tmp", path);
+        const int n = snprintf(file->beside, sizeof file->beside, "%s" TOOL_NEW_END, path);
         if (n < 0 || (size_t)n >= sizeof file->beside) return tool_new_failed(path, ENAMETOOLONG);
     }
     hold_signals(file);

@@ -8,6 +8,10 @@
 
 #include "tool.h"
 
+/* Behind the name of a file while it is written. What has such a name is ours: it is replaced, and
+ * nothing of another name is. */
+#define TOOL_NEW_END ".mnem-tmp"
+
 typedef struct tool_new {
     FILE *file;
     const char *path;
@@ -22,8 +26,8 @@ int tool_new_open(tool_new *file, const char *path);
 int tool_new_end(tool_new *file);
 /* Closes, and path is what it was. */
 void tool_new_drop(tool_new *file);
-/* The library writes path from here on, through PATH.tmp, which a second signal removes before it
- * ends the process; NULL: it doesn't any more. path is borrowed until then. */
+/* The library writes path from here on, through PATH.mnem-tmp, which a second signal removes before
+ * it ends the process; NULL: it doesn't any more. path is borrowed until then. */
 void tool_new_writes(const char *path);
 /* All of the text, past stdio; false, with errno, when it can't be. */
 bool tool_new_write(int fd, const char *text, size_t n);

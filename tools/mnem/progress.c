@@ -103,9 +103,9 @@ static int interrupt_pipe[2] = {-1, -1};    /* a byte for each: wakes who waits 
 static void remove_temporary(const char *path) {
     char name[PATH_MAX];
     const size_t n = strlen(path);
-    if (n + sizeof ".tmp" > sizeof name) return;
+    if (n + sizeof TOOL_NEW_END > sizeof name) return;
     memcpy(name, path, n);
-    memcpy(name + n, ".tmp", sizeof ".tmp");
+    memcpy(name + n, TOOL_NEW_END, sizeof TOOL_NEW_END);
     unlink(name);
 }
 

@@ -1,7 +1,7 @@
 /* new_file.c: write beside, flush, rename.
  *
  * Invariant: PATH is either what it was or a whole file that is on disk, whenever the machine or
- * the process stops; PATH.tmp is left behind only when the process is killed. */
+ * the process stops; PATH.mnem-tmp is left behind only when the process is killed. */
 #include "base/file/new_file.h"
 
 #include <errno.h>
@@ -48,12 +48,13 @@ static int create_exclusive(const char *path) {
 mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     const size_t n = strlen(path);
     file->fd = -1;
-    if (n == 0 || n > PATH_MAX - 8)
-        return mnem__fail(MNEM_INVALID, "a path has %zu bytes, expected 1 to %d", n, PATH_MAX - 8);
+    const size_t most = PATH_MAX - sizeof MNEM__NEW_FILE_END;
+    if (n == 0 || n > most)
+        return mnem__fail(MNEM_INVALID, "a path has %zu bytes, expected 1 to %zu", n, most);
     MNEM__TRY(check_replaced(path));
     memcpy(file->path, path, n + 1);
     memcpy(file->temporary, path, n);
-    memcpy(file->temporary + n, ".tmp", 5);
+    memcpy(file->temporary + n, MNEM__NEW_FILE_END, sizeof MNEM__NEW_FILE_END);
     file->fd = create_exclusive(file->temporary);
     if (file->fd < 0 && errno == EEXIST && unlink(file->temporary) == 0)
         file->fd = create_exclusive(file->temporary);

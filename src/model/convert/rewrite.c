@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file/new_file.h"
 #include "base/team/team.h"
 #include "base/thread.h"
 #include "model/gguf/gguf.h"
@@ -25,8 +26,8 @@ static bool is_part(const mnem_model *model, const char *path) {
 }
 
 mnem_status mnem__rewrite_check(const mnem_model *model, const char *what, const char *to) {
-    char temporary[4096 + 8];
-    snprintf(temporary, sizeof temporary, "%.4096s.tmp", to);
+    char temporary[4096 + sizeof MNEM__NEW_FILE_END];
+    snprintf(temporary, sizeof temporary, "%.4096s" MNEM__NEW_FILE_END, to);
     const char *paths[] = {to, temporary};
     for (int i = 0; i < 2; i++)
         if (is_part(model, paths[i]))

@@ -1,4 +1,4 @@
-/* gguf_writer.c: writes GGUF version 3 front to back, through a buffer, into PATH.tmp.
+/* gguf_writer.c: writes GGUF version 3 front to back, through a buffer, into PATH.mnem-tmp.
  *
  * The idea: keys and declarations go straight to the file; only the sizes of the tensors are kept.
  * The two counts at the front are put in at the end. The whole file is reserved before its data, so

@@ -52,9 +52,9 @@ typedef struct mnem__checkpoint_entry {
 
 /* ---- writing ---- */
 
-/* Writes PATH.tmp (one that a killed run left is replaced), flushes and renames it. MNEM_INVALID
- * (an entry, or the path), MNEM_IO (the disk is full, ...), MNEM_NO_MEMORY, MNEM_OVER_BUDGET; after
- * each of these PATH is what it was and PATH.tmp is gone. */
+/* Writes PATH.mnem-tmp (one that a killed run left is replaced), flushes and renames it.
+ * MNEM_INVALID (an entry, or the path), MNEM_IO (the disk is full, ...), MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET; after each of these PATH is what it was and PATH.mnem-tmp is gone. */
 mnem_status mnem__checkpoint_write(const char *path, const mnem__checkpoint_entry *entries,
                                    size_t n);
 /* The size that the file will have. */

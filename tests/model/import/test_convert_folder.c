@@ -269,7 +269,7 @@ static void stopping_leaves_no_file(void **state) {
     const mnem_convert_options options = {.progress = {stop, NULL}, .threads = 1};
     assert_int_equal(mnem_convert_folder(STORED("gpt2"), out, &options), MNEM_CANCELLED);
     assert_int_equal(access(out, F_OK), -1);
-    assert_int_equal(access(kit_path("stopped.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(kit_path("stopped.gguf.mnem-tmp"), F_OK), -1);
 }
 
 int main(void) {

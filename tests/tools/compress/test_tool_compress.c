@@ -256,7 +256,7 @@ static int interrupted(int signals) {
                                 "-c",       "64", "-q", "--max-loss", "1",      NULL};
     char plain[300];
     int ends[2];
-    snprintf(plain, sizeof plain, "%s.plain", out);
+    snprintf(plain, sizeof plain, "%s.plain.mnem-tmp", out);
     const pid_t pid = tool_start(args, &ends[0], &ends[1]);
     for (int i = 0; access(plain, F_OK) != 0 && i < 60000; i++) usleep(5000);
     for (int i = 0; i < signals; i++) kill(pid, SIGINT);

@@ -46,8 +46,7 @@ static void wrong(tool_result r, int code, const char *words) {
     if (r.code != code || !strstr(r.err, words))
         fail_msg("exit code %d, no \"%s\": %s", r.code, words, r.err);
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
-    assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
-    assert_int_equal(access(at("x.gguf.untested"), F_OK), -1);
+    assert_int_equal(access(at("x.gguf.mnem-tmp"), F_OK), -1);
 }
 
 /* A number of the last line of that type; of a table, of its last row, or with "from" its first. */
@@ -155,12 +154,12 @@ static void a_result_that_lost_too_much_is_not_there(void **state) {
     char *kept = read_file(at("kept.gguf"), &n);
     assert_string_equal(kept, "GGUF that was there");
     free(kept);
-    assert_int_equal(access(at("kept.gguf.untested"), F_OK), -1);
+    assert_int_equal(access(at("kept.gguf.mnem-tmp"), F_OK), -1);
     snprintf(limit, sizeof limit, "%.6f", 1.01 * loss);
     r = RUN("prune", model, "-o", at("kept.gguf"), "--ffn", "50%", "--test", text(), "-c", "64",
             "--max-loss", limit, "--no-table");
     assert_int_equal(r.code, 0);
-    assert_int_equal(access(at("kept.gguf.untested"), F_OK), -1);
+    assert_int_equal(access(at("kept.gguf.mnem-tmp"), F_OK), -1);
     assert_int_equal(RUN("info", at("kept.gguf")).code, 0);
 }
 
@@ -298,7 +297,7 @@ static void a_full_disk_leaves_nothing(void **state) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
-    assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("x.gguf.mnem-tmp"), F_OK), -1);
 }
 
 /* While the loss is measured, which takes seconds: the result is there, but not by its name. */
@@ -309,15 +308,15 @@ static void a_signal_leaves_nothing(void **state) {
     const char *const args[] = {"prune",  fixture, "-o",         at("x.gguf"), "--heads", "25%",
                                 "--test", heldout, "--max-loss", "50",         NULL};
     const pid_t pid = tool_start(args, &out, &err);
-    for (int i = 0; i < 300000 && access(at("x.gguf.untested"), F_OK) != 0; i++) usleep(1000);
-    assert_int_equal(access(at("x.gguf.untested"), F_OK), 0);
+    for (int i = 0; i < 300000 && access(at("x.gguf.mnem-tmp"), F_OK) != 0; i++) usleep(1000);
+    assert_int_equal(access(at("x.gguf.mnem-tmp"), F_OK), 0);
     kill(pid, SIGTERM);
     while (read(out, said, sizeof said) > 0) continue;
     assert_int_equal(tool_wait(pid), 128 + SIGTERM);
     close(out);
     close(err);
-    assert_int_equal(access(at("x.gguf.untested.tmp"), F_OK), -1);
-    assert_int_equal(access(at("x.gguf.untested"), F_OK), -1);
+    assert_int_equal(access(at("x.gguf.mnem-tmp.mnem-tmp"), F_OK), -1);
+    assert_int_equal(access(at("x.gguf.mnem-tmp"), F_OK), -1);
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
 }
 

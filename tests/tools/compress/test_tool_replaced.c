@@ -34,7 +34,7 @@ static tool_result write_to(int which, const char *out, const char *more) {
 static void refused(tool_result r, int code, const char *words, const char *path) {
     if (r.code != code || !strstr(r.err, words) || !strstr(r.err, path))
         fail_msg("exit code %d, no \"%s\" of %s: %s", r.code, words, path, r.err);
-    assert_null(strstr(r.err, ".tmp"));
+    assert_null(strstr(r.err, ".mnem-tmp"));
 }
 
 static void assert_holds(const char *path, const char *bytes, size_t n) {

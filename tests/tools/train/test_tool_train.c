@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "tools/kit/tool_memory.h"
 #include "tools/kit/tool_moment.h"
@@ -222,9 +223,12 @@ static void a_run_that_is_killed_always_resumes(void **state) {
 /* A log and a picture that can't be written: said once each; the model is whole. */
 static void a_full_disk_for_the_log_does_not_end_a_run(void **state) {
     (void)state;
+    static const char begun[] = "{\"files\": [], \"steps\": 1, \"heldout\": 0, \"warmup\": 0}";
     char path[600];
     const char *out = folder("full");
     assert_int_equal(mkdir(out, 0777), 0);
+    snprintf(path, sizeof path, "%s/config.json", out); /* of a run without a checkpoint */
+    write_file(path, begun, strlen(begun));
     snprintf(path, sizeof path, "%s/log.jsonl", out);
     assert_int_equal(symlink("/dev/full", path), 0);
     snprintf(path, sizeof path, "%s/loss.svg", out);

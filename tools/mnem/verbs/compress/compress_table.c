@@ -36,7 +36,7 @@ enum { PLAINS = sizeof plain / sizeof *plain };
 /* ---- files beside the result ---- */
 
 /* What a signal that leaves at once takes away: the untested result, and a plain type. */
-enum { UNTESTED, PLAIN, BESIDE };
+enum { UNTESTED, PLAIN, BESIDE, BESIDE_BYTES = 32 };
 static struct {
     char path[PATH_MAX], half[PATH_MAX]; /* the second is there while it is written */
 } beside[BESIDE];
@@ -53,8 +53,8 @@ static void leave(void) {
 
 /* The name of a file beside the result, which is gone after an interrupt. */
 static const char *name_beside(const tool_compress *c, int which, const char *end) {
-    snprintf(beside[which].half, PATH_MAX, "%s%s.tmp", c->out, end);
-    snprintf(beside[which].path, PATH_MAX, "%s%s", c->out, end);
+    snprintf(beside[which].half, PATH_MAX, "%s%s" TOOL_NEW_END TOOL_NEW_END, c->out, end);
+    snprintf(beside[which].path, PATH_MAX, "%s%s" TOOL_NEW_END, c->out, end);
     tool_interrupt_leave(leave);
     return beside[which].path;
 }
@@ -69,7 +69,7 @@ static bool may_refuse(const tool_compress *c) {
 }
 
 const char *tool_compress_path(const tool_compress *c) {
-    return may_refuse(c) ? name_beside(c, UNTESTED, ".untested") : c->out;
+    return may_refuse(c) ? name_beside(c, UNTESTED, "") : c->out;
 }
 
 /* ---- before the work ---- */
@@ -104,9 +104,9 @@ int tool_compress_check(const tool_compress *c) {
         return tool_usage(verb, "--max-loss needs a text to measure the loss on: add --test FILE");
     if (table && !ends_with(table, ".json") && !ends_with(table, ".svg"))
         return tool_usage(verb, "--table %s: the file name must end in .json or .svg", table);
-    if (strlen(c->out) + 16 > PATH_MAX)
+    if (strlen(c->out) + BESIDE_BYTES > PATH_MAX)
         return tool_failed("the output path %s has %zu bytes; it may have at most %d", c->out,
-                           strlen(c->out), PATH_MAX - 16);
+                           strlen(c->out), PATH_MAX - BESIDE_BYTES);
     return TOOL_OK;
 }
 

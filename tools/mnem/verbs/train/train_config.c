@@ -199,6 +199,16 @@ static int read_files(const char *from, json_t *list, train_config *config) {
 
 /* ---- a file of JSON ---- */
 
+bool train_config_is_run(const char *path) {
+    static const char *const keys[] = {"files", "steps", "heldout", "warmup"};
+    json_t *root = json_load_file(path, 0, NULL);
+    bool is = json_is_object(root);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        is = is && json_object_get(root, keys[i]);
+    json_decref(root);
+    return is;
+}
+
 static int read_key(const char *path, const char *key, json_t *value, train_config *config) {
     if (!strcmp(key, "files")) return read_files(path, value, config);
     for (int i = 0; i < FIELDS; i++) {

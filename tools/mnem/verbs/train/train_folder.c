@@ -3,11 +3,12 @@
  * The idea: what is made before step 1 (vocabulary, tokens, config) is made in a folder of its own
  * and moved at once when all is there:
  *
- *     OUT/.new/vocabulary.gguf, tokens, config.json  ──► OUT/       the run has begun
+ *     OUT/.mnem-tmp/vocabulary.gguf, tokens, config.json  ──► OUT/       the run has begun
  *     OUT.dry-XXXXXX/...                                            --dry-run: never moved
  *
  * Text from standard input is OUT/text from the start, because its cache of tokens knows its name.
- * The text of a run without a checkpoint, which the new one would replace, waits in .new.
+ * The text of a run without a checkpoint, which the new one would replace, waits in
+ * OUT/.mnem-tmp. Files of these names that no run left are never replaced.
  *
  * Invariant: config.json comes last, so a folder that has it has what it needs; a refusal, Ctrl-C
  * before step 1 and --dry-run leave the disk as it was. Cost: a rename for each file. */
@@ -85,7 +86,7 @@ static void put_text_back(const train_run *run, const char *staging) {
 
 static int open_staging(train_run *run) {
     char path[sizeof run->staging];
-    if (snprintf(path, sizeof path, "%s/.new", run->out) >= (int)sizeof path) {
+    if (snprintf(path, sizeof path, "%s/" TOOL_NEW_END, run->out) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return cant_make(run->out);
     }
@@ -124,6 +125,29 @@ static int make_folder(train_run *run) {
     return cant_make(run->out);
 }
 
+/* Is there what no run left, and this one would replace? A run that was killed before it began has
+ * no config.json, but what it made. */
+static const char *find_foreign(const train_run *run) {
+    static const char *const made[] = {"config.json", "vocabulary.gguf", "tokens",
+                                       "text",        "log.jsonl",       "loss.svg",
+                                       "model.gguf",  "adapter.gguf"};
+    const char *path = train_path(run, "config.json");
+    struct stat about;
+    if (access(path, F_OK) == 0) return train_config_is_run(path) ? NULL : path;
+    if (stat(train_path(run, TOOL_NEW_END), &about) == 0) return NULL;
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (lstat(path = train_path(run, made[i]), &about) == 0) return path;
+    return NULL;
+}
+
+static int check_foreign(const train_run *run) {
+    const char *path = find_foreign(run);
+    if (!path) return TOOL_OK;
+    return tool_failed("%s is not of a training run, and a run in %s would replace it: choose "
+                       "another --out",
+                       path, run->out);
+}
+
 static int open_folder(train_run *run) {
     const train_options *asked = run->asked;
     if (asked->resume) {
@@ -136,7 +160,8 @@ static int open_folder(train_run *run) {
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
         return train_resume_say(run);
     }
-    int code = asked->resume ? TOOL_OK : make_folder(run);
+    int code = asked->resume ? TOOL_OK : check_foreign(run);
+    if (code == TOOL_OK && !asked->resume) code = make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);
     return code == TOOL_OK ? open_staging(run) : code;
 }

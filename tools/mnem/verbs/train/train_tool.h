@@ -107,6 +107,8 @@ bool train_config_length_usual(const train_options *asked, const train_config *c
 int train_config_add(const char *path, train_config *config);
 int train_config_load(const char *path, train_config *config);
 int train_config_save(const char *path, const train_config *config);
+/* Is the file of JSON one that a run saved? */
+bool train_config_is_run(const char *path);
 /* What is said of adapters: whole, and with the alpha that is used. */
 int train_config_lora(train_config *config);
 /* Did --config say the key, by a name or in a file? */
