@@ -89,16 +89,18 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *   - minLength, maxLength, pattern, format (those of 2020-12);
  *   - minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Any other keyword that constrains is MNEM_UNSUPPORTED, named with its place. Keywords and formats
- * that no draft defines, annotations, and a maxLength above a million are ignored. U+0000 stands in
- * patterns and in values of enum and const only.
+ * that no draft defines, annotations, and a maxLength above a million are ignored; a $schema that
+ * is neither a draft nor OpenAPI's is refused. U+0000 stands in patterns and in values of enum and
+ * const only.
  * No value is written that the schema refuses, but some that it admits are not:
- *   - members come in the order of the schema; others only where additionalProperties is given,
- *     properties is absent, or no type is named and there are few of them; these count as one
- *     towards minProperties;
+ *   - members come in the order of the schema, up to three in any where no type is named; others
+ *     only where additionalProperties is given, properties is absent, a $dynamicRef leads there, or
+ *     no type is named and there are few of them; these count as one towards minProperties;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
- *     and const a blank behind each comma and colon, or none, their members in the schema's order;
- *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; those
- *     of enum and const only where the schema writes one;
+ *     and const a blank behind each comma and colon, or none; their members come in the schema's
+ *     order, two or three of an object in any where it has up to 32 values;
+ *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; in
+ *     values of enum and const all have one, those that the schema writes so, or none;
  *   - integers lie between -2^63 and 2^63 - 1; those of the format uint64 or uint, and those that a
  *     bound beyond 2^63 asks for, reach up to 2^64 - 1 in magnitude; other numbers have up to 19
  *     digits before the point, 27 behind it and exponents of two digits; multiples have no

@@ -152,7 +152,7 @@ static void a_grammar_may_stand_on_the_command_line(void **state) {
     tool_result r = RUN("run", "-p", PROMPT, "--grammar", "root ::= \"yes\" | \"no\"", "-q");
     assert_int_equal(r.code, 0);
     assert_one_of(r.out, "yes", "no");
-    r = RUN("run", "-p", PROMPT, "--json-schema", " {\"const\": 7}", "-q");
+    r = RUN("run", "-p", PROMPT, "--json-schema", " {\"type\": \"integer\", \"const\": 7}", "-q");
     assert_int_equal(r.code, 0);
     assert_string_equal(r.out, "7");
     r = RUN("run", "-p", PROMPT, "--grammar", "root ::= a", "-q");

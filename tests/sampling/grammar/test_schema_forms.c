@@ -5,7 +5,22 @@
 #include "sampling/grammar/match_case.h"
 
 static const match_case values[] = {
-    {"{\"const\":0}", {"0"}, {"1", "false", "0.5", "0.0", "0."}},
+    {"{\"const\":0}", {"0", "0.0"}, {"1", "false", "0.5", "0.00", "0."}},
+    {"{\"enum\":[1,[2,3.0],{\"a\":-4}]}",
+     {"1", "1.0", "[2,3]", "[2,3.0]", "[2, 3.0]", "[2.0,3.0]", "{\"a\": -4.0}", "{\"a\":-4}"},
+     {"1.5", "[2.0,3]", "10", "true"}},
+    {"{\"type\":\"integer\",\"const\":1}", {"1"}, {"1.0"}},
+    {"{\"type\":\"number\",\"const\":1}", {"1", "1.0"}, {"1.1"}},
+    {"{\"const\":{\"a\":1,\"b\":\"x\"}}",
+     {"{\"a\":1,\"b\":\"x\"}", "{\"b\":\"x\",\"a\":1}", "{\"b\": \"x\", \"a\": 1.0}"},
+     {"{\"a\":1}", "{\"b\":\"x\"}", "{\"a\":\"x\",\"b\":1}", "{\"a\":1,\"b\":\"x\",\"a\":1}"}},
+    {"{\"enum\":[{\"a\":1,\"b\":2,\"c\":[{\"d\":3,\"e\":4}]},5]}",
+     {"{\"a\":1,\"b\":2,\"c\":[{\"d\":3,\"e\":4}]}", "{\"a\":1,\"c\":[{\"d\":3,\"e\":4}],\"b\":2}",
+      "{\"b\":2,\"a\":1,\"c\":[{\"d\":3,\"e\":4}]}", "{\"b\":2,\"c\":[{\"d\":3,\"e\":4}],\"a\":1}",
+      "{\"c\":[{\"d\":3,\"e\":4}],\"a\":1,\"b\":2}", "{\"c\":[{\"d\":3,\"e\":4}],\"b\":2,\"a\":1}",
+      "5"},
+     {"{\"b\":1,\"a\":2,\"c\":[{\"d\":3,\"e\":4}]}", "{\"a\":1,\"b\":2}",
+      "{\"a\":1,\"b\":2,\"c\":[{\"d\":4,\"e\":3}]}"}},
     {"{\"const\":0.0}", {"0", "0.0"}, {"1", "false", "0.5"}},
     {"{\"const\":-2.0}", {"-2", "-2.0"}, {"2", "-2.5"}},
     {"{\"enum\":[[0.0],{\"a\":[1,\"b:c,1\",2.0]},9007199254740992.0]}",
@@ -51,6 +66,32 @@ static const match_case untyped[] = {
      {"{\"foo\":\"baz\",\"bar\":2}", "{\"bar\":2,\"foo\":\"baz\"}",
       "{\"foo\":\"a\",\"bar\":\"b\"}"},
      {"{\"foo\":2,\"bar\":\"quux\"}", "{}"}},
+    {"{\"allOf\":[{\"properties\":{\"bar\":{\"type\":\"integer\"}},\"required\":[\"bar\"]},"
+     "{\"properties\":{\"foo\":{\"type\":\"string\"}},\"required\":[\"foo\"]}]}",
+     {"{\"foo\":\"baz\",\"bar\":2}", "{\"bar\": 2, \"foo\": \"baz\"}",
+      "{\"foo\":\"\",\"bar\":2,\"x\":3}"},
+     {"{\"foo\":\"baz\"}", "{\"bar\":2}", "{}", "{\"foo\":\"a\",\"bar\":\"b\"}",
+      "{\"foo\":\"a\",\"x\":3}", "{\"foo\":\"a\",\"bar\":2,\"foo\":3}"}},
+    {"{\"properties\":{\"a\":{\"const\":1},\"ab\":{\"const\":2},\"é\":{\"const\":3}},\"required\":["
+     "\"ab\"]}",
+     {"{\"ab\":2}", "{\"ab\":2,\"a\":1}", "{\"a\":1,\"ab\":2}",
+      "{\"\\u00e9\":3,\"ab\":2,\"a\":1,\"c\":4}", "{\"ab\":2,\"é\":3,\"a\":1}"},
+     {"{}", "{\"a\":1}", "{\"a\":1,\"é\":3}", "{\"ab\":2,\"a\":2}", "{\"é\":3,\"x\":1}"}},
+    {"{\"properties\":{\"a\":{},\"b\":false},\"required\":[\"a\"]}",
+     {"{\"a\":1}", "{\"a\":1,\"c\":2}"},
+     {"{\"b\":1,\"a\":1}", "{\"a\":1,\"b\":1}", "{}"}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}}}",
+     {"{\"a\":1,\"b\":2}", "{\"b\":2}"},
+     {"{\"a\":1,\"c\":2}"}},
+    {"{\"not\":{\"anyOf\":[true,{\"properties\":{\"foo\":true}}],\"unevaluatedProperties\":false}}",
+     {"{\"bar\":1}", "{\"bar\":1,\"fo\":2}"},
+     {"{\"foo\":1}", "{}", "1"}},
+    {"{\"$id\":\"https://e.org/"
+     "r\",\"type\":\"object\",\"properties\":{\"a\":{\"$dynamicRef\":\"e#m\"}},"
+     "\"$defs\":{\"e\":{\"$id\":\"e\",\"$anchor\":\"m\",\"type\":\"object\",\"properties\":{\"b\":{"
+     "\"const\":1}}}}}",
+     {"{\"a\":{\"b\":1}}", "{\"a\":{\"c\":1}}", "{\"a\":{\"b\":1,\"c\":1}}"},
+     {"{\"a\":{\"b\":2}}", "{\"a\":1}", "{\"a\":{\"c\":1,\"b\":2}}"}},
     {"{\"properties\":{\"foo\":{}},\"propertyNames\":{\"maxLength\":3}}",
      {"{\"foo\":1}"},
      {"{\"fooo\":1}"}},
@@ -201,6 +242,20 @@ static void the_character_0_is_one_of_values_and_patterns(void **state) {
         assert_refused(refused[i], true, MNEM_UNSUPPORTED, "U+0000");
 }
 
+static void a_dialect_that_is_not_known_is_refused(void **state) {
+    static const match_case known[] = {
+        {"{\"$schema\":\"https://spec.openapis.org/oas/3.1/dialect/base\",\"const\":1}",
+         {"1"},
+         {"2"}},
+        {"{\"$schema\":\"schema.json\",\"const\":1}", {"1"}, {"2"}},
+    };
+    (void)state;
+    match_cases_check(known, sizeof known / sizeof *known, true);
+    assert_refused("{\"$schema\":\"https://e.org/meta\",\"properties\":{\"a\":{\"minimum\":1}}}",
+                   true, MNEM_UNSUPPORTED,
+                   "is \"https://e.org/meta\", which is not a known dialect");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_may_be_unnamed_where_no_type_is_said),
@@ -210,6 +265,7 @@ int main(void) {
         cmocka_unit_test(members_without_a_place_come_before_or_behind_what_needs_them),
         cmocka_unit_test(classes_of_unicode_are_its_general_categories),
         cmocka_unit_test(the_character_0_is_one_of_values_and_patterns),
+        cmocka_unit_test(a_dialect_that_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

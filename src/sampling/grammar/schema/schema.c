@@ -191,6 +191,12 @@ static bool all_admit(mnem__schema *s, const mnem__node *value) {
     return true;
 }
 
+/* Orders of a value's members; one in longer lists, whose texts would be too many. */
+static uint32_t orders_of(const mnem__node *value, const mnem__node *list) {
+    enum { ORDERED_VALUES = 32 };
+    return list && list->count > ORDERED_VALUES ? 1 : mnem__schema_orders(value);
+}
+
 /* The values of an enum that all parts admit; const is an enum of one. */
 static bool write_values(mnem__schema *s) {
     const mnem__node *one = s->word[MNEM__WORD_CONST];
@@ -200,14 +206,16 @@ static bool write_values(mnem__schema *s) {
         return mnem__schema_bad(s, "\"enum\" must be a list");
     size_t room = 1;
     for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next)
-        room += v->kind == MNEM__JSON_TEXT ? 2 : MNEM__FORMS;
+        room +=
+            v->kind == MNEM__JSON_TEXT ? 2 : MNEM__FORMS * (size_t)orders_of(v, one ? NULL : node);
     mnem_text *text = mnem__arena_alloc(&s->arena, room * sizeof *text);
     if (!text) return mnem__schema_no_memory(s);
     if (!read_types(s, &types)) return false;
     for (const mnem__node *v = one ? one : node->first; v; v = one ? NULL : v->next) {
         const bool fits = all_admit(s, v);
         if (s->status != MNEM_OK) return false;
-        if (fits && !mnem__schema_add_forms(s, v, types, text, &n)) return false;
+        if (fits && !mnem__schema_add_forms(s, v, types, orders_of(v, one ? NULL : node), text, &n))
+            return false;
     }
     if (n) return mnem__schema_put_one_of(s, text, n);
     mnem__schema_put_never(s);
@@ -362,6 +370,21 @@ static uint32_t settle_zeros(mnem__schema *s, mnem__node *node, bool value) {
     return count;
 }
 
+/* Another meta-schema may leave out or add vocabularies, and one that is not known must not be read
+ * as if it did not (2020-12, core, 8.1.2.1). */
+static void check_dialect(mnem__schema *s) {
+    static const char *const known[] = {"json-schema.org/", "spec.openapis.org/"};
+    const char *name = mnem__node_text(mnem__node_get(s->top, "$schema"), "");
+    bool fine = strncmp(name, "http", 4) != 0 || !strstr(name, "://");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        fine |= strstr(name, known[i]) != NULL;
+    if (!fine)
+        mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                          "\"$schema\" is \"%.80s\", which is not a known dialect; name a draft of "
+                          "json-schema.org, or leave it out",
+                          name);
+}
+
 /* Drafts 3 to 7 by their name. */
 static bool is_ref_alone(const mnem__node *top) {
     const char *name = mnem__node_text(mnem__node_get(top, "$schema"), "");
@@ -396,7 +419,8 @@ mnem_status mnem__schema_write(mnem_text text, bool within, mnem__draft *d, uint
         mnem__schema_settle_refs(s);
         mnem__schema_mark(s->top);
         s->unevaluated = mnem__schema_has_unevaluated(s->top);
-        write_root(s, root);
+        check_dialect(s);
+        if (s->status == MNEM_OK) write_root(s, root);
         status = s->status;
     }
     mnem__schema_drop_matchers(s);

@@ -1,4 +1,4 @@
-/* schema_columns.c: members in the order of the schema, then others.
+/* schema_columns.c: members in the order of the schema, a few of them in any, then others.
  *
  * The members that may come are a grid: a column for each, a row for how many there are already, up
  * to the number from which on it doesn't matter. A member leads to the next column of the next row,
@@ -172,26 +172,47 @@ static uint32_t *make_path(object_writer *w) {
     return mnem__arena_alloc(&w->s->arena, (6 * longest + 2) * sizeof(uint32_t));
 }
 
+/* Adds a member's key to a tree; behind its value is a place. */
+static uint32_t add_key(object_writer *w, uint32_t i, uint32_t tree, uint32_t behind,
+                        uint32_t *path) {
+    mnem__schema *s = w->s;
+    const uint32_t value = s->d->nodes;
+    mnem_text text, ascii;
+    if (w->member[i].rule == s->never || !write_key(s, w->name[i], &text, &ascii)) return tree;
+    mnem__schema_put(s, ":");
+    mnem__schema_call(s, MNEM__RULE_WS);
+    mnem__draft_call(s->d, w->member[i].rule);
+    put_way(s->d, behind);
+    tree = mnem__schema_add_text(s, tree, text, value, path);
+    return ascii.length ? mnem__schema_add_text(s, tree, ascii, value, path) : tree;
+}
+
+/* Members in any order: a tree for each set of those that are there, of the keys of the others. */
+static uint32_t put_sets(object_writer *w, uint32_t *path, uint32_t *last) {
+    enum { SETS = 1 << MNEM__MEMBERS_IN_ANY_ORDER };
+    const uint32_t all = (UINT32_C(1) << w->members) - 1, end = *last;
+    uint32_t behind[SETS], tree = MNEM__TRIE_EMPTY, required = 0;
+    for (uint32_t i = 0; i < w->members; i++) required |= (uint32_t)w->member[i].required << i;
+    for (uint32_t set = all + 1; set-- > 0 && mnem__schema_is_fine(w->s);) {
+        tree = MNEM__TRIE_EMPTY;
+        for (uint32_t i = 0; i < w->members; i++)
+            if (!(set >> i & 1)) tree = add_key(w, i, tree, behind[set | UINT32_C(1) << i], path);
+        *last = (set & required) == required ? end : NONE;
+        if (set) behind[set] = put_behind(w, tree, *last);
+    }
+    return tree;
+}
+
 /* The trees, from the last column to the first; *last: what may come without a member more. */
 static uint32_t put_trees(object_writer *w, uint32_t *path, uint32_t *last) {
     mnem__schema *s = w->s;
     uint32_t tree = MNEM__TRIE_EMPTY, behind = *last;
     for (uint32_t i = w->members; i-- > 0 && mnem__schema_is_fine(s);) {
-        const uint32_t value = s->d->nodes;
-        mnem_text text, ascii;
         if (w->member[i].required) {
             *last = NONE;
             tree = MNEM__TRIE_EMPTY;
         }
-        if (w->member[i].rule != s->never) {
-            if (!write_key(s, w->name[i], &text, &ascii)) return tree;
-            mnem__schema_put(s, ":");
-            mnem__schema_call(s, MNEM__RULE_WS);
-            mnem__draft_call(s->d, w->member[i].rule);
-            put_way(s->d, behind);
-            tree = mnem__schema_add_text(s, tree, text, value, path);
-            if (ascii.length) tree = mnem__schema_add_text(s, tree, ascii, value, path);
-        }
+        tree = add_key(w, i, tree, behind, path);
         if (i) behind = put_behind(w, tree, *last);
     }
     return tree;
@@ -203,7 +224,7 @@ static bool put_open(object_writer *w) {
     if (!path) return mnem__schema_no_memory(s);
     const uint32_t over = mnem__draft_jump(s->d), behind = put_last(w);
     uint32_t last = behind;
-    const uint32_t tree = put_trees(w, path, &last);
+    const uint32_t tree = w->any_order ? put_sets(w, path, &last) : put_trees(w, path, &last);
     mnem__draft_land(s->d, over);
     if (last != NONE) {
         const uint32_t keys = mnem__draft_split(s->d), others = mnem__draft_split(s->d);

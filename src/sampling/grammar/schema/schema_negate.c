@@ -309,6 +309,45 @@ static bool not_items(mnem__schema *s, mnem__node *out, const mnem__node *schema
     return not &&add_typed(s, out, "array", "contains", not );
 }
 
+/* Adds the names of members that a schema or a case of it evaluates, as properties that are false;
+ * false: there are others, or too many to see. */
+static bool add_evaluated(mnem__schema *s, mnem__node *names, const mnem__node *schema, int depth) {
+    static const mnem__schema_word words[] = {
+        MNEM__WORD_REF,          MNEM__WORD_IF,
+        MNEM__WORD_DEPENDENCIES, MNEM__WORD_DEPENDENT_SCHEMAS,
+        MNEM__WORD_ADDITIONAL,   MNEM__WORD_PATTERN_PROPERTIES,
+        MNEM__WORD_DYNAMIC_REF,  MNEM__WORD_RECURSIVE_REF};
+    static const mnem__schema_word lists[] = {MNEM__WORD_ALL_OF, MNEM__WORD_ANY_OF,
+                                              MNEM__WORD_ONE_OF};
+    const mnem__node never = {.kind = MNEM__JSON_FALSE, .text = ""};
+    const mnem__node *own = mnem__schema_get(schema, MNEM__WORD_PROPERTIES);
+    if (depth > 4 || (depth && mnem__schema_get(schema, MNEM__WORD_UNEVALUATED_PROPERTIES)))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mnem__schema_get(schema, words[i])) return false;
+    for (const mnem__node *n = own ? own->first : NULL; n; n = n->next)
+        if (!n->key || !mnem__schema_add(s, names, n->key, &never)) return false;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const mnem__node *list = mnem__schema_get(schema, lists[i]);
+        for (const mnem__node *n = list ? list->first : NULL; n; n = n->next)
+            if (!add_evaluated(s, names, n, depth + 1)) return false;
+    }
+    return true;
+}
+
+/* A member that nothing evaluates: there are some, and none of those that something may. */
+static bool not_unevaluated(mnem__schema *s, mnem__node *out, const mnem__node *schema) {
+    const mnem__node *word = mnem__schema_get(schema, MNEM__WORD_UNEVALUATED_PROPERTIES);
+    const mnem__node one = {
+        .kind = MNEM__JSON_NUMBER, .text = "", .is_integer = true, .number = 1, .integer = 1};
+    mnem__node *names = mnem__schema_new(s, MNEM__JSON_OBJECT);
+    if (!names) return false;
+    if (word->kind != MNEM__JSON_FALSE || !add_evaluated(s, names, schema, 0))
+        return s->status == MNEM_OK;
+    return add_typed(s, out, "object", "properties", names) &&
+           mnem__schema_add(s, out->last, "minProperties", &one);
+}
+
 mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
     mnem__node *out = mnem__schema_new(s, MNEM__JSON_LIST);
     const mnem__node *schema = mnem__schema_resolved(s, node);
@@ -329,6 +368,8 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
             if (!not_contains(s, out, schema, n)) return NULL;
             continue;
         }
+        if (w == MNEM__WORD_UNEVALUATED_PROPERTIES && n && !not_unevaluated(s, out, schema))
+            return NULL;
         if (n && !not_word(s, out, (mnem__schema_word)w, n, &left_out)) return NULL;
     }
     if (!out->first && left_out && !not_items(s, out, schema)) return NULL;

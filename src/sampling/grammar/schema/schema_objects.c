@@ -289,6 +289,7 @@ static bool is_open(const object_writer *w) {
     for (uint32_t i = 0; i < s->all->count; i++) {
         closed |= names_members(part_says(s, i, MNEM__WORD_PROPERTIES));
         open |= part_says(s, i, MNEM__WORD_ADDITIONAL) != NULL;
+        open |= mnem__schema_is_extended(s, s->all->part[i].node);
         open |= part_says(s, i, MNEM__WORD_UNEVALUATED_PROPERTIES) != NULL;
     }
     return open || !closed || is_untyped(w);
@@ -376,6 +377,7 @@ bool mnem__schema_write_object(mnem__schema *s) {
         return mnem__schema_is_fine(s);
     }
     if (!check_words(s) || !read_patterns(&w) || !make_room(&w) || !read_members(&w)) return false;
+    w.any_order = w.members <= MNEM__MEMBERS_IN_ANY_ORDER && is_untyped(&w);
     if (!write_others(&w) || !read_counts(&w)) return false;
     mnem__schema_put(s, "{");
     mnem__schema_call(s, MNEM__RULE_WS);

@@ -4,7 +4,7 @@
 
 #include "sampling/grammar/schema/schema_private.h"
 
-enum { MNEM__NO_RULE = UINT32_MAX };
+enum { MNEM__NO_RULE = UINT32_MAX, MNEM__MEMBERS_IN_ANY_ORDER = 3 };
 
 typedef struct mnem__member {
     const char *key;
@@ -31,6 +31,7 @@ typedef struct mnem__object_writer {
     mnem__schema_parts of_names; /* propertyNames of all parts */
     bool only_names;             /* propertyNames lists them */
     uint32_t others;             /* a rule; MNEM__NO_RULE: there may be none */
+    bool any_order;              /* of the named ones; they are few */
     uint32_t least, most, rows;
     uint32_t *into, *next; /* jumps into a column, one more for others; MNEM__NO_RULE */
     uint32_t *end;         /* jumps to the end */

@@ -158,6 +158,7 @@ typedef struct mnem__schema_matcher {
     bool format;
 } mnem__schema_matcher;
 
+enum { MNEM__EXTENDED = 8 };
 typedef struct mnem__schema {
     mnem__draft *d;
     mnem__arena arena;
@@ -179,10 +180,11 @@ typedef struct mnem__schema {
     uint32_t never;                     /* a rule without a text */
     bool within;                        /* a grammar: it stands for a name there */
     bool documents;                     /* schemas within have an $id of their own */
-    bool ref_alone;                     /* drafts up to 7: what stands beside $ref is ignored */
-    bool unevaluated;                   /* a schema within says what is left to it is */
-    uint8_t points;                     /* which whole numbers are written with a point */
-    bool draft_2019;                    /* items that a "contains" wants are left unevaluated */
+    const mnem__node *extended[MNEM__EXTENDED]; /* where a $dynamicRef leads; NULL: no more */
+    bool ref_alone;   /* drafts up to 7: what stands beside $ref is ignored */
+    bool unevaluated; /* a schema within says what is left to it is */
+    uint8_t points;   /* which whole numbers are written with a point */
+    bool draft_2019;  /* items that a "contains" wants are left unevaluated */
     /* of the schema at hand */
     const mnem__schema_all *all;
     const mnem__node *node;                   /* the first of all, for messages */
@@ -230,6 +232,8 @@ bool mnem__schema_count(mnem__schema *schema, mnem__schema_word word, uint32_t o
 const mnem__node *mnem__schema_target(mnem__schema *schema, const mnem__node *ref);
 /* Makes a $ref of each $dynamicRef and $recursiveRef that can lead to one place only. */
 void mnem__schema_settle_refs(mnem__schema *schema);
+/* Whether a $dynamicRef leads there: such a schema is one that others extend by members. */
+bool mnem__schema_is_extended(const mnem__schema *schema, const mnem__node *node);
 /* What a schema of nothing but a $ref stands for. */
 const mnem__node *mnem__schema_resolved(mnem__schema *schema, const mnem__node *node);
 /* ---- schema_merge.c ---- */
@@ -300,11 +304,14 @@ bool mnem__schema_add_string(mnem__schema *schema, mnem__language *language);
 /* ---- schema_trie.c ---- */
 /* A text of JSON with its characters from U+007F on by their numbers; of no bytes: it has none. */
 bool mnem__schema_in_ascii(mnem__schema *schema, mnem_text from, mnem_text *text);
-/* Adds the texts of a value, MNEM__FORMS at most, two of a string; types: those that the words at
- * hand allow. */
+/* In how many orders the members of a value may come: 1 but for an object of two or three. */
+enum { MNEM__ORDERED = 3, MNEM__ORDERS = 6 };
+uint32_t mnem__schema_orders(const mnem__node *value);
+/* Adds the texts of a value, MNEM__FORMS at most for each of its orders, two of a string; types:
+ * those that the words at hand allow. */
 enum { MNEM__FORMS = 12 };
 bool mnem__schema_add_forms(mnem__schema *schema, const mnem__node *value, uint32_t types,
-                            mnem_text *text, uint32_t *n);
+                            uint32_t orders, mnem_text *text, uint32_t *n);
 /* One of n texts, none of which is empty; n > 0. */
 bool mnem__schema_put_one_of(mnem__schema *schema, const mnem_text *text, uint32_t n);
 /* The root of a tree that has a text more, which leads to a place; root is left as it is. No text

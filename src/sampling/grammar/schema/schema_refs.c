@@ -205,6 +205,19 @@ static bool is_static(mnem__schema *s, const mnem__node *ref) {
            count_anchors(s->top, fragment + 1) == 1;
 }
 
+static void note_extended(mnem__schema *s, const mnem__node *ref) {
+    const mnem__node *target = find_named(s, ref);
+    uint32_t i = 0;
+    while (i < MNEM__EXTENDED && s->extended[i] && s->extended[i] != target) i++;
+    if (i < MNEM__EXTENDED) s->extended[i] = target;
+}
+
+bool mnem__schema_is_extended(const mnem__schema *s, const mnem__node *node) {
+    uint32_t i = 0;
+    while (i < MNEM__EXTENDED && s->extended[i] && s->extended[i] != node) i++;
+    return i < MNEM__EXTENDED && s->extended[i];
+}
+
 static void settle(mnem__schema *s, mnem__node *members) {
     const char *const *words = mnem__schema_words;
     bool ref = false;
@@ -219,7 +232,9 @@ static void settle(mnem__schema *s, mnem__node *members) {
         if (!value) settle(s, n->first);
         if (ref || n->kind != MNEM__JSON_TEXT || !(dynamic || recursive)) continue;
         if (!mnem__schema_spend(s, s->arena.bytes / 50)) return;
-        if (recursive ? !s->documents : is_static(s, n)) n->key = words[MNEM__WORD_REF];
+        if (recursive ? s->documents : !is_static(s, n)) continue;
+        n->key = words[MNEM__WORD_REF];
+        if (dynamic) note_extended(s, n);
     }
 }
 

@@ -227,7 +227,7 @@ static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types
                         uint32_t *n) {
     const bool points = value->kind != MNEM__JSON_TEXT && may_have_points(s, types);
     size_t length = 0;
-    const int last = points ? MNEM__POINTS_OWN : MNEM__POINTS_NONE;
+    const int last = points ? MNEM__POINTS_ALL : MNEM__POINTS_NONE;
     for (int of = MNEM__POINTS_NONE; of <= last; of++) {
         mnem_text written;
         s->points = (uint8_t)of;
@@ -242,10 +242,38 @@ static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types
     return true;
 }
 
+/* Orders of the members of a value: all of two or three. A value that has a name twice is none
+ * that a schema admits. */
+static const uint8_t orders[MNEM__ORDERS][MNEM__ORDERED] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                                            {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+uint32_t mnem__schema_orders(const mnem__node *value) {
+    if (value->kind != MNEM__JSON_OBJECT || value->count < 2 || value->count > MNEM__ORDERED)
+        return 1;
+    return value->count == 2 ? 2 : MNEM__ORDERS;
+}
+
+/* With its members in an order of their own. */
+static bool add_ordered(mnem__schema *s, const mnem__node *value, const uint8_t *order,
+                        uint32_t types, mnem_text *text, uint32_t *n) {
+    mnem__node whole = *value, member[MNEM__ORDERED];
+    for (uint32_t i = 0; i < value->count; i++) {
+        const mnem__node *from = value->first;
+        for (uint32_t k = 0; k < order[i]; k++) from = from->next;
+        member[i] = *from;
+        member[i].next = i + 1 < value->count ? &member[i + 1] : NULL;
+    }
+    whole.first = member;
+    whole.last = &member[value->count - 1];
+    return add_written(s, &whole, types, text, n);
+}
+
 bool mnem__schema_add_forms(mnem__schema *s, const mnem__node *value, uint32_t types,
-                            mnem_text *text, uint32_t *n) {
+                            uint32_t in_orders, mnem_text *text, uint32_t *n) {
     const uint32_t before = *n;
-    if (!add_written(s, value, types, text, n)) return false;
+    if (in_orders == 1 && !add_written(s, value, types, text, n)) return false;
+    for (uint32_t i = 0; i < in_orders && in_orders > 1; i++)
+        if (!add_ordered(s, value, orders[i], types, text, n)) return false;
     for (uint32_t i = before, written = *n; i < written; i++) {
         if (!mnem__schema_in_ascii(s, text[i], &text[*n])) return false;
         *n += text[*n].length > 0;
