@@ -161,8 +161,8 @@ typedef struct mnem_engine_plan {
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
-    double predicted_together; /* of all sequences that generate at once */
-    int32_t together;          /* their number: the plan's, or MNEM_TOGETHER if that is 1 */
+    double predicted_together; /* of `together` sequences that generate at once: all, but at most */
+    int32_t together;          /* logits_rows; MNEM_TOGETHER if there is only one */
     /* For one rank: whether the layers were split by the time that ranks need, not by their room;
      * the seconds of its part of one token, of one chunk of a prompt and of one step of sequences
      * that run together (0: no profile), and the bytes that it sends for the first two. For all

@@ -337,7 +337,8 @@ static int32_t rows_together(const planner *p, int32_t together) {
 
 static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     plan->predicted_seconds = way->seconds;
-    plan->together = plan->sequences > 1 ? plan->sequences : MNEM_TOGETHER;
+    plan->together =
+        plan->sequences > 1 ? mnem__min_i32(plan->sequences, plan->logits_rows) : MNEM_TOGETHER;
     if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
     plan->predicted_prompt = plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, 0);
     if (p->setup.map->shape.encoder) return;

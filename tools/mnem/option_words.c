@@ -133,6 +133,7 @@ typedef enum foreign_kind {
     A_VALUE,
     MAYBE_A_SWITCH,
     REFUSED,         /* passed over, the run would be another than the one that is asked for */
+    REFUSED_PLAN,    /* so, by mnem plan only */
     REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
     REFUSED_ESCAPES, /* so, where a word of the line has an escape */
 } foreign_kind;
@@ -215,7 +216,11 @@ static const struct {
     {"md model-draft hfd draft draft-max draft-n draft-min draft-p-min", A_VALUE,
      "there is no speculative decoding yet; it would not change the text"},
     {"fit", MAYBE_A_SWITCH, "--memory decides what fits: mnem plan shows it"},
-    {"np", A_VALUE, "mnem serve has --parallel; mnem run --prompts FILE runs several prompts"},
+    {"np n-parallel parallel max-num-seqs", REFUSED_PLAN,
+     "mnem serve MODEL --parallel N --dry-run prints the plan of a server; --sequences N plans N "
+     "sequences"},
+    {"np n-parallel parallel max-num-seqs", A_VALUE,
+     "mnem serve has --parallel; mnem run --prompts FILE runs several prompts"},
     {"metrics", NO_VALUE, "mnem serve always answers at /metrics"},
     {"mmproj image audio", REFUSED,
      "images and audio are not supported: only the text part of a model runs"},
@@ -255,7 +260,8 @@ static bool has_escape(char *const *words) {
 /* value: of the option, or the next word; NULL: there is none. */
 static bool is_refused(size_t option, const char *value, char *const *all) {
     switch (foreign_options[option].kind) {
-    case REFUSED: return true;
+    case REFUSED:
+    case REFUSED_PLAN: return true;
     case REFUSED_WISH: return !value || !is_among("cpu auto none", value, strlen(value));
     case REFUSED_ESCAPES: return has_escape(all);
     default: return false;
@@ -272,6 +278,7 @@ int tool_foreign_option(const char *verb, char *const *words, char *const *all, 
         if (!is_among(foreign_options[i].names, word, length)) continue;
         const foreign_kind kind = foreign_options[i].kind;
         const char *text = foreign_options[i].text;
+        if (kind == REFUSED_PLAN && strcmp(verb, "plan") != 0) continue;
         *taken = 1;
         if (is_refused(i, value, all))
             return tool_usage(verb, "option %.*s is not supported here: %s", shown, words[0], text);

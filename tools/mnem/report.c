@@ -56,10 +56,12 @@ static void plan_choice(FILE *file, const mnem_engine_plan *p) {
 }
 
 static void plan_pages(FILE *file, const mnem_engine_plan *p) {
-    char text[160], size[TOOL_TEXT];
+    char text[160], size[TOOL_TEXT], kept[64] = "";
+    const int32_t rest = p->sequences - p->logits_rows; /* of a server: they only keep pages */
     if (p->sequences == 1) return;
-    snprintf(text, sizeof text, "%d of %d tokens for %d sequences in total, %s each", p->pages,
-             p->page_tokens, p->sequences, tool_size(p->page_bytes, size));
+    if (rest > 0) snprintf(kept, sizeof kept, " (%d of them only cache prefixes)", rest);
+    snprintf(text, sizeof text, "%d of %d tokens for %d sequences in total%s, %s each", p->pages,
+             p->page_tokens, p->sequences, kept, tool_size(p->page_bytes, size));
     tool_wrap(file, "  pages    ", text);
 }
 

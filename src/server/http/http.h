@@ -88,7 +88,8 @@ typedef struct http_server_options {
     http_handler handler;
 } http_server_options;
 
-/* Bytes that create charges. */
+/* Bytes that create charges, and their tag in the ledger. */
+#define HTTP_TAG "connections"
 uint64_t http_server_bytes(const http_server_options *options);
 /* Binds and listens: clients may connect, and wait until run. MNEM_INVALID for options,
  * MNEM_OVER_BUDGET, MNEM_NO_MEMORY, MNEM_IO where it can't listen at the address; *text is why

@@ -10,8 +10,6 @@
 
 #include "server/http/http_private.h"
 
-static const char TAG[] = "connections";
-
 static int32_t or_default(int32_t value, int32_t fallback) {
     return value ? value : fallback;
 }
@@ -109,13 +107,13 @@ mnem_status http__server_make(const http_server_options *options, http_server **
     if ((*text = check(&o))) return MNEM_INVALID;
     const uint64_t bytes = bytes_of(&o);
     if (o.ledger) {
-        const mnem_status status = mnem_ledger_charge(o.ledger, MNEM_KIND_IO, TAG, bytes);
+        const mnem_status status = mnem_ledger_charge(o.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
         *text = mnem_last_error();
         if (status != MNEM_OK) return status;
     }
     carving c = {malloc(bytes), 0};
     if (!c.at) {
-        if (o.ledger) mnem_ledger_release(o.ledger, MNEM_KIND_IO, TAG, bytes);
+        if (o.ledger) mnem_ledger_release(o.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
         *text = "out of memory for connections";
         return MNEM_NO_MEMORY;
     }
@@ -144,7 +142,7 @@ void http_server_destroy(http_server *server) {
     const uint64_t bytes = server->bytes;
     close_all(server);
     free(server);
-    if (ledger) mnem_ledger_release(ledger, MNEM_KIND_IO, TAG, bytes);
+    if (ledger) mnem_ledger_release(ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
 }
 
 mnem_status http_server_create(const http_server_options *options, http_server **server,

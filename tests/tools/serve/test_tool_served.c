@@ -270,6 +270,100 @@ static void many_conversations_take_what_their_plan_says(void **state) {
                  (unsigned long long)peak);
 }
 
+/* ---- --dry-run ---- */
+
+/* The object of the first line that a server with --json prints. */
+static json_t *started(const char *const *args) {
+    char line[16384] = "";
+    int out, err;
+    const pid_t pid = tool_start(args, &out, &err);
+    for (ssize_t n = 0, got; !strchr(line, '\n'); n += got)
+        if ((got = read(out, line + n, sizeof line - 1 - (size_t)n)) <= 0) fail_msg("no plan");
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    close(out);
+    close(err);
+    json_t *object = json_loads(line, 0, NULL);
+    assert_non_null(object);
+    return object;
+}
+
+/* Sanitizers take bytes of their own, which differ from run to run. */
+static bool varies(const char *key) {
+    return !MNEM_RELEASE && (!strcmp(key, "lines") || !strcmp(key, "smaller") ||
+                             !strcmp(key, "larger") || strstr(key, "bytes"));
+}
+
+static void assert_same_plan(const char *const *args, const char *const *dry_args) {
+    json_t *real = started(args), *dry = tool_last_object(tool_run(NULL, dry_args)), *value;
+    const char *key;
+    json_object_foreach(json_object_get(real, "plan"), key, value) {
+        if (!varies(key) && !json_equal(value, json_object_get(dry, key)))
+            fail_msg("%s: a dry run says something else than the start", key);
+    }
+    assert_true(json_equal(json_object_get(real, "parallel"), json_object_get(dry, "parallel")));
+    assert_true(json_equal(json_object_get(real, "model"), json_object_get(dry, "model_name")));
+    assert_int_equal(json_integer_value(json_object_get(dry, "kv_tokens")),
+                     json_integer_value(json_object_get(dry, "pages")) *
+                         json_integer_value(json_object_get(dry, "page_tokens")));
+    json_decref(real);
+    json_decref(dry);
+}
+
+static void a_dry_run_has_the_plan_of_the_start(void **state) {
+    (void)state;
+    static const uint64_t budgets[] = {20 * MIB, 33 * MIB, 64 * MIB};
+    static const char *const models[] = {NULL, MNEM_SOURCE "/tests/data/architectures/qwen35.gguf",
+                                         MNEM_SOURCE "/tests/data/architectures/bert.gguf"};
+    for (int i = 0; i < 9; i++) {
+        const char *model = models[i / 3] ? models[i / 3] : tool_model;
+        const char *memory = tool_memory(budgets[i % 3]);
+        const char *real[] = {"serve",  model,    "--memory", memory,       "-t",
+                              "1",      "--ctx",  "64",       "--parallel", i % 2 ? "3" : "auto",
+                              "--json", "--port", "0",        NULL};
+        const char *dry[] = {"serve",  model,       "--memory", memory,       "-t",
+                             "1",      "--ctx",     "64",       "--parallel", i % 2 ? "3" : "auto",
+                             "--json", "--dry-run", NULL};
+        assert_same_plan(real, dry);
+    }
+}
+
+static void a_dry_run_is_refused_as_the_start_is(void **state) {
+    (void)state;
+    tool_result r = RUN("serve", "--memory", "1M", "--port", "0", "-t", "1");
+    assert_int_equal(r.code, 3);
+    const uint64_t least = tool_least(&r);
+    r = RUN("serve", "--memory", "1M", "--dry-run", "-t", "1");
+    assert_int_equal(r.code, 3);
+    assert_int_equal(r.out_bytes, 0);
+    if (MNEM_RELEASE) assert_int_equal(tool_least(&r), least);
+    r = RUN("serve", "--host", "0.0.0.0", "--dry-run");
+    assert_int_equal(r.code, 2);
+    r = RUN("plan", "-np", "4");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "mnem serve MODEL --parallel N --dry-run"));
+}
+
+/* Another server may have the address. */
+static void a_dry_run_shows_conversations_without_listening(void **state) {
+    (void)state;
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof here;
+    char port[16];
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, n), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&here, &n), 0);
+    snprintf(port, sizeof port, "%d", ntohs(here.sin_port));
+    const tool_result r = RUN("serve", "--port", port, "--parallel", "3", "--memory",
+                              tool_memory(33 * MIB), "--dry-run");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "  peak     "));
+    assert_non_null(strstr(r.out, "  pages    "));
+    assert_non_null(strstr(r.out, "  server   runs up to 3 conversations at a time, of up to "));
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_those_of_mnem_embed),
@@ -282,6 +376,9 @@ int main(void) {
         cmocka_unit_test(systemd_starts_it_for_the_first_client),
         cmocka_unit_test(states_and_snapshots_are_counted),
         cmocka_unit_test(many_conversations_take_what_their_plan_says),
+        cmocka_unit_test(a_dry_run_has_the_plan_of_the_start),
+        cmocka_unit_test(a_dry_run_is_refused_as_the_start_is),
+        cmocka_unit_test(a_dry_run_shows_conversations_without_listening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

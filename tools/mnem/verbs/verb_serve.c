@@ -140,6 +140,9 @@ static int check(const serve_options *o) {
     const uint32_t kept = MNEM_FEATURE_SAVED | MNEM_FEATURE_RANKS_LAYERS;
     if (o->keep_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
         return tool_usage("serve", "--keep-cache can't be used: %s", mnem_last_error());
+    if (o->dry_run && tool_ranks())
+        return tool_usage("serve", "--dry-run plans for one process: mnem plan --ranks N plans for "
+                                   "several");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage(
@@ -189,6 +192,13 @@ static int inherited(void) {
     return pid && count && atol(pid) == (long)getpid() && atol(count) > 0 ? 3 : 0;
 }
 
+/* A dry run listens to nobody: another server may have the address. */
+static int charge_connections(serve *s, uint64_t bytes) {
+    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
+    if (status == MNEM_OK) s->connections_bytes = bytes;
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 static int make_http(serve *s) {
     const serve_options *o = s->o;
     const http_route *rows;
@@ -221,6 +231,7 @@ static int make_http(serve *s) {
     options.handler.on_tick = on_tick;
     options.handler.routes = s->routes;
     if (serve_plans_without(s, http_server_bytes(&options))) return TOOL_OK;
+    if (o->dry_run) return charge_connections(s, http_server_bytes(&options));
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
@@ -328,6 +339,8 @@ static void take_down(serve *s) {
     if (s->books_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
     if (s->thread_bytes)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
+    if (s->connections_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_IO, HTTP_TAG, s->connections_bytes);
 }
 
 /* A rank that does what rank 0 says. */
@@ -340,12 +353,22 @@ static int follow(serve *s, const tool_args *args) {
     return code;
 }
 
+static int show_plan(serve *s, const tool_args *args) {
+    int code = open_all(s, args);
+    if (code == TOOL_OK) serve_plan_print(s);
+    take_down(s);
+    tool_stage_close(&s->stage);
+    const int out = tool_out_end();
+    return code == TOOL_OK ? out : code;
+}
+
 static int verb_serve(const tool_args *args) {
     serve *s = &served;
     s->o = (const serve_options *)args;
     int code = check(s->o);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
+    if (s->o->dry_run) return show_plan(s, args);
     if (tool_ranks_follows()) return follow(s, args);
     code = open_all(s, args);
     if (code == TOOL_OK) {
@@ -388,6 +411,9 @@ static const tool_option options[] = {
     {"queue", 0, "N", TOOL_VALUE_COUNT, AT(queue), .least = 1, .most = 1024,
      .help =
          "number of requests that may wait; further ones are told to retry later (default: 32)"},
+    {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
+     .help = "print the plan of the server (conversations, space of the KV cache, bytes, predicted "
+             "speed) and exit, without loading the model or listening"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -462,6 +488,7 @@ TOOL_VERB_WITH(
     "once, because mpirun kills the processes soon after it.\n",
     "mnem serve  # the bundled model, at http://127.0.0.1:8080\n"
     "mnem serve model.gguf --memory 600M --ctx 8192  # all clients inside 600 MiB\n"
+    "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # only the plan\n"
     "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and up to 4 GiB on disk\n"
     "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # on the network, with keys\n"
     "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");

@@ -3,6 +3,8 @@
  * What the budget leaves beside weights and one conversation becomes pages for all of them: that
  * many run together costs little (a row of logits each), what they hold is what they share. So by
  * default there are eight, and fewer only where not even their rows fit. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,11 +173,38 @@ int serve_follow(serve *s) {
     return tool_stage_follow_with(&s->stage, follow_scheduler, s);
 }
 
+/* ---- what it says ---- */
+
+/* A message; for --dry-run a line of the plan. */
+static void __attribute__((format(printf, 3, 4)))
+say(const serve *s, const char *lead, const char *format, ...) {
+    static const char self[] = "this server ";
+    char text[320];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (s->o->dry_run)
+        tool_wrap(stdout, lead, strncmp(text, self, strlen(self)) ? text : text + strlen(self));
+    else
+        tool_message("%s", text);
+}
+
+/* Of a larger budget states take a part before pages do. */
+static uint64_t budget_of_all(const serve *s) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    const int64_t tokens = (int64_t)p->pages * p->page_tokens,
+                  whole = (int64_t)s->parallel * p->context;
+    if (tokens >= whole || !p->budget_bytes || p->states > 0 || !p->page_tokens) return 0;
+    return p->budget_bytes +
+           (uint64_t)(whole - tokens) * (p->page_bytes / (uint64_t)p->page_tokens);
+}
+
 static void say_states(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char size[TOOL_TEXT];
     if (p->states <= 0) return;
-    tool_message(
+    say(s, "           ",
         p->states < s->parallel
             ? "the model's recurrent layers have %d live state%s and up to %d snapshot%s, %s each; "
               "further conversations wait"
@@ -184,36 +213,82 @@ static void say_states(const serve *s) {
         tool_size(mnem_transformer_state_bytes(&s->stage.transformer), size));
 }
 
-void serve_plan_say(const serve *s) {
+static void say_conversations(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
-    if (s->stage.args->quiet || s->stage.args->json || !p->page_tokens) return;
+    if (!p->page_tokens) return;
     if (s->stage.transformer.encoder) {
-        tool_message(
+        say(s, "  server   ",
             "this server computes embeddings, of one text at a time, with up to %d tokens each",
             p->context);
         return;
     }
-    const int64_t tokens = (int64_t)p->pages * p->page_tokens,
-                  whole = (int64_t)s->parallel * p->context;
+    const int64_t tokens = (int64_t)p->pages * p->page_tokens;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
     if (bytes == 0) { /* no layer attends */
-        tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; "
-                     "the state of each takes %s at any length",
-                     s->parallel, tool_s((uint64_t)s->parallel), p->context,
-                     tool_size(mnem_transformer_state_bytes(&s->stage.transformer), each));
+        say(s, "  server   ",
+            "this server runs up to %d conversation%s at a time, of up to %d tokens each; "
+            "the state of each takes %s at any length",
+            s->parallel, tool_s((uint64_t)s->parallel), p->context,
+            tool_size(mnem_transformer_state_bytes(&s->stage.transformer), each));
         say_states(s);
         return;
     }
-    tool_message("this server runs up to %d conversation%s at a time, of up to %d tokens each; its "
-                 "KV cache has space for %s tokens in total (%s per token)",
-                 s->parallel, tool_s((uint64_t)s->parallel), p->context,
-                 tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
+    say(s, "  server   ",
+        "this server runs up to %d conversation%s at a time, of up to %d tokens each; its "
+        "KV cache has space for %s tokens in total (%s per token)",
+        s->parallel, tool_s((uint64_t)s->parallel), p->context, tool_exact((uint64_t)tokens, held),
+        tool_size(bytes, each));
     say_states(s);
-    /* Of a larger budget states take a part before pages do. */
-    if (tokens >= whole || !p->budget_bytes || p->states > 0) return;
-    mnem_size_budget(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more, sizeof more);
-    tool_message("for all %d conversations at full length, --memory %s is needed; with the present "
-                 "budget, long ones wait or are preempted",
-                 s->parallel, more);
+    const uint64_t enough = budget_of_all(s);
+    if (!enough) return;
+    mnem_size_budget(enough, more, sizeof more);
+    say(s, "           ",
+        "for all %d conversations at full length, --memory %s is needed; with the present "
+        "budget, long ones wait or are preempted",
+        s->parallel, more);
+}
+
+void serve_plan_say(const serve *s) {
+    if (!s->stage.args->quiet && !s->stage.args->json) say_conversations(s);
+}
+
+/* ---- --dry-run ---- */
+
+static json_t *plan_json(const serve *s) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    const uint64_t enough = budget_of_all(s);
+    const int64_t tokens = (int64_t)p->pages * p->page_tokens;
+    json_t *plan = tool_report_plan_json(p, &s->stage);
+    json_t *more =
+        json_pack("{s:s, s:i, s:I, s:I, s:o, s:o}", "model_name", s->name, "parallel", s->parallel,
+                  "kv_tokens", (json_int_t)tokens, "kv_bytes_per_token",
+                  (json_int_t)(p->page_tokens ? p->page_bytes / (uint64_t)p->page_tokens : 0),
+                  "memory_for_all", enough ? json_integer((json_int_t)enough) : json_null(),
+                  "predicted_together_tokens_per_s", tool_json_known(p->predicted_together));
+    if (plan && more) json_object_update(plan, more);
+    json_decref(more);
+    return plan;
+}
+
+static void print_together(const serve *s) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    if (s->parallel < 2 || p->predicted_together <= 0) return;
+    say(s, "           ", "%d conversations that generate at once: about %.*f tokens/s together",
+        p->together, p->predicted_together < 100, p->predicted_together);
+}
+
+void serve_plan_print(const serve *s) {
+    const tool_stage *stage = &s->stage;
+    if (stage->args->json) {
+        tool_out_json("plan", plan_json(s));
+        return;
+    }
+    tool_report_model(stdout, stage);
+    if (stage->args->verbose)
+        tool_report_plan(stdout, &stage->plan, stage);
+    else
+        tool_report_plan_short(stdout, &stage->plan, stage);
+    say_conversations(s);
+    print_together(s);
 }

@@ -35,7 +35,7 @@ typedef struct serve_options {
     int32_t port, queue;
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
-    bool no_auth, truncate, no_history, keep_cache;
+    bool no_auth, truncate, no_history, keep_cache, dry_run;
 } serve_options;
 
 typedef struct serve_keys {
@@ -55,9 +55,9 @@ typedef struct serve {
     http_route routes[SERVE_ROUTES];
     mnem_engine *engine;
     mnem_scheduler *scheduler;
-    uint64_t books_bytes, thread_bytes; /* charged here */
-    uint64_t budget_bytes;              /* as it was asked for */
-    uint64_t absent_bytes;              /* of connections that don't fit; 0: they do */
+    uint64_t books_bytes, thread_bytes, connections_bytes; /* charged here; the last: dry run */
+    uint64_t budget_bytes;                                 /* as it was asked for */
+    uint64_t absent_bytes; /* of connections that don't fit; 0: they do */
     pthread_t thread;
     bool started; /* the thread */
     /* Between the threads: the scheduler once it is there; the thread has ended; a signal came. */
@@ -92,6 +92,8 @@ mnem_status serve_scheduler_create(serve *s);
 int serve_follow(serve *s);
 /* The plan, as messages: what conversations cost, and what more would buy. */
 void serve_plan_say(const serve *s);
+/* For --dry-run: the plan of `mnem plan` and the same lines, or JSON, on standard output. */
+void serve_plan_print(const serve *s);
 
 /* Routes of `/` and `/page.json`, behind `count` others; how many there are then. */
 size_t serve_page_routes(serve *s, size_t count);
