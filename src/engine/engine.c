@@ -81,13 +81,9 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
         .part = e->map->shape.rows, .head_dim = e->map->shape.head_dim, .threads = setup->threads};
     mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
     relay.mine = &mine;
-    e->gather = (mnem_graph_gather){mnem__gather_run, &e->relay.gather};
     MNEM__TRY(mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
                                 e->tables.requests));
-    e->nodes = mnem__pass_compile(e);
-    /* Rank 0 alone stops a pass, and only between those that ranks run together: the others would
-     * wait for what a rank that stopped by itself doesn't send. */
-    e->stops = mnem__relay_first(&e->relay) && !e->relay.together;
+    mnem__pass_compile(e);
     return MNEM_OK;
 }
 

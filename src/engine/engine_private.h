@@ -148,14 +148,16 @@ struct mnem_engine {
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */
     uint64_t row_bytes;             /* of the embedding matrix in the file */
     bool page_cache;                /* rows of layers stay there */
-    bool stops;                     /* cancelling ends a pass in the middle */
     float *hidden, *logits;         /* for the host; apart: hidden is a copy, in the staging part */
     uint8_t *rows;                  /* of the embedding, so too */
     void *external[MNEM__SLOTS];    /* what operators take: not for the host (device/location.h) */
     mnem_graph_weights source;
-    uint32_t nodes;    /* of its passes (pass_nodes.h) */
-    int cancel;        /* atomic */
-    uint64_t identity; /* of the model, atomic; 0: not asked for yet (saved/) */
+    /* What its passes are compiled to (pass_nodes.h). */
+    uint32_t nodes;
+    uint32_t features;    /* of each step, besides what is done there (mnem/supports.h) */
+    mnem_graph_args args; /* what all runs of its graphs have in common */
+    int cancel;           /* atomic */
+    uint64_t identity;    /* of the model, atomic; 0: not asked for yet (saved/) */
     mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };

@@ -16,9 +16,8 @@
 #include "base/error.h"
 #include "base/event.h"
 #include "base/minmax.h"
-#include "engine/step_private.h"
+#include "engine/pass_nodes.h"
 #include "mnem/supports.h"
-#include "model/architecture/transformer_rows.h"
 
 enum { PASSES_AHEAD = 2 };
 
@@ -125,7 +124,7 @@ static mnem_status tell_one(mnem__step *x) {
         x->heads--;
     } else {
         mnem__step_deal(x, &x->told, NULL, &wanted);
-        if (mnem__head_here(&x->e->map->shape))
+        if (x->nodes & mnem__pass_bit(MNEM__NODE_HEAD))
             x->heads = (wanted + x->e->logits_rows - 1) / x->e->logits_rows;
     }
     x->ahead++;
@@ -255,8 +254,12 @@ mnem_status mnem__step_run(mnem__step *x) {
 
 mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context) {
-    mnem__step x = {
-        .e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
+    mnem__step x = {.e = e,
+                    .parts = parts,
+                    .count = count,
+                    .nodes = e->nodes,
+                    .on_logits = on_logits,
+                    .context = context};
     MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_GENERATE));
     if (e->awaited)
         return mnem__fail(MNEM_BUSY, "engine: another step is still running; end it first");
@@ -264,16 +267,17 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
 }
 
 mnem_status mnem__engine_supports(const mnem_engine *e, uint32_t features) {
-    const mnem_transformer *t = &e->map->shape;
-    const bool rows = mnem__transformer_is_cut(t);
-    const uint32_t cut = rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS;
-    return mnem_transformer_supports(t, features | (e->relay.comm ? cut : 0));
+    return mnem_transformer_supports(&e->map->shape, e->features | features);
 }
 
 mnem_status mnem__engine_step_hidden(mnem_engine *e, const mnem_step_part *parts, int32_t count,
                                      mnem__on_hidden *on_hidden, void *context) {
-    mnem__step x = {
-        .e = e, .parts = parts, .count = count, .on_hidden = on_hidden, .context = context};
+    mnem__step x = {.e = e,
+                    .parts = parts,
+                    .count = count,
+                    .nodes = e->nodes,
+                    .on_hidden = on_hidden,
+                    .context = context};
     return mnem__step_run(&x);
 }
 

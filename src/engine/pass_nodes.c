@@ -124,19 +124,10 @@ mnem_status mnem__pass_fill(mnem__step *x) {
 }
 
 static mnem_graph_args pass_args(const mnem__step *x, int64_t tokens) {
-    mnem_engine *e = x->e;
-    return (mnem_graph_args){.tokens = tokens,
-                             .block =
-                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
-                             .workspace = mnem__part_bound(&e->taken, MNEM__PART_WORKSPACE),
-                             .external = e->external,
-                             .ids = e->tables.ids,
-                             .positions = e->tables.positions,
-                             .kv = e->tables.kv,
-                             .kv_count = x->segments,
-                             .weights = &e->source,
-                             .gather = &e->gather,
-                             .cancel = e->stops ? &e->cancel : NULL};
+    mnem_graph_args args = x->e->args;
+    args.tokens = tokens;
+    args.kv_count = x->segments;
+    return args;
 }
 
 /* Of one sequence, rows before the first wanted one needn't be finished. */

@@ -4,12 +4,12 @@
  * that its model, its device and its ranks need. Without ranks none sends or receives, and on a
  * device that the host reaches none fetches or stores:
  *
- *     one machine        FILL  AHEAD  BODY               GATHER  HEAD_AHEAD  HEAD  CHECK  GIVE
- *     layers, rank 0     FILL  TELL  AHEAD  SENT  BODY  SEND     RECEIVE_LOGITS  CHECK  GIVE
- *     layers, last rank  FILL  AHEAD  RECEIVE  BODY      GATHER  HEAD_AHEAD  HEAD  SEND_LOGITS
+ *     one machine        FILL  AHEAD  BODY  GATHER  HEADS: HEAD_AHEAD  HEAD  CHECK  GIVE
+ *     layers, rank 0     FILL  TELL  AHEAD  SENT  BODY  SEND  HEADS: RECEIVE_LOGITS  CHECK  GIVE
+ *     layers, last rank  FILL  AHEAD  RECEIVE  BODY  GATHER  HEADS: HEAD_AHEAD  HEAD  SEND_LOGITS
  *
- * Nodes of one stage run in the order of the list, up to the first that fails; pass_run.c says when
- * a stage runs. */
+ * A step whose logits come later has AWAIT in the place of HEADS (step_ahead.c). Nodes of one stage
+ * run in the order of the list, up to the first that fails; pass_run.c says when a stage runs. */
 #ifndef MNEM_SRC_ENGINE_PASS_NODES_H
 #define MNEM_SRC_ENGINE_PASS_NODES_H
 
@@ -35,6 +35,8 @@
     X(GIVE_HIDDEN, HIDDEN, mnem__pass_give_hidden)                                                 \
     X(SEND_HIDDEN, HIDDEN, mnem__ranks_send_hidden)                                                \
     X(GATHER, WANTED, mnem__pass_gather_wanted)                                                    \
+    X(HEADS, WANTED, mnem__pass_run_heads)                                                         \
+    X(AWAIT, WANTED, mnem__step_await)                                                             \
     X(RECEIVE_LOGITS, HEAD, mnem__ranks_receive_logits)                                            \
     X(HEAD_AHEAD, HEAD, mnem__step_tell_ahead)                                                     \
     X(LOGITS_SENT, HEAD, mnem__ranks_await_logits_sent)                                            \
@@ -66,12 +68,13 @@ typedef enum mnem__pass_stage {
 MNEM__PASS_NODE_LIST(MNEM__PASS_NODE_FUNCTION)
 #undef MNEM__PASS_NODE_FUNCTION
 
-/* The nodes of a stage that the engine has; x->status is theirs to read. */
+/* The nodes of a stage that the step has; x->status is theirs to read. */
 mnem_status mnem__pass_run_stage(mnem__step *x, mnem__pass_stage stage);
-/* Which nodes the engine has, by what it was created with; a bit each. */
-uint32_t mnem__pass_compile(const mnem_engine *engine);
-/* Those around a pass of ranks (pass_ranks.c); changes the nodes that one machine has. */
-uint32_t mnem__ranks_compile(const mnem_engine *engine, uint32_t nodes);
+/* Sets which nodes the engine has, a bit each, and what runs of its graphs have in common, by what
+ * it was created with. */
+void mnem__pass_compile(mnem_engine *engine);
+/* Changes what one machine has to what a rank has (pass_ranks.c). */
+void mnem__ranks_compile(mnem_engine *engine);
 static inline uint32_t mnem__pass_bit(mnem__pass_node node) {
     return UINT32_C(1) << node;
 }

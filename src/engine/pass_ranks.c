@@ -4,6 +4,8 @@
  * run each pass together, and all have what it makes. */
 #include "base/error.h"
 #include "engine/pass_nodes.h"
+#include "mnem/supports.h"
+#include "model/architecture/transformer_rows.h"
 
 /* Before a pass of ranks together: all of them end it, or none does. */
 mnem_status mnem__ranks_check_stopped(mnem__step *x) {
@@ -111,6 +113,16 @@ mnem_status mnem__ranks_abort_pass(mnem__step *x) {
 
 /* ---- which of them ---- */
 
+static mnem_graph_args args_of(mnem_engine *e) {
+    mnem_graph_args args = e->args;
+    e->gather = (mnem_graph_gather){mnem__gather_run, &e->relay.gather};
+    args.gather = e->relay.together ? &e->gather : NULL;
+    /* Rank 0 alone stops a pass, and only between those that ranks run together: the others would
+     * wait for what a rank that stopped by itself doesn't send. */
+    if (e->relay.together || !mnem__relay_first(&e->relay)) args.cancel = NULL;
+    return args;
+}
+
 static uint32_t with(uint32_t nodes, mnem__pass_node node, bool on) {
     const uint32_t bit = mnem__pass_bit(node);
     return on ? nodes | bit : nodes & ~bit;
@@ -155,7 +167,10 @@ static uint32_t compile_layers(const mnem_engine *e, uint32_t nodes) {
     return with(nodes, MNEM__NODE_OTHER_HEADS, first && !head);
 }
 
-uint32_t mnem__ranks_compile(const mnem_engine *e, uint32_t nodes) {
-    nodes = with(nodes, MNEM__NODE_TELL, mnem__relay_leads(&e->relay));
-    return e->relay.together ? compile_together(e, nodes) : compile_layers(e, nodes);
+void mnem__ranks_compile(mnem_engine *e) {
+    const uint32_t nodes = with(e->nodes, MNEM__NODE_TELL, mnem__relay_leads(&e->relay));
+    const bool rows = mnem__transformer_is_cut(&e->map->shape);
+    e->nodes = e->relay.together ? compile_together(e, nodes) : compile_layers(e, nodes);
+    e->features = rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS;
+    e->args = args_of(e);
 }

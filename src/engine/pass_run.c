@@ -15,33 +15,43 @@ static const struct {
 };
 _Static_assert(MNEM__PASS_NODES <= 32, "a bit each");
 
-uint32_t mnem__pass_compile(const mnem_engine *e) {
+static mnem_graph_args args_of(mnem_engine *e) {
+    return (mnem_graph_args){.block =
+                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+                             .workspace = mnem__part_bound(&e->taken, MNEM__PART_WORKSPACE),
+                             .external = e->external,
+                             .ids = e->tables.ids,
+                             .positions = e->tables.positions,
+                             .kv = e->tables.kv,
+                             .weights = &e->source,
+                             .cancel = &e->cancel};
+}
+
+void mnem__pass_compile(mnem_engine *e) {
     const uint32_t fetch = e->taken.apart ? mnem__pass_bit(MNEM__NODE_FETCH_HIDDEN) : 0;
     const uint32_t rows = e->choice.embedding_packed ? 0 : mnem__pass_bit(MNEM__NODE_ROWS);
     const uint32_t of_layers = e->map->layer_table < 0 ? 0 : mnem__pass_bit(MNEM__NODE_LAYER_ROWS);
-    const uint32_t nodes = fetch | rows | of_layers | mnem__pass_bit(MNEM__NODE_FILL) |
-                           mnem__pass_bit(MNEM__NODE_AHEAD) | mnem__pass_bit(MNEM__NODE_BODY) |
-                           mnem__pass_bit(MNEM__NODE_CHECK_HIDDEN) |
-                           mnem__pass_bit(MNEM__NODE_GIVE_HIDDEN) |
-                           mnem__pass_bit(MNEM__NODE_GATHER) |
-                           mnem__pass_bit(MNEM__NODE_HEAD_AHEAD) | mnem__pass_bit(MNEM__NODE_HEAD) |
-                           mnem__pass_bit(MNEM__NODE_CHECK) | mnem__pass_bit(MNEM__NODE_GIVE);
-    return e->relay.comm ? mnem__ranks_compile(e, nodes) : nodes;
+    e->nodes = fetch | rows | of_layers | mnem__pass_bit(MNEM__NODE_FILL) |
+               mnem__pass_bit(MNEM__NODE_AHEAD) | mnem__pass_bit(MNEM__NODE_BODY) |
+               mnem__pass_bit(MNEM__NODE_CHECK_HIDDEN) | mnem__pass_bit(MNEM__NODE_GIVE_HIDDEN) |
+               mnem__pass_bit(MNEM__NODE_GATHER) | mnem__pass_bit(MNEM__NODE_HEADS) |
+               mnem__pass_bit(MNEM__NODE_HEAD_AHEAD) | mnem__pass_bit(MNEM__NODE_HEAD) |
+               mnem__pass_bit(MNEM__NODE_CHECK) | mnem__pass_bit(MNEM__NODE_GIVE);
+    e->args = args_of(e);
+    if (e->relay.comm) mnem__ranks_compile(e);
 }
 
 mnem_status mnem__pass_run_stage(mnem__step *x, mnem__pass_stage stage) {
     for (int node = 0; node < MNEM__PASS_NODES; node++)
-        if (pass_node[node].stage == stage && x->e->nodes & mnem__pass_bit(node))
+        if (pass_node[node].stage == stage && x->nodes & mnem__pass_bit(node))
             MNEM__TRY(pass_node[node].run(x));
     return MNEM_OK;
 }
 
-static mnem_status run_heads(mnem__step *x, int32_t wanted) {
-    x->head =
-        (mnem__step_head){.left = mnem__step_wanted(x, x->e->tables.segments), .wanted = wanted};
-    MNEM__TRY(mnem__pass_run_stage(x, MNEM__STAGE_WANTED));
-    for (; x->head.at < wanted && x->status == MNEM_OK; x->head.at += x->head.n) {
-        x->head.n = mnem__min_i32(x->e->logits_rows, wanted - x->head.at);
+mnem_status mnem__pass_run_heads(mnem__step *x) {
+    x->head.left = mnem__step_wanted(x, x->e->tables.segments);
+    for (; x->head.at < x->head.wanted && x->status == MNEM_OK; x->head.at += x->head.n) {
+        x->head.n = mnem__min_i32(x->e->logits_rows, x->head.wanted - x->head.at);
         x->status = mnem__pass_run_stage(x, MNEM__STAGE_HEAD);
         if (x->status == MNEM_OK) x->status = mnem__pass_run_stage(x, MNEM__STAGE_LOGITS);
     }
@@ -62,8 +72,8 @@ static void end_pass(const mnem__step *x) {
 }
 
 mnem_status mnem__step_run_pass(mnem__step *x) {
-    int32_t wanted;
-    x->segments = mnem__step_deal(x, &x->next, x->e->tables.segments, &wanted);
+    x->head = (mnem__step_head){0};
+    x->segments = mnem__step_deal(x, &x->next, x->e->tables.segments, &x->head.wanted);
     const mnem__segment *last = &x->e->tables.segments[x->segments - 1];
     x->rows = last->row + last->n;
     MNEM__TRY(mnem__pass_run_stage(x, MNEM__STAGE_BEGIN));
@@ -72,8 +82,8 @@ mnem_status mnem__step_run_pass(mnem__step *x) {
     if (x->status == MNEM_OK) x->status = ended;
     if (x->status == MNEM_OK && x->on_hidden)
         x->status = mnem__pass_run_stage(x, MNEM__STAGE_HIDDEN);
-    if (x->status == MNEM_OK && wanted > 0)
-        x->status = x->later ? mnem__step_await(x, wanted) : run_heads(x, wanted);
+    if (x->status == MNEM_OK && x->head.wanted > 0)
+        x->status = mnem__pass_run_stage(x, MNEM__STAGE_WANTED);
     if (x->status == MNEM_OK)
         end_pass(x);
     else

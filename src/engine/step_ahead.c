@@ -9,7 +9,7 @@
  * Invariant: the receive of all that is awaited is posted, so the last rank never waits for rank 0,
  * and no rank for one that waits for it. A step for whose rows there is no place is begun later. */
 #include "base/error.h"
-#include "engine/step_private.h"
+#include "engine/pass_nodes.h"
 #include "mnem/supports.h"
 #include "model/weights/finite.h"
 
@@ -25,14 +25,14 @@ static float *rows_at(const mnem_engine *e, int32_t row) {
     return e->logits + (int64_t)row * e->map->shape.vocab;
 }
 
-mnem_status mnem__step_await(mnem__step *x, int32_t wanted) {
+mnem_status mnem__step_await(mnem__step *x) {
     mnem_engine *e = x->e;
     const int32_t most = mnem_engine_steps_most(e);
     mnem__awaited *a = &e->tables.awaited[(e->awaited_first + e->awaited) % most];
     a->on_logits = x->on_logits;
     a->context = x->context;
     a->segments = 0;
-    a->wanted = wanted;
+    a->wanted = x->head.wanted;
     a->row = x->row;
     for (int32_t i = 0; i < x->segments; i++) {
         const mnem__segment *g = &e->tables.segments[i];
@@ -40,14 +40,19 @@ mnem_status mnem__step_await(mnem__step *x, int32_t wanted) {
         if (n > 0) a->segment[a->segments++] = (mnem__segment){g->part, g->at + g->n - n, n, 0};
     }
     e->awaited++;
-    e->awaited_row = x->row + wanted;
-    return mnem__relay_logits_post(&e->relay, rows_at(e, a->row), (size_t)wanted * row_bytes(e),
+    e->awaited_row = x->row + a->wanted;
+    return mnem__relay_logits_post(&e->relay, rows_at(e, a->row), (size_t)a->wanted * row_bytes(e),
                                    &a->request);
 }
 
 int32_t mnem_engine_steps_most(const mnem_engine *e) {
     if (!mnem__relay_leads(&e->relay) || e->relay.together) return 1;
     return mnem__relay_ahead(e->relay.size);
+}
+
+static uint32_t nodes_of(const mnem_engine *e, bool later) {
+    const uint32_t now = mnem__pass_bit(MNEM__NODE_HEADS);
+    return later ? (e->nodes & ~now) | mnem__pass_bit(MNEM__NODE_AWAIT) : e->nodes;
 }
 
 /* Whether a pass is all of the step, and its logits have a place when nothing else has. */
@@ -88,7 +93,7 @@ mnem_status mnem_engine_step_begin(mnem_engine *e, const mnem_step_part *parts, 
                     .count = count,
                     .on_logits = on_logits,
                     .context = context,
-                    .later = later,
+                    .nodes = nodes_of(e, later),
                     .row = row};
     MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_GENERATE));
     const mnem_status status = mnem__step_run(&x);

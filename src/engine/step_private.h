@@ -25,8 +25,8 @@ typedef struct mnem__step {
     mnem_on_step_logits *on_logits;
     mnem__on_hidden *on_hidden; /* NULL: logits are wanted */
     void *context;
-    bool later;             /* logits are awaited, not waited for (step_ahead.c); */
-    int32_t row;            /* they come there, of the place of logits */
+    uint32_t nodes;         /* of each pass (pass_nodes.h) */
+    int32_t row;            /* where logits come that are awaited, of their place */
     mnem__step_cursor next; /* pass to run */
     /* Passes told to the reader run ahead of those run. */
     mnem__step_cursor told; /* pass to tell */
@@ -63,7 +63,7 @@ mnem_status mnem__step_not_finite(const mnem_engine *e);
 /* ---- step_ahead.c ---- */
 
 /* The logits of the pass that was run come later. */
-mnem_status mnem__step_await(mnem__step *x, int32_t wanted);
+mnem_status mnem__step_await(mnem__step *x);
 /* Takes all that is awaited, and tells it nobody. */
 void mnem__step_forget_awaited(mnem_engine *e);
 

@@ -162,6 +162,23 @@ static void find_meetings(mnem_graph *graph) {
     }
 }
 
+static mnem__graph_executor executor_of(mnem_op_kind kind) {
+    switch (kind) {
+    case MNEM_OP_MATMUL: return MNEM__EXECUTOR_MATRIX;
+    case MNEM_OP_EXPERTS: return MNEM__EXECUTOR_EXPERTS;
+    case MNEM_OP_GATHER: return MNEM__EXECUTOR_PEERS;
+    default: return MNEM__EXECUTOR_TEAM;
+    }
+}
+
+static void find_executors(mnem_graph *graph) {
+    for (int32_t i = 0; i < graph->steps; i++) {
+        mnem__graph_step *step = &graph->step[i];
+        step->executor = executor_of(step->op.desc.kind);
+        graph->has[step->executor] = true;
+    }
+}
+
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
     MNEM__TRY(mnem__graph_status(graph));
     graph->compiled = true;
@@ -171,6 +188,7 @@ mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
     MNEM__TRY(place(graph));
     MNEM__TRY(prepare(graph));
     find_meetings(graph);
+    find_executors(graph);
     *sizes = graph->sizes;
     return MNEM_OK;
 }

@@ -27,6 +27,15 @@ typedef struct mnem__graph_tensor {
     int32_t reader;      /* of a root, for cleanup.c: the last node that reads it first */
 } mnem__graph_tensor;
 
+/* Who runs a node: compile sets it, run.c has a function for each. */
+typedef enum mnem__graph_executor {
+    MNEM__EXECUTOR_TEAM,    /* the operator's own pieces */
+    MNEM__EXECUTOR_MATRIX,  /* the team, chunk by chunk as the source of weights hands them out */
+    MNEM__EXECUTOR_EXPERTS, /* the same, expert by expert */
+    MNEM__EXECUTOR_PEERS,   /* worker 0, with what has the rest of the rows (args.gather) */
+    MNEM__EXECUTORS
+} mnem__graph_executor;
+
 typedef struct mnem__graph_step {
     mnem_op op;             /* desc only until compile has prepared it */
     mnem__op_rate rate;     /* for a trace; compile sets it */
@@ -36,9 +45,10 @@ typedef struct mnem__graph_step {
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
     bool tail;
     bool steady; /* of as many tokens its bytes and multiply-adds are the same in each run */
-    bool wait;   /* the team meets before this node */
-    bool again;  /* made again by differentiation */
-    bool gone;   /* for cleanup.c: leaves the list */
+    mnem__graph_executor executor;
+    bool wait;  /* the team meets before this node */
+    bool again; /* made again by differentiation */
+    bool gone;  /* for cleanup.c: leaves the list */
 } mnem__graph_step;
 
 struct mnem_graph {
@@ -47,8 +57,9 @@ struct mnem_graph {
     int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
     bool constants, constant_positions; /* there are any; positions are */
     bool differentiated, compiled;
-    bool counting;   /* has no tables: what is added is counted (count.c) */
-    uint32_t number; /* for a trace; compile sets it */
+    bool has[MNEM__EXECUTORS]; /* nodes of it */
+    bool counting;             /* has no tables: what is added is counted (count.c) */
+    uint32_t number;           /* for a trace; compile sets it */
     mnem_status error;
     char error_text[200];
     mnem_graph_sizes sizes;

@@ -140,12 +140,15 @@ static void show_tap(const mnem__walk *w, const mnem__graph_step *step, const mn
     tap->see(tap->context, &tapped, w->worker);
 }
 
+/* Where compile said so. */
+static mnem_status meet_before(mnem__walk *w, const mnem__graph_step *step) {
+    return step->wait ? meet(w) : MNEM_OK;
+}
+
 static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step,
                                      mnem_op_args *args, const void *packed) {
     const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
-    if (step->wait) {
-        MNEM__TRY(meet(w));
-    }
+    MNEM__TRY(meet_before(w, step));
     show_tap(w, step, args);
     multiply(w, step, args, &all);
     return MNEM_OK;
@@ -164,22 +167,42 @@ static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step
     }
 }
 
+/* ---- a node, by its executor ---- */
+
+static mnem_status run_matrix(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    const mnem_graph_weights *weights = w->run->args->weights;
+    const void *packed = weights->resident(weights->context, step->matrix);
+    return packed ? multiply_resident(w, step, args, packed) : multiply_streamed(w, step, args);
+}
+
+static mnem_status run_experts(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    MNEM__TRY(meet_before(w, step));
+    return mnem__run_experts(w, step, args);
+}
+
+static mnem_status run_gather(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    MNEM__TRY(meet_before(w, step));
+    return mnem__run_gather(w, step, args);
+}
+
+static mnem_status run_pieces(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    MNEM__TRY(meet_before(w, step));
+    if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
+    return MNEM_OK;
+}
+
+static mnem_status (*const run_by[MNEM__EXECUTORS])(mnem__walk *, const mnem__graph_step *,
+                                                    mnem_op_args *) = {
+    [MNEM__EXECUTOR_TEAM] = run_pieces,
+    [MNEM__EXECUTOR_MATRIX] = run_matrix,
+    [MNEM__EXECUTOR_EXPERTS] = run_experts,
+    [MNEM__EXECUTOR_PEERS] = run_gather,
+};
+
 static mnem_status run_step(mnem__walk *w, const mnem__graph_step *step) {
     mnem__bound b;
     mnem__run_bind(w->run, step, &b);
-    if (step->op.desc.kind == MNEM_OP_MATMUL) {
-        const mnem_graph_weights *weights = w->run->args->weights;
-        const void *packed = weights->resident(weights->context, step->matrix);
-        return packed ? multiply_resident(w, step, &b.args, packed)
-                      : multiply_streamed(w, step, &b.args);
-    }
-    if (step->wait) {
-        MNEM__TRY(meet(w));
-    }
-    if (step->op.desc.kind == MNEM_OP_EXPERTS) return mnem__run_experts(w, step, &b.args);
-    if (step->op.desc.kind == MNEM_OP_GATHER) return mnem__run_gather(w, step, &b.args);
-    if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
-    return MNEM_OK;
+    return run_by[step->executor](w, step, &b.args);
 }
 
 mnem_status mnem__run_step(mnem__walk *w, int32_t i) {
@@ -220,7 +243,10 @@ static void run_walks(mnem__run *r, mnem_team *team) {
 
 /* Somebody has to hold the matrices, and what others have. */
 static mnem_status check_sources(const mnem__run *r) {
-    const bool weights = r->args->weights, gather = r->args->gather;
+    const bool *has = r->graph->has;
+    const bool weights =
+        r->args->weights || !(has[MNEM__EXECUTOR_MATRIX] || has[MNEM__EXECUTOR_EXPERTS]);
+    const bool gather = r->args->gather || !has[MNEM__EXECUTOR_PEERS];
     for (int32_t i = r->from; !(weights && gather) && i < r->to; i++) {
         const mnem_op_kind kind = r->graph->step[i].op.desc.kind;
         if (!weights && (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS))
