@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/kit_blocks.h"
+#include "kit/kit_random.h"
 #include "kit/make_model.h"
 #include "mnem/mnem.h"
-#include "model/architecture/architecture.h"
-#include "model/architecture/layer_schedule.h"
 
 void die(const char *what) {
     fprintf(stderr, "make_model: %s\n", what);
@@ -27,7 +27,7 @@ void must(mnem_status status) {
     if (status != MNEM_OK) die(mnem_last_error());
 }
 
-static const mnem__architecture *architecture(const options *o) {
+const mnem__architecture *architecture(const options *o) {
     const mnem__architecture *found = mnem__architecture_find(o->arch);
     if (!found) die("--arch: no such architecture");
     return found;
@@ -44,6 +44,52 @@ static mnem_type type_of(const char *name) {
     }
     die("a type that can't be made");
     return MNEM_TYPE_F32;
+}
+
+/* ---- rows of every type of weights ---- */
+
+static void random_bytes(uint64_t *state, uint8_t *out, size_t n) {
+    for (; n >= 8; n -= 8, out += 8) {
+        uint64_t r = next_random(state);
+        memcpy(out, &r, 8);
+    }
+    uint64_t r = next_random(state);
+    memcpy(out, &r, n);
+}
+
+/* About normal (the sum of four uniform numbers), of standard deviation 1. */
+static float normal(uint64_t *state) {
+    uint64_t r = next_random(state);
+    int sum =
+        (int)(r & 0xffff) + (int)(r >> 16 & 0xffff) + (int)(r >> 32 & 0xffff) + (int)(r >> 48);
+    return ((float)sum / 65536.f - 2.f) * 1.7320508f;
+}
+
+static uint16_t bfloat_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return (uint16_t)(bits >> 16);
+}
+
+/* n random weights of type, about of this deviation; whole blocks: random bytes under scales that
+ * give it. */
+static void make_row(mnem_type type, int64_t n, uint64_t *state, float deviation, uint8_t *row) {
+    const mnem_type_info *info = mnem_type_get(type);
+    if (info->block_elements == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            float f = normal(state) * deviation;
+            uint16_t h = type == MNEM_TYPE_F16 ? kit_half(f) : bfloat_of(f);
+            if (type == MNEM_TYPE_F32)
+                memcpy(row + 4 * i, &f, 4);
+            else
+                memcpy(row + 2 * i, &h, 2);
+        }
+        return;
+    }
+    random_bytes(state, row, mnem_type_row_bytes(type, n));
+    for (int64_t i = 0; i < n / info->block_elements; i++)
+        if (!kit_block_scales(type, state, deviation, row + i * info->block_bytes))
+            die("a type that can't be made");
 }
 
 /* ---- tensors: declared by one walk, written by the same walk ---- */
@@ -109,122 +155,6 @@ static void rope_factors(const walk *w, const char *name) {
         float f = (float)factor;
         must(mnem__gguf_write_data(w->writer, &f, sizeof f));
     }
-}
-
-static bool is_gate_in_up(const mnem__architecture *a) {
-    for (const mnem__layer_part *part = a->parts; part->out; part++)
-        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 && !part->of_layer &&
-            !part->router)
-            return true;
-    return false;
-}
-
-static bool is_conv(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_CONV;
-}
-
-static bool has_layer_heads(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_LAYER_HEADS;
-}
-
-/* Layers of one part: of three the first scans, the second feeds. */
-static bool has_layer_ff(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_LAYER_FF;
-}
-
-static uint32_t ff_of(const options *o, long layer) {
-    return has_layer_ff(o) && layer % 3 != 1 ? 0 : (uint32_t)o->ff;
-}
-
-/* Experts read half of the width. */
-static bool has_latent_experts(const options *o) {
-    return mnem__architecture_has(architecture(o), MNEM__ROLE_LATENT_DOWN);
-}
-
-/* Of three layers that convolve, two do, the second attends. */
-static uint32_t kv_heads_of(const options *o, long layer) {
-    const long period = has_layer_ff(o) ? 3 : o->attend_every;
-    const bool recurs = has_layer_heads(o) && (layer + 1) % period != 0;
-    return recurs || (is_conv(o) && layer % 3 != 1) ? 0 : (uint32_t)o->kv_heads;
-}
-
-/* Keys and values through a latent as wide as a head; beside it half as much is turned. */
-static bool is_interleaved(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_INTERLEAVED;
-}
-
-static bool is_latent(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_LATENT;
-}
-
-static int32_t rope_dims_of(const options *o) {
-    return (int32_t)(is_latent(o) ? o->head_dim / 2 : o->head_dim);
-}
-
-static bool has_states(const options *o) {
-    return architecture(o)->takes & MNEM__TAKES_STATES;
-}
-
-static void set_states(const options *o, mnem_transformer *t) {
-    t->recurrent =
-        (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY, .n = (int32_t)o->attend_every};
-    t->state_groups = (int32_t)o->state_groups;
-    t->state_heads = (int32_t)o->state_heads;
-    t->state_rows = (int32_t)o->state_dim;
-    t->state_columns = (int32_t)o->state_columns;
-    const mnem__layer_part *part = mnem__architecture_recurs(architecture(o));
-    t->state_scans = part->core == MNEM_OP_SCAN;
-    t->state_beside = architecture(o)->state_beside;
-    if (!mnem__architecture_attends(architecture(o)) || t->state_beside)
-        t->recurrent.kind = MNEM_LAYERS_ALL;
-    if (has_layer_ff(o)) t->recurrent = (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
-    for (int32_t layer = 0; has_layer_ff(o) && layer < t->layers; layer++)
-        if (layer % 3 < 2) mnem__layer_schedule_add(layer % 3 ? &t->feeding : &t->recurrent, layer);
-    if (part->decay_b) {
-        t->state_channels = true;
-        t->state_groups = t->state_heads = (int32_t)o->heads;
-        t->state_columns = t->state_rows;
-    }
-    if (!part->step) return;
-    t->state_rank = t->state_columns; /* Mamba 1 */
-    t->state_columns *= t->state_heads;
-    t->state_heads = 1;
-    t->state_groups = 0;
-}
-
-static mnem_transformer shape_of(const options *o) {
-    mnem_transformer t = {.layers = (int32_t)o->layers,
-                          .embd = (int32_t)o->embd,
-                          .heads = (int32_t)o->heads,
-                          .kv_heads = (int32_t)o->kv_heads,
-                          .head_dim = (int32_t)o->head_dim,
-                          .ff = (int32_t)o->ff,
-                          .vocab = (int32_t)o->vocab,
-                          .context = (int32_t)o->context,
-                          .rope.dims = rope_dims_of(o),
-                          .conv_length = is_conv(o) || has_states(o) ? 3 : 0,
-                          .output_gate = architecture(o)->output_gate,
-                          .token_types = architecture(o)->encoder ? 2 : 0,
-                          .wide_qk_norm = architecture(o)->wide_qk_norm,
-                          .experts = (int32_t)o->experts,
-                          .ff_expert = (int32_t)o->ff_expert,
-                          .ff_shared = (int32_t)o->ff_shared,
-                          .gate_in_up = is_gate_in_up(architecture(o))};
-    if (is_latent(o)) {
-        t.latent = t.value_dim = (int32_t)o->head_dim;
-        t.latent_q = (int32_t)o->embd / 2;
-        t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
-        t.kv_heads = 1;
-        t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
-    }
-    if (has_latent_experts(o)) t.embd_expert = t.embd / 2;
-    if (is_interleaved(o)) t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_BUT_EVERY, .n = 2};
-    if (has_states(o)) set_states(o, &t);
-    if (architecture(o)->takes & MNEM__TAKES_SOME_EXPERTS) mnem__layer_schedule_add(&t.leading, 0);
-    for (int32_t layer = 0; layer < t.layers; layer++)
-        if (is_conv(o) && kv_heads_of(o, layer) == 0)
-            mnem__layer_schedule_add(&t.convolving, layer);
-    return t;
 }
 
 /* Vectors that add to the stream of residuals are smaller than those inside a layer. */
@@ -305,12 +235,24 @@ static uint32_t file_type(mnem_type type) {
     return 0;
 }
 
+/* Pairs of each place in an image. A text's tokens have three equal places. */
+static void put_sections(mnem_gguf_writer *w, const options *o) {
+    const int32_t pairs = rope_dims_of(o) / 2, third = (pairs + 2) / 3;
+    const int32_t of[] = {third, third, pairs - 2 * third, 0};
+    const mnem_value value = {
+        .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 4, .elements = of};
+    char key[96];
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", o->arch);
+    must(mnem__gguf_write_key(w, key, &value));
+}
+
 static void put_rope(mnem_gguf_writer *w, const options *o) {
     char key[96];
 #define KEY(rest) (snprintf(key, sizeof key, "%s." rest, o->arch), key)
     const bool llama3 = is_llama3(o);
     must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)rope_dims_of(o)));
     must(mnem__gguf_write_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
+    if (architecture(o)->takes & MNEM__TAKES_SECTIONS) put_sections(w, o);
     if (!o->rope_scaling || llama3) return;
     must(mnem_gguf_key_text(w, KEY("rope.scaling.type"), o->rope_scaling));
     must(mnem__gguf_write_key_f32(w, KEY("rope.scaling.factor"), 4));
@@ -338,7 +280,23 @@ static void put_numbers(mnem_gguf_writer *w, const options *o) {
         if (keys[i].taken) must(mnem__gguf_write_key_f32(w, key, keys[i].value));
     }
     snprintf(key, sizeof key, "%s.attention.sliding_window", o->arch);
-    if (a->windowed.kind) must(mnem__gguf_write_key_u32(w, key, 9));
+    if (a->windowed.kind) must(mnem__gguf_write_key_u32(w, key, (uint32_t)o->window));
+}
+
+static void put_kinds(mnem_gguf_writer *w, const options *o) {
+    const struct {
+        const char *name;
+        long value;
+    } keys[] = {{"attention.key_length_swa", o->window_head_dim},
+                {"attention.value_length_swa", o->window_head_dim},
+                {"rope.dimension_count_swa", o->window_head_dim},
+                {"attention.shared_kv_layers", o->kv_shared},
+                {"embedding_length_per_layer_input", o->layer_embd}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
 }
 
 static void put_experts(mnem_gguf_writer *w, const options *o) {
@@ -458,6 +416,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
     if (has_states(o)) put_states(w, o);
+    if (has_kinds(o)) put_kinds(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     if (is_latent(o)) put_latent(w, o);
     if (is_interleaved(o)) must(mnem__gguf_write_key_u32(w, "llama4.interleave_moe_layer_step", 2));

@@ -10,7 +10,7 @@ static const char HELP[] =
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
     "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
     "  [--state-groups N] [--state-heads N] [--state-dim N] [--state-columns N]\n"
-    "  [--attend-every N]\n"
+    "  [--attend-every N] [--window N] [--window-head-dim N] [--kv-shared N] [--layer-embd N]\n"
     "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
     "yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n"
@@ -40,6 +40,10 @@ static bool take_number(options *o, const char *name, const char *value) {
         {"--state-groups", &o->state_groups},
         {"--state-heads", &o->state_heads},
         {"--attend-every", &o->attend_every},
+        {"--window", &o->window},
+        {"--window-head-dim", &o->window_head_dim},
+        {"--kv-shared", &o->kv_shared},
+        {"--layer-embd", &o->layer_embd},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
@@ -118,6 +122,8 @@ options parse_options(int argc, char **argv) {
     if (o.state_dim == 0) o.state_dim = o.head_dim;
     if (o.state_columns == 0) o.state_columns = o.state_dim;
     if (o.attend_every == 0) o.attend_every = 2;
+    if (o.window == 0) o.window = 9;
+    if (o.window_head_dim == 0) o.window_head_dim = o.head_dim;
     if (!o.output_type) o.output_type = o.type;
     if (!o.router_type) o.router_type = "F32";
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
