@@ -98,7 +98,7 @@ mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, 
  *     no type is named and there are few of them; these count as one towards minProperties;
  *   - between tokens there is at most one blank, or a line break and 20 blanks; in values of enum
  *     and const a blank behind each comma and colon, or none; their members come in the schema's
- *     order, two or three of an object in any where it has up to 32 values;
+ *     order, two or three of an object of up to 1,000 bytes in any, in lists of up to 32 values;
  *   - whole numbers have no point where integers are asked for, as typed readers refuse 1.0; in
  *     values of enum and const all have one, those that the schema writes so, or none;
  *   - integers lie between -2^63 and 2^63 - 1; those of the format uint64 or uint, and those that a

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 """schema_random.py MNEM [SEEDS [TOKENS]]: answers of the model that ships, at a temperature of 1.5, to
-random JSON schemas, validated with PyPI's jsonschema (formats too). An answer that is cut by -n isn't
+random JSON schemas, validated with PyPI's jsonschema (formats too, numbers as decimals). An answer that is cut by -n isn't
 validated, but must be the beginning of one that is: it is counted."""
 import json
 import random
 import subprocess
 import sys
 import tempfile
+from decimal import Decimal, getcontext
 
 import jsonschema
+
+getcontext().prec = 100
+IS_INTEGER = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+    "integer", lambda _, x: isinstance(x, (int, Decimal)) and not isinstance(x, bool) and x == int(x))
+EXACT = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=IS_INTEGER)
 
 
 def schema(r, depth, defs):
@@ -108,8 +114,9 @@ def main():
             cut += 1
         else:
             try:
-                jsonschema.Draft202012Validator(
-                    s, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(json.loads(text))
+                exact = json.loads(json.dumps(s), parse_float=Decimal)
+                EXACT(exact, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(
+                    json.loads(text, parse_float=Decimal))
                 valid += 1
             except (ValueError, jsonschema.ValidationError) as error:
                 wrong += 1

@@ -332,8 +332,44 @@ static void without_memory_nothing_is_left(void **state) {
     } while (heap_sweep_next(&sweep, status));
 }
 
+/* ---- steps: what a mask costs, whatever the machine ---- */
+
+/* A mask at every byte of a text, each within so many steps. */
+static void expect_steps(const char *schema, const char *text, uint64_t steps) {
+    const mnem_grammar_options options = {.steps = steps};
+    fixture f;
+    must(mnem_grammar_create_schema(shipped_set, schema, strlen(schema), &options, &f.grammar));
+    must(mnem_match_create(f.grammar, &f.match));
+    for (size_t i = 0; i <= strlen(text); i++) {
+        const uint64_t *mask;
+        const char one[] = {text[i], 0};
+        if (mnem_match_mask(f.match, &mask) != MNEM_OK)
+            fail_msg("%.40s: %.*s: %s", schema, (int)i, text, mnem_last_error());
+        match_text(f.match, one);
+    }
+    close_grammar(&f);
+}
+
+/* They took fewer than 100 steps, and 1,000. */
+static void masks_of_many_values_and_members_take_few_steps(void **state) {
+    enum { VALUES = 1000, MEMBERS = 5000, TEXT = 1 << 18 };
+    static char text[TEXT];
+    (void)state;
+    char *at = stpcpy(text, "{\"enum\":[");
+    for (int i = 0; i < VALUES; i++)
+        at += sprintf(at, "%s\"the value %d of all\"", i ? "," : "", i);
+    stpcpy(at, "]}");
+    expect_steps(text, "\"the value 123 of all\"", 400);
+    at = stpcpy(text, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < MEMBERS; i++)
+        at += sprintf(at, "%s\"member_%d\":{\"type\":\"integer\"}", i ? "," : "", i);
+    stpcpy(at, "}}");
+    expect_steps(text, "{\"member_0\":1,\"member_2500\": 17,\"member_4999\":2}", 2000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_of_many_values_and_members_take_few_steps),
         cmocka_unit_test(a_mask_says_of_every_token_what_asking_says),
         cmocka_unit_test(a_mask_of_counted_text_is_right),
         cmocka_unit_test(a_mask_of_more_states_than_a_table_has_is_right),

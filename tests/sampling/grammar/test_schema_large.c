@@ -73,6 +73,26 @@ static void values_that_begin_as_others_are_admitted(void **state) {
     assert_refused("{\"enum\":[1,2],\"type\":\"null\"}", true, MNEM_BAD_FILE, "no value fits");
 }
 
+/* Each order is a text more, with its memory. */
+static void long_values_have_one_order(void **state) {
+    enum { BYTES = 12000 };
+    static char text[BYTES + 64];
+    (void)state;
+    mnem_grammar *grammar;
+    strcpy(text, "{\"const\":{\"a\":\"");
+    memset(text + strlen(text), 'x', BYTES);
+    strcat(text, "\",\"b\":1}}");
+    mnem_match *match = open_schema(text, &grammar);
+    text[strlen(text) - 1] = 0;
+    assert_true(admits(match, text + strlen("{\"const\":")));
+    size_t fits;
+    mnem_match_reset(match);
+    must(mnem_match_accept_text(match, "{\"b", 3, &fits));
+    assert_int_equal(fits, 2);
+    mnem_match_destroy(match);
+    mnem_grammar_destroy(grammar);
+}
+
 enum { NO_OTHERS, OTHERS };
 
 /* Members k0, k1, ...; those whose number a step divides are required. */
@@ -286,6 +306,7 @@ static void many_members_of_several_parts_are_one_each(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_values_have_one_order),
         cmocka_unit_test(a_thousand_values_stand_at_few_places),
         cmocka_unit_test(a_thousand_members_may_be_left_out),
         cmocka_unit_test(long_texts_are_read_where_their_tree_has_room),

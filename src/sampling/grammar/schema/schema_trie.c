@@ -242,6 +242,8 @@ static bool add_written(mnem__schema *s, const mnem__node *value, uint32_t types
     return true;
 }
 
+enum { ORDERED_BYTES = 1000 }; /* of values whose members come in several orders: each is a text */
+
 /* Orders of the members of a value: all of two or three. A value that has a name twice is none
  * that a schema admits. */
 static const uint8_t orders[MNEM__ORDERS][MNEM__ORDERED] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
@@ -271,8 +273,9 @@ static bool add_ordered(mnem__schema *s, const mnem__node *value, const uint8_t 
 bool mnem__schema_add_forms(mnem__schema *s, const mnem__node *value, uint32_t types,
                             uint32_t in_orders, mnem_text *text, uint32_t *n) {
     const uint32_t before = *n;
-    if (in_orders == 1 && !add_written(s, value, types, text, n)) return false;
-    for (uint32_t i = 0; i < in_orders && in_orders > 1; i++)
+    if (!add_written(s, value, types, text, n)) return false;
+    if (text[before].length > ORDERED_BYTES) in_orders = 1;
+    for (uint32_t i = 1; i < in_orders; i++)
         if (!add_ordered(s, value, orders[i], types, text, n)) return false;
     for (uint32_t i = before, written = *n; i < written; i++) {
         if (!mnem__schema_in_ascii(s, text[i], &text[*n])) return false;
