@@ -159,6 +159,13 @@ static void a_result_that_surprises_is_explained(void **state) {
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "large.gguf is larger than "));
     assert_null(strstr(r.err, "multiple of 256"));
+    assert_null(strstr(r.err, "already quantized")); /* nothing is lost */
+    r = RUN("quantize", small, at("large.gguf"), "Q8_0");
+    assert_int_equal(r.code, 0);
+    const char *what = strstr(r.err, "quantize an F16 or F32 file of this model instead");
+    const char *note = strstr(r.err, "large.gguf is larger than ");
+    assert_true(what && note && what < note); /* what to do comes first */
+    assert_non_null(strstr(note, "not more precise"));
 }
 
 /* Where stderr isn't a terminal: a line every so many seconds. */

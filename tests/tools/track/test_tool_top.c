@@ -72,6 +72,25 @@ static void the_view_has_the_numbers_and_fits_80_columns(void **state) {
     close_own(ledger);
 }
 
+/* What is charged beyond what the process has: of the 90 MiB charged here none was touched. */
+static void what_is_charged_and_not_resident_is_named(void **state) {
+    (void)state;
+    mnem_ledger *ledger = open_own("own");
+    must(mnem_ledger_charge(ledger, MNEM_KIND_KV, "large", 40 * MIB));
+    mnem_monitor_tell(&monitor, &(mnem_monitor_numbers){.phase = "working"}, true);
+    json_t *root = json_loads(RUN("top", at("own"), "--json").out, 0, NULL);
+    const json_int_t live = json_integer_value(json_object_get(root, "bytes_live"));
+    const json_int_t resident = json_integer_value(json_object_get(root, "bytes_resident"));
+    json_decref(root);
+    assert_int_equal(live, 90 * MIB);
+    const char *shown = strstr(RUN("top", at("own")).out, "untouched ");
+    assert_int_equal(shown != NULL,
+                     live > resident + (json_int_t)MIB); /* a sanitizer's process has more */
+    if (shown) has(shown, " charged to memory, not resident yet");
+    mnem_ledger_release(ledger, MNEM_KIND_KV, "large", 40 * MIB);
+    close_own(ledger);
+}
+
 static void json_and_openmetrics_have_the_same_numbers(void **state) {
     (void)state;
     mnem_ledger *ledger = open_own("own");
@@ -270,6 +289,7 @@ static void the_live_view_ends_with_the_program(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_view_has_the_numbers_and_fits_80_columns),
+        cmocka_unit_test(what_is_charged_and_not_resident_is_named),
         cmocka_unit_test(json_and_openmetrics_have_the_same_numbers),
         cmocka_unit_test(what_is_no_running_program_is_refused),
         cmocka_unit_test(without_an_operand_there_has_to_be_one),

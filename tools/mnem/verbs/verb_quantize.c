@@ -38,7 +38,7 @@ typedef struct work {
     uint64_t bytes_from, bytes_to;
     double relative_worst;
     char worst[64];
-    uint32_t changed, lossy_sources;
+    uint32_t changed, lossy_sources, lossy_again; /* again: became a quantized type */
     uint32_t small_blocks; /* of what was changed: those of blocks of 32 numbers */
     uint32_t unweighted;   /* of what was changed and quantized: those without importance */
     type_sum sums[TYPES_MAX];
@@ -111,6 +111,7 @@ static void note(work *w, const mnem_quantize_report *r) {
     if (r->from == r->to) return;
     w->changed++;
     w->lossy_sources += is_quantized(r->from);
+    w->lossy_again += is_quantized(r->from) && is_quantized(r->to);
     w->unweighted += is_quantized(r->to) && !r->weighted;
     w->small_blocks += is_quantized(r->to) && mnem_type_get(r->to)->block_elements < LARGE_BLOCK;
     const double error = r->solved ? r->output_error : r->relative_error;
@@ -159,15 +160,22 @@ static void warn_rows(const work *w, const quantize_options *o) {
                  w->small_blocks == 1 ? "it" : "they");
 }
 
+/* What to do comes first. */
+static void warn_source(const work *w) {
+    const bool larger = w->changed && w->bytes_to > w->bytes_from;
+    const unsigned n = w->lossy_again;
+    if (n)
+        tool_message("warning: quantize an F16 or F32 file of this model instead: %u tensor%s "
+                     "already quantized, so precision is lost a second time",
+                     n, n == 1 ? " was" : "s were");
+    if (larger)
+        tool_message("note: %s is larger than %s, whose types are smaller than the new ones%s",
+                     w->out, w->args->operand[0], n ? ", and not more precise" : "");
+}
+
 static void warn(const work *w, const quantize_options *o) {
+    warn_source(w);
     warn_rows(w, o);
-    if (w->changed && w->bytes_to > w->bytes_from)
-        tool_message("note: %s is larger than %s, whose types are smaller than the new ones",
-                     w->out, w->args->operand[0]);
-    if (w->lossy_sources)
-        tool_message("warning: %u tensor%s already quantized, so precision is lost a second time; "
-                     "an F16 or F32 file gives a better result",
-                     w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (o->imatrix && w->unweighted)
         tool_message("%u of the quantized tensors %s in the importance matrix %s, so their columns "
                      "were weighted equally (usual for token_embd and output)",

@@ -75,6 +75,10 @@ static void head(page *p, const mnem_monitor_view *v) {
          age);
 }
 
+/* What is charged is there for who asked for it; the kernel gives pages as they are touched. A low
+ * window has no room for it. */
+enum { UNTOUCHED_LEAST = 1 << 20, UNTOUCHED_ROWS = 12 };
+
 static void memory(page *p, const mnem_monitor_view *v) {
     char live[TOOL_TEXT], budget[TOOL_TEXT], peak[TOOL_TEXT], text[64];
     const double part = share(v->bytes_live, v->budget_bytes);
@@ -89,6 +93,9 @@ static void memory(page *p, const mnem_monitor_view *v) {
     line(p, NULL, "process  %10s resident, peak RSS %s; %" PRIu64 " refusal%s of the budget",
          tool_size(v->bytes_resident, live), tool_size(v->bytes_resident_peak, peak), v->refusals,
          tool_s(v->refusals));
+    if (p->left >= UNTOUCHED_ROWS && v->bytes_live > v->bytes_resident + UNTOUCHED_LEAST)
+        line(p, NULL, "untouched%10s charged to memory, not resident yet (room for later work)",
+             tool_size(v->bytes_live - v->bytes_resident, live));
 }
 
 static void work(page *p, const mnem_monitor_numbers *n) {

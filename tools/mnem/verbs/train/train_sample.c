@@ -104,6 +104,10 @@ static int64_t pass_tokens(const train_run *run, int32_t n) {
     return n <= BRIEF && BRIEF < most ? BRIEF : most;
 }
 
+/* A pass packs all weights, which are decoded first where they are quantized; among so few tokens
+ * that counts. Measured: 67 ms of 187 for 64 tokens, 134 M weights in Q4_1, one thread. */
+enum { PACKING_TOKENS = 36 };
+
 uint64_t train_sample_tokens(const train_run *run) {
     const int32_t context = run->config.context;
     int32_t n = train_is_chat(run)        ? run->chat_sample_count
@@ -111,7 +115,7 @@ uint64_t train_sample_tokens(const train_run *run) {
                                           : SAMPLE_PROMPT;
     int64_t tokens = 0;
     const int32_t end = n + SAMPLE_TOKENS < context ? n + SAMPLE_TOKENS : context;
-    for (; n > 0 && n < end; n++) tokens += pass_tokens(run, n);
+    for (; n > 0 && n < end; n++) tokens += pass_tokens(run, n) + PACKING_TOKENS;
     return (uint64_t)tokens;
 }
 

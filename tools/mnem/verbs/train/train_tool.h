@@ -259,7 +259,7 @@ void train_teacher_close(train_run *run);
 /* ---- train_sample.c ---- */
 /* A line on standard error, unless --quiet. */
 mnem_status train_sample(train_run *run);
-/* Tokens that run for one. */
+/* Tokens that run for one, or take as long. */
 uint64_t train_sample_tokens(const train_run *run);
 
 /* ---- train_instead.c ---- */
