@@ -223,7 +223,9 @@ static void a_run_of_training_counts_its_steps(const char *history) {
     assert_int_equal(fclose(file), 0);
     const tool_result r = RUN("report", "2");
     assert_int_equal(r.code, 0);
-    has(r.out, "  steps                             6.50 s        10         -       -        -\n");
+    has(r.out, "  steps                             6.50 s        10 steps        1.54\n");
+    tool_result j = RUN("report", "2", "--json");
+    has(j.out, "\"name\":\"steps\",\"sort\":\"phase\",\"count\":10,\"unit\":\"steps\"");
 }
 
 /* A run leaves a line in the history, which is reported by its number. */
@@ -237,6 +239,9 @@ static void a_run_of_the_history_is_reported(void **state) {
     assert_int_equal(r.code, 0);
     has(r.out, "run 1 (run mnem-kjv-5m-q8_0.gguf)\n  line of the history of mnem ");
     has(r.out, "\n  weights                                  5.31 MiB");
+    has(r.out, "\n  phases                              time     count of     per second\n");
+    has(r.out, "         2 tokens ");
+    assert_null(strstr(r.out, "times"));
     assert_int_equal(RUN("report", "1", "--fail-on", "leaks>0").code, 1); /* not known */
     r = RUN("report", "1", "--html", at("run.html"));
     assert_int_equal(r.code, 2);

@@ -122,10 +122,18 @@ static bool check_logs(const api *a, const ask_request *ask, const api_prompts *
                       bytes, a->memory.bytes);
 }
 
+static void list_ignored(const ask_request *ask, api_text *unsupported) {
+    for (int32_t i = 0; i < ask->ignored_count; i++) {
+        if (unsupported->length) api_say(unsupported, ",");
+        api_quote(unsupported, ask->ignored[i], strlen(ask->ignored[i]));
+    }
+}
+
 static void note_unsupported(const api *a, tell *t) {
     if (!t->unsupported.length || !a->options.on_note) return;
     api_text text = {.memory = t->memory};
-    api_format(&text, "%s: these parts of the tools' schemas are not enforced: ", t->id);
+    api_format(&text,
+               "%s: these fields, or parts of the tools' schemas, are not supported: ", t->id);
     api_put(&text, t->unsupported.bytes, t->unsupported.length);
     api_put(&text, "", 1);
     if (!text.failed) a->options.on_note(a->options.context, text.bytes);
@@ -149,6 +157,7 @@ static bool take_answers(api *a, api_job *job, const ask_request *ask, const api
                             &job->answer[i].limit, error))
             return false;
     }
+    list_ignored(ask, &job->tell.unsupported);
     note_unsupported(a, &job->tell);
     return true;
 }

@@ -16,6 +16,7 @@
 #include "server/api/api_json.h"
 
 enum {
+    ASK_IGNORED = 16,     /* fields */
     ASK_STOPS = 16,       /* strings that end an answer */
     ASK_STOP_BYTES = 256, /* of each */
     ASK_CHOICES = 32,     /* answers to one request: prompts times n */
@@ -70,6 +71,9 @@ typedef struct ask_request {
     const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, beside those of sampler */
     int32_t breakers;                       /* -1: it has none of its own */
     bool seeded;
+
+    const char *ignored[ASK_IGNORED]; /* fields that the response says aren't supported */
+    int32_t ignored_count;
 
     bool no_sharing;
     const char *salt; /* "" for none */

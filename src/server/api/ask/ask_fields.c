@@ -190,7 +190,7 @@ bool ask_read_fields(ask_reader *r, int32_t vocab) {
 
 /* ---- what an answer must look like ---- */
 
-static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
+bool ask_set_limit(ask_reader *r, ask_limit limit, const char *param) {
     if (r->ask->limit != ASK_FREE)
         return api_refuse(r->error, 400, param,
                           "'%s' can't be combined with another field that constrains the answer "
@@ -201,12 +201,12 @@ static bool set_limit(ask_reader *r, ask_limit limit, const char *param) {
     return true;
 }
 
-static bool set_schema(ask_reader *r, const json_t *schema, const char *param) {
+bool ask_set_schema(ask_reader *r, const json_t *schema, const char *param) {
     if (!json_is_object(schema))
         return api_refuse(r->error, 400, param,
                           "'%s' needs the member \"schema\", which must be an object", param);
     r->ask->schema = schema;
-    return set_limit(r, ASK_SCHEMA, param);
+    return ask_set_limit(r, ASK_SCHEMA, param);
 }
 
 bool ask_read_format(ask_reader *r, const json_t *format, const char *param) {
@@ -217,9 +217,9 @@ bool ask_read_format(ask_reader *r, const json_t *format, const char *param) {
     if (!api_get_text(format, "type", &type, r->error)) return false;
     if (strcmp(type, "text") == 0) return true;
     if (strcmp(type, "json_object") == 0)
-        return flat ? set_schema(r, flat, param) : set_limit(r, ASK_JSON, param);
+        return flat ? ask_set_schema(r, flat, param) : ask_set_limit(r, ASK_JSON, param);
     if (strcmp(type, "json_schema") == 0)
-        return set_schema(r, json_is_object(strict) ? api_get(strict, "schema") : flat, param);
+        return ask_set_schema(r, json_is_object(strict) ? api_get(strict, "schema") : flat, param);
     return api_refuse(r->error, 400, param,
                       "'%s' has the type '%.40s'; it must be text, json_object or json_schema",
                       param, type);
@@ -229,14 +229,16 @@ bool ask_read_limit(ask_reader *r) {
     const json_t *format = api_get(r->root, "response_format");
     const json_t *schema = api_get(r->root, "json_schema");
     if (!api_get_text(r->root, "grammar", &r->ask->grammar, r->error)) return false;
-    if (r->ask->grammar && *r->ask->grammar && !set_limit(r, ASK_GRAMMAR, "grammar")) return false;
-    if (schema && !set_schema(r, schema, "json_schema")) return false;
-    return !format || ask_read_format(r, format, "response_format");
+    if (r->ask->grammar && *r->ask->grammar && !ask_set_limit(r, ASK_GRAMMAR, "grammar"))
+        return false;
+    if (schema && !ask_set_schema(r, schema, "json_schema")) return false;
+    if (format && !ask_read_format(r, format, "response_format")) return false;
+    return ask_read_foreign_limit(r) && ask_read_foreign(r);
 }
 
 /* ---- what can't be done ---- */
 
-static bool is_asked_for(const json_t *value) {
+bool ask_is_asked_for(const json_t *value) {
     if (json_is_array(value)) return json_array_size(value) > 0;
     if (json_is_object(value)) return json_object_size(value) > 0;
     if (json_is_string(value)) return json_string_length(value) > 0;
@@ -246,7 +248,7 @@ static bool is_asked_for(const json_t *value) {
 
 bool ask_refuse_known(ask_reader *r, const char *const *names) {
     for (; *names; names++)
-        if (is_asked_for(api_get(r->root, *names)))
+        if (ask_is_asked_for(api_get(r->root, *names)))
             return api_refuse(r->error, 400, *names,
                               "the field '%s' is not supported: leave it out", *names);
     return true;

@@ -17,13 +17,25 @@ bool ask_read_fields(ask_reader *reader, int32_t vocab);
 bool ask_read_stop(ask_reader *reader, const char *name);
 /* The most tokens, under a name: -1: what the context leaves; 0, of texts: the prompt alone. */
 bool ask_read_tokens(ask_reader *reader, const char *name);
-/* grammar, json_schema and response_format. */
+/* grammar, json_schema and response_format, and what other servers have beside them (of a chat and
+ * a text). */
 bool ask_read_limit(ask_reader *reader);
+/* An answer has one limit: a second one is refused. param: the field that the client sent. */
+bool ask_set_limit(ask_reader *reader, ask_limit limit, const char *param);
+bool ask_set_schema(ask_reader *reader, const json_t *schema, const char *param);
+/* Isn't it false, empty or 0? */
+bool ask_is_asked_for(const json_t *value);
 /* A format's object ({"type": "json_schema", ...}), called param; strict forms have the schema one
  * member deeper, under json_schema. */
 bool ask_read_format(ask_reader *reader, const json_t *format, const char *param);
 /* A known field that can't be done is refused where it is there and isn't false, empty or 0. */
 bool ask_refuse_known(ask_reader *reader, const char *const *names);
+
+/* ---- ask_foreign.c ---- */
+/* Fields of other servers: refused, or listed in ask->ignored. */
+bool ask_read_foreign(ask_reader *reader);
+/* format, guided_json, structured_outputs. */
+bool ask_read_foreign_limit(ask_reader *reader);
 
 /* ---- ask_message.c ---- */
 /* A chat's messages as templates take them; a new list. NULL: refused. */

@@ -28,7 +28,7 @@ static bool read_prompt(ask_reader *r) {
 }
 
 bool ask_read_text(ask_reader *r) {
-    static const char *const refused[] = {"suffix", "use_beam_search", NULL};
+    static const char *const refused[] = {"suffix", NULL};
     int64_t top = -1, best = r->ask->n;
     if (!api_get_whole(r->root, "logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error) ||
         !api_get_bool(r->root, "echo", &r->ask->echo, r->error) ||
@@ -45,8 +45,7 @@ bool ask_read_text(ask_reader *r) {
 }
 
 bool ask_read_completion(ask_reader *r) {
-    static const char *const refused[] = {"mirostat", "input_prefix", "input_suffix", "image_data",
-                                          NULL};
+    static const char *const refused[] = {"input_prefix", "input_suffix", NULL};
     int64_t top = 0;
     if (!ask_read_tokens(r, "n_predict") ||
         !api_get_whole(r->root, "n_probs", 0, MNEM_TOP_LOGPROBS, &top, r->error))

@@ -46,7 +46,9 @@ static void put_chunk(tell_choice *c, const char *bytes, size_t n) {
     put_head(t);
     api_say(&t->out, ",\"choices\":[");
     put_choice(c, bytes, n);
-    api_say(&t->out, "]}");
+    api_say(&t->out, "]");
+    if (c->finish != TELL_OPEN) tell_put_mnem(t);
+    api_say(&t->out, "}");
     tell_event_end(t);
 }
 
@@ -83,6 +85,7 @@ static void put_whole(tell *t) {
     }
     api_say(&t->out, "],");
     tell_put_usage(t);
+    tell_put_mnem(t);
     api_say(&t->out, "}");
 }
 
@@ -92,7 +95,7 @@ const tell_form tell_form_text = {
 /* ---- /completion ---- */
 
 static void put_flat_end(tell_choice *c) {
-    const tell *t = c->tell;
+    tell *t = c->tell;
     api_text *out = &c->tell->out;
     static const char *const types[] = {
         [TELL_OPEN] = "none",    [TELL_STOP] = "eos",  [TELL_STOPPED] = "word",
@@ -104,6 +107,7 @@ static void put_flat_end(tell_choice *c) {
     api_quote(out, c->stopped_by ? c->stopped_by : "", c->stopped_by ? strlen(c->stopped_by) : 0);
     api_format(out, ",\"tokens_cached\":%d,\"model\":", t->cached_tokens);
     api_quote(out, t->model, strlen(t->model));
+    tell_put_mnem(t);
 }
 
 static void put_flat(tell_choice *c, const char *bytes, size_t n) {

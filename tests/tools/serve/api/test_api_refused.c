@@ -221,6 +221,60 @@ static void what_can_not_be_done_is_named(void **state) {
         assert_true(is_refused(rows[i].path, rows[i].body, 400, rows[i].param));
 }
 
+/* Each changes the answer, and none is supported: a value that asks for it is refused by name, one
+ * that asks for nothing is not. */
+static void fields_of_other_servers_are_refused_by_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *field, *asks, *neutral;
+    } rows[] = {
+        {"options", "{\"num_ctx\":8192}", "{}"},
+        {"template", "\"x\"", "\"\""},
+        {"raw", "true", "false"},
+        {"system", "\"x\"", "\"\""},
+        {"images", "[\"x\"]", "[]"},
+        {"context", "[1]", "[]"},
+        {"think", "true", "false"},
+        {"chat_template", "\"x\"", "null"},
+        {"image_data", "[\"x\"]", "[]"},
+        {"lora", "[{\"id\":0}]", "[]"},
+        {"mirostat", "2", "0"},
+        {"n_indent", "4", "0"},
+        {"t_max_predict_ms", "9", "0"},
+        {"guided_regex", "\"a+\"", "\"\""},
+        {"guided_choice", "[\"a\"]", "[]"},
+        {"guided_grammar", "\"x\"", "null"},
+        {"guided_json", "\"{}\"", "null"},
+        {"structured_outputs", "{\"regex\":\"a\"}", "{}"},
+        {"structural_tag", "\"x\"", "null"},
+        {"format", "\"yaml\"", "\"\""},
+        {"format", "7", "null"},
+        {"allowed_token_ids", "[1]", "[]"},
+        {"bad_words", "[\"a\"]", "[]"},
+        {"stop_token_ids", "[1]", "[]"},
+        {"min_tokens", "5", "0"},
+        {"truncate_prompt_tokens", "5", "null"},
+        {"prompt_logprobs", "1", "null"},
+        {"include_stop_str_in_output", "true", "false"},
+        {"continue_final_message", "true", "false"},
+        {"use_beam_search", "true", "false"},
+        {"add_generation_prompt", "false", "true"},
+        {"skip_special_tokens", "false", "true"},
+    };
+    static const char *const asks[][2] = {
+        {chat, "\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]"},
+        {"/v1/completions", "\"prompt\":\"a\""},
+        {"/completion", "\"prompt\":\"a\""}};
+    char body[256];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows * 3; i++) {
+        const char *field = rows[i / 3].field;
+        snprintf(body, sizeof body, "{%s,\"%s\":%s}", asks[i % 3][1], field, rows[i / 3].asks);
+        assert_true(is_refused(asks[i % 3][0], body, 400, field));
+        snprintf(body, sizeof body, "{%s,\"%s\":%s}", asks[i % 3][1], field, rows[i / 3].neutral);
+        assert_int_equal(fake_post(&fake, asks[i % 3][0], body)->status, 200);
+    }
+}
+
 static void unknown_paths_lead_to_ours(void **state) {
     (void)state;
     static const char *const paths[][2] = {
@@ -406,6 +460,7 @@ int main(void) {
         TEST(seeds_may_be_any_whole_number),
         TEST(null_is_absent_and_unknown_is_ignored),
         TEST(what_can_not_be_done_is_named),
+        TEST(fields_of_other_servers_are_refused_by_name),
         TEST(unknown_paths_lead_to_ours),
         TEST(another_model_is_404_where_names_count),
         TEST(odd_salts_are_texts_like_others),

@@ -199,6 +199,61 @@ static void answers_follow_formats(void **state) {
     assert_true(has("\"text\":\"yes\""));
 }
 
+/* Other servers' names of response_format. */
+static void formats_of_other_servers_are_followed(void **state) {
+    (void)state;
+    static const struct {
+        const char *field, *text;
+    } rows[] = {
+        {"\"format\":\"json\"", "{\\\"a\\\": \\\"b\\\"}"},
+        {"\"format\":\"\"", "{\\\"a\\\": \\\"b\\\"}"},
+        {"\"format\":{\"enum\":[17]}", "17"},
+        {"\"format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"enum\":[17]}}}",
+         "17"},
+        {"\"guided_json\":{\"enum\":[17]}", "17"},
+        {"\"structured_outputs\":{\"json\":{\"enum\":[17]}}", "17"},
+        {"\"structured_outputs\":{\"json_object\":true}", "{\\\"a\\\": \\\"b\\\"}"},
+    };
+    char body[256], want[64];
+    fake.say = "{\"a\": \"b\"}";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"a\",%s}", rows[i].field);
+        snprintf(want, sizeof want, "\"text\":\"%s\"", rows[i].text);
+        assert_int_equal(fake_post(&fake, path, body)->status, 200);
+        assert_true(has(want));
+        snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],%s}",
+                 rows[i].field);
+        snprintf(want, sizeof want, "\"content\":\"%s\"", rows[i].text);
+        assert_int_equal(fake_post(&fake, "/v1/chat/completions", body)->status, 200);
+        assert_true(has(want));
+    }
+}
+
+/* Fields that would only shade an answer are named, in the last event of a stream too. */
+static void what_is_passed_over_is_listed(void **state) {
+    (void)state;
+    static const char *const bodies[][2] = {
+        {path, "{\"prompt\":\"a\",\"typical_p\":0.5,\"samplers\":[\"top_k\"],\"tfs_z\":1%s}"},
+        {"/completion", "{\"prompt\":\"a\",\"typical_p\":0.5,\"samplers\":\"k\",\"n_keep\":0%s}"},
+        {"/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+                                 "\"typical_p\":0.5,\"samplers\":[\"top_k\"]%s}"}};
+    char body[256];
+    fake.say = "God";
+    for (int i = 0; i < 6; i++) {
+        const char *stream = i % 2 ? ",\"stream\":true" : "";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(body, sizeof body, bodies[i / 2][1], stream);
+#pragma GCC diagnostic pop
+        assert_int_equal(fake_post(&fake, bodies[i / 2][0], body)->status, 200);
+        assert_true(has("\"mnem\":{\"unsupported\":[\"samplers\",\"typical_p\"]}"));
+        assert_int_equal(count("\"unsupported\""), 1);
+    }
+    fake_post(&fake, path,
+              "{\"prompt\":\"a\",\"typical_p\":1,\"samplers\":[],\"keep_alive\":\"5m\"}");
+    assert_int_equal(count("\"unsupported\""), 0);
+}
+
 /* ---- other protocols ---- */
 
 static void flat_completions_are_llamas(void **state) {
@@ -382,6 +437,8 @@ int main(void) {
         TEST(a_length_that_cuts_a_character_holds_it_back),
         TEST(the_length_is_a_reason),
         TEST(answers_follow_formats),
+        TEST(formats_of_other_servers_are_followed),
+        TEST(what_is_passed_over_is_listed),
         TEST(flat_completions_are_llamas),
         TEST(messages_are_anthropics),
         TEST(responses_are_items),

@@ -53,11 +53,11 @@ static json_t *operators_json(const mnem_report_facts *f) {
     for (size_t i = 0; i < f->ops; i++) {
         const mnem_report_operator *o = &f->op[i];
         json_array_append_new(
-            list, json_pack("{s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", text_json(o->name),
-                            "sort", o->sort, "count", (json_int_t)o->count, "ns_total",
-                            (json_int_t)o->ns_total, "ns_longest", (json_int_t)o->ns_longest,
-                            "bytes", tool_json_count(o->bytes, o->bytes), "multiply_adds",
-                            tool_json_count(o->multiply_adds, o->multiply_adds)));
+            list, json_pack("{s:o, s:s, s:I, s:s, s:I, s:I, s:o, s:o}", "name", text_json(o->name),
+                            "sort", o->sort, "count", (json_int_t)o->count, "unit", report_unit(o),
+                            "ns_total", (json_int_t)o->ns_total, "ns_longest",
+                            (json_int_t)o->ns_longest, "bytes", tool_json_count(o->bytes, o->bytes),
+                            "multiply_adds", tool_json_count(o->multiply_adds, o->multiply_adds)));
     }
     return list;
 }

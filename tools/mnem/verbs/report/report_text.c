@@ -284,9 +284,32 @@ char *report_longest(const mnem_report_facts *f, const mnem_report_operator *o,
     return report_time(f, o->ns_longest, text);
 }
 
+const char *report_unit(const mnem_report_operator *o) {
+    if (strcmp(o->sort, "phase") != 0) return "times";
+    return strcmp(o->name, mnem_phase_text(MNEM_PHASE_STEPS)) == 0 ? "steps" : "tokens";
+}
+
+/* Of a line of the history: each phase counts in a unit of its own. */
+static void print_phases(const mnem_report_facts *f) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], rate[TOOL_TEXT];
+    tool_outf("\n  %-30s %9s %9s %-6s %10s\n", "phases", "time", "count", "of", "per second");
+    for (size_t i = 0; i < f->ops; i++) {
+        const mnem_report_operator *o = &f->op[i];
+        snprintf(rate, sizeof rate, "-");
+        if (o->ns_total)
+            snprintf(rate, sizeof rate, "%.2f", (double)o->count * 1e9 / (double)o->ns_total);
+        tool_outf("  %-30.30s %9s %9s %-6s %10s\n", o->name, report_time(f, o->ns_total, a),
+                  tool_exact(o->count, b), report_unit(o), rate);
+    }
+}
+
 static void print_operators(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
     if (!f->ops) return;
+    if (strcmp(f->op[0].sort, "phase") == 0) {
+        print_phases(f);
+        return;
+    }
     tool_outf("\n  %-30s %9s %9s %9s %7s %8s\n", "operators and spans", "time", "times", "longest",
               "GB/s", "GFLOP/s");
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {

@@ -67,6 +67,8 @@ json_t *report_compare_json(const mnem_report_facts *const facts[2]);
 char *report_time(const mnem_report_facts *facts, uint64_t time, char text[TOOL_TEXT]);
 /* A metric's value in its unit: "812 MiB", "12.3 %", "3"; "-" where it isn't known. */
 char *report_value(const mnem_report_facts *facts, mnem_report_metric metric, char text[TOOL_TEXT]);
+/* What an operator's count is of: "times", or "tokens" or "steps" of a phase of the history. */
+const char *report_unit(const mnem_report_operator *o);
 /* Billions a second of what it moved, and of its operations (a multiply-add is two); "-". */
 char *report_longest(const mnem_report_facts *f, const mnem_report_operator *o,
                      char text[TOOL_TEXT]);
