@@ -46,6 +46,7 @@ MAY_DIFFER = {
     "mistral4.attention.temperature_scale": "which llama.cpp doesn't write there",
     "dots1.expert_weights_norm": "false, which is what readers take without it",
     "exaone-moe.expert_weights_norm": "the same",
+    "laguna.attention.sliding_window_pattern": "the layers that readers take without it",
     "afmoe.expert_gating_func": "that of its class, which readers take without it",
     "afmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
     "bailingmoe.expert_shared_feed_forward_length": "as many times an expert's as there are",
@@ -308,6 +309,15 @@ MODELS |= {
     "afmoe": ("AfmoeConfig", dict(
         num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=4,
         head_dim=32, sliding_window=24, mup_enabled=True, route_norm=True, num_shared_experts=1),
+        "gpt-2", "bfloat16", 2),
+    "laguna": ("LagunaConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_hidden_layers=5,
+        head_dim=32, sliding_window=24, shared_expert_intermediate_size=64,
+        num_attention_heads_per_layer=[4, 6, 6, 6, 4], moe_routed_scaling_factor=2.5,
+        layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
+        rope_parameters=dict(full_attention=dict(YARN, partial_rotary_factor=0.5),
+                             sliding_attention=dict(rope_type="default", rope_theta=5000.0,
+                                                    partial_rotary_factor=1.0))),
         "gpt-2", "bfloat16", 2),
     "bailingmoe": ("Qwen2MoeConfig", dict(
         num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=32,

@@ -198,8 +198,9 @@ typedef struct mnem_transformer {
                            (Mamba 1); 0: each head has a step (Mamba 2) */
     float state_epsilon; /* then, if not 0: those, B and C are normed, without weights */
     bool output_gate;    /* Q has a gate behind each head's query, for what the head gives */
+    bool head_gates;     /* attn_gate.weight gives one number for each head */
     /* Layers with a window, where they differ from the others; 0: they are alike. */
-    int32_t window_kv_heads, window_head_dim, window_rope_dims;
+    int32_t window_heads, window_kv_heads, window_head_dim, window_rope_dims;
     int32_t ff_wide; /* width of the feed-forward in layers of wide; 0: ff in all */
     mnem_layer_schedule wide;
     int32_t kv_shared_layers; /* the last so many attend to keys and values of the last layer of

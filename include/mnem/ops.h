@@ -95,7 +95,8 @@ typedef struct mnem_kv_sequence {
  *             row attends to its whole sequence, up to the last row of this run. in[1] sinks
  *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
- *             silu(gate) * up
+ *             silu(gate) * up. With desc.limit (F32 only) min(silu(gate), limit) times up within
+ *             -limit to limit
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * RELU_MUL    the same with max(gate, 0) in the place of silu, of F32 only
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
@@ -126,7 +127,8 @@ typedef struct mnem_kv_sequence {
  *             and Dao 2023), a state of mnem_state_bytes(1, n, m). For each channel, h [n]:
  *             s = softplus(dt + bias), h = exp(s A) h + s x B, out = sum(C h) + D x
  * SIGMOID_MUL  in[0] gate, in[1] up [T, n] or [T, heads, n] f32 -> out of the same shape (may be
- *             either): up / (1 + e^-gate)
+ *             either): up / (1 + e^-gate), or with desc.softplus up * ln(1 + e^gate). in[0] may be
+ *             [T, heads, 1], one gate for each head (out isn't in[0] then)
  * MUL         in[0], in[1] [T, n] f32 -> out of the same shape (may be either): their product by
  *             elements; in[1] may have strides of 0
  *
@@ -401,6 +403,8 @@ typedef struct mnem_op_desc {
     bool tiled;                     /* DELTA: which key head a value head uses */
     uint64_t state_offset;          /* CONV_SILU, DELTA, SCAN: bytes from the beginning of page 0
                                        to the state, a multiple of 64 */
+    float limit;                    /* SILU_MUL, EXPERTS with that core: 0: none */
+    bool softplus;                  /* SIGMOID_MUL */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \

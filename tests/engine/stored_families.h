@@ -28,7 +28,7 @@
     "cohere2moe", "cohere2moe_shared", \
     "gemma4_moe", "gemma4_moe_one", \
     "jamba", "jamba_ends", "jamba_dense", \
-    "mimo2", "mimo2_same", \
+    "mimo2", "mimo2_same", "step35", "step35_ahead", "laguna", "laguna_wide", \
     "kimi_linear", "kimi_linear_ends", \
     "nemotron_h_moe", "nemotron_h_moe_groups", "nemotron_h_latent", "nemotron_h_latent_one", \
     "mistral4", "mistral4_dense", \

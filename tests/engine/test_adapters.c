@@ -224,7 +224,7 @@ static const char *const families[] = {
     "cohere2-shared", "gemma4-moe",     "jamba",           "mimo2",
     "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4",
     "llama4",         "phimoe",         "apertus",         "granite_swa",
-    "smallthinker"};
+    "smallthinker",   "step35",         "laguna"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

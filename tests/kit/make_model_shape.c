@@ -109,6 +109,7 @@ mnem_transformer shape_of(const options *o) {
                           .rope.dims = rope_dims_of(o),
                           .conv_length = is_conv(o) || has_states(o) ? 3 : 0,
                           .output_gate = architecture(o)->output_gate,
+                          .head_gates = architecture(o)->takes & MNEM__TAKES_HEAD_KINDS,
                           .token_types = architecture(o)->encoder ? 2 : 0,
                           .wide_qk_norm = architecture(o)->wide_qk_norm,
                           .experts = (int32_t)o->experts,

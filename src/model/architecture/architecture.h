@@ -67,6 +67,7 @@ static inline bool mnem__head_here(const mnem_transformer *transformer) {
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 /* The layer whose keys and values a layer attends to: itself, or one before. */
 int32_t mnem__layer_keys(const mnem_transformer *transformer, int32_t layer);
+int32_t mnem__layer_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_kv_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_head_dim(const mnem_transformer *transformer, int32_t layer);
 /* As if all layers had this layer's heads and feed-forward. layer -1: the transformer itself. */
@@ -177,6 +178,8 @@ typedef enum mnem__takes {
     MNEM__TAKES_INTERLEAVED = 1 << 18,   /* the last of every so many layers has experts */
     MNEM__TAKES_XIELU = 1 << 19,         /* its numbers, of each layer */
     MNEM__TAKES_TURNS = 1 << 20,         /* a flag for each layer: whether it turns heads */
+    MNEM__TAKES_LIMITS = 1 << 21,        /* of activations, in each layer */
+    MNEM__TAKES_HEAD_KINDS = 1 << 22,    /* KINDS' differ in the number of queries, too */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -224,6 +227,8 @@ typedef struct mnem__architecture {
     bool trained;            /* from random weights too; adapters are for all */
     bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
     bool fixed_heads;        /* other readers want embd = heads * head_dim */
+    bool softplus_gates;     /* attention's gate is a softplus, not a sigmoid */
+    bool half_turned;        /* layers without a window turn half of the numbers that files say */
 } mnem__architecture;
 
 /* By any of its names; NULL. There is one for mnem_transformer.architecture where

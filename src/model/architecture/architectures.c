@@ -65,6 +65,8 @@
     X(exaone_moe)                                                                                  \
     X(afmoe)                                                                                       \
     X(mimo2)                                                                                       \
+    X(step35)                                                                                      \
+    X(laguna)                                                                                      \
     X(hy_v3)                                                                                       \
     X(cohere2moe)                                                                                  \
     X(cohere2moe_shared)                                                                           \
@@ -142,6 +144,10 @@ int32_t mnem__layer_keys(const mnem_transformer *t, int32_t layer) {
     return of;
 }
 
+int32_t mnem__layer_heads(const mnem_transformer *t, int32_t layer) {
+    return t->window_heads && mnem__layer_has_window(t, layer) ? t->window_heads : t->heads;
+}
+
 int32_t mnem__layer_kv_heads(const mnem_transformer *t, int32_t layer) {
     return t->window_kv_heads && mnem__layer_has_window(t, layer) ? t->window_kv_heads
                                                                   : t->kv_heads;
@@ -155,6 +161,7 @@ int32_t mnem__layer_head_dim(const mnem_transformer *t, int32_t layer) {
 mnem_transformer mnem__transformer_as_layer(const mnem_transformer *t, int32_t layer) {
     mnem_transformer as = *t;
     if (layer < 0) return as;
+    as.heads = mnem__layer_heads(t, layer);
     as.kv_heads = mnem__layer_kv_heads(t, layer);
     as.head_dim = mnem__layer_head_dim(t, layer);
     if (t->window_rope_dims && mnem__layer_has_window(t, layer)) as.rope.dims = t->window_rope_dims;

@@ -10,7 +10,6 @@
 enum {
     LAYERS_MAX = MNEM_LAYERS_MAX,
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
-    HEADS_MAX = 4096,
     HEAD_DIM_MAX = 1024,
     CONTEXT_MAX = 1 << 26,
     REQUIRED = MNEM__KEY_REQUIRED
@@ -218,7 +217,10 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
 
 static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                               mnem_transformer *t) {
-    mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
+    mnem_status status =
+        a->takes & MNEM__TAKES_HEAD_KINDS
+            ? mnem__hparams_heads(r, t)
+            : mnem__take_int(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
         status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
                      ? mnem__hparams_layer_heads(r, a, t)
@@ -348,7 +350,7 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
 /* Embeddings of layers only where programs read them. */
 static mnem_status take_kinds(mnem__key_reader *r, const mnem__architecture *a,
                               mnem_transformer *t) {
-    MNEM__TRY(mnem__hparams_kinds(r, t));
+    MNEM__TRY(mnem__hparams_kinds(r, a, t));
     if (t->layer_embd == 0 || mnem__architecture_has(a, MNEM__ROLE_LAYER_PROJ)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: key %s: is %d, but embeddings of layers are not supported in this "
@@ -394,6 +396,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_experts(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_XIELU)
         status = mnem__hparams_check_xielu(model, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LIMITS)
+        status = mnem__hparams_check_limits(&r, t);
     if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }

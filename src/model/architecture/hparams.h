@@ -28,6 +28,7 @@ typedef struct mnem__key_reader {
     char key[128]; /* the last one looked for */
 } mnem__key_reader;
 
+enum { MNEM__HEADS_MAX = 4096 };
 enum { MNEM__KEY_REQUIRED = -1 }; /* as what stands for a missing integer; NAN for a float */
 
 static inline bool mnem__value_is_integer(mnem_value_type type) {
@@ -67,6 +68,12 @@ mnem_status mnem__hparams_temperature(mnem__key_reader *reader,
 /* The numbers of xIELU: whether they are there, and those of a layer (hparams_layers.c). */
 mnem_status mnem__hparams_check_xielu(const mnem_model *model, const mnem_transformer *transformer);
 mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer);
+/* Limits of activations: whether they are numbers, and that of a layer, of routed experts or of
+ * other feed-forwards; 0: none. */
+mnem_status mnem__hparams_check_limits(mnem__key_reader *reader,
+                                       const mnem_transformer *transformer);
+float mnem__hparams_limit(const mnem_model *model, const mnem__architecture *architecture,
+                          int32_t layer, bool experts);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
@@ -82,8 +89,10 @@ mnem_status mnem__hparams_layer_heads(mnem__key_reader *reader,
 
 /* Layers with a window, where heads, RoPE and feed-forward of them differ; those that share keys,
  * and embeddings of layers. Heads, RoPE and windows are read. */
-mnem_status mnem__hparams_kinds(mnem__key_reader *reader, mnem_transformer *transformer);
-/* Heads of keys: one number, or the first of a list. */
+mnem_status mnem__hparams_kinds(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                mnem_transformer *transformer);
+/* Heads of queries, and then of keys: one number, or the first of a list. */
+mnem_status mnem__hparams_heads(mnem__key_reader *reader, mnem_transformer *transformer);
 mnem_status mnem__hparams_kv_heads(mnem__key_reader *reader, mnem_transformer *transformer);
 
 /* What recurrent layers have; layers are read. */

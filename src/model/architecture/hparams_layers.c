@@ -153,6 +153,42 @@ mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer) {
                         .e = (float)numbers[3]};
 }
 
+/* ---- limits of activations ---- */
+
+static const char limits_of_experts[] = "swiglu_clamp_exp",
+                  limits_of_others[] = "swiglu_clamp_shexp";
+
+/* A number for each layer, which may go on behind the trunk, or one for all. */
+mnem_status mnem__hparams_check_limits(mnem__key_reader *r, const mnem_transformer *t) {
+    for (int i = 0; i < 2; i++) {
+        mnem_value value;
+        if (!mnem__key_find(r, i ? limits_of_others : limits_of_experts, &value)) continue;
+        const bool list = value.type == MNEM_VALUE_ARRAY;
+        if (!is_float(list ? value.element : value.type) ||
+            (list && !mnem__hparams_is_by_layer(r, t, value.count)))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: key %s: expected a list of %d f32, one for each layer",
+                              r->model->path, r->key, t->layers);
+        for (int32_t layer = 0; layer < t->layers; layer++) {
+            const double limit = number_of(&value, layer);
+            if (!(limit >= 0 && limit <= 1e6))
+                return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %g in layer %d, expected 0 to 1e6",
+                                  r->model->path, r->key, limit, layer);
+        }
+    }
+    return MNEM_OK;
+}
+
+/* Up to 1e-6 it is none. */
+float mnem__hparams_limit(const mnem_model *model, const mnem__architecture *a, int32_t layer,
+                          bool experts) {
+    mnem__key_reader r = {.model = model, .prefix = a->names[0]};
+    mnem_value value;
+    if (!mnem__key_find(&r, experts ? limits_of_experts : limits_of_others, &value)) return 0;
+    const double limit = number_of(&value, layer);
+    return limit > 1e-6 ? (float)limit : 0;
+}
+
 /* ---- layers of two kinds ---- */
 
 /* Layers with a window have other heads than those without, feed-forwards have two widths, the last
@@ -173,13 +209,28 @@ static mnem_status wrong(const mnem__key_reader *r, int32_t layer, int64_t is,
                       r->model->path, r->key, layer, (long long)is, expected);
 }
 
-mnem_status mnem__hparams_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
+mnem_status mnem__hparams_heads(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
+    if (!is_list(r, t, MNEM__KEY_HEADS, &value))
+        return mnem__take_int(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, MNEM__KEY_REQUIRED,
+                              &t->heads);
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
+        if (n < 1 || n > MNEM__HEADS_MAX) return wrong(r, layer, n, "1 to 4096 heads");
+    }
+    t->heads = (int32_t)mnem_value_i64(&value, 0);
+    return MNEM_OK;
+}
+
+mnem_status mnem__hparams_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_value value, all;
+    const bool listed = is_list(r, t, MNEM__KEY_HEADS, &all);
     if (!is_list(r, t, MNEM__KEY_KV_HEADS, &value))
         return mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n < 1 || n > t->heads || t->heads % n)
+        const int64_t heads = listed ? mnem_value_i64(&all, (uint64_t)layer) : t->heads;
+        if (n < 1 || n > heads || heads % n)
             return wrong(r, layer, n, "a divisor of the number of heads");
     }
     t->kv_heads = (int32_t)mnem_value_i64(&value, 0);
@@ -187,10 +238,11 @@ mnem_status mnem__hparams_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
 }
 
 /* One number for layers with a window, and one for the others. */
-static mnem_status take_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
+static mnem_status take_number(mnem__key_reader *r, mnem_transformer *t, const char *name,
+                               int32_t *number, int32_t *of_windows) {
     mnem_value value;
     int32_t heads[2] = {0, 0};
-    if (!is_list(r, t, MNEM__KEY_KV_HEADS, &value)) return MNEM_OK;
+    if (!is_list(r, t, name, &value)) return MNEM_OK;
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int32_t n = (int32_t)mnem_value_i64(&value, (uint64_t)layer);
         int32_t *of = &heads[mnem__layer_has_window(t, layer)];
@@ -198,8 +250,20 @@ static mnem_status take_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
             return wrong(r, layer, n, "that of other layers of its kind (with a window, without)");
         *of = n;
     }
-    t->kv_heads = heads[0] ? heads[0] : heads[1];
-    if (heads[1] != t->kv_heads) t->window_kv_heads = heads[1];
+    *number = heads[0] ? heads[0] : heads[1];
+    if (heads[1] != *number) *of_windows = heads[1];
+    return MNEM_OK;
+}
+
+static mnem_status take_heads(mnem__key_reader *r, mnem_transformer *t) {
+    MNEM__TRY(take_number(r, t, MNEM__KEY_HEADS, &t->heads, &t->window_heads));
+    MNEM__TRY(take_number(r, t, MNEM__KEY_KV_HEADS, &t->kv_heads, &t->window_kv_heads));
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int32_t heads = mnem__layer_heads(t, layer), n = mnem__layer_kv_heads(t, layer);
+        if (n > heads || heads % n) return wrong(r, layer, n, "a divisor of the number of heads");
+        if ((int64_t)heads * t->head_dim > WIDTH_MAX)
+            return wrong(r, layer, n, "heads of at most 4194304 numbers in all");
+    }
     return MNEM_OK;
 }
 
@@ -218,6 +282,18 @@ static mnem_status take_head_dims(mnem__key_reader *r, mnem_transformer *t) {
                           r->model->path, r->key, dims);
     if (key != t->head_dim) t->window_head_dim = key;
     if (dims != t->rope.dims) t->window_rope_dims = dims;
+    return MNEM_OK;
+}
+
+/* What is turned in layers without a window. */
+static mnem_status halve_turned(mnem__key_reader *r, mnem_transformer *t) {
+    const int32_t all = t->rope.dims;
+    if (all % 4 != 0)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s.%s: is %d, expected a multiple of 4",
+                          r->model->path, r->prefix, MNEM__KEY_ROPE_DIMS, all);
+    t->rope.dims = all / 2;
+    if (t->window > 0 && t->window_rope_dims == 0) t->window_rope_dims = all;
+    if (t->window_rope_dims == t->rope.dims) t->window_rope_dims = 0;
     return MNEM_OK;
 }
 
@@ -250,9 +326,11 @@ static mnem_status take_shared(mnem__key_reader *r, mnem_transformer *t) {
     return MNEM_OK;
 }
 
-mnem_status mnem__hparams_kinds(mnem__key_reader *r, mnem_transformer *t) {
-    MNEM__TRY(take_kv_heads(r, t));
+mnem_status mnem__hparams_kinds(mnem__key_reader *r, const mnem__architecture *a,
+                                mnem_transformer *t) {
+    MNEM__TRY(take_heads(r, t));
     if (t->window > 0) MNEM__TRY(take_head_dims(r, t));
+    if (a->half_turned) MNEM__TRY(halve_turned(r, t));
     MNEM__TRY(take_ff(r, t));
     MNEM__TRY(take_shared(r, t));
     return mnem__take_int(r, "embedding_length_per_layer_input", 0, WIDTH_MAX / t->layers, 0,

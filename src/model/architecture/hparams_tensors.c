@@ -230,6 +230,18 @@ static mnem_status check_trunk(const checker *c) {
                       c->model->path, c->prefix, MNEM__KEY_AHEAD);
 }
 
+/* Of a gate for what heads give: one number for each head, or one for each that they give. Only
+ * softplus gates are of both kinds. */
+static bool has_head_gates(const checker *c) {
+    const mnem__architecture *a = c->architecture;
+    mnem_tensor_info info;
+    if (!(a->takes & MNEM__TAKES_HEAD_KINDS)) return false;
+    const int32_t gate = mnem__role_tensor(c->model, MNEM__ROLE_STATE_GATE, 0);
+    if (!a->softplus_gates || gate < 0) return true;
+    mnem_model_tensor_get(c->model, (uint32_t)gate, &info);
+    return info.shape[0] == mnem__layer_heads(c->t, 0);
+}
+
 mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architecture *architecture,
                                   const char *prefix, mnem_transformer *t) {
     checker c = {.model = model,
@@ -251,5 +263,6 @@ mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architect
     t->tied = mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) < 0;
     t->rope_factors = mnem__role_tensor(model, MNEM__ROLE_ROPE_FACTORS, -1);
     t->values_are_keys = values_are_keys(&c);
+    t->head_gates = has_head_gates(&c);
     return check_tensors(&c);
 }

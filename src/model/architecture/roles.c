@@ -1,5 +1,5 @@
 /* roles.c: the one table of tensors: names, shapes, and what follows from a role. */
-#include "model/architecture/roles.h"
+#include "model/architecture/architecture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +135,12 @@ const mnem__role_info *mnem__role_get(mnem__role role) {
     return &infos[role];
 }
 
+/* That files have factors of: all that layers with a window turn, where the others turn half. */
+static int64_t pairs_of(const mnem_transformer *t) {
+    const mnem__architecture *a = mnem__architecture_find(t->architecture);
+    return (a && a->half_turned ? 2 * (int64_t)t->rope.dims : t->rope.dims) / 2;
+}
+
 static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     const int64_t q = (int64_t)t->heads * (t->latent ? t->key_dim : t->head_dim);
     const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
@@ -158,7 +164,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_VOCAB: return t->vocab;
     case MNEM__WIDTH_CONTEXT: return t->context;
     case MNEM__WIDTH_TYPES: return t->token_types;
-    case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
+    case MNEM__WIDTH_ROPE_PAIRS: return pairs_of(t);
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
     case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
@@ -175,7 +181,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
-    case MNEM__WIDTH_GATES: return t->state_heads ? inner : q;
+    case MNEM__WIDTH_GATES: return t->state_heads ? inner : t->head_gates ? t->heads : q;
     case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;

@@ -55,11 +55,14 @@ static bool has_caps(shape t) { return t->attention_cap > 0 || t->logit_cap > 0;
 static bool has_two_bases(shape t) { return t->window_rope_base > 0; }
 static bool shares_keys(shape t) { return t->kv_shared_layers > 0; }
 static bool has_layer_rows(shape t) { return t->layer_embd > 0; }
-static bool has_window_heads(shape t) { return t->window_head_dim > 0 || t->window_kv_heads > 0; }
 static bool has_two_widths(shape t) { return t->ff_wide > 0; }
 static bool is_untied(shape t) { return !t->tied; }
 static bool has_narrow_values(shape t) { return !t->latent && t->value_dim > 0; }
 /* clang-format on */
+
+static bool has_window_heads(shape t) {
+    return t->window_head_dim > 0 || t->window_kv_heads > 0 || t->window_heads > 0;
+}
 
 static bool has_some_windows(shape t) {
     return t->window > 0 && t->windowed.kind != MNEM_LAYERS_ALL;
@@ -74,7 +77,7 @@ static bool has_scales(shape t) {
 static bool has_output_gate(shape t) {
     const mnem__architecture *a = family_of(t);
     const mnem__layer_part *attends = a ? mnem__architecture_attends(a) : NULL;
-    return t->output_gate || (attends && mnem__part_inputs(attends) == MNEM__PART_INPUTS);
+    return t->output_gate || (attends && attends->in[3] == MNEM__ROLE_STATE_GATE);
 }
 
 static bool has_fixed_heads(shape t) {

@@ -163,7 +163,8 @@ static mnem_status put_gating(const writer *w) {
     if (sigmoid || mnem__hf_find(w->c, "scoring_func"))
         mnem__put_u32(w->folder, ".expert_gating_func", sigmoid ? 2 : 1);
     put_real(w, ".expert_weights_scale",
-             mnem__hf_number(w->c, "routed_scaling_factor router_scaling_factor route_scale"));
+             mnem__hf_number(w->c, "routed_scaling_factor router_scaling_factor route_scale "
+                                   "moe_routed_scaling_factor"));
     return MNEM_OK;
 }
 
@@ -382,6 +383,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_DELTA) MNEM__TRY(mnem__hf_put_delta(folder, c));
     if (c->family->traits & MNEM__HF_SCAN) MNEM__TRY(mnem__hf_put_scan(folder, c));
     if (c->family->traits & MNEM__HF_KINDS) MNEM__TRY(mnem__hf_put_kinds(folder, c));
+    if (c->family->traits & MNEM__HF_HEAD_KINDS) MNEM__TRY(mnem__hf_put_head_kinds(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);

@@ -31,6 +31,7 @@ mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *confi
 /* Of layers of two kinds: heads, widths, what is shared (hf_windows.c); and the tensor of
  * RoPE's factors. */
 mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *config);
+mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *config);
 /* Whether it has that tensor. */
 static inline bool mnem__hf_is_proportional(const mnem__hf_config *config) {

@@ -337,6 +337,37 @@ mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *c) {
     return put_experts(folder, c);
 }
 
+/* Laguna's: a number of heads for each layer, and what layers with a window turn. Weights of
+ * experts sum to 1, which no member says. */
+mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config *c) {
+    const mnem__node *list = mnem__hf_find(c, "num_attention_heads_per_layer");
+    const double part =
+        mnem__node_number(mnem__node_get(c->rope_window, "partial_rotary_factor"), 1);
+    int64_t layers, number;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    MNEM__TRY(mnem__hf_size(c, "num_attention_heads", DIM_MOST, &number));
+    if (list && (list->kind != MNEM__JSON_LIST || list->count != (uint64_t)layers))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: num_attention_heads_per_layer: expected a list of %d layers",
+                          c->path, (int)layers);
+    int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
+    if (!heads) return folder->status;
+    for (int64_t i = 0; i < layers; i++) {
+        const mnem__node *node = mnem__node_at(list, (uint32_t)i);
+        const double own = list ? mnem__node_number(node, NAN) : (double)number;
+        MNEM__TRY(take(c, "num_attention_heads_per_layer", own, &number));
+        heads[i] = (int32_t)number;
+    }
+    mnem__put_array(folder, ".attention.head_count", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    mnem__put_bool(folder, ".expert_weights_norm", true);
+    if (!(part > 0 && part <= 1))
+        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
+                          c->path, part);
+    const int64_t dims = (int64_t)(part * (double)mnem__hf_head_dim(c));
+    if (c->rope_window) mnem__put_u32(folder, ".rope.dimension_count_swa", (uint32_t)dims);
+    return folder->status;
+}
+
 /* Layers that see all turn the first part of the pairs: others have a factor that stops them. */
 mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *c) {
     kinds k = {.c = c};

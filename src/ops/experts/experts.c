@@ -39,6 +39,9 @@ static mnem_status check_core(const mnem_op_desc *desc) {
     const bool gated = desc->core == MNEM_OP_SILU_MUL || desc->core == MNEM_OP_GELU_MUL ||
                        desc->core == MNEM_OP_SWIGLU_MUL || desc->core == MNEM_OP_RELU_MUL;
     const bool apart = !mnem__tensor_absent(&desc->in[2]);
+    if (!(desc->limit >= 0) || (desc->limit > 0 && desc->core != MNEM_OP_SILU_MUL))
+        return mnem__op_fail(MNEM_INVALID, desc, "limit is %g, expected 0 or, for silu_mul, more",
+                             (double)desc->limit);
     if (!gated && desc->core != MNEM_OP_RELU_SQUARED)
         return mnem__op_fail(
             MNEM_INVALID, desc,

@@ -68,7 +68,7 @@ static void add_core(const mnem__experts *x, int64_t n, float *gate, const float
     if (x->op->desc.core == MNEM_OP_RELU_SQUARED)
         x->rows->relu_squared(n, gate, gate);
     else
-        mnem__row_gated(x->rows, x->op->desc.core)(n, gate, up, gate);
+        mnem__row_gated(x->rows, x->op->desc.core, x->op->desc.limit, n, gate, up, gate);
 }
 
 static float weight_of(const mnem__experts *x, int32_t entry) {

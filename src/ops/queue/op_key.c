@@ -7,7 +7,7 @@
 #include "ops/core/half.h"
 
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
-_Static_assert(sizeof(mnem_op_desc) == 1120, "mnem_op_desc has changed");
+_Static_assert(sizeof(mnem_op_desc) == 1128, "mnem_op_desc has changed");
 
 static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;
@@ -67,9 +67,10 @@ static void put_route(mnem__op_key_words *key, const mnem_route *r) {
 static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_pair(key, (uint32_t)d->kind, (uint32_t)d->device);
     put_pair(key, (uint32_t)d->workers, (uint32_t)mnem__cpu_level_get());
-    put_word(key, (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 |
-                             d->by_position << 3 | d->by_token << 4 | d->apart << 5 |
-                             d->tiled << 6 | d->window_chunks << 7 | d->temperature_from_1 << 8));
+    put_word(key,
+             (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 | d->by_position << 3 |
+                        d->by_token << 4 | d->apart << 5 | d->tiled << 6 | d->window_chunks << 7 |
+                        d->temperature_from_1 << 8 | d->softplus << 9));
     put_word(key, d->state_offset);
     put_floats(key, d->epsilon, d->scale);
     put_rope(key, &d->rope);
@@ -86,7 +87,7 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_word(key, d->keep_bytes);
     put_route(key, &d->route);
     put_pair(key, (uint32_t)d->axis, d->axes);
-    put_word(key, (uint64_t)d->reduce);
+    put_pair(key, (uint32_t)d->reduce, mnem__float_bits(d->limit));
 }
 
 /* Each word is multiplied in by an odd number of many bits (Fibonacci hashing, Knuth 6.4). */

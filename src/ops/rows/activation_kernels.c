@@ -1,16 +1,21 @@
 /* activation_kernels.c: SILU_MUL, GELU, GELU_MUL, SWIGLU_MUL, RELU_MUL, XIELU and
  * SOFT_CAP of a row, gradients, and what makes weights of a router's scores, over lanes; compiled
  * once for each level. */
+#include "ops/core/lanes_softplus.h"
 #include "ops/rows/row_lanes.h"
 
 /* ---- SILU_MUL ---- */
 
 /* The numerator stops at -100, where the true value is below 1e-41, so that the bounded power of
  * two in the denominator can't let a huge gate through. */
-LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
+LANES_INLINE lanes silu_lanes(lanes gate) {
     lanes e = lanes_exp2(lanes_mul(gate, lanes_set(-0x1.715476p+0f))); /* log2(e) */
     lanes top = lanes_max(lanes_set(-100.0f), gate);
-    return lanes_mul(lanes_div(top, lanes_add(lanes_set(1.0f), e)), up);
+    return lanes_div(top, lanes_add(lanes_set(1.0f), e));
+}
+
+LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
+    return lanes_mul(silu_lanes(gate), up);
 }
 
 void ROW(silu_mul)(int64_t n, const void *gate, const void *up, void *out) {
@@ -19,6 +24,18 @@ void ROW(silu_mul)(int64_t n, const void *gate, const void *up, void *out) {
 
 void ROW(silu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out){
     EACH_LANES(n, put(BF16, out, i, m, silu_mul_lanes(get(BF16, gate, i, m), get(BF16, up, i, m))))}
+
+/* A NaN of gate or up stays one: min and max return their second operand. */
+LANES_INLINE lanes silu_limited_lanes(lanes gate, lanes up, lanes limit, lanes least) {
+    const lanes u = lanes_max(least, lanes_min(limit, up));
+    return lanes_mul(lanes_min(limit, silu_lanes(gate)), u);
+}
+
+void ROW(silu_mul_limited)(int64_t n, const void *gate, const void *up, float limit, void *out) {
+    const lanes most = lanes_set(limit), least = lanes_set(-limit);
+    EACH_LANES(n, put(F32, out, i, m,
+                      silu_limited_lanes(get(F32, gate, i, m), get(F32, up, i, m), most, least)))
+}
 
 /* ---- SWIGLU_MUL ---- */
 
@@ -272,4 +289,9 @@ void ROW(sigmoid)(int64_t n, const float *x, float *out) {
 void ROW(sigmoid_mul)(int64_t n, const void *gate, const void *up, void *out) {
     EACH_LANES(
         n, put(F32, out, i, m, lanes_mul(get(F32, up, i, m), sigmoid_lanes(get(F32, gate, i, m)))))
+}
+
+void ROW(softplus_mul)(int64_t n, const void *gate, const void *up, void *out) {
+    EACH_LANES(
+        n, put(F32, out, i, m, lanes_mul(get(F32, up, i, m), lanes_softplus(get(F32, gate, i, m)))))
 }

@@ -66,8 +66,12 @@ typedef struct mnem__row_kernels {
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* ops.h: SWIGLU_MUL */
     void (*swiglu_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* ops.h: SILU_MUL with a limit */
+    void (*silu_mul_limited)(int64_t n, const void *gate, const void *up, float limit, void *out);
     /* up / (1 + e^-gate) */
     void (*sigmoid_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* up ln(1 + e^gate), to a relative error of at most 2^-21. */
+    void (*softplus_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* out = e^x / sum(e^x), or 1 / (1 + e^-x); the sum in 16 partial sums. Floats only, as is
      * add_scaled: out += factor x, one rounding. */
     float (*dot)(int64_t n, const float *a, const float *b); /* in 16 partial sums */
@@ -96,9 +100,9 @@ typedef struct mnem__row_kernels {
 extern const mnem__row_kernels mnem__row_kernels_plain, mnem__row_kernels_avx2,
     mnem__row_kernels_avx512, mnem__row_kernels_f64;
 
-typedef void mnem__row_gated_kernel(int64_t n, const void *gate, const void *up, void *out);
-/* Of SILU_MUL, GELU_MUL or SWIGLU_MUL. */
-mnem__row_gated_kernel *mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind);
+/* kind(gate, up) of a row: SILU_MUL, which has a limit unless that is 0, or another of two. */
+void mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind, float limit, int64_t n,
+                     const void *gate, const void *up, void *out);
 
 /* mnem__op_NAME (op_impl.h): one kernel per level, which all run the same function, with the
  * level's table as detail. Doubles have the plain level only. */

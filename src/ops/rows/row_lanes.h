@@ -69,6 +69,8 @@ void ROW(gelu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out);
 void ROW(soft_cap)(int64_t n, const void *x, float cap, void *out);
 void ROW(swiglu_mul)(int64_t n, const void *gate, const void *up, void *out);
 void ROW(sigmoid_mul)(int64_t n, const void *gate, const void *up, void *out);
+void ROW(softplus_mul)(int64_t n, const void *gate, const void *up, void *out);
+void ROW(silu_mul_limited)(int64_t n, const void *gate, const void *up, float limit, void *out);
 void ROW(softmax)(int64_t n, const float *x, float *out);
 void ROW(sigmoid)(int64_t n, const float *x, float *out);
 void ROW(gelu_grad)(int64_t n, const void *x, const void *dy, void *dx);

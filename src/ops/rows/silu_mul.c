@@ -11,6 +11,11 @@ static bool is_quantized(const mnem_op_desc *desc) {
 
 static mnem_status check_silu_mul(const mnem_op_desc *desc) {
     const mnem_tensor *gate = &desc->in[0];
+    if (!(desc->limit >= 0))
+        return mnem__op_fail(MNEM_INVALID, desc, "limit is %g, expected 0 or more",
+                             (double)desc->limit);
+    if (desc->limit > 0 && (gate->type != MNEM_TYPE_F32 || desc->kind != MNEM_OP_SILU_MUL))
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "limit is for silu_mul of F32 [T, n] only");
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 2);
     if (!mnem__tensor_is_f32(gate, 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
@@ -32,15 +37,20 @@ static mnem_status check_silu_mul_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 3);
 }
 
-mnem__row_gated_kernel *mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind) {
-    if (kind == MNEM_OP_GELU_MUL) return kernels->gelu_mul;
-    if (kind == MNEM_OP_RELU_MUL) return kernels->relu_mul;
-    return kind == MNEM_OP_SWIGLU_MUL ? kernels->swiglu_mul : kernels->silu_mul;
+void mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind, float limit, int64_t n,
+                     const void *gate, const void *up, void *out) {
+    if (limit > 0)
+        kernels->silu_mul_limited(n, gate, up, limit, out);
+    else
+        (kind == MNEM_OP_GELU_MUL     ? kernels->gelu_mul
+         : kind == MNEM_OP_RELU_MUL   ? kernels->relu_mul
+         : kind == MNEM_OP_SWIGLU_MUL ? kernels->swiglu_mul
+                                      : kernels->silu_mul)(n, gate, up, out);
 }
 
 static void gated(const mnem__row_kernels *kernels, const mnem_op *op, const mnem__chunk *c,
                   void *out) {
-    mnem__row_gated(kernels, op->desc.kind)(c->n, c->in[0], c->in[1], out);
+    mnem__row_gated(kernels, op->desc.kind, op->desc.limit, c->n, c->in[0], c->in[1], out);
 }
 
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,

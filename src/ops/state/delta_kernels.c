@@ -91,7 +91,7 @@ static void softplus(int64_t n, const float *x, const float *bias, int bias_step
     EACH_PART(n, {
         lanes v = lanes_load_part(x + i, m);
         if (bias) v = lanes_add(v, bias_step ? lanes_load_part(bias + i, m) : lanes_set(bias[0]));
-        lanes_store_part(out + i, state_softplus(v), m);
+        lanes_store_part(out + i, lanes_softplus(v), m);
     })
 }
 

@@ -18,7 +18,7 @@ typedef struct scan_columns_of {
 LANES_INLINE lanes scan_step(const mnem__scan_token *t, int at, int64_t m) {
     lanes dt = lanes_load_part(t->dt + at, m);
     if (t->bias) dt = lanes_add(dt, lanes_load_part(t->bias + at, m));
-    return state_softplus(dt);
+    return lanes_softplus(dt);
 }
 
 /* Row i, into sum j of each column. */

@@ -3,31 +3,10 @@
 #ifndef MNEM_SRC_OPS_STATE_STATE_LANES_H
 #define MNEM_SRC_OPS_STATE_STATE_LANES_H
 
-#include "ops/core/lanes.h"
+#include "ops/core/lanes_softplus.h"
 #include "ops/state/state_kernels.h"
 
 #define STATE_LOG2_E 0x1.715476p+0f
-
-/* ln(1 + u) of u from 0 to 1 as 2 atanh(u / (2 + u)), by its series up to the 15th power: a
- * relative error of at most 2^-22. */
-LANES_INLINE lanes state_log1p(lanes u) {
-    const lanes s = lanes_div(u, lanes_add(lanes_set(2.0f), u)), square = lanes_mul(s, s);
-    lanes p = lanes_set(2.0f / 15);
-    p = lanes_fma(p, square, lanes_set(2.0f / 13));
-    p = lanes_fma(p, square, lanes_set(2.0f / 11));
-    p = lanes_fma(p, square, lanes_set(2.0f / 9));
-    p = lanes_fma(p, square, lanes_set(2.0f / 7));
-    p = lanes_fma(p, square, lanes_set(2.0f / 5));
-    p = lanes_fma(p, square, lanes_set(2.0f / 3));
-    p = lanes_fma(p, square, lanes_set(2.0f));
-    return lanes_mul(p, s);
-}
-
-/* ln(1 + e^x) as max(x, 0) + ln(1 + e^-|x|): nothing overflows. 0 below -87. NaN stays NaN. */
-LANES_INLINE lanes state_softplus(lanes x) {
-    const lanes below = lanes_mul(lanes_abs(x), lanes_set(-STATE_LOG2_E));
-    return lanes_add(lanes_max(lanes_zero(), x), state_log1p(lanes_exp2_upto127(below)));
-}
 
 /* ---- sums over rows ---- */
 

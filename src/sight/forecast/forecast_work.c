@@ -96,11 +96,12 @@ static widths widths_of(const mnem_transformer *s) {
     for (int32_t layer = 0; layer < s->layers; layer++) {
         const bool window = s->window > 0 && mnem_layer_is(&s->windowed, layer);
         const int32_t dim = window && s->window_head_dim ? s->window_head_dim : s->head_dim,
+                      heads = window && s->window_heads ? s->window_heads : s->heads,
                       keys = window && s->window_kv_heads ? s->window_kv_heads : s->kv_heads;
         const bool recurs = mnem_layer_is(&s->recurrent, layer) && !s->state_beside;
         if (recurs || mnem_layer_is(&s->convolving, layer) || mnem_layer_is(&s->feeding, layer))
             continue;
-        all.queries += (double)s->heads * dim;
+        all.queries += (double)heads * dim;
         all.keys += (double)keys * dim;
     }
     return all;

@@ -496,6 +496,43 @@ MODELS |= {
         moe_primary_router_apply_softmax=True, tie_word_embeddings=True)),
 }
 
+STEP_SIGHT = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+                  image_size=8, patch_size=4)
+STEP_FULL = dict(LLAMA3, partial_rotary_factor=0.5)
+STEP_WINDOW = dict(rope_type="default", rope_theta=5000.0, partial_rotary_factor=1.0)
+STEP = dict(vision_config=STEP_SIGHT, n_routed_experts=8, num_experts_per_tok=3,
+            moe_intermediate_size=16, share_expert_dim=24, head_dim=16, num_hidden_layers=4,
+            sliding_window=24, moe_router_scaling_factor=2.5,
+            rope_parameters=dict(full_attention=STEP_FULL, sliding_attention=STEP_WINDOW))
+LAGUNA_ROPE = dict(full_attention=dict(YARN, partial_rotary_factor=0.5),
+                   sliding_attention=dict(rope_type="default", rope_theta=5000.0,
+                                          partial_rotary_factor=1.0))
+LAGUNA = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, num_hidden_layers=4,
+              shared_expert_intermediate_size=24)
+MODELS |= {
+    "step35": ("Step3p7Config", dict(
+        STEP, num_sliding_attention_heads=6, swiglu_limits=[0.0, 0.0, 0.5, 0.25],
+        layer_types=["full_attention"] + ["sliding_attention"] * 3,
+        swiglu_limits_shared=[0.5, 0.0, 0.0, 0.75],
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"])),
+    "step35_ahead": ("Step3p7Config", dict(
+        STEP, num_sliding_attention_heads=8, num_key_value_heads=4, num_experts_per_tok=1,
+        num_hidden_layers=3, layer_types=["sliding_attention", "full_attention",
+                                          "sliding_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"], rope_parameters=dict(
+            full_attention=dict(GLM), sliding_attention=dict(STEP_WINDOW, rope_theta=1000.0)))),
+    "laguna": ("LagunaConfig", dict(
+        LAGUNA, head_dim=16, num_attention_heads_per_layer=[4, 6, 6, 6, 4], sliding_window=24,
+        layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
+        num_hidden_layers=5,
+        moe_routed_scaling_factor=2.5, rope_parameters=LAGUNA_ROPE)),
+    "laguna_wide": ("LagunaConfig", dict(
+        LAGUNA, head_dim=8, gating="per-element", sliding_window=0, num_experts_per_tok=1,
+        layer_types=["full_attention"] * 4, mlp_layer_types=["dense"] * 2 + ["sparse"] * 2,
+        rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=10000.0,
+                                                 partial_rotary_factor=1.0)))),
+}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -640,6 +677,45 @@ def change_config(folder, kind):
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def describe_step(folder, ahead):
+    """The texts' part as published folders say it, which the converter expects, and a layer that
+    predicts further tokens behind it."""
+    saved = json.loads((folder / "config.json").read_text())
+    config = dict(saved["text_config"], architectures=["Step3p5ForCausalLM"],
+                  model_type="step3p5_published")
+    rope, kinds = config.pop("rope_parameters"), config["layer_types"]
+    factors = dict(full_attention=0.5, sliding_attention=1.0)
+    sparse = [str(i) for i, kind in enumerate(config.pop("mlp_layer_types")) if kind == "sparse"]
+    config.update(
+        num_attention_groups=config["num_key_value_heads"], moe_layers_enum=",".join(sparse),
+        attention_other_setting=dict(num_attention_heads=config["num_sliding_attention_heads"],
+                                     num_attention_groups=config["num_key_value_heads"]),
+        moe_num_experts=config["n_routed_experts"], moe_top_k=config["num_experts_per_tok"],
+        norm_expert_weight=True, partial_rotary_factors=[factors[kind] for kind in kinds],
+        rope_theta=[rope["full_attention"]["rope_theta"], rope["sliding_attention"]["rope_theta"]])
+    if rope["full_attention"]["rope_type"] == "llama3":
+        config["rope_scaling"] = {k: v for k, v in rope["full_attention"].items()
+                                  if k not in ("rope_theta", "partial_rotary_factor")}
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    tensors = {n: t for n, t in tensors.items() if n.startswith(("model.layers", "model.norm",
+                                                                 "model.embed", "lm_head"))}
+    if ahead:
+        layers, width = config["num_hidden_layers"], config["hidden_size"]
+        config["num_nextn_predict_layers"] = 1
+        config["layer_types"] = kinds + ["full_attention"]
+        config["partial_rotary_factors"].append(0.5)
+        there, norm = f"model.layers.{layers}.", torch.zeros(width)
+        for n, t in list(tensors.items()):
+            if n.startswith("model.layers.1."):
+                tensors[n.replace("model.layers.1.", there)] = t.clone()
+        tensors[there + "eh_proj.weight"] = torch.zeros(width, 2 * width)
+        for n in ["enorm", "hnorm", "transformer.shared_head.norm"]:
+            tensors[there + n + ".weight"] = norm.clone()
+        tensors[there + "transformer.shared_head.output.weight"] = torch.zeros(VOCAB, width)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata=dict(format="pt"))
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def transpose_experts(folder):
     """As the published folders have them, which the converter expects."""
     path = folder / "model.safetensors"
@@ -781,7 +857,7 @@ def make(converter, name):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1
     model = SmallThinker(kind, changes) if own else auto.from_config(config).float().eval()
-    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next")))
+    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next", "step35")))
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
@@ -815,6 +891,8 @@ def make(converter, name):
             describe_mimo(Path(folder))
         if kind == "Mistral4Config":
             name_class(Path(folder))
+        if kind == "Step3p7Config":
+            describe_step(Path(folder), name.endswith("_ahead"))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

@@ -128,6 +128,10 @@ CLASSES |= {
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig", "afmoe", dict(
         num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, num_shared_experts=1,
         mup_enabled=True)),
+    "LagunaForCausalLM": ("laguna", "LagunaConfig", "laguna", dict(
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+        shared_expert_intermediate_size=32, sliding_window=24, layer_types=ALTERNATE,
+        rope_parameters=NESTED)),
     "HYV3ForCausalLM": ("hy_v3", "HYV3Config", "sigmoid_moe hy", dict(
         num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)),
 }
@@ -298,6 +302,11 @@ CASES = {
     "layer_rope_theta": [("read", [0, 1e4] * 3), ("read", [5e3] * LAYERS),
                          ("fixed", [1e4, 5e3] * 3), ("fixed", [1e4])],
     "num_shared_experts": [("size", 2), ("size", 0)],
+    "gating": [("fixed", False)], "moe_routed_scaling_factor": [("read", 3.0)],
+    "moe_apply_router_weight_on_input": [("fixed", True)],
+    "moe_router_logit_softcapping": [("fixed", 5.0)],
+    "num_attention_heads_per_layer": [("size", [4, 8] * 3), ("size", [4] * 5),
+                                      ("inert", [4] * 6)],
     "expert_selection_fn": [("read", "sigmoid"), ("fixed", "relu")],
     "shared_expert_combination_strategy": [("fixed", "sum")],
     "prefix_dense_sliding_window_pattern": [("fixed", 2)],
@@ -391,6 +400,15 @@ OWN = {  # where a class differs
     "SeedOssForCausalLM": dict(attention_bias=[("fixed", False)]),
     "HunYuanDenseV1ForCausalLM": dict(rope_parameters=ROPE + [
         ("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))]),
+    "LagunaForCausalLM": dict(
+        layer_types=[("read", ALTERNATE[::-1]), ("read", SLIDING), ("read", FULL),
+                     ("read", UNEVEN), ("fixed", BAD_TYPES)],
+        rope_parameters=[
+            ("read", dict(NESTED, full_attention=YARN)),
+            ("read", dict(NESTED, full_attention=dict(PLAIN, partial_rotary_factor=0.5))),
+            ("read", dict(NESTED, sliding_attention=dict(PLAIN, partial_rotary_factor=0.5))),
+            ("size", dict(NESTED, sliding_attention=dict(PLAIN, partial_rotary_factor=2.0))),
+            ("fixed", dict(NESTED, sliding_attention=YARN))]),
     "AfmoeForCausalLM": dict(
         sliding_window=WINDOW, layer_types=[
             ("read", ALTERNATE), ("read", SLIDING), ("read", FULL), ("fixed", UNEVEN)]),
@@ -751,6 +769,11 @@ def layer(kind, i, p):
         return norm(p + "input_layernorm", bias=bias) + attention(p) + \
             norm(p + "post_attention_layernorm", bias=bias) + \
             linear(p + "mlp.up_proj", FF, EMBD) + linear(p + "mlp.down_proj", EMBD, FF)
+    if kind == "laguna":
+        return both + attention(p) + heads_norms(p) + \
+            linear(p + "self_attn.g_proj", HEADS, EMBD) + (mlp(p + "mlp.") if i == 0 else (
+                linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_expert.", 32)
+                + [(p + "mlp.experts.e_score_correction_bias", [4])]))
     if kind == "afmoe":
         return both + norm(p + "pre_mlp_layernorm") + norm(p + "post_mlp_layernorm") + \
             attention(p) + heads_norms(p) + linear(p + "self_attn.gate_proj", HEADS * DIM, EMBD) + \

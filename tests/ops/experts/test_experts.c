@@ -24,6 +24,7 @@ typedef struct mixture {
     float x[T * N], routes[T * 2 * USED], bias[E * (2 * FF + OUT)];
     bool biased;
     mnem_op_kind core;
+    float limit;
     form form;
     uint8_t *in_one; /* gates and ups of each expert */
 } mixture;
@@ -132,7 +133,11 @@ static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_e
 }
 
 static mnem_op_desc desc_of(const mixture *m, int64_t tokens) {
-    mnem_op_desc d = {.kind = MNEM_OP_EXPERTS, .route.used = USED, .core = m->core, .workers = 1};
+    mnem_op_desc d = {.kind = MNEM_OP_EXPERTS,
+                      .route.used = USED,
+                      .core = m->core,
+                      .limit = m->limit,
+                      .workers = 1};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, N);
     for (int i = 0; i < 3; i++) d.in[1 + i] = mnem_tensor_packed(m->type, rows_of[i], k_of[i]);
     if (m->form != APART) d.in[2] = (mnem_tensor){0};
@@ -166,8 +171,11 @@ static double product(const mixture *m, int which, int expert, int row, const do
     return sum;
 }
 
-static double core(mnem_op_kind kind, double gate, double up) {
-    if (kind == MNEM_OP_SILU_MUL) return gate / (1 + exp(-gate)) * up;
+static double core(const mixture *m, double gate, double up) {
+    const mnem_op_kind kind = m->core;
+    const double silu = gate / (1 + exp(-gate)), limit = m->limit;
+    if (limit > 0) return fmin(silu, limit) * fmax(-limit, fmin(up, limit));
+    if (kind == MNEM_OP_SILU_MUL) return silu * up;
     if (kind == MNEM_OP_RELU_SQUARED) return fmax(gate, 0) * fmax(gate, 0);
     const double g = fmin(gate, 7), u = fmax(-7, fmin(up, 7));
     return g / (1 + exp(-1.702 * g)) * (u + 1);
@@ -181,7 +189,7 @@ static void expect(const mixture *m, float *out) {
         for (int u = 0; u < USED; u++) {
             const int e = (int)route[u];
             for (int f = 0; f < FF; f++)
-                hidden[f] = core(m->core, product(m, 0, e, f, x), product(m, 1, e, f, x));
+                hidden[f] = core(m, product(m, 0, e, f, x), product(m, 1, e, f, x));
             for (int o = 0; o < OUT; o++)
                 sum[o] += (double)route[USED + u] * product(m, 2, e, o, hidden);
         }
@@ -203,10 +211,11 @@ static void results_equal_a_sum_in_double(void **state) {
                  {MNEM_TYPE_Q8_0, 6e-2},
                  {MNEM_TYPE_MXFP4, 6e-2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int way = 0; way < 2; way++) {
+        for (int way = 0; way < 3; way++) {
             mixture *m = mixture_make(cases[i].type, 7 + i);
-            m->biased = way;
-            m->core = way ? MNEM_OP_SWIGLU_MUL : MNEM_OP_SILU_MUL;
+            m->biased = way > 0;
+            m->core = way == 1 ? MNEM_OP_SWIGLU_MUL : MNEM_OP_SILU_MUL;
+            m->limit = way == 2 ? 0.25f : 0;
             expect(m, expected);
             run(m, 2, 0, T, false, out);
             const double difference = op_difference(out, expected, T * OUT);

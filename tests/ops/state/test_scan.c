@@ -1,5 +1,5 @@
 /* test_scan.c: SCAN (Mamba 1 and 2) and CONV_SILU against doubles, at every level, cut into runs
- * anywhere, by any team; SIGMOID_MUL and SCALE of heads. */
+ * anywhere, by any team; SIGMOID_MUL and SCALE of heads, SILU_MUL with a limit. */
 #include <math.h>
 #include <string.h>
 
@@ -156,8 +156,12 @@ static void hostile(int which) {
     if (which == 5) a[0] = -1e30f, a[1] = 40.0f; /* all is forgotten; all grows */
 }
 
-static void run_gate(void) {
-    mnem_op_desc d = {.kind = MNEM_OP_SIGMOID_MUL};
+enum gate { SIGMOID, SOFTPLUS, LIMITED, GATES };
+
+static void run_gate(enum gate gate) {
+    mnem_op_desc d = {.kind = gate == LIMITED ? MNEM_OP_SILU_MUL : MNEM_OP_SIGMOID_MUL,
+                      .softplus = gate == SOFTPLUS,
+                      .limit = gate == LIMITED ? 0.5f : 0};
     d.in[0] = d.in[1] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, ROWS, MOST - 3);
     d.in[0].stride[0] = d.in[1].stride[0] = d.out.stride[0] = MOST * 4;
     op_run(d, 1, (mnem_op_args){.tokens = ROWS, .in = {dt, x}, .out = out});
@@ -166,7 +170,7 @@ static void run_gate(void) {
 static void every_level_gives_the_same_bits(void **state) {
     (void)state;
     const mnem__cpu_level best = mnem__cpu_level_get();
-    for (int i = 0; i <= SHAPES; i++)
+    for (int i = 0; i < SHAPES + GATES; i++)
         for (int which = 0; which <= 5; which++) {
             for (int level = 0; level <= (int)best; level++) {
                 mnem__cpu_level_set((mnem__cpu_level)level);
@@ -174,7 +178,7 @@ static void every_level_gives_the_same_bits(void **state) {
                 if (i < SHAPES)
                     run_pass(&shapes[i], 1, 0, TOKENS);
                 else
-                    run_gate();
+                    run_gate((enum gate)(i - SHAPES));
                 if (level == 0) memcpy(first, out, sizeof out), memcpy(kept, states, sizeof kept);
                 same(out[0], first[0], (int64_t)ROWS * MOST);
                 same(states[0], kept[0], (int64_t)SEQUENCES * STATE);
@@ -183,10 +187,51 @@ static void every_level_gives_the_same_bits(void **state) {
         }
 }
 
+static double gated(enum gate gate, double by, double of) {
+    const double silu = by / (1 + exp(-by));
+    return gate == SOFTPLUS  ? of * log1p(exp(by))
+           : gate == LIMITED ? fmin(silu, 0.5) * fmax(fmin(of, 0.5), -0.5)
+                             : of / (1 + exp(-by));
+}
+
+static void gates_are_of_each_kind(void **state) {
+    (void)state;
+    for (int gate = 0; gate < GATES; gate++) {
+        fill(3);
+        run_gate((enum gate)gate);
+        for (int row = 0; row < ROWS; row++)
+            for (int j = 0; j < MOST - 3; j++) {
+                const double y = gated((enum gate)gate, dt[row][j], x[row][j]);
+                assert_true(fabs(out[row][j] - y) < 2e-6 * (1 + fabs(y)));
+            }
+    }
+}
+
+/* [T, heads, n] by [T, heads, 1]. */
+static void a_head_has_one_gate(void **state) {
+    (void)state;
+    enum { HEADS = 3, WIDE = 100 };
+    for (int softplus = 0; softplus < 2; softplus++)
+        for (int workers = 1; workers <= 2; workers++) {
+            mnem_op_desc d = {.kind = MNEM_OP_SIGMOID_MUL, .softplus = softplus};
+            d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, ROWS, HEADS, 1);
+            d.in[1] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, ROWS, HEADS, WIDE);
+            d.in[0].stride[0] = d.in[1].stride[0] = d.out.stride[0] = MOST * 4;
+            fill(1);
+            op_run(d, workers, (mnem_op_args){.tokens = ROWS, .in = {dt, x}, .out = out});
+            for (int i = 0; i < ROWS * HEADS * WIDE; i++) {
+                const int row = i / (HEADS * WIDE), j = i % (HEADS * WIDE);
+                const double by = dt[row][j / WIDE];
+                const double y = gated(softplus ? SOFTPLUS : SIGMOID, by, x[row][j]);
+                assert_true(fabs(out[row][j] - y) < 2e-6);
+            }
+        }
+}
+
 static void a_gate_is_a_sigmoid(void **state) {
     (void)state;
     fill(1);
-    run_gate();
+    run_gate(SIGMOID);
     for (int row = 0; row < ROWS; row++)
         for (int j = 0; j < MOST - 3; j++) {
             const double y = x[row][j] / (1 + exp(-(double)dt[row][j]));
@@ -272,6 +317,8 @@ int main(void) {
         cmocka_unit_test(bits_do_not_depend_on_runs_or_team),
         cmocka_unit_test(every_level_gives_the_same_bits),
         cmocka_unit_test(a_gate_is_a_sigmoid),
+        cmocka_unit_test(gates_are_of_each_kind),
+        cmocka_unit_test(a_head_has_one_gate),
         cmocka_unit_test(gates_may_stand_between_heads),
         cmocka_unit_test(heads_may_be_narrowed_by_a_factor),
         cmocka_unit_test(what_is_wrong_is_said),

@@ -142,6 +142,8 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
 /* x itself for the matrices first to last. */
 inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
 
+/* Of an activation in this layer: of routed experts', or of the others; 0: none. */
+float mnem__add_limit(const builder *b, bool experts);
 /* x *= factor; 0: there is none. */
 void mnem__add_scale(builder *b, int32_t x, float factor);
 /* The hidden rows, normed: encoders have that in the place of norms before products. */

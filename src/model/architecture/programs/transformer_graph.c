@@ -53,11 +53,18 @@ static void add_stream_begin(builder *b) {
     if (b->t->encoder) add_token_type(b);
 }
 
+/* Those of the first pairs: files may have more, of layers that turn more and don't use them. */
+static int32_t add_factors(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
+    const int32_t all = vector(b, factors);
+    const mnem_tensor first = mnem_tensor_1d(MNEM_TYPE_F32, rope->dims / 2);
+    return all && factors->n > rope->dims / 2 ? mnem_graph_view(b->graph, all, &first) : all;
+}
+
 static int32_t add_table(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
     const int32_t table = value_2d(b, "angles", MNEM_TYPE_F32, rope->dims);
     mnem_graph_name(b->graph, table, "angles", -1);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = *rope},
-                             .in = {factors ? vector(b, factors) : 0},
+                             .in = {factors ? add_factors(b, rope, factors) : 0},
                              .out = table});
     return table;
 }

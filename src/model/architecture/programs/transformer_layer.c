@@ -63,6 +63,12 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return heads_part(b, of, heads, 0, heads);
 }
 
+/* Of [T, heads * head_dim], or of [T, heads]: [T, heads, 1]. */
+static int32_t gates_view(builder *b, int32_t of, int32_t heads) {
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, 1);
+    return b->t->head_gates ? mnem_graph_view(b->graph, of, &desc) : heads_view(b, of, heads);
+}
+
 /* The width of what a head gives. */
 static int64_t given_by_head(const builder *b) {
     return b->t->value_dim && !b->t->latent ? b->t->value_dim : b->t->head_dim;
@@ -191,7 +197,7 @@ int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
 /* Queries, keys and values, [T, heads, head_dim]; flat: [T, heads * head_dim], if by themselves. */
 typedef struct qkv {
     int32_t q, k, v, q_flat, k_flat;
-    int32_t gate; /* [T, heads, head_dim], of what each head gives; 0: none */
+    int32_t gate; /* [T, heads, head_dim] or [T, heads, 1], of what each head gives; 0: none */
 } qkv;
 
 /* This part's columns of all queries or keys. */
@@ -238,7 +244,7 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
         in.v = narrow_view(b, out[2], kv_heads);
-        if (count == 4) in.gate = heads_view(b, out[3], heads);
+        if (count == 4) in.gate = gates_view(b, out[3], heads);
     }
     if (b->t->output_gate) { /* behind each head's query */
         in.q = heads_of_range(b, out[0], (head_range){2 * heads, 0, 2, heads});
@@ -334,7 +340,8 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                              .out = by_head,
                              .layer = layer_pages(b)});
     if (in.gate)
-        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SIGMOID_MUL},
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SIGMOID_MUL,
+                                          .softplus = b->architecture->softplus_gates},
                                  .in = {in.gate, by_head},
                                  .out = by_head});
     return mnem__add_gathered(b, MNEM__GATHERS_HEADS, layer_handle(b, part->out),
@@ -349,6 +356,11 @@ static int32_t half_of(builder *b, int32_t of, int64_t first) {
     return mnem_graph_view(b->graph, of, &desc);
 }
 
+float mnem__add_limit(const builder *b, bool experts) {
+    if (!(b->architecture->takes & MNEM__TAKES_LIMITS)) return 0;
+    return mnem__hparams_limit(b->o->map->model, b->architecture, b->layer, experts);
+}
+
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
 static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
@@ -360,7 +372,7 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
-    mnem_op_desc desc = {.kind = part->core};
+    mnem_op_desc desc = {.kind = part->core, .limit = mnem__add_limit(b, false)};
     if (part->core == MNEM_OP_XIELU) desc.xielu = mnem__hparams_xielu(b->o->map->model, b->layer);
     add(b, (mnem_graph_node){.desc = desc, .in = {in[0], in[1]}, .out = out});
     return mnem__add_gathered(b, MNEM__GATHERS_FF, layer_handle(b, part->out), made_in(type, out));

@@ -107,6 +107,7 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         .desc = {.kind = MNEM_OP_EXPERTS,
                  .route = b->t->route,
                  .core = part->core,
+                 .limit = mnem__add_limit(b, true),
                  .apart = cut,
                  .axis = cut ? b->t->rows.experts.begin : 0},
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
@@ -147,7 +148,9 @@ static inputs add_shared_core(builder *b, const mnem__layer_part *part, inputs n
     }
     const mnem_type type = type_before(b, down);
     const int32_t gated = type == MNEM_TYPE_A8 ? value_2d(b, "shared", type, width) : in[0];
-    add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = gated});
+    add(b, (mnem_graph_node){.desc = {.kind = part->core, .limit = mnem__add_limit(b, false)},
+                             .in = {in[0], in[1]},
+                             .out = gated});
     return inputs_of(b, down, made_in(type, gated));
 }
 

@@ -49,6 +49,19 @@ static const mnem__hf_name afmoe[] = {
     {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
     SHARED,
     {0}};
+static const mnem__hf_name laguna[] = {
+    {"self_attn.g_proj", "attn_gate", MNEM__HF_AS_IS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.experts.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    SHARED,
+    {0}};
 static const mnem__hf_name bailing[] = {{".word_embeddings", "token_embd", MNEM__HF_AS_IS},
                                         {"attention.query_key_value", "attn_q", MNEM__HF_QKV_Q},
                                         {"attention.query_key_value", "attn_k", MNEM__HF_QKV_K},
@@ -123,6 +136,13 @@ static const mnem__hf_family families[] = {
              MNEM__HF_GATING | MNEM__HF_LEADING,
      .traits = MNEM__HF_SIGMOID,
      .pre = "afmoe"},
+    {.classes = "LagunaForCausalLM",
+     .architecture = "laguna",
+     .names = laguna,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS | MNEM__HF_PATTERN |
+             MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_TWO_BASES | MNEM__HF_SCALED | MNEM__HF_HEAD_KINDS,
+     .pre = "laguna"},
     {.classes = "BailingMoeForCausalLM",
      .architecture = "bailingmoe",
      .names = bailing,
@@ -170,6 +190,12 @@ static const mnem__hf_fixed hy_v3_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {0}};
 static const mnem__hf_fixed afmoe_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mup_enabled", "true"}, {0}};
+static const mnem__hf_fixed laguna_fixed[] = {{"hidden_act", "silu swish"},
+                                              {"attention_bias", "false"},
+                                              {"gating", "true per-head per-element"},
+                                              {"moe_apply_router_weight_on_input", "false"},
+                                              {"moe_router_logit_softcapping", "0"},
+                                              {0}};
 static const mnem__hf_fixed bailing_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_bias", "false"},          {"use_qkv_bias", "false"},
     {"norm_head", "false"},       {"first_k_dense_replace", "0"}, {0}};
@@ -250,6 +276,18 @@ static const mnem__hf_default afmoe_defaults[] = {{"rms_norm_eps", 1e-5},
                                                   {"route_norm", 1},
                                                   {"route_scale", 1},
                                                   {0}};
+static const mnem__hf_default laguna_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                   {"rope_theta", 5e5},
+                                                   {"head_dim", 128},
+                                                   {"num_key_value_heads", 8},
+                                                   {"sliding_window", 512},
+                                                   {"first_k_dense_replace", 1},
+                                                   {"num_experts", 256},
+                                                   {"num_experts_per_tok", 8},
+                                                   {"moe_intermediate_size", 512},
+                                                   {"shared_expert_intermediate_size", 512},
+                                                   {"moe_routed_scaling_factor", 1},
+                                                   {0}};
 static const mnem__hf_default bailing_defaults[] = {{"rms_norm_eps", 1e-6},
                                                     {"rope_theta", 1e4},
                                                     {"first_k_dense_replace", 0},
@@ -336,6 +374,13 @@ static const mnem__hf_members members[] = {
      .fixed = afmoe_fixed,
      .windows = MNEM__HF_WINDOWS_PERIOD,
      .window_period = 4},
+    {.classes = "LagunaForCausalLM",
+     .names = USUAL EXPERTS "num_experts moe_intermediate_size shared_expert_intermediate_size "
+                            "moe_routed_scaling_factor mlp_layer_types sliding_window layer_types "
+                            "num_attention_heads_per_layer partial_rotary_factor ",
+     .defaults = laguna_defaults,
+     .fixed = laguna_fixed,
+     .windows = MNEM__HF_WINDOWS_BEHIND},
     {.classes = "BailingMoeForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_intermediate_size num_shared_experts norm_topk_prob "
                             "first_k_dense_replace ",

@@ -61,9 +61,13 @@ static void print_layers(const mnem_transformer *t) {
     char text[128];
     const int32_t dim = t->window_head_dim ? t->window_head_dim : t->head_dim,
                   heads = t->window_kv_heads ? t->window_kv_heads : t->kv_heads;
-    snprintf(text, sizeof text, "in layers with a window: heads of %d, %d KV head%s", dim, heads,
-             tool_s((uint64_t)heads));
-    if (t->window_head_dim || t->window_kv_heads) info_line("", text);
+    if (t->window_heads)
+        snprintf(text, sizeof text, "in layers with a window: %d heads of %d, %d KV head%s",
+                 t->window_heads, dim, heads, tool_s((uint64_t)heads));
+    else
+        snprintf(text, sizeof text, "in layers with a window: heads of %d, %d KV head%s", dim,
+                 heads, tool_s((uint64_t)heads));
+    if (t->window_head_dim || t->window_kv_heads || t->window_heads) info_line("", text);
     snprintf(text, sizeof text, "the last %d layers use keys and values of layers before them",
              t->kv_shared_layers);
     if (t->kv_shared_layers) info_line("", text);
