@@ -186,6 +186,11 @@ typedef struct mnem_transformer {
     int32_t key_dim, value_dim; /* of a head; without a latent: 0, or less than head_dim, the width
                                    of keys */
     float value_scale;          /* a factor of values; 0: none */
+    /* An indexer: a token sees the index_top_k positions that its index_heads queries of index_dim
+     * numbers choose. 0: none. */
+    int32_t index_heads, index_dim, index_top_k;
+    mnem_layer_schedule indexed; /* layers with one of their own; the others take the choice of the
+                                    last before them */
     /* Recurrent layers: a state of [rows, columns] for each head; heads of a group share their keys
      * and queries. Beside each other in groups, or tiled: head h is of group h % groups. */
     int32_t state_groups, state_heads, state_rows, state_columns;

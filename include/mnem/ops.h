@@ -40,6 +40,11 @@ typedef struct mnem_kv_layout {
 /* Bytes of one page of one layer (a multiple of 64); 0 when the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
 
+/* Behind keys and values a page may hold an index key of each position: width numbers (at most
+ * 1024), f32 in pages of f32, else f16. Returns their bytes in one page (a multiple of 64), or 0
+ * when the arguments are invalid. */
+uint64_t mnem_index_page_bytes(const mnem_kv_layout *layout, int32_t width);
+
 /* A page of a layer with a short convolution holds its last length - 1 columns of width f32 instead
  * (short_conv.c); returns its bytes (a multiple of 64), or 0 when the arguments are invalid. */
 enum { MNEM_CONV_LENGTH_MAX = 16 };
@@ -93,7 +98,16 @@ typedef struct mnem_kv_sequence {
  *             (window_chunks: to those from the last multiple of window on); with
  *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
  *             row attends to its whole sequence, up to the last row of this run. in[1] sinks
- *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero
+ *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero.
+ *             in[2] INDEX's out [T, k] (dims 0: none): rows at positions from k on attend to these
+ *             positions only
+ * INDEX_STORE  in[0] index keys [T, n] f32 (n at most 1024) -> the pages in args.kv, from
+ *             desc.state_offset on, mnem_index_page_bytes(kv, n) a page
+ * INDEX       a sparse attention's choice (DeepSeek-V3.2, 2025). in[0] queries [T, heads, n] f32,
+ *             in[1] weights [T, heads] f32, index keys in args.kv -> out [T, k] I32: of a row at a
+ *             position from k on the k positions up to its own, ascending, with the largest sums
+ *             over heads of weight * max(query . key, 0); of equal ones the first. Rows before see
+ *             all positions, and nothing is written for them
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up. With desc.limit (F32 only) min(silu(gate), limit) times up within
  *             -limit to limit
@@ -292,7 +306,9 @@ typedef struct mnem_kv_sequence {
     X(MUL, "mul")                                                                                  \
     X(RELU_SQUARED, "relu_squared")                                                                \
     X(RELU_MUL, "relu_mul")                                                                        \
-    X(XIELU, "xielu")
+    X(XIELU, "xielu")                                                                              \
+    X(INDEX_STORE, "index_store")                                                                  \
+    X(INDEX, "index")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -373,38 +389,39 @@ typedef struct mnem_op_desc {
     bool accumulate;                /* MATMUL, gradients: results are added to out */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: inverse rotation, which is its gradient */
-    mnem_kv_layout kv;              /* KV_STORE, ATTENTION; SHORT_CONV: page_tokens */
-    int32_t max_positions;          /* ATTENTION */
-    int32_t window;                 /* ATTENTION: 0: all positions */
-    bool window_chunks;             /* ATTENTION: windows begin at multiples of their length */
-    float soft_cap;                 /* ATTENTION: 0: none */
-    bool both_ways;                 /* ATTENTION: not causal */
-    float temperature;              /* ATTENTION: what the scores of a row at position p are */
-    int32_t temperature_every;      /* multiplied by: 1 + temperature ln(1 + p / every) in whole
+    mnem_kv_layout kv;         /* KV_STORE, ATTENTION, INDEX(_STORE); SHORT_CONV: page_tokens */
+    int32_t max_positions;     /* ATTENTION, INDEX */
+    int32_t window;            /* ATTENTION: 0: all positions */
+    bool window_chunks;        /* ATTENTION: windows begin at multiples of their length */
+    float soft_cap;            /* ATTENTION: 0: none */
+    bool both_ways;            /* ATTENTION: not causal */
+    float temperature;         /* ATTENTION: what the scores of a row at position p are */
+    int32_t temperature_every; /* multiplied by: 1 + temperature ln(1 + p / every) in whole
                                        numbers; 0: nothing */
-    bool temperature_from_1;        /* ATTENTION: the first position is 1 there */
-    mnem_xielu xielu;               /* XIELU */
-    bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
-    bool by_token;                  /* EMBED_GRAD: out has a row for each token */
-    int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
-    float dropout;                  /* DROPOUT: probability, 0 to below 1 */
-    uint32_t stream;                /* DROPOUT: a distinct number for each place in a model */
-    uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
-    float teach_weight;             /* LINEAR_LOSS: a teacher's, 0 to 1 */
-    float teach_temperature;        /* of its logits and the student's, 0.001 to 1000 */
-    mnem_route route;               /* ROUTE, EXPERTS */
-    mnem_op_kind core;              /* EXPERTS */
-    float alpha;                    /* ADD: of in[1]; 0: 1 */
-    int32_t axis;                   /* SOFTMAX, CONCAT: a dimension, 0 the slowest;
+    bool temperature_from_1;   /* ATTENTION: the first position is 1 there */
+    mnem_xielu xielu;          /* XIELU */
+    bool by_position;          /* EMBED: a row for each of args.positions, not of args.ids */
+    bool by_token;             /* EMBED_GRAD: out has a row for each token */
+    int32_t sequence;          /* CAUSAL_ATTENTION: tokens of one sequence */
+    float dropout;             /* DROPOUT: probability, 0 to below 1 */
+    uint32_t stream;           /* DROPOUT: a distinct number for each place in a model */
+    uint64_t keep_bytes;       /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
+    float teach_weight;        /* LINEAR_LOSS: a teacher's, 0 to 1 */
+    float teach_temperature;   /* of its logits and the student's, 0.001 to 1000 */
+    mnem_route route;          /* ROUTE, EXPERTS */
+    mnem_op_kind core;         /* EXPERTS */
+    float alpha;               /* ADD: of in[1]; 0: 1 */
+    int32_t axis;              /* SOFTMAX, CONCAT: a dimension, 0 the slowest;
                                        GATHER: the first column; EXPERTS: its first expert */
-    uint32_t axes;                  /* REDUCE: bits of dimensions */
-    mnem_reduce reduce;             /* REDUCE */
-    bool apart;                     /* EXPERTS: outputs of experts aren't summed */
-    bool tiled;                     /* DELTA: which key head a value head uses */
-    uint64_t state_offset;          /* CONV_SILU, DELTA, SCAN: bytes from the beginning of page 0
-                                       to the state, a multiple of 64 */
-    float limit;                    /* SILU_MUL, EXPERTS with that core: 0: none */
-    bool softplus;                  /* SIGMOID_MUL */
+    uint32_t axes;             /* REDUCE: bits of dimensions */
+    mnem_reduce reduce;        /* REDUCE */
+    bool apart;                /* EXPERTS: outputs of experts aren't summed */
+    bool tiled;                /* DELTA: which key head a value head uses */
+    uint64_t state_offset;     /* CONV_SILU, DELTA, SCAN: bytes from the beginning of page 0
+                                       to the state, a multiple of 64; INDEX(_STORE): of each
+                                       page to its index keys */
+    float limit;               /* SILU_MUL, EXPERTS with that core: 0: none */
+    bool softplus;             /* SIGMOID_MUL */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \
@@ -437,7 +454,7 @@ typedef struct mnem_op_args {
     int64_t row_begin, row_end; /* MATMUL */
     const int32_t *ids;         /* EMBED(_GRAD) [T], each < vocab (checked by the caller) */
     const int32_t *positions;   /* ROPE_TABLE [T]; by_position: each < vocab */
-    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV; states */
+    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV, INDEX(_STORE); states */
     int32_t kv_count;
     const int32_t *targets;         /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller);
                                STATE_LOSS(_GRAD) */

@@ -64,14 +64,7 @@ static mnem_status check_options(const mnem_engine_options *o) {
 /* What a longer context would need. */
 static mnem_status check_context(const mnem__transformer_map *map, int32_t context) {
     const mnem_transformer *t = &map->shape;
-    const bool indexed = mnem__transformer_is_indexed(t);
-    if (context <= t->context || (map->positions.tensor < 0 && !indexed)) return MNEM_OK;
-    if (indexed)
-        return mnem__fail(MNEM_INVALID,
-                          "engine: the context is %d tokens, but %s computes longer ones than %d, "
-                          "its indexer's top-k, with the indexer, which is not supported; use a "
-                          "smaller context",
-                          context, t->architecture, t->context);
+    if (context <= t->context || map->positions.tensor < 0) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "engine: the context is %d tokens, but the model has positions for %d "
                       "only; use a smaller context",

@@ -18,7 +18,8 @@
     "nemotron_bias", "qwen35", "qwen35_ends", "qwen35moe", "qwen35moe_one", "qwen3next", \
     "qwen3next_one", "mamba", "mamba_untied", "falcon_mamba", "mamba2", "mamba2_one", \
     "deepseek32", "granitehybrid", "granitehybrid_ends", "granitehybrid_moe", \
-    "granitehybrid_moe_one", "deepseek32_groups", "glm_dsa", "glm_dsa_shared", \
+    "granitehybrid_moe_one", "deepseek32_groups", "deepseek32_few", "glm_dsa", \
+    "glm_dsa_shared", "glm_dsa_last", \
     "falcon_h1", "falcon_h1_norm", \
     "gemma4", "gemma4_plain", "gemma4_rows", "gemma4_wide", \
     "nemotron_h", "nemotron_h_ends", \

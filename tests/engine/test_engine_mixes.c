@@ -62,6 +62,9 @@ static struct {
     {NULL, MNEM_TEST_DATA "/architectures/nemotron_h_latent.gguf"},
     /* experts whose gates and ups are one matrix */
     {NULL, MNEM_TEST_DATA "/architectures/mistral4.gguf"},
+    /* positions that an indexer chooses, in each layer or for those behind it, too */
+    {NULL, MNEM_TEST_DATA "/architectures/deepseek32_few.gguf"},
+    {NULL, MNEM_TEST_DATA "/architectures/glm_dsa_shared.gguf"},
     /* windows of 24 tokens, in some layers or in all: their pages are forgotten on the way */
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf"},
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf"},

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "engine/engine_case.h"
 #include "engine/stored_families.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
+#include "mnem/saved.h"
 
 /* As make_vectors.py has them. */
 enum { VOCAB = 96, TOKENS = 200, EVERY = 5, ROWS = TOKENS / EVERY };
@@ -180,29 +183,44 @@ static void bits_do_not_depend_on_memory_chunks_threads_or_company(void **state)
     }
 }
 
-static void a_context_ends_at_the_top_k_of_an_indexer(void **state) {
+/* In a context of up to the indexer's top-k nothing is chosen, but its keys are kept. */
+static void a_saved_text_goes_on_in_a_context_beyond_the_top_k(void **state) {
     (void)state;
-    mnem_model *model;
-    mnem_transformer t;
-    mnem_engine_plan plan;
-    mnem_engine_options o = {.context = 257};
-    const mnem_ledger_options ledger = {.preparing = true};
-    must(mnem_ledger_create(&ledger, &o.ledger));
-    must(mnem_model_open(path_of("deepseek32"), &model));
-    must(mnem_model_transformer(model, &t));
-    assert_int_equal(t.context, 256); /* context_length is 512 */
-    assert_int_equal(mnem_engine_plan_make(model, &o, &plan), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "indexer's top-k"));
-    o.context = 256;
-    must(mnem_engine_plan_make(model, &o, &plan));
-    mnem_model_close(model);
-    mnem_ledger_destroy(o.ledger);
+    enum { CUT = 20, END = 100 }; /* deepseek32_groups chooses 21 */
+    const mnem_engine_options near = {.context = 21, .threads = 1, .chunk = 16};
+    const mnem_engine_options far = {.context = 128, .threads = 2, .chunk = 32};
+    const int fd = memfd_create("index", MFD_CLOEXEC);
+    const char *path = path_of("deepseek32_groups");
+    int32_t ids[TOKENS];
+    choice whole, parted;
+    engine_case c;
+    mnem_saved saved;
+    mnem_sequence *s;
+    text(ids);
+    engine_case_open(&c, path, 0, &far);
+    must(mnem_sequence_create(c.engine, &s));
+    must(mnem_engine_step(c.engine, &(mnem_step_part){s, ids, END, END - 1}, 1, choose, &whole));
+    engine_case_close(&c);
+    engine_case_open(&c, path, 0, &near);
+    must(mnem_sequence_create(c.engine, &s));
+    must(mnem_engine_step(c.engine, &(mnem_step_part){s, ids, CUT, CUT}, 1, choose, &parted));
+    must(mnem_sequence_save(s, ids, 0, fd, 0));
+    engine_case_close(&c);
+    engine_case_open(&c, path, 0, &far);
+    must(mnem_sequence_create(c.engine, &s));
+    must(mnem_saved_open(c.engine, fd, 0, &saved));
+    must(mnem_sequence_load(s, &saved, CUT));
+    must(mnem_engine_step(c.engine, &(mnem_step_part){s, ids + CUT, END - CUT, END - CUT - 1}, 1,
+                          choose, &parted));
+    engine_case_close(&c);
+    close(fd);
+    assert_memory_equal(whole.logits, parted.logits, sizeof whole.logits);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_transformers),
-        cmocka_unit_test(a_context_ends_at_the_top_k_of_an_indexer),
+        cmocka_unit_test(a_saved_text_goes_on_in_a_context_beyond_the_top_k),
         cmocka_unit_test(bits_do_not_depend_on_memory_chunks_threads_or_company),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,17 +358,21 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
     const struct {
         const char *name;
         int32_t value;
-    } keys[] = {
-        {"attention.kv_lora_rank", t.latent},    {"attention.q_lora_rank", t.latent_q},
-        {"attention.key_length_mla", t.key_dim}, {"attention.value_length_mla", t.value_dim},
-        {"attention.indexer.top_k", INT32_MAX},  {"leading_dense_block_count", t.leading.n},
-        {"rope.dimension_count", t.rope.dims}};
+    } keys[] = {{"attention.kv_lora_rank", t.latent},
+                {"attention.q_lora_rank", t.latent_q},
+                {"attention.key_length_mla", t.key_dim},
+                {"attention.value_length_mla", t.value_dim},
+                {"leading_dense_block_count", t.leading.n},
+                {"rope.dimension_count", t.rope.dims},
+                {"attention.indexer.top_k", t.index_top_k},
+                {"attention.indexer.head_count", t.index_heads},
+                {"attention.indexer.key_length", t.index_dim}};
     const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
-        if (i == 4 && !(architecture(o)->takes & MNEM__TAKES_INDEXER)) continue;
-        if (i == 6 && architecture(o)->turn) continue; /* put_rope */
+        if (i >= 6 && !t.index_heads) continue;
+        if (i == 5 && architecture(o)->turn) continue; /* put_rope */
         if (i != 1 || has_q) must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
 }

@@ -119,6 +119,12 @@ mnem_transformer shape_of(const options *o) {
     if (is_latent(o)) {
         t.latent = t.value_dim = (int32_t)o->head_dim;
         t.latent_q = (int32_t)o->embd / 2;
+        if (architecture(o)->takes & MNEM__TAKES_INDEXER) {
+            t.index_heads = 4;
+            t.index_dim = (int32_t)o->head_dim;
+            t.index_top_k = 2048;
+            t.indexed.kind = MNEM_LAYERS_ALL;
+        }
         t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
         t.kv_heads = 1;
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};

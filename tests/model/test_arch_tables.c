@@ -173,6 +173,10 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->k_b, used);
             use_role(a, part->v_b, used);
             use_role(a, part->kv_norm, used);
+            use_role(a, part->index_k, used);
+            use_role(a, part->index_weight, used);
+            use_role(a, part->index_q, used);
+            use_role(a, part->index_norm, used);
             use_role(a, part->shared_gate, used);
             use_role(a, part->shared_in[0], used);
             use_role(a, part->shared_in[1], used);

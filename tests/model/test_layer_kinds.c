@@ -16,6 +16,7 @@
 #define ROWS     MNEM_TEST_DATA "/architectures/gemma4_rows.gguf" /* so too; the last three share */
 #define WIDE     MNEM_TEST_DATA "/architectures/gemma4_wide.gguf" /* full, window, ...; two share */
 #define MOE      MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"
+#define INDEXED  MNEM_TEST_DATA "/architectures/glm_dsa_shared.gguf" /* but for layer 1 */
 #define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
@@ -329,8 +330,26 @@ static void widths_that_lie_are_named(void **state) {
     widths_of((const int32_t[]){0, 48, 0, 48}, MNEM_BAD_FILE, "blk.1.ffn_up.weight: shape");
 }
 
+static void layers_have_an_indexer_or_take_the_choice_of_one(void **state) {
+    (void)state;
+    const mnem_transformer t = described(INDEXED);
+    const char *types = "attention.indexer.types", *heads = "attention.indexer.head_count";
+    const uint8_t none[3] = {0, 1, 1}, all[3] = {1, 1, 1};
+    const uint32_t many = 15;
+    assert_true(t.index_heads == 14 && t.index_dim == 16 && t.index_top_k == 14);
+    assert_true(mnem__layer_is(&t, 0, MNEM__LAYERS_INDEXED));
+    assert_false(mnem__layer_is(&t, 1, MNEM__LAYERS_INDEXED));
+    assert_true(mnem__layer_is(&t, 2, MNEM__LAYERS_INDEXED));
+    refused(describe(INDEXED, types, ARRAY, none, 3), MNEM_BAD_FILE, "layer 0 has no indexer");
+    refused(describe(INDEXED, types, ARRAY, all, 3), MNEM_BAD_FILE,
+            "blk.1.indexer.attn_k.weight: is missing");
+    refused(describe(INDEXED, heads, NUMBER, &many, 4), MNEM_BAD_FILE,
+            "indexer.proj.weight: shape [14, 32], expected [15, 32]");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_have_an_indexer_or_take_the_choice_of_one),
         cmocka_unit_test(layers_that_predict_further_tokens_are_left_out),
         cmocka_unit_test(a_file_of_such_layers_alone_is_refused),
         cmocka_unit_test(recurrent_layers_are_read),

@@ -337,22 +337,9 @@ uint64_t tool_budget_bytes(const mnem_ledger *ledger) {
     return info.budget_bytes;
 }
 
-/* Up to its indexer's top-k, attention sees all positions without it, too. */
-static void say_indexed(const tool_stage *stage) {
-    char key[64];
-    mnem_value value;
-    snprintf(key, sizeof key, "%s.attention.indexer.top_k", stage->transformer.architecture);
-    if (mnem_model_key_find(stage->model, key, &value) &&
-        stage->plan.context >= stage->transformer.context)
-        tool_message("the context is %d tokens, the top-k of the model's indexer: longer contexts "
-                     "need the indexer, which is not supported",
-                     stage->transformer.context);
-}
-
 /* It may be wanted, and the bytes are as planned, but the text mostly makes no sense there. */
 static void say_beyond(const tool_stage *stage) {
     const int32_t trained = stage->transformer.context;
-    say_indexed(stage);
     if (stage->plan.context > trained)
         tool_message("warning: the context is %d tokens, but the model was trained for at most %d; "
                      "beyond those its text may make no sense (--ctx sets the context)",

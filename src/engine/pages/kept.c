@@ -55,6 +55,8 @@ mnem__kept mnem__kept_of(const mnem_transformer *t, const mnem_kv_layout *layout
     if (mnem_layer_is(&t->feeding, layer)) return kept;
     const mnem_kv_layout of = mnem__kv_layout_of_layer(t, layout, layer);
     kept.page_bytes = mnem__layer_keys(t, layer) == layer ? mnem_kv_page_bytes(&of) : 0;
+    if (mnem_layer_is(&t->indexed, layer))
+        kept.page_bytes += mnem_index_page_bytes(&of, t->index_dim);
     if (!mnem__layer_has_window(t, layer)) return kept;
     kept.pages = MNEM__KV_WINDOW;
     kept.window = t->window;

@@ -2,6 +2,7 @@
  *
  *   layer                         pages    unit       window   page_bytes
  *   attention                     FULL     POSITION   0        keys and values
+ *   the same with an indexer      FULL     POSITION   0        these, then its keys (index.c)
  *   attention that sees a window  WINDOW   POSITION   of it    keys and values
  *   one that convolves            FULL     PAGE       0        the last columns (short_conv.c)
  *   a recurrent one               STATES   SEQUENCE   0        its state

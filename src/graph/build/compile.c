@@ -130,7 +130,7 @@ static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph
     if (step->op.workspace_bytes) note(list, SPACE_WORKSPACE, 0, step->op.workspace_bytes, true);
     const mnem_op_kind kind = step->op.desc.kind;
     if (mnem__op_has_pages(kind))
-        note(list, SPACE_KV, (uint64_t)step->layer, 1, kind != MNEM_OP_ATTENTION);
+        note(list, SPACE_KV, (uint64_t)step->layer, 1, !mnem__op_reads_pages(kind));
 }
 
 static bool conflict(const accesses *a, const accesses *b) {

@@ -48,7 +48,8 @@ typedef enum mnem__layers {
     MNEM__LAYERS_VALUED,    /* of these those whose values aren't made of keys */
     MNEM__LAYERS_EMBEDDED,  /* all, where transformer.layer_embd isn't 0 */
     MNEM__LAYERS_FEEDING,   /* transformer.feeding */
-    MNEM__LAYERS_WINDOWED   /* those with a window */
+    MNEM__LAYERS_WINDOWED,  /* those with a window */
+    MNEM__LAYERS_INDEXED    /* transformer.indexed */
 } mnem__layers;
 /* Of a part of a model: whether a layer, the embedding, the output matrix are in it. */
 static inline bool mnem__layer_here(const mnem_transformer *transformer, int32_t layer) {
@@ -108,6 +109,9 @@ typedef struct mnem__layer_part {
     mnem__role q_norm, k_norm; /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
+    mnem__role index_k, index_weight, index_q,
+        index_norm;                    /* of an indexer, where the layer has one */
+    bool index_by_halves;              /* turned so, whatever turns heads */
     mnem__role weight;                 /* of a convolution */
     mnem__role a, dt_bias, state_norm; /* of a recurrent state */
     mnem__role conv_bias, skip;        /* of a scan */
@@ -168,7 +172,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SECTIONS = 1 << 8,      /* of RoPE: places in images, equal for a text's tokens */
     MNEM__TAKES_STATES = 1 << 9,        /* which layers are recurrent, and their sizes */
     MNEM__TAKES_LOGIT_FACTOR = 1 << 10, /* logits are multiplied by logit_scale */
-    MNEM__TAKES_INDEXER = 1 << 11,      /* its top-k, which no context exceeds; its tensors stay */
+    MNEM__TAKES_INDEXER = 1 << 11,      /* its heads and top-k, which layers have one */
     MNEM__TAKES_LAYER_HEADS = 1 << 12,  /* heads of 0 say which layers are recurrent */
     MNEM__TAKES_KINDS = 1 << 13,       /* layers with a window have heads of another size, number */
     MNEM__TAKES_LAYER_FF = 1 << 14,    /* widths above 0 say which are a feed-forward alone */
@@ -258,9 +262,6 @@ const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *arc
 const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *architecture);
 /* A part that carries a state. */
 const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *architecture);
-
-/* Whether attention needs an indexer in contexts longer than the transformer's. */
-bool mnem__transformer_is_indexed(const mnem_transformer *transformer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

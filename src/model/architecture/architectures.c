@@ -132,6 +132,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
                (!t->values_are_keys || mnem__layer_has_window(t, layer));
     case MNEM__LAYERS_EMBEDDED: return t->layer_embd > 0;
     case MNEM__LAYERS_FEEDING: return mnem_layer_is(&t->feeding, layer);
+    case MNEM__LAYERS_INDEXED: return mnem_layer_is(&t->indexed, layer);
     }
     return false;
 }
@@ -212,11 +213,6 @@ const mnem__layer_part *mnem__architecture_recurs(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
         if (is_state(part->core)) return part;
     return NULL;
-}
-
-bool mnem__transformer_is_indexed(const mnem_transformer *t) {
-    const mnem__architecture *a = mnem__architecture_find(t->architecture);
-    return a && a->takes & MNEM__TAKES_INDEXER;
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "model/architecture/hparams.h"
+#include "model/architecture/layer_schedule.h"
 
 enum { DIM_MAX = 1024, RANK_MAX = 1 << 16 };
 
@@ -51,13 +52,43 @@ static mnem_status check_split(mnem__key_reader *r) {
                       r->model->path);
 }
 
-/* Up to the indexer's top-k, attention sees all positions, with or without it. */
-static mnem_status cap_context(mnem__key_reader *r, mnem_transformer *t) {
-    int32_t most;
-    MNEM__TRY(
-        mnem__take_int(r, "attention.indexer.top_k", 1, INT32_MAX, MNEM__KEY_REQUIRED, &most));
-    if (most < t->context) t->context = most;
+/* Whether a layer has an indexer: a flag for each; where a file doesn't say, those that have its
+ * key. */
+static bool is_indexed(mnem__key_reader *r, const mnem_value *flags, int32_t layer) {
+    if (flags) return mnem_value_i64(flags, (uint64_t)layer) != 0;
+    return mnem__role_tensor(r->model, MNEM__ROLE_INDEX_K, layer) >= 0;
+}
+
+static mnem_status take_indexed(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_value flags;
+    const bool found = mnem__key_find(r, "attention.indexer.types", &flags);
+    if (found && (flags.type != MNEM_VALUE_ARRAY ||
+                  (!mnem__value_is_integer(flags.element) && flags.element != MNEM_VALUE_BOOL) ||
+                  !mnem__hparams_is_by_layer(r, t, flags.count)))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: expected a list of %d booleans, one for each layer",
+                          r->model->path, r->key, t->layers);
+    if (!is_indexed(r, found ? &flags : NULL, 0))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: layer 0 has no indexer, but takes its positions from one",
+                          r->model->path);
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        if (is_indexed(r, found ? &flags : NULL, layer))
+            mnem__layer_schedule_add(&t->indexed, layer);
+    t->indexed = mnem__layer_schedule_simple(&t->indexed, t->layers);
     return MNEM_OK;
+}
+
+/* Queries and keys begin with the numbers that are turned. */
+static mnem_status take_indexer(mnem__key_reader *r, mnem_transformer *t) {
+    const int64_t required = MNEM__KEY_REQUIRED;
+    MNEM__TRY(
+        mnem__take_int(r, "attention.indexer.head_count", 1, RANK_MAX, required, &t->index_heads));
+    MNEM__TRY(mnem__take_int(r, "attention.indexer.key_length", t->rope.dims, DIM_MAX, required,
+                             &t->index_dim));
+    MNEM__TRY(
+        mnem__take_int(r, "attention.indexer.top_k", 1, INT32_MAX, required, &t->index_top_k));
+    return take_indexed(r, t);
 }
 
 mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *a,
@@ -76,6 +107,6 @@ mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *
         status =
             mnem__take_int(r, "attention.value_length_mla", 1, DIM_MAX, required, &t->value_dim);
     if (status == MNEM_OK) status = check_dims(r, t);
-    if (status == MNEM_OK && a->takes & MNEM__TAKES_INDEXER) status = cap_context(r, t);
+    if (status == MNEM_OK && a->takes & MNEM__TAKES_INDEXER) status = take_indexer(r, t);
     return status == MNEM_OK ? take_scale(r, t) : status;
 }

@@ -26,8 +26,6 @@ static mnem_status unknown(const checker *c, const char *name, const char *why) 
 }
 
 static bool is_never_read(const checker *c, const char *rest) {
-    const bool indexer = c->architecture->takes & MNEM__TAKES_INDEXER;
-    if (rest && indexer && strncmp(rest, "indexer.", 8) == 0) return true;
     return rest && c->architecture->turn && strcmp(rest, never_read) == 0;
 }
 
@@ -165,9 +163,10 @@ static mnem_status check_use(const checker *c, const mnem__tensor_use *use, int3
     const bool here = mnem__layer_is(c->t, layer, use->layers);
     if (here && wanted(c, use)) return check_tensor(c, use->role, layer);
     if (mnem__role_tensor(c->model, use->role, layer) < 0) return MNEM_OK;
-    /* Some files have keys and values in layers that share those of others. */
+    /* Some files have keys and values, or indexers, in layers that share those of others. */
     const bool keys = use->layers == MNEM__LAYERS_KEYED || use->layers == MNEM__LAYERS_VALUED;
     if (keys && mnem__layer_keys(c->t, layer) != layer) return MNEM_OK;
+    if (use->layers == MNEM__LAYERS_INDEXED) return MNEM_OK;
     char name[MNEM__ROLE_NAME];
     mnem__role_name(use->role, layer, name);
     return unknown(c, name, here ? " in this architecture" : " in this layer");

@@ -20,6 +20,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q_LATENT] = {MATRIX("attn_q_a.weight", "q latent", Q_LATENT, EMBD)},
     [MNEM__ROLE_KV_LATENT] = {MATRIX("attn_kv_a_mqa.weight", "kv latent", KV_LATENT, EMBD)},
     [MNEM__ROLE_Q_B] = {MATRIX("attn_q_b.weight", "q", Q, Q_LATENT)},
+    [MNEM__ROLE_INDEX_K] = {MATRIX("indexer.attn_k.weight", "index k", INDEX, EMBD)},
+    [MNEM__ROLE_INDEX_WEIGHT] = {MATRIX("indexer.proj.weight", "index weights", INDEX_HEADS, EMBD)},
+    [MNEM__ROLE_INDEX_Q] = {MATRIX("indexer.attn_q_b.weight", "index q", INDEX_Q, Q_LATENT)},
     [MNEM__ROLE_K_B] = {MATRIX("attn_k_b.weight", "k", LATENT, UNTURNED),
                         .each = MNEM__WIDTH_HEADS},
     [MNEM__ROLE_V_B] = {MATRIX("attn_v_b.weight", "v", VALUE, LATENT), .each = MNEM__WIDTH_HEADS},
@@ -68,6 +71,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", VALUES)},
     [MNEM__ROLE_Q_LATENT_NORM] = {VECTOR("attn_q_a_norm.weight", Q_LATENT), .is_norm = true},
     [MNEM__ROLE_KV_LATENT_NORM] = {VECTOR("attn_kv_a_norm.weight", LATENT), .is_norm = true},
+    [MNEM__ROLE_INDEX_NORM] = {VECTOR("indexer.k_norm.weight", INDEX), BIAS(INDEX_NORM),
+                               .is_norm = true},
+    [MNEM__ROLE_INDEX_NORM_BIAS] = {VECTOR("indexer.k_norm.bias", INDEX)},
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
     [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
@@ -177,6 +183,9 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_KV_LATENT: return t->latent + t->rope.dims;
     case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
     case MNEM__WIDTH_VALUE: return t->value_dim;
+    case MNEM__WIDTH_INDEX: return t->index_dim;
+    case MNEM__WIDTH_INDEX_HEADS: return t->index_heads;
+    case MNEM__WIDTH_INDEX_Q: return (int64_t)t->index_heads * t->index_dim;
     case MNEM__WIDTH_STATE_HEADS: return t->state_heads;
     case MNEM__WIDTH_2_STATE_HEADS: return 2 * (int64_t)t->state_heads;
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;

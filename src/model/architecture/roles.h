@@ -17,9 +17,12 @@ typedef enum mnem__role {
     MNEM__ROLE_Q_LATENT,  /* down to few, from which Q_B makes queries */
     MNEM__ROLE_KV_LATENT, /* keys and values of all heads in few; and a part that is turned */
     MNEM__ROLE_Q_B,
-    MNEM__ROLE_K_B, /* of each head: from its query to the latent */
-    MNEM__ROLE_V_B, /* of each head: from the latent to its value */
-    MNEM__ROLE_QKV, /* the three in one, below each other */
+    MNEM__ROLE_INDEX_K,      /* of an indexer: one key for all heads, */
+    MNEM__ROLE_INDEX_WEIGHT, /* what each head counts, */
+    MNEM__ROLE_INDEX_Q,      /* and queries, of the latent that Q_B reads */
+    MNEM__ROLE_K_B,          /* of each head: from its query to the latent */
+    MNEM__ROLE_V_B,          /* of each head: from the latent to its value */
+    MNEM__ROLE_QKV,          /* the three in one, below each other */
     MNEM__ROLE_O,
     MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
     MNEM__ROLE_CONV_OUT,
@@ -58,6 +61,8 @@ typedef enum mnem__role {
     MNEM__ROLE_V_BIAS,
     MNEM__ROLE_Q_LATENT_NORM,
     MNEM__ROLE_KV_LATENT_NORM,
+    MNEM__ROLE_INDEX_NORM,
+    MNEM__ROLE_INDEX_NORM_BIAS,
     MNEM__ROLE_Q_NORM, /* of each head, or wide_qk_norm */
     MNEM__ROLE_K_NORM,
     MNEM__ROLE_O_BIAS,
@@ -152,6 +157,9 @@ typedef enum mnem__width {
     MNEM__WIDTH_KV_LATENT, /* the latent, and the turned part of a key */
     MNEM__WIDTH_UNTURNED,  /* the rest of a head's query */
     MNEM__WIDTH_VALUE,
+    MNEM__WIDTH_INDEX, /* of a key */
+    MNEM__WIDTH_INDEX_HEADS,
+    MNEM__WIDTH_INDEX_Q,
     MNEM__WIDTH_STATE_HEADS,
     MNEM__WIDTH_2_STATE_HEADS,
     MNEM__WIDTH_STATE_COLUMNS, /* of a head */

@@ -18,7 +18,13 @@ static int64_t group_of(const mnem_op_desc *desc) {
     return desc->in[0].shape[1] / desc->kv.kv_heads;
 }
 
+static bool chooses(const mnem_op_desc *desc) {
+    return !mnem__tensor_absent(&desc->in[2]);
+}
+
+/* Each token chooses for itself. */
 static int64_t unit_tokens(const mnem_op_desc *desc) {
+    if (chooses(desc)) return 1;
     const int64_t tokens = MNEM__ATTENTION_ROWS / group_of(desc);
     return tokens > 0 ? tokens : 1;
 }
@@ -43,7 +49,7 @@ static void *carve(char *start, uint64_t *at, int64_t n) {
 }
 
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
-                                                    void *start) {
+                                                    bool gathers, void *start) {
     const mnem__kv_block block = mnem__kv_block_get(layout);
     const bool q8 = layout->type == MNEM_TYPE_Q8_0;
     const int64_t d = block.head_dim, scales = d / MNEM__KV_SCALE, tile = MNEM__ATTENTION_TILE;
@@ -65,6 +71,7 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
         s.keys = carve(start, &s.bytes, tile * d * 4);
         s.values = carve(start, &s.bytes, tile * block.dim_padded * 4);
     }
+    if (gathers) s.gathered = carve(start, &s.bytes, MNEM__ATTENTION_TILE_BLOCKS * block.bytes);
     return s;
 }
 
@@ -76,7 +83,8 @@ static int64_t scratch_rows(const mnem_op_desc *desc) {
 
 static uint64_t workspace(const mnem_op *op) {
     const mnem_op_desc *desc = &op->desc;
-    const uint64_t one = mnem__attention_scratch_get(&desc->kv, scratch_rows(desc), NULL).bytes;
+    const uint64_t one =
+        mnem__attention_scratch_get(&desc->kv, scratch_rows(desc), chooses(desc), NULL).bytes;
     return staged_bytes(desc) + one * (uint64_t)desc->workers;
 }
 
@@ -133,6 +141,11 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "window (%d) and both_ways can't be combined; set one of them to 0",
                              (int)desc->window);
+    if (chooses(desc) && !mnem__op_is_choice(&desc->in[2], queries->shape[0]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be I32 [T, k], with the T of in[0]");
+    if (chooses(desc) && (desc->window > 0 || desc->both_ways))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[2] can't be combined with window or both_ways; set both to 0");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions is %d, expected 1 or more",
                              (int)desc->max_positions);
@@ -175,6 +188,15 @@ static int64_t count_units(const mnem_op *op, const mnem_op_args *args) {
     return units * op->desc.kv.kv_heads;
 }
 
+/* What a row chose; NULL: it sees all. */
+static const int32_t *chosen_by(const mnem_op_desc *desc, const mnem_op_args *args, int64_t row,
+                                int64_t position) {
+    const mnem_tensor *in = &desc->in[2];
+    if (!chooses(desc) || position < in->shape[1]) return NULL;
+    const char *of = (const char *)args->in[2] + in->offset + row * in->stride[0];
+    return (const int32_t *)(const void *)of;
+}
+
 /* The unit of a sequence's rows from first on, for group heads from head on. */
 static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
                                     const mnem_kv_sequence *sequence, int64_t first, int64_t head,
@@ -199,6 +221,8 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
             mnem__tensor_absent(sinks)
                 ? NULL
                 : (const float *)(const void *)((const char *)args->in[1] + sinks->offset) + head,
+        .chosen = chosen_by(desc, args, row, sequence->first_position + first),
+        .chosen_count = chooses(desc) ? desc->in[2].shape[1] : 0,
         .temperature = desc->temperature,
         .temperature_every = desc->temperature_every,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
@@ -240,10 +264,11 @@ static void run_units(const mnem_op *op, const mnem_op_args *args, const mnem_wo
 
 static void run_attention(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const int64_t rows = scratch_rows(&op->desc);
-    const uint64_t one = mnem__attention_scratch_get(&op->desc.kv, rows, NULL).bytes;
+    const bool some = chooses(&op->desc);
+    const uint64_t one = mnem__attention_scratch_get(&op->desc.kv, rows, some, NULL).bytes;
     char *start = (char *)args->workspace + staged_bytes(&op->desc);
-    const mnem__attention_scratch scratch =
-        mnem__attention_scratch_get(&op->desc.kv, rows, start + (uint64_t)worker->index * one);
+    const mnem__attention_scratch scratch = mnem__attention_scratch_get(
+        &op->desc.kv, rows, some, start + (uint64_t)worker->index * one);
     run_units(op, args, worker, &scratch);
     if (!staged(&op->desc)) return;
     mnem_team_barrier(worker);

@@ -178,7 +178,9 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
-        scratch->position[r] = (int32_t)(unit->both_ways ? last : position);
+        scratch->position[r] = (int32_t)(unit->chosen      ? unit->chosen_count - 1
+                                         : unit->both_ways ? last
+                                                           : position);
         scratch->max[r] = -INFINITY;
         lanes_store(scratch->sum + r * LANES, lanes_zero());
         if (unit->sinks) begin_at_sink(unit->sinks[h], scratch, r);
@@ -211,6 +213,57 @@ static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *l
     }
 }
 
+/* A position's keys and values to another place in a block. */
+static void gather_floats(const mnem__kv_block *layout, int64_t unit, const uint8_t *from, int at,
+                          uint8_t *to, int place) {
+    const int64_t row = layout->dim_padded * unit;
+    const uint8_t *key = from + at * unit;
+    uint8_t *out = to + place * unit;
+    for (int64_t i = 0; i < layout->head_dim; i++, key += BLOCK * unit, out += BLOCK * unit) {
+        if (unit == 2)
+            memcpy(out, key, 2);
+        else
+            memcpy(out, key, 4);
+    }
+    memcpy(to + layout->values + place * row, from + layout->values + at * row, (size_t)row);
+}
+
+static void gather_q8(const mnem__kv_block *layout, const uint8_t *from, int at, uint8_t *to,
+                      int place) {
+    const int64_t d = layout->head_dim;
+    const uint8_t *values = from + layout->values + at / 2 * d * 2 + at % 2;
+    uint8_t *out = to + layout->values + place / 2 * d * 2 + place % 2;
+    for (int64_t i = 0; i < d; i += 4)
+        memcpy(to + (i * BLOCK + 4 * place), from + (i * BLOCK + 4 * at), 4);
+    for (int64_t i = 0; i < d; i++) out[2 * i] = values[2 * i];
+    for (int64_t i = 0; i < d / MNEM__KV_SCALE; i++) {
+        memcpy(to + layout->key_scales + (i * BLOCK + place) * 2,
+               from + layout->key_scales + (i * BLOCK + at) * 2, 2);
+        memcpy(to + layout->value_scales + (i * BLOCK + place) * 2,
+               from + layout->value_scales + (i * BLOCK + at) * 2, 2);
+    }
+}
+
+/* A tile of chosen positions, from the first-th on. */
+static int gather_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                         uint8_t *gathered, int64_t first, const uint8_t *block[TILE_BLOCKS]) {
+    const int64_t rest = unit->chosen_count - first, n = rest < TILE ? rest : TILE;
+    const int64_t size = unit->layout->type == MNEM_TYPE_F32 ? 4 : 2;
+    if (n % BLOCK != 0) memset(gathered + n / BLOCK * layout->bytes, 0, (size_t)layout->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t position = unit->chosen[first + i];
+        uint8_t *to = gathered + i / BLOCK * layout->bytes;
+        const uint8_t *from = mnem__kv_block_at(unit->layout, layout, unit->sequence, unit->kv_head,
+                                                position / BLOCK * BLOCK);
+        if (unit->layout->type == MNEM_TYPE_Q8_0)
+            gather_q8(layout, from, (int)(position % BLOCK), to, (int)(i % BLOCK));
+        else
+            gather_floats(layout, size, from, (int)(position % BLOCK), to, (int)(i % BLOCK));
+        block[i / BLOCK] = to;
+    }
+    return (int)((n + BLOCK - 1) / BLOCK);
+}
+
 /* The blocks of the tile at first, up to the position last. Returns how many. */
 static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        int64_t first, int64_t last, const uint8_t *block[TILE_BLOCKS]) {
@@ -234,9 +287,10 @@ static void attend(const mnem__attention_unit *unit, const mnem__attention_scrat
     for (int64_t first = seen > 0 ? seen / TILE * TILE : 0; first <= last; first += TILE) {
         tile t = {
             .layout = &layout, .type = unit->layout->type, .first = first, .expanded = expanded};
-        t.blocks = find_blocks(unit, &layout, first, last, t.block);
+        t.blocks = unit->chosen ? gather_blocks(unit, &layout, scratch->gathered, first, t.block)
+                                : find_blocks(unit, &layout, first, last, t.block);
         memcpy(t.next, t.block, sizeof t.next);
-        find_blocks(unit, &layout, first + TILE, last, t.next);
+        if (!unit->chosen) find_blocks(unit, &layout, first + TILE, last, t.next);
         prepare_tile(&t, scratch);
         for (int64_t r = 0; r < rows; r += stride)
             attend_step(unit, scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));

@@ -11,7 +11,8 @@
  *
  * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row
  * doesn't see, behind it or before its window, is minus infinity then; tiles and blocks that no row
- * sees are left out.
+ * sees are left out. Positions that a token chose are copied into tiles of their own first, one
+ * behind the other: what it costs is what it chose.
  *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
  * added at the end. All levels give the same bits. */
@@ -46,10 +47,11 @@ typedef struct mnem__attention_scratch {
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
     float *value_scale;   /* q8_0: [d/32][64] of a tile */
     float *value_max;     /* q8_0: [d/32] */
+    uint8_t *gathered;    /* [4] blocks of chosen positions */
     uint64_t bytes;
 } mnem__attention_scratch;
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
-                                                    void *start);
+                                                    bool gathers, void *start);
 
 typedef struct mnem__attention_unit {
     const mnem_kv_layout *layout;
@@ -59,7 +61,9 @@ typedef struct mnem__attention_unit {
     float scale;            /* times log2(e) */
     float soft_cap;         /* so too; 0: none */
     const float *sinks;     /* of the group's heads; NULL: none */
-    float temperature;      /* 0: scores don't depend on the position */
+    const int32_t *chosen;  /* of one token: the positions that it sees, ascending; NULL: all */
+    int64_t chosen_count;
+    float temperature; /* 0: scores don't depend on the position */
     int32_t temperature_every;
     int64_t window;                  /* how many positions a row sees */
     bool chunks;                     /* from the last multiple of window on, instead */

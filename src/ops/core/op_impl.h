@@ -97,6 +97,6 @@ extern const mnem__op_table mnem__op_softmax, mnem__op_product, mnem__op_reduce,
 extern const mnem__op_table mnem__op_state_loss, mnem__op_state_loss_grad;
 extern const mnem__op_table mnem__op_gather;
 extern const mnem__op_table mnem__op_conv_silu, mnem__op_delta, mnem__op_scan, mnem__op_sigmoid_mul;
-extern const mnem__op_table mnem__op_mul;
+extern const mnem__op_table mnem__op_mul, mnem__op_index_store, mnem__op_index;
 
 #endif

@@ -43,4 +43,11 @@ static inline bool mnem__op_is_a8(const mnem_tensor *tensor, int64_t tokens, int
            tensor->offset % 64 == 0 && tensor->stride[0] % 64 == 0;
 }
 
+/* I32 [tokens, k]: numbers that rows chose. */
+static inline bool mnem__op_is_choice(const mnem_tensor *tensor, int64_t tokens) {
+    return tensor->type == MNEM_TYPE_I32 && tensor->layout == MNEM_LAYOUT_ROW &&
+           tensor->dims == 2 && mnem__tensor_valid(tensor) && tensor->shape[0] == tokens &&
+           tensor->shape[1] > 0 && tensor->stride[1] == (int64_t)sizeof(int32_t);
+}
+
 #endif

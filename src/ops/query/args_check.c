@@ -130,7 +130,7 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
                 MNEM_INVALID, &op->desc,
                 "kv has a sequence whose rows (first_row, rows) are not all below args.tokens");
         if (s->first_position < 0 ||
-            (d->kind == MNEM_OP_ATTENTION && s->first_position > d->max_positions - s->rows))
+            (mnem__op_reads_pages(d->kind) && s->first_position > d->max_positions - s->rows))
             return mnem__op_fail(
                 MNEM_INVALID, &op->desc,
                 "kv has a sequence whose positions are negative or reach beyond max_positions");
@@ -162,6 +162,8 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_CONV_SILU:
     case MNEM_OP_DELTA:
     case MNEM_OP_SCAN:
+    case MNEM_OP_INDEX_STORE:
+    case MNEM_OP_INDEX:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
     case MNEM_OP_EXPERTS:
         return args->experts ? MNEM_OK

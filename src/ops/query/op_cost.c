@@ -115,8 +115,11 @@ static uint64_t number_bytes(const mnem_op_desc *d, const mnem_op_args *args) {
     return numbers ? (uint64_t)args->tokens * sizeof(int32_t) : 0;
 }
 
-/* Of pages: keys and values of one position. */
+/* Of pages: keys and values of one position, or its index key. */
 static uint64_t position_bytes(const mnem_op_desc *d) {
+    if (d->kind == MNEM_OP_INDEX || d->kind == MNEM_OP_INDEX_STORE)
+        return mnem_index_page_bytes(&d->kv, (int32_t)d->in[0].shape[d->in[0].dims - 1]) /
+               (uint64_t)d->kv.page_tokens;
     if (d->kind != MNEM_OP_ATTENTION && d->kind != MNEM_OP_KV_STORE) return 0;
     return mnem_kv_page_bytes(&d->kv) / (uint64_t)d->kv.page_tokens;
 }
@@ -127,15 +130,22 @@ static uint64_t state_rows(const mnem_op_desc *d) {
     return (uint64_t)by_row->shape[by_row->dims - 1];
 }
 
+/* How many positions a row attends to at the most, where it chooses; 0: to all. */
+static int64_t chosen_most(const mnem_op_desc *d) {
+    return d->kind == MNEM_OP_ATTENTION && d->in[2].dims ? d->in[2].shape[1] : 0;
+}
+
 /* Positions before the end, or of these tokens. */
 static uint64_t positions_touched(const mnem_op_desc *d, const mnem_kv_sequence *kv,
                                   int32_t count) {
-    const bool own = d->kind == MNEM_OP_KV_STORE;
+    const bool own = d->kind == MNEM_OP_KV_STORE || d->kind == MNEM_OP_INDEX_STORE;
+    const int64_t most = chosen_most(d);
     uint64_t positions = 0;
     for (int32_t i = 0; i < count; i++) {
         const mnem_kv_sequence *s = &kv[i];
         int64_t seen = own ? s->rows : (int64_t)s->first_position + s->rows;
         if (!own && d->window > 0) seen = mnem__min_i64(seen, (int64_t)d->window + s->rows - 1);
+        if (most > 0) seen = mnem__min_i64(seen, most * s->rows);
         positions += (uint64_t)(s->rows ? seen : 0);
     }
     return positions;
@@ -161,7 +171,8 @@ static uint64_t positions_seen(const mnem_op_desc *d, const mnem_kv_sequence *s)
     uint64_t seen = 0;
     for (int32_t r = 0; r < s->rows; r++) {
         const int64_t own = (int64_t)s->first_position + (d->both_ways ? s->rows : r + 1);
-        seen += (uint64_t)(d->window > 0 ? mnem__min_i64(own, d->window) : own);
+        const int64_t most = d->window > 0 ? d->window : chosen_most(d);
+        seen += (uint64_t)(most > 0 ? mnem__min_i64(own, most) : own);
     }
     return seen;
 }
@@ -170,7 +181,7 @@ static uint64_t attention_products(const mnem_op_desc *d, const mnem_kv_sequence
                                    int32_t count) {
     uint64_t seen = 0;
     for (int32_t i = 0; i < count; i++) seen += positions_seen(d, &kv[i]);
-    return 2 * seen * elements(&d->in[0], 1);
+    return (d->kind == MNEM_OP_INDEX ? 1 : 2) * seen * elements(&d->in[0], 1);
 }
 
 /* Scores and values of whole sequences; going back makes scores again, and four gradients. */
@@ -201,6 +212,7 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
         return tokens * (uint64_t)d->route.used * (uint64_t)d->in[3].shape[1] *
                (uint64_t)(mnem__experts_readers(d) * d->in[1].shape[1] +
                           d->out.shape[1] / (d->apart ? d->route.used : 1));
+    case MNEM_OP_INDEX:
     case MNEM_OP_ATTENTION: return attention_products(d, args->kv, args->kv_count);
     case MNEM_OP_DELTA: return 3 * tokens * elements(&d->out, 1) * state_rows(d);
     case MNEM_OP_SCAN: return 2 * tokens * elements(&d->out, 1) * state_rows(d);
@@ -224,7 +236,7 @@ mnem_op_cost mnem_op_cost_get(const mnem_op *op, const mnem_op_args *args) {
     cost.bytes_written += states;
     if (!position_bytes(d)) return cost;
     const uint64_t pages = position_bytes(d) * positions_touched(d, args->kv, args->kv_count);
-    if (d->kind == MNEM_OP_KV_STORE)
+    if (!mnem__op_reads_pages(d->kind))
         cost.bytes_written += pages;
     else
         cost.bytes_read += pages;
@@ -254,5 +266,5 @@ void mnem__op_rate_pages(const mnem__op_rate *rate, const mnem_op *op, const mne
     if (rate->position_bytes)
         *bytes += rate->position_bytes * positions_touched(&op->desc, kv, count);
     *bytes += rate->state_bytes * states_touched(kv, count);
-    if (op->desc.kind == MNEM_OP_ATTENTION) *products += attention_products(&op->desc, kv, count);
+    if (mnem__op_reads_pages(op->desc.kind)) *products += attention_products(&op->desc, kv, count);
 }

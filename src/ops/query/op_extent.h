@@ -29,10 +29,15 @@ static inline bool mnem__op_has_state(mnem_op_kind kind) {
     return kind == MNEM_OP_CONV_SILU || kind == MNEM_OP_DELTA || kind == MNEM_OP_SCAN;
 }
 
-/* It takes args.kv. All but ATTENTION write there. */
+/* It takes args.kv, and writes nothing there. */
+static inline bool mnem__op_reads_pages(mnem_op_kind kind) {
+    return kind == MNEM_OP_ATTENTION || kind == MNEM_OP_INDEX;
+}
+
+/* It takes args.kv. */
 static inline bool mnem__op_has_pages(mnem_op_kind kind) {
-    return kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV ||
-           mnem__op_has_state(kind);
+    return kind == MNEM_OP_KV_STORE || kind == MNEM_OP_SHORT_CONV || kind == MNEM_OP_INDEX_STORE ||
+           mnem__op_reads_pages(kind) || mnem__op_has_state(kind);
 }
 
 /* EXPERTS gets matrices from elsewhere, and in[6] says only what could be guessed. */

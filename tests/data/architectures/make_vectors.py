@@ -78,7 +78,7 @@ DOTS = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16,
 HUNYUAN = dict(num_experts=8, head_dim=8, intermediate_size=48)
 COHERE2 = dict(num_hidden_layers=4, rotary_pct=1.0)
 INDEXED = dict(LATENT, q_lora_rank=24, moe_intermediate_size=16, num_hidden_layers=3,
-               index_topk=256, index_head_dim=16, index_n_heads=2, scoring_func="sigmoid",
+               index_topk=256, index_head_dim=16, index_n_heads=14, scoring_func="sigmoid",
                max_position_embeddings=512, num_nextn_predict_layers=0)
 
 HYBRID = dict(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], mamba_n_heads=4,
@@ -281,14 +281,19 @@ MODELS |= {
             rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))),
 }
 
+# Tops such that the last chosen and the first that is not differ by 2e-5 of the largest or more.
 MODELS |= {
     "deepseek32": ("DeepseekV32Config", dict(INDEXED, n_group=1, topk_group=1)),
     "deepseek32_groups": ("DeepseekV32Config", dict(
-        INDEXED, n_group=4, topk_group=2, first_k_dense_replace=2, n_shared_experts=1,
+        INDEXED, n_group=4, topk_group=2, first_k_dense_replace=2, n_shared_experts=1, index_topk=21,
         norm_topk_prob=False, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0))),
-    "glm_dsa": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full"] * 3)),
+    "deepseek32_few": ("DeepseekV32Config", dict(INDEXED, n_group=1, topk_group=1, index_topk=7)),
+    "glm_dsa": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full"] * 3, index_topk=65)),
     "glm_dsa_shared": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full", "shared", "full"],
-                                               n_shared_experts=1, num_experts_per_tok=1)),
+                                               n_shared_experts=1, num_experts_per_tok=1,
+                                               index_topk=14)),
+    "glm_dsa_last": ("GlmMoeDsaConfig", dict(INDEXED, indexer_types=["full", "full", "shared"],
+                                             index_topk=20)),
 }
 
 FALCON_H1 = dict(num_hidden_layers=3, mamba_n_heads=4, mamba_d_head=16, mamba_d_ssm=64,

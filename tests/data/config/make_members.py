@@ -285,8 +285,9 @@ CASES = {
     "full_attn_idxs": [("inert", [0, 1])],
     "mlp_layer_types": [("size", ["dense"] * 2 + ["sparse"] * 4), ("fixed", ["sparse"] * 5),
                         ("fixed", ["sparse"] * 5 + ["dense"])],
-    "index_topk": [("read", 64), ("size", -1)], "index_n_heads": [("inert", 4), ("size", -1)],
-    "index_head_dim": [("inert", 16), ("size", -1)], "indexer_types": [("inert", ["full"] * 6)],
+    "index_topk": [("read", 64), ("size", -1)], "index_n_heads": [("size", 4), ("size", -1)],
+    "index_head_dim": [("size", 16), ("size", -1)], "indexer_types": [
+        ("inert", ["full"] * 6), ("read", ["full", "shared"] * 3)],
     "moe_k": [("read", 3), ("size", -1)], "moe_num_experts": [("size", 8)],
     "moe_num_shared_experts": [("size", 1), ("size", 0)],
     "moe_layer_start_index": [("size", 2)], "moe_layer_end_index": [("inert", 5), ("fixed", 4)],

@@ -122,12 +122,34 @@ static void a_layer_that_shares_keeps_nothing_of_its_own(void **state) {
     engine_case_close(&c);
 }
 
+/* Of three layers the second takes the choice of the first. */
+static void keys_of_an_indexer_lie_behind_keys_and_values(void **state) {
+    (void)state;
+    const mnem_kv_choice types[] = {MNEM_KV_F16, MNEM_KV_F32};
+    for (int i = 0; i < 2; i++) {
+        engine_case c;
+        open_case(&c, FAMILY("glm_dsa_shared"), types[i], 16);
+        const mnem_transformer *t = &c.engine->map->shape;
+        const mnem_kv_layout *layout = &c.engine->pages[0].layout;
+        uint64_t all = 0;
+        for (int32_t layer = 0; layer < 3; layer++) {
+            const mnem__kept kept = mnem__kept_of(t, layout, layer);
+            const uint64_t keys = layer == 1 ? 0 : (uint64_t)64 * 16 * (i ? 4 : 2);
+            assert_int_equal(kept.page_bytes, mnem_kv_page_bytes(layout) + keys);
+            all += kept.page_bytes;
+        }
+        assert_int_equal(c.engine->pages[0].page_bytes, all);
+        engine_case_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kind_of_pages_is_what_its_rows_add_up_to),
         cmocka_unit_test(a_save_has_what_the_rows_say),
         cmocka_unit_test(counts_are_of_their_kinds),
         cmocka_unit_test(a_layer_that_shares_keeps_nothing_of_its_own),
+        cmocka_unit_test(keys_of_an_indexer_lie_behind_keys_and_values),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
 }

@@ -19,6 +19,7 @@ static const struct {
               {FAMILY("gemma3"), MNEM_KV_F16},      /* windows of 24 tokens, in 5 of 6 layers */
               {FAMILY("phi3_window"), MNEM_KV_F32}, /* in all */
               {FAMILY("deepseek2"), MNEM_KV_F32},
+              {FAMILY("deepseek32_few"), MNEM_KV_F16}, /* keys of an indexer */
               {MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", MNEM_KV_Q8_0}};
 enum { MODELS = sizeof models / sizeof *models, STEP = MNEM_SANITIZED ? 3 : 1 };
 

@@ -430,12 +430,31 @@ static void known_answers(void **state) {
     }
 }
 
+/* Which files of a family share an indexer's choice is theirs to say. */
+static void layers_that_share_a_choice_stay_on_one_rank(void **state) {
+    static const char *const files[] = {"glm_dsa", "glm_dsa_shared"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char path[256];
+        mnem_model *model;
+        mnem_transformer t;
+        snprintf(path, sizeof path, "%s/architectures/%s.gguf", MNEM_TEST_DATA, files[i]);
+        must(mnem_model_open(path, &model));
+        must(mnem_model_transformer(model, &t));
+        const mnem_support s = mnem_support_get(&t, MNEM_FEATURE_RANKS_LAYERS);
+        assert_int_equal(s.supported, i == 0);
+        if (i) assert_string_equal(s.reason, "layers that share an indexer's choice");
+        mnem_model_close(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_says_what_happens),
         cmocka_unit_test(so_it_does_of_features_together),
         cmocka_unit_test(a_message_names_the_family_the_feature_and_the_way_out),
         cmocka_unit_test(known_answers),
+        cmocka_unit_test(layers_that_share_a_choice_stay_on_one_rank),
     };
     return cmocka_run_group_tests_name("supports", tests, NULL, NULL);
 }

@@ -378,4 +378,19 @@
         .parts[0].in = {MNEM__ROLE_Q_LATENT, MNEM__ROLE_KV_LATENT},                                \
         .parts[0].q_norm = MNEM__ROLE_Q_LATENT_NORM, .parts[0].q_b = MNEM__ROLE_Q_B
 
+/* Attention to positions that an indexer chooses, in the layers that have one. */
+#define MNEM__LIKE_DEEPSEEK32                                                                      \
+    MNEM__LIKE_DEEPSEEK2_LARGE,                                                                    \
+        .tensors = {MNEM__HAS(EMBEDDING),          MNEM__HAS(ATTN_NORM),                           \
+                    MNEM__HAS(Q_LATENT),           MNEM__HAS(KV_LATENT),                           \
+                    MNEM__IN(INDEXED, INDEX_K),    MNEM__IN(INDEXED, INDEX_WEIGHT),                \
+                    MNEM__IN(INDEXED, INDEX_NORM), MNEM__IN(INDEXED, INDEX_NORM_BIAS),             \
+                    MNEM__HAS(Q_LATENT_NORM),      MNEM__HAS(KV_LATENT_NORM),                      \
+                    MNEM__IN(INDEXED, INDEX_Q),    MNEM__HAS(Q_B),                                 \
+                    MNEM__LIST_DEEPSEEK2_LATER},                                                   \
+        .parts[0].index_k = MNEM__ROLE_INDEX_K, .parts[0].index_weight = MNEM__ROLE_INDEX_WEIGHT,  \
+        .parts[0].index_q = MNEM__ROLE_INDEX_Q, .parts[0].index_norm = MNEM__ROLE_INDEX_NORM,      \
+        .sigmoid_weights = true,                                                                   \
+        .takes = MNEM__TAKES_LATENT | MNEM__TAKES_EXPERTS | MNEM__TAKES_INDEXER
+
 #endif

@@ -23,6 +23,7 @@ typedef struct builder {
     bool alone;         /* the layer is a program by itself */
     int32_t layer_rows; /* [T, layers * layer_embd] f32; 0: none */
     int32_t routes;     /* made as the layer began; 0: its router reads a norm */
+    int32_t chosen; /* positions, by the last indexer; 0: there is none, or it would choose all */
 } builder;
 
 static inline void add(builder *b, mnem_graph_node node) {

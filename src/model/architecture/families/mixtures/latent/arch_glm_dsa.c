@@ -1,10 +1,8 @@
-/* arch_glm_dsa.c: GLM-5: the same as deepseek32. Layers without an indexer take the choice of one
- * before. */
+/* arch_glm_dsa.c: GLM-5: the same as deepseek32, but an indexer's heads are turned as others.
+ * Layers without an indexer take the choice of one before. */
 #include "model/architecture/families/family.h"
 
 const mnem__architecture mnem__architecture_glm_dsa = {
-    MNEM__LIKE_DEEPSEEK2_LARGE,
+    MNEM__LIKE_DEEPSEEK32,
     .names = {"glm-dsa"},
-    .sigmoid_weights = true,
-    .takes = MNEM__TAKES_LATENT | MNEM__TAKES_EXPERTS | MNEM__TAKES_INDEXER,
 };
