@@ -194,6 +194,11 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
             fail_msg("%s: %s", ways[i][0], r.err);
     }
     assert_non_null(strstr(RUN("run", "x.txt", "--epochs", "3").err, "mnem train has --epochs"));
+    r = RUN("train", "x.txt", "--logging-steps", "5", "--do-train", "--lora_dropout=0.1");
+    assert_true(strstr(r.err, "--logging-steps is ignored") &&
+                strstr(r.err, "no dropout of their"));
+    r = RUN("train", tool_model, "--model_name_or_path", "some/model", "--iters=2");
+    assert_non_null(strstr(r.err, "hf download some/model does"));
     assert_non_null(strstr(RUN("train", "x.txt", "--weight-decay", "0.1").err, "\"weight_decay\""));
     assert_non_null(
         strstr(RUN("train", "x.txt", "--gradient-accumulation-steps=4").err, "--batch"));

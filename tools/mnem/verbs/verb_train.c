@@ -290,7 +290,7 @@ static const tool_option options[] = {
     {"export", 0, "FILE", TOOL_VALUE_TEXT, AT(export), .path = TOOL_PATH_WRITE,
      .help = "with --resume: train nothing, and write the model (with --lora the adapter) of the "
              "last checkpoint to FILE"},
-    {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model",
+    {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model model-name-or-path",
      .help = "start from this model's weights and vocabulary instead of random ones"},
     {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
      .help = "train low-rank adapters of rank R on the model of --init, which may be quantized and "
@@ -319,12 +319,12 @@ static const tool_option options[] = {
      .most = 100,
      .help = "distillation temperature, which divides the logits of both models (default: 2)"},
     {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), .least = 1, .most = TRAIN_STEPS_MAX,
-     .also = "max-steps",
+     .also = "max-steps iters",
      .help =
          "length of the run in steps; the learning rate decays to its minimum at the end (default: "
          "the config's: 2000 for 5m; with --lora 3 epochs, at least 50 and at most 500 steps)"},
     {"epochs", 0, "N", TOOL_VALUE_REAL, AT(epochs), .least = 0.001, .most = TRAIN_EPOCHS_MAX,
-     .also = "num-train-epochs",
+     .also = "num-train-epochs num-epochs",
      .help = "length of the run in passes over the text that is not held out, instead of --steps"},
     {"tokens", 0, "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "length of the run in tokens, instead of --steps"},

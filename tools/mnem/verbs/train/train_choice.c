@@ -150,7 +150,8 @@ static int set_masked(const train_options *asked, train_config *c) {
 
 /* The whole path, as for data. */
 static int set_init(const train_options *asked, train_config *c) {
-    if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
+    const int code = asked->init ? tool_check_model("train", asked->init) : TOOL_OK;
+    if (code != TOOL_OK || !asked->init || realpath(asked->init, c->init)) return code;
     return tool_failed("can't read the model of --init %s: %s", asked->init, strerror(errno));
 }
 
