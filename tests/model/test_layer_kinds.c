@@ -17,6 +17,7 @@
 #define WIDE     MNEM_TEST_DATA "/architectures/gemma4_wide.gguf" /* full, window, ...; two share */
 #define MOE      MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"
 #define INDEXED  MNEM_TEST_DATA "/architectures/glm_dsa_shared.gguf" /* but for layer 1 */
+#define NEMOTRON MNEM_TEST_DATA "/architectures/nemotron_h_moe.gguf"
 #define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
@@ -128,6 +129,8 @@ static void kinds_of_layers_that_lie_are_named(void **state) {
             "an even number");
     refused(describe(MOE, "blk.0.ffn_", 0, "Xate_up_exps", 1), MNEM_UNSUPPORTED,
             "expected in one tensor, ffn_gate_up_exps");
+    refused(describe(NEMOTRON, "blk.1.ffn_", 0, "X", 1), MNEM_UNSUPPORTED,
+            "isn't supported: experts of this architecture have no such tensor");
 }
 
 static void lengths_of_a_convolution_are_checked(void **state) {

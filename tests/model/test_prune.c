@@ -351,7 +351,7 @@ static void what_an_architecture_can_not_lose_is_named(void **state) {
          "gemma2: pruning of layers is not supported (a layer's index decides",
          {.layers = 0.5}},
         {"smollm3", "(a layer's index decides whether it has RoPE)", {.layers = 0.5}},
-        {"deepseek2", "(the first layers differ from the others)", {.layers = 0.5}},
+        {"deepseek2", "(a layer's index decides whether it has experts)", {.layers = 0.5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];

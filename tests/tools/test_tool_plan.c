@@ -93,6 +93,23 @@ static void states_and_snapshots_have_a_line_each(void **state) {
     assert_null(strstr(r.out, "  states "));
 }
 
+/* What "less" names is a plan with the same context: of the budget alone another one is chosen. */
+static void less_names_the_context_that_it_is_of(void **state) {
+    (void)state;
+    char memory[32], context[16];
+    tool_result r = RUN("plan", tool_model, "--memory", tool_memory(64 * MIB));
+    const char *less = strstr(r.out, "  less     --memory ");
+    assert_non_null(less);
+    assert_int_equal(sscanf(less, "  less     --memory %31s --ctx %15[0-9]", memory, context), 2);
+    r = RUN("plan", tool_model, "--memory", tool_memory(64 * MIB), "--json");
+    json_t *plan = json_of(&r, 0);
+    assert_int_equal(number(plan, "context"), atoi(context));
+    json_decref(plan);
+    assert_int_equal(RUN("plan", tool_model, "--memory", memory, "--ctx", context).code, 0);
+    r = RUN("plan", tool_model, "--memory", tool_memory(64 * MIB), "--ctx", context);
+    assert_null(strstr(r.out, " --ctx ")); /* it is asked for already */
+}
+
 /* ---- devices ---- */
 
 /* A page more of each context takes its bytes, and nothing else but a table's entries. */
@@ -415,6 +432,7 @@ static void the_advised_gain_is_the_ratio_of_the_speeds_shown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_one_screen_and_has_all_bytes_in_verbose),
+        cmocka_unit_test(less_names_the_context_that_it_is_of),
         cmocka_unit_test(the_advised_gain_is_the_ratio_of_the_speeds_shown),
         cmocka_unit_test(a_type_that_makes_no_smaller_file_is_not_advised),
         cmocka_unit_test(what_a_run_would_refuse_is_refused_to_its_plan),

@@ -113,7 +113,7 @@ static void a_plan_that_reads_from_disk_says_what_would_be_faster(void **state) 
     assert_non_null(faster);
     assert_non_null(strstr(faster, " times as fast (all weights in memory"));
     assert_non_null(strstr(faster, "Q4_K_M weights: "));
-    assert_non_null(strstr(faster, "--kv q8_0: "));
+    assert_non_null(strstr(faster, "--kv q8_0 --ctx "));
     r = RUN("run", "--memory", memory, "-p", PROMPT, "-n", "2");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "/token from disk"));

@@ -19,7 +19,7 @@ enum { ADVICE_MOST = 5 };
 
 typedef struct advice {
     double gain; /* times as fast */
-    char how[64], why[128];
+    char how[80], why[128];
 } advice;
 
 typedef struct advices {
@@ -65,6 +65,12 @@ static void add_memory(const tool_stage *stage, advices *all) {
     snprintf(a->why, sizeof a->why, "%.127s", p->larger);
 }
 
+/* The gain is of this plan's context: where none is asked for, another way may get another one. */
+static void name_context(const mnem_engine_plan *p, advice *a) {
+    const size_t n = strlen(a->how);
+    if (!p->context_fixed) snprintf(a->how + n, sizeof a->how - n, " --ctx %d", p->context);
+}
+
 static void add_kv(const tool_stage *stage, advices *all) {
     const mnem_engine_plan *p = &stage->plan;
     mnem_engine_options o = stage->options;
@@ -79,6 +85,7 @@ static void add_kv(const tool_stage *stage, advices *all) {
     if (gain < 1.05) return;
     advice *a = add(all, gain);
     snprintf(a->how, sizeof a->how, "--kv q8_0");
+    name_context(p, a);
     snprintf(a->why, sizeof a->why, "halves the KV cache; the text hardly changes");
 }
 
@@ -171,6 +178,7 @@ void tool_advice(FILE *file, const tool_stage *stage) {
     advice less = {.gain = gain_of(stage, p->smaller_bytes, p->smaller_speed)};
     snprintf(less.how, sizeof less.how, "--memory %s",
              tool_budget_of_other(p->smaller_bytes, least));
+    name_context(p, &less);
     snprintf(less.why, sizeof less.why, "%.127s", p->smaller);
     print(file, "  less     ", &less);
 }

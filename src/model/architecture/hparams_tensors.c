@@ -35,6 +35,15 @@ static bool is_ahead(const checker *c, const char *name) {
            layer < c->t->layers + c->ahead;
 }
 
+/* What is wrong with a tensor of experts that an architecture doesn't have. */
+static const char *why_no_expert(const mnem__architecture *a) {
+    if (mnem__architecture_has(a, MNEM__ROLE_GATE_UP_EXPERTS))
+        return ": gate and up of experts are expected in one tensor, ffn_gate_up_exps";
+    return mnem__architecture_has(a, MNEM__ROLE_DOWN_EXPERTS)
+               ? ": experts of this architecture have no such tensor"
+               : ": this architecture has no experts";
+}
+
 static mnem_status check_name(const checker *c, const char *name) {
     int32_t layer;
     const mnem__role role = mnem__role_find(name, &layer);
@@ -42,10 +51,7 @@ static mnem_status check_name(const checker *c, const char *name) {
     const bool of_experts =
         strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp.");
     if (of_experts && (!role || !mnem__architecture_has(c->architecture, role)))
-        return unknown(c, name,
-                       mnem__architecture_has(c->architecture, MNEM__ROLE_GATE_UP_EXPERTS)
-                           ? ": gate and up of experts are expected in one tensor, ffn_gate_up_exps"
-                           : ": this architecture has no experts");
+        return unknown(c, name, why_no_expert(c->architecture));
     if (!role && !is_never_read(c, mnem__layer_name(name, &layer)))
         return unknown(c, name, ": its name is unknown");
     if (role && !mnem__architecture_has(c->architecture, role))

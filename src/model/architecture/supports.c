@@ -197,7 +197,7 @@ static const property properties[] = {
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
     {shares_choices, "layers that share an indexer's choice", RANKS_LAYERS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
-    {has_later_experts, "experts only after the first layers", RANKS_ROWS},
+    {has_later_experts, "experts in some layers only", RANKS_ROWS},
     {shares_keys, "layers that share keys and values", RANKS_RUN | WALK | PRUNE_LAYERS},
     {shares_keys, "layers that share keys and values", PRUNE_HEADS},
     {has_layer_rows, "embeddings of each layer", RANKS_RUN | WALK | PRUNE_LAYERS},
@@ -208,7 +208,7 @@ static const property properties[] = {
     {has_fixed_heads, "llama.cpp opens this architecture only with all heads", PRUNE_HEADS},
     {has_some_windows, "a layer's index decides whether it has a window", PRUNE_LAYERS},
     {has_unturned_layers, "a layer's index decides whether it has RoPE", PRUNE_LAYERS},
-    {has_leading_layers, "the first layers differ from the others", PRUNE_LAYERS},
+    {has_leading_layers, "a layer's index decides whether it has experts", PRUNE_LAYERS},
     {has_xielu, "each layer has numbers of its own", PRUNE_LAYERS},
     /* No gradient. A window alone is no obstacle: within one, sequences are what they are
      * without. */

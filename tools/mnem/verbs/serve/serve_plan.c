@@ -249,8 +249,19 @@ static void say_conversations(const serve *s) {
         s->parallel, more);
 }
 
+/* Planned memory is touched before a weight is read: of a large server that takes many seconds. */
+static void say_touching(const serve *s) {
+    const uint64_t large = (uint64_t)2 << 30, bytes = s->stage.plan.peak_bytes;
+    char size[TOOL_TEXT];
+    if (bytes < large) return;
+    tool_message("preparing %s of memory; the weights are read after that",
+                 tool_size(bytes - s->stage.kept_bytes, size));
+}
+
 void serve_plan_say(const serve *s) {
-    if (!s->stage.args->quiet && !s->stage.args->json) say_conversations(s);
+    if (s->stage.args->quiet || s->stage.args->json) return;
+    say_conversations(s);
+    say_touching(s);
 }
 
 /* ---- --dry-run ---- */
