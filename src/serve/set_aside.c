@@ -15,6 +15,7 @@
 #include "base/minmax.h"
 #include "engine/saved/saved_private.h"
 #include "serve/serve_private.h"
+#include "serve/swap_nodes.h"
 
 static void tell(const mnem__lane *lane, mnem_request_event event) {
     const mnem_request *q = &lane->request->asked;
@@ -64,6 +65,22 @@ static mnem_aside choose_way(mnem_scheduler *s, const mnem__lane *lane) {
     return swap < again ? MNEM_ASIDE_SWAPPED : MNEM_ASIDE_RECOMPUTED;
 }
 
+/* By the nodes that the file has. */
+static mnem_status move(mnem_scheduler *s, mnem__lane *lane, mnem__swap_stage stage, bool wait) {
+    mnem__swap_move m = {.file = &s->swap,
+                         .job = &lane->swap,
+                         .sequence = lane->sequence,
+                         .ids = lane->ids,
+                         .lane = (int32_t)(lane - s->lane),
+                         .wait = wait};
+    MNEM__TRY(mnem__swap_run_stage(&m, stage));
+    return m.status;
+}
+
+static void drop_move(mnem_scheduler *s, mnem__lane *lane) {
+    (void)move(s, lane, MNEM__SWAP_STAGE_DROP, false);
+}
+
 static void drop_pages(mnem__lane *lane) {
     mnem_sequence_destroy(lane->sequence);
     lane->sequence = NULL;
@@ -78,8 +95,7 @@ bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
     const mnem_aside way = choose_way(s, lane);
     s->now.aside[way]++;
     if (way == MNEM_ASIDE_SWAPPED) {
-        mnem__swap_ranks_write(&s->swap, &lane->swap, lane->sequence, lane->ids,
-                               (int32_t)(lane - s->lane));
+        (void)move(s, lane, MNEM__SWAP_STAGE_OUT, false);
         s->now.swapped_out++;
     } else {
         drop_pages(lane);
@@ -107,13 +123,13 @@ static void written(mnem_scheduler *s, mnem__lane *lane) {
     if (lane->swap.status == MNEM_OK)
         lane->swap.state = MNEM__SWAP_OUT;
     else
-        mnem__swap_ranks_drop(&s->swap, &lane->swap);
+        drop_move(s, lane);
 }
 
 /* What was read is the sequence's; without what couldn't be it goes on behind what it shares. */
 static mnem_status end_read(mnem_scheduler *s, mnem__lane *lane) {
-    const mnem_status status = mnem__swap_ranks_read_end(&s->swap, &lane->swap);
-    mnem__swap_ranks_drop(&s->swap, &lane->swap);
+    const mnem_status status = move(s, lane, MNEM__SWAP_STAGE_IN_END, false);
+    drop_move(s, lane);
     return status;
 }
 
@@ -131,7 +147,7 @@ bool mnem__set_aside_poll(mnem_scheduler *s, bool wait) {
         const mnem__swap_state state = lane->swap.state;
         if (state != MNEM__SWAP_WRITING && state != MNEM__SWAP_READING) continue;
         any = true;
-        if (!mnem__swap_ranks_is_done(&s->swap, &lane->swap, wait)) continue;
+        if (move(s, lane, MNEM__SWAP_STAGE_DONE, wait) == MNEM_NOT_READY) continue;
         wait = false;
         if (state == MNEM__SWAP_WRITING)
             written(s, lane);
@@ -168,8 +184,8 @@ static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *fr
         drop_pages(lane);
         return MNEM_NOT_READY;
     }
-    if (mnem__swap_ranks_read(&s->swap, &lane->swap, lane->sequence) == MNEM_OK) return MNEM_OK;
-    mnem__swap_ranks_drop(&s->swap, &lane->swap);
+    if (move(s, lane, MNEM__SWAP_STAGE_IN, false) == MNEM_OK) return MNEM_OK;
+    drop_move(s, lane);
     s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
     tell(lane, MNEM_EVENT_RESUMED);
     return MNEM_OK;
@@ -187,9 +203,9 @@ mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane, mnem__la
 void mnem__set_aside_forget(mnem_scheduler *s, mnem__lane *lane) {
     const mnem__swap_state state = lane->swap.state;
     if (state == MNEM__SWAP_NONE) return;
-    if (state != MNEM__SWAP_OUT) mnem__swap_ranks_is_done(&s->swap, &lane->swap, true);
+    if (state != MNEM__SWAP_OUT) (void)move(s, lane, MNEM__SWAP_STAGE_DONE, true);
     if (state == MNEM__SWAP_READING)
         end_read(s, lane);
     else
-        mnem__swap_ranks_drop(&s->swap, &lane->swap);
+        drop_move(s, lane);
 }

@@ -43,10 +43,22 @@ struct mnem__swap_job {
     mnem__swap_job *next;
 };
 
+/* A sequence that goes out or comes back, for the nodes of a stage (swap_nodes.h). */
+typedef struct mnem__swap_move {
+    struct mnem__swap_file *file;
+    mnem__swap_job *job;
+    mnem_sequence *sequence;
+    const int32_t *ids;
+    int32_t lane;
+    bool wait;
+    mnem_status status; /* of what was read */
+} mnem__swap_move;
+
 typedef struct mnem__swap_file {
     int fd; /* below 0: there is none */
     bool named;
-    bool shared; /* other ranks have files for their parts of the pages */
+    bool shared;    /* other ranks have files, too: what a job took is learned of all of them */
+    uint32_t nodes; /* that a move of a sequence has (swap_nodes.h) */
     uint64_t region_bytes, bytes_most;
     uint64_t page_bytes[MNEM__KV_PAGED]; /* of the widest part, by kind */
     mnem_engine *engine;
@@ -75,7 +87,7 @@ enum { MNEM__SWAP_STACK_BYTES = 64 * 1024 };
  * a file of something else; MNEM_BUSY: another process has it. */
 mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine *engine,
                             uint64_t bytes_most);
-/* Other ranks have files, too; page_bytes: of the widest part. */
+/* Other ranks have files for their parts of pages, too; page_bytes: of the widest part. */
 void mnem__swap_share(mnem__swap_file *file, const uint64_t *page_bytes);
 /* Forgets what the file held, and starts the thread. */
 mnem_status mnem__swap_begin(mnem__swap_file *file);

@@ -14,6 +14,7 @@
 #include "base/minmax.h"
 #include "engine/saved/saved_private.h"
 #include "mnem/serve.h"
+#include "serve/swap_nodes.h"
 
 /* ---- rank 0 ---- */
 
@@ -21,10 +22,28 @@ static mnem__relay *relay_of(const mnem__swap_file *f) {
     return &f->engine->relay;
 }
 
-static void tell(const mnem__swap_file *f, mnem__relay_op op, const mnem__swap_job *job,
-                 int32_t c) {
-    const int32_t sequence = (int32_t)(job->sequence - f->engine->tables.sequences);
-    if (f->shared) (void)mnem__relay_tell(relay_of(f), op, sequence, job->lane, c);
+/* A rank that is lost is noticed by the next step. */
+static mnem_status tell(const mnem__swap_move *m, mnem__relay_op op, int32_t c) {
+    const mnem_sequence *sequences = m->file->engine->tables.sequences;
+    (void)mnem__relay_tell(relay_of(m->file), op, (int32_t)(m->job->sequence - sequences),
+                           m->job->lane, c);
+    return MNEM_OK;
+}
+
+mnem_status mnem__swap_tell_write(mnem__swap_move *m) {
+    return tell(m, MNEM__RELAY_SWAP_WRITE, (int32_t)(uint32_t)m->job->saved.ids_checksum);
+}
+
+mnem_status mnem__swap_tell_read(mnem__swap_move *m) {
+    return tell(m, MNEM__RELAY_SWAP_READ, 0);
+}
+
+mnem_status mnem__swap_tell_join(mnem__swap_move *m) {
+    return tell(m, MNEM__RELAY_SWAP_READ_END, m->status == MNEM_OK);
+}
+
+mnem_status mnem__swap_tell_drop(mnem__swap_move *m) {
+    return tell(m, MNEM__RELAY_SWAP_DROP, 0);
 }
 
 /* Every rank has its file, or the first that hasn't is named. */
@@ -47,21 +66,10 @@ static mnem_status share(mnem__swap_file *f) {
 
 mnem_status mnem__swap_ranks_open(mnem__swap_file *f, const char *path, mnem_engine *engine,
                                   uint64_t bytes_most) {
+    const bool shared = path && mnem__relay_leads(&engine->relay);
     MNEM__TRY(mnem__swap_open(f, path, engine, bytes_most));
-    return path && mnem__relay_leads(&engine->relay) ? share(f) : MNEM_OK;
-}
-
-void mnem__swap_ranks_write(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence,
-                            const int32_t *ids, int32_t lane) {
-    mnem__swap_write(f, job, sequence, ids, 0, lane);
-    tell(f, MNEM__RELAY_SWAP_WRITE, job, (int32_t)(uint32_t)job->saved.ids_checksum);
-}
-
-mnem_status mnem__swap_ranks_read(mnem__swap_file *f, mnem__swap_job *job,
-                                  mnem_sequence *sequence) {
-    MNEM__TRY(mnem__swap_read(f, job, sequence));
-    tell(f, MNEM__RELAY_SWAP_READ, job, 0);
-    return MNEM_OK;
+    f->nodes = mnem__swap_compile(shared);
+    return shared ? share(f) : MNEM_OK;
 }
 
 /* What all say of the job that they were asked about. */
@@ -82,42 +90,30 @@ static void join(mnem__swap_file *f, mnem__swap_job *job, mnem_status heard) {
     job->joined = true;
 }
 
-/* False: some haven't answered. */
-static bool hear(mnem__swap_file *f, bool wait) {
+static mnem_status hear(mnem__swap_file *f, bool wait) {
     bool done;
     const mnem_status heard = mnem__relay_asked(relay_of(f), wait, &done);
-    if (heard == MNEM_OK && !done) return false;
+    if (heard == MNEM_OK && !done) return MNEM_NOT_READY;
     join(f, f->asked, heard);
     f->asked = NULL;
-    return true;
+    return MNEM_OK;
 }
 
-bool mnem__swap_ranks_is_done(mnem__swap_file *f, mnem__swap_job *job, bool wait) {
-    if (!mnem__swap_is_done(f, job, wait)) return false;
-    if (!f->shared || job->joined) return true;
-    if (f->asked && f->asked != job && !hear(f, wait)) return false;
-    if (!f->asked) {
+/* All are asked about the job; where that fails nobody answers. */
+static void ask(mnem__swap_file *f, mnem__swap_job *job) {
+    const mnem_status status = mnem__relay_ask(relay_of(f), MNEM__RELAY_SWAP_DONE, 0, job->lane);
+    if (status == MNEM_OK)
         f->asked = job;
-        const mnem_status status =
-            mnem__relay_ask(relay_of(f), MNEM__RELAY_SWAP_DONE, 0, job->lane);
-        if (status != MNEM_OK) {
-            join(f, job, status);
-            f->asked = NULL;
-            return true;
-        }
-    }
-    return hear(f, wait);
+    else
+        join(f, job, status);
 }
 
-mnem_status mnem__swap_ranks_read_end(mnem__swap_file *f, mnem__swap_job *job) {
-    const mnem_status status = mnem_sequence_load_end(job->sequence, &job->saved, job->status);
-    tell(f, MNEM__RELAY_SWAP_READ_END, job, status == MNEM_OK);
-    return status;
-}
-
-void mnem__swap_ranks_drop(mnem__swap_file *f, mnem__swap_job *job) {
-    mnem__swap_drop(f, job);
-    tell(f, MNEM__RELAY_SWAP_DROP, job, 0);
+mnem_status mnem__swap_hear(mnem__swap_move *m) {
+    mnem__swap_file *f = m->file;
+    if (m->job->joined) return MNEM_OK;
+    if (f->asked && f->asked != m->job) MNEM__TRY(hear(f, m->wait));
+    if (!f->asked) ask(f, m->job);
+    return m->job->joined ? MNEM_OK : hear(f, m->wait);
 }
 
 /* ---- the others ---- */
