@@ -13,6 +13,7 @@
 #define DEEPSEEK MNEM_TEST_DATA "/architectures/deepseek2.gguf"
 #define GLM      MNEM_TEST_DATA "/architectures/glm4moe_norms.gguf" /* 3 layers */
 #define GEMMA    MNEM_TEST_DATA "/architectures/gemma4.gguf" /* of three layers two with windows */
+#define STEP     MNEM_TEST_DATA "/architectures/step35_ahead.gguf"
 #define ROWS     MNEM_TEST_DATA "/architectures/gemma4_rows.gguf" /* so too; the last three share */
 #define WIDE     MNEM_TEST_DATA "/architectures/gemma4_wide.gguf" /* full, window, ...; two share */
 #define MOE      MNEM_TEST_DATA "/architectures/gemma4_moe.gguf"
@@ -113,7 +114,7 @@ static void layers_with_a_window_have_heads_of_their_own(void **state) {
 
 static void kinds_of_layers_that_lie_are_named(void **state) {
     (void)state;
-    const int32_t four = 4, eight = 8, nine = 9, third[4] = {40, 40, 40, 41};
+    const int32_t four = 4, eight = 8, nine = 9, twelve = 12, third[4] = {40, 40, 40, 41};
     const int32_t mixed[2] = {2, 1}, three[1] = {3};
     refused(describe(GEMMA, "attention.head_count_kv", ARRAY, mixed, sizeof mixed),
             MNEM_UNSUPPORTED, "layer 1 is 1, expected that of other layers of its kind");
@@ -125,6 +126,10 @@ static void kinds_of_layers_that_lie_are_named(void **state) {
             "is 4, but no layer before has keys for layer 2");
     refused(describe(ROWS, "embedding_length_per_layer_input", NUMBER, &eight, 4), MNEM_BAD_FILE,
             "per_layer_token_embd.weight: shape [96, 96], expected [96, 48]");
+    refused(describe(STEP, "attention.head_count", ARRAY, &twelve, 4), MNEM_UNSUPPORTED,
+            "head_count: the number for layer 2 is 8, expected that of other layers of its kind");
+    refused(describe(STEP, "attention.head_count", ARRAY, &nine, 4), MNEM_UNSUPPORTED,
+            "layer 0 is 4, expected a divisor of the number of heads");
     refused(describe(GEMMA, "attention.key_length_swa", NUMBER, &nine, 4), MNEM_UNSUPPORTED,
             "an even number");
     refused(describe(MOE, "blk.0.ffn_", 0, "Xate_up_exps", 1), MNEM_UNSUPPORTED,

@@ -384,6 +384,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_SCAN) MNEM__TRY(mnem__hf_put_scan(folder, c));
     if (c->family->traits & MNEM__HF_KINDS) MNEM__TRY(mnem__hf_put_kinds(folder, c));
     if (c->family->traits & MNEM__HF_HEAD_KINDS) MNEM__TRY(mnem__hf_put_head_kinds(folder, c));
+    if (c->family->traits & MNEM__HF_STEP) MNEM__TRY(mnem__hf_put_step(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);

@@ -275,7 +275,10 @@ static bool is_blocks(mnem__hf_how how) {
 
 /* Layers behind the last guess further tokens, in files of some families. */
 static bool is_behind(const tensor_writer *w, const parsed *p) {
-    return w->c->family->traits & MNEM__HF_LAYERS_BEHIND && p->layer >= w->layers;
+    int64_t layers;
+    return w->c->family->traits & MNEM__HF_LAYERS_BEHIND &&
+           mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers) == MNEM_OK &&
+           p->layer >= layers;
 }
 
 static bool lacks_output(const tensor_writer *w) {
@@ -348,7 +351,9 @@ static mnem_status check_llama3(const tensor_writer *w) {
 static mnem_status put_llama3(const tensor_writer *w) {
     int64_t dim = mnem__hf_head_dim(w->c), embd;
     const int64_t heads = mnem__hf_heads(w->c, false);
-    const float base = (float)mnem__hf_rope_number(w->c, "rope_theta");
+    const bool half = w->c->family->traits & MNEM__HF_STEP; /* the others are 1 */
+    const float base =
+        (float)(half ? mnem__hf_step_base(w->c, false) : mnem__hf_rope_number(w->c, "rope_theta"));
     MNEM__TRY(check_llama3(w));
     MNEM__TRY(mnem__hf_size(w->c, "hidden_size", 1 << 30, &embd));
     if (!dim) dim = heads ? embd / heads : 0;
@@ -357,8 +362,10 @@ static mnem_status put_llama3(const tensor_writer *w) {
                           (long long)dim);
     float *factors = mnem__folder_alloc(w->folder, (size_t)(dim / 2) * sizeof *factors);
     if (!factors) return w->folder->status;
+    const int64_t turned = half ? dim / 2 : dim;
     for (int64_t i = 0; i < dim / 2; i++)
-        factors[i] = llama3_factor(w, 1 / powf(base, (float)(2 * i) / (float)dim));
+        factors[i] =
+            i < turned / 2 ? llama3_factor(w, 1 / powf(base, (float)(2 * i) / (float)turned)) : 1;
     put_values(w, "rope_freqs.weight", factors, dim / 2);
     return w->folder->status;
 }

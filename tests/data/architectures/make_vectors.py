@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bailing_folders
 import safetensors.torch
+import step_folders
 import torch
 import transformers
 
@@ -682,45 +683,6 @@ def change_config(folder, kind):
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def describe_step(folder, ahead):
-    """The texts' part as published folders say it, which the converter expects, and a layer that
-    predicts further tokens behind it."""
-    saved = json.loads((folder / "config.json").read_text())
-    config = dict(saved["text_config"], architectures=["Step3p5ForCausalLM"],
-                  model_type="step3p5_published")
-    rope, kinds = config.pop("rope_parameters"), config["layer_types"]
-    factors = dict(full_attention=0.5, sliding_attention=1.0)
-    sparse = [str(i) for i, kind in enumerate(config.pop("mlp_layer_types")) if kind == "sparse"]
-    config.update(
-        num_attention_groups=config["num_key_value_heads"], moe_layers_enum=",".join(sparse),
-        attention_other_setting=dict(num_attention_heads=config["num_sliding_attention_heads"],
-                                     num_attention_groups=config["num_key_value_heads"]),
-        moe_num_experts=config["n_routed_experts"], moe_top_k=config["num_experts_per_tok"],
-        norm_expert_weight=True, partial_rotary_factors=[factors[kind] for kind in kinds],
-        rope_theta=[rope["full_attention"]["rope_theta"], rope["sliding_attention"]["rope_theta"]])
-    if rope["full_attention"]["rope_type"] == "llama3":
-        config["rope_scaling"] = {k: v for k, v in rope["full_attention"].items()
-                                  if k not in ("rope_theta", "partial_rotary_factor")}
-    tensors = safetensors.torch.load_file(folder / "model.safetensors")
-    tensors = {n: t for n, t in tensors.items() if n.startswith(("model.layers", "model.norm",
-                                                                 "model.embed", "lm_head"))}
-    if ahead:
-        layers, width = config["num_hidden_layers"], config["hidden_size"]
-        config["num_nextn_predict_layers"] = 1
-        config["layer_types"] = kinds + ["full_attention"]
-        config["partial_rotary_factors"].append(0.5)
-        there, norm = f"model.layers.{layers}.", torch.zeros(width)
-        for n, t in list(tensors.items()):
-            if n.startswith("model.layers.1."):
-                tensors[n.replace("model.layers.1.", there)] = t.clone()
-        tensors[there + "eh_proj.weight"] = torch.zeros(width, 2 * width)
-        for n in ["enorm", "hnorm", "transformer.shared_head.norm"]:
-            tensors[there + n + ".weight"] = norm.clone()
-        tensors[there + "transformer.shared_head.output.weight"] = torch.zeros(VOCAB, width)
-    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata=dict(format="pt"))
-    (folder / "config.json").write_text(json.dumps(config))
-
-
 def transpose_experts(folder):
     """As the published folders have them, which the converter expects."""
     path = folder / "model.safetensors"
@@ -897,7 +859,7 @@ def make(converter, name):
         if kind == "Mistral4Config":
             name_class(Path(folder))
         if kind == "Step3p7Config":
-            describe_step(Path(folder), name.endswith("_ahead"))
+            step_folders.describe(Path(folder), name.endswith("_ahead"))
         if encoder:
             describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")

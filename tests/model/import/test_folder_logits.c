@@ -1,6 +1,6 @@
 /* test_folder_logits.c: folders of Gemma whose scores are divided by the root of another number
- * than head_dim, against NumPy in f64 (tests/data/folders/make_scalar.py); and the files that
- * convert and quantize make of them, which must say so too. */
+ * than head_dim, against NumPy in f64 (tests/data/folders/make_scalar.py), and one of Step 3.5
+ * (make_step.py); and the files that convert and quantize make of them, which must say the same. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 /* As make_scalar.py has them. */
 enum { VOCAB = 96, TOKENS = 200, EVERY = 5, ROWS = TOKENS / EVERY };
 
-static const char *const names[] = {"gemma2_scalar", "gemma3_scalar"};
+static const char *const names[] = {"gemma2_scalar", "gemma3_scalar", "step35"};
+enum { NAMES = sizeof names / sizeof *names };
 
 typedef struct rows {
     float (*to)[VOCAB];
@@ -69,7 +70,7 @@ static float logits[ROWS][VOCAB], others[ROWS][VOCAB];
 
 static void logits_of_a_folder_are_those_of_its_formulas(void **state) {
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < NAMES; i++) {
         logits_of(folder_of(names[i]), logits);
         const double error = error_of(logits, names[i]);
         print_message("%s: %.2g\n", names[i], error);
@@ -85,7 +86,7 @@ static void check_file(const char *path, const char *what) {
 
 static void files_made_of_it_keep_the_scale(void **state) {
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < NAMES; i++) {
         const char *made = kit_path("made.gguf"), *again = kit_path("again.gguf");
         const mnem_convert_options convert = {.pretokenizer = "gpt-2", .threads = 1};
         logits_of(folder_of(names[i]), logits);

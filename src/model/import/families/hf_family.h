@@ -139,6 +139,7 @@ typedef enum mnem__hf_traits {
     MNEM__HF_ONE_PART = 1 << 23,      /* of each layer: a list or a letter says which */
     MNEM__HF_GROUPED = 1 << 24,       /* experts are chosen by groups, though no member says how */
     MNEM__HF_HEAD_KINDS = 1 << 25,    /* numbers of heads by layer */
+    MNEM__HF_STEP = 1 << 26,          /* Step 3.5: kinds of layers, experts, limits */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"

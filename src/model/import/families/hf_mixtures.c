@@ -49,6 +49,16 @@ static const mnem__hf_name afmoe[] = {
     {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
     SHARED,
     {0}};
+static const mnem__hf_name step35[] = {{"self_attn.g_proj", "attn_gate", MNEM__HF_AS_IS},
+                                       {"moe.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+                                       {"moe.router_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+                                       {"moe.gate_proj", "ffn_gate_exps", MNEM__HF_AS_IS},
+                                       {"moe.up_proj", "ffn_up_exps", MNEM__HF_AS_IS},
+                                       {"moe.down_proj", "ffn_down_exps", MNEM__HF_AS_IS},
+                                       {"share_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+                                       {"share_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+                                       {"share_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+                                       {0}};
 static const mnem__hf_name laguna[] = {
     {"self_attn.g_proj", "attn_gate", MNEM__HF_AS_IS},
     {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
@@ -143,6 +153,13 @@ static const mnem__hf_family families[] = {
              MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LEADING,
      .traits = MNEM__HF_SIGMOID | MNEM__HF_TWO_BASES | MNEM__HF_SCALED | MNEM__HF_HEAD_KINDS,
      .pre = "laguna"},
+    {.classes = "Step3p5ForCausalLM",
+     .architecture = "step35",
+     .names = step35,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_SCALING |
+             MNEM__HF_RMS_EPSILON | MNEM__HF_HEAD_DIM,
+     .traits =
+         MNEM__HF_LLAMA3_FACTORS | MNEM__HF_NORM_PLUS_1 | MNEM__HF_LAYERS_BEHIND | MNEM__HF_STEP},
     {.classes = "BailingMoeForCausalLM",
      .architecture = "bailingmoe",
      .names = bailing,
@@ -190,6 +207,16 @@ static const mnem__hf_fixed hy_v3_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {0}};
 static const mnem__hf_fixed afmoe_fixed[] = {
     {"hidden_act", "silu swish"}, {"attention_bias", "false"}, {"mup_enabled", "true"}, {0}};
+static const mnem__hf_fixed step35_fixed[] = {{"hidden_act", "silu swish"},
+                                              {"attention_bias", "false"},
+                                              {"moe_router_activation", "sigmoid"},
+                                              {"norm_expert_weight", "true"},
+                                              {"use_moe_router_bias", "true"},
+                                              {"use_head_wise_attn_gate", "true"},
+                                              {"use_qk_norm", "true"},
+                                              {"moe_every_n_layer", "1"},
+                                              {"sink", "false"},
+                                              {0}};
 static const mnem__hf_fixed laguna_fixed[] = {{"hidden_act", "silu swish"},
                                               {"attention_bias", "false"},
                                               {"gating", "true per-head per-element"},
@@ -276,6 +303,16 @@ static const mnem__hf_default afmoe_defaults[] = {{"rms_norm_eps", 1e-5},
                                                   {"route_norm", 1},
                                                   {"route_scale", 1},
                                                   {0}};
+static const mnem__hf_default step35_defaults[] = {{"rms_norm_eps", 1e-5},
+                                                   {"head_dim", 128},
+                                                   {"num_attention_groups", 8},
+                                                   {"moe_num_experts", 288},
+                                                   {"moe_top_k", 8},
+                                                   {"moe_intermediate_size", 1280},
+                                                   {"share_expert_dim", 1280},
+                                                   {"moe_router_scaling_factor", 1},
+                                                   {"max_position_embeddings", 128000},
+                                                   {0}};
 static const mnem__hf_default laguna_defaults[] = {{"rms_norm_eps", 1e-6},
                                                    {"rope_theta", 5e5},
                                                    {"head_dim", 128},
@@ -374,6 +411,13 @@ static const mnem__hf_members members[] = {
      .fixed = afmoe_fixed,
      .windows = MNEM__HF_WINDOWS_PERIOD,
      .window_period = 4},
+    {.classes = "Step3p5ForCausalLM",
+     .names = USUAL "moe_num_experts moe_top_k moe_intermediate_size share_expert_dim "
+                    "num_attention_groups attention_other_setting moe_layers_enum layer_types "
+                    "partial_rotary_factors sliding_window moe_router_scaling_factor "
+                    "swiglu_limits swiglu_limits_shared ",
+     .defaults = step35_defaults,
+     .fixed = step35_fixed},
     {.classes = "LagunaForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_intermediate_size shared_expert_intermediate_size "
                             "moe_routed_scaling_factor mlp_layer_types sliding_window layer_types "
