@@ -324,6 +324,19 @@ MODELS |= {
                 "command-r", "bfloat16", 1),
     "arcee": ("ArceeConfig", dict(rope_parameters=LLAMA3), "llama-bpe", "bfloat16", 1),
     "nemotron": ("NemotronConfig", dict(rope_parameters=GLM), "spm", "bfloat16", 1),
+    "apertus": ("ApertusConfig", dict(num_hidden_layers=3, rope_parameters=LLAMA3), "tekken",
+                "bfloat16", 1),
+    "apertus_wide": ("ApertusConfig", dict(
+        head_dim=32, rope_parameters=dict(rope_type="default", rope_theta=10000.0)), "tekken",
+        "float32", 2),
+    "smallthinker": ("SmallThinker", dict(
+        moe_num_primary_experts=6, moe_num_active_primary_experts=2, moe_ffn_hidden_size=32,
+        num_hidden_layers=5, sliding_window_layout=[0, 1, 1, 1, 0], rope_layout=[0, 1, 1, 1, 0],
+        sliding_window_size=24), "qwen2", "bfloat16", 1),
+    "smallthinker_all": ("SmallThinker", dict(
+        moe_num_primary_experts=4, moe_num_active_primary_experts=3, moe_ffn_hidden_size=64,
+        sliding_window_layout=[0, 0], rope_layout=[1, 1], head_dim=32,
+        moe_primary_router_apply_softmax=True, tie_word_embeddings=True), "qwen2", "bfloat16", 1),
 }
 
 MODELS |= {
@@ -577,11 +590,43 @@ def transpose_experts(folder):
         save_file(tensors, path, metadata=dict(format="pt"))
 
 
+def make_smallthinker(folder, changes):
+    """Which transformers has no class for: names are those of published folders."""
+    import torch
+    from safetensors.torch import save_file
+    config = dict({**SHAPE, "head_dim": 16, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+                   "moe_primary_router_apply_softmax": False, **changes},
+                  architectures=["SmallThinkerForCausalLM"], model_type="smallthinker")
+    del config["intermediate_size"]
+    width, inner = config["hidden_size"], config["moe_ffn_hidden_size"]
+    heads, kv = (config[f"num_{w}_heads"] * config["head_dim"] for w in ("attention", "key_value"))
+    shapes = {"model.embed_tokens": (VOCAB, width), "model.norm": (width,)}
+    if not config.get("tie_word_embeddings"):
+        shapes["lm_head"] = (VOCAB, width)
+    for i in range(config["num_hidden_layers"]):
+        p, moe = f"model.layers.{i}.", f"model.layers.{i}.block_sparse_moe."
+        shapes |= {p + "input_layernorm": (width,), p + "post_attention_layernorm": (width,),
+                   p + "self_attn.q_proj": (heads, width), p + "self_attn.k_proj": (kv, width),
+                   p + "self_attn.v_proj": (kv, width), p + "self_attn.o_proj": (width, heads),
+                   moe + "primary_router": (config["moe_num_primary_experts"], width)}
+        for e in range(config["moe_num_primary_experts"]):
+            expert = f"{moe}experts.{e}."
+            shapes |= {expert + "gate": (inner, width), expert + "up": (inner, width),
+                       expert + "down": (width, inner)}
+    save_file({n + ".weight": torch.randn(s).mul(0.4).bfloat16() for n, s in shapes.items()},
+              folder / "model.safetensors", metadata=dict(format="pt"))
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def make(name, folder):
     import torch
     import transformers
     kind, changes, tokenizer, stored, shards = MODELS[name]
     torch.manual_seed(sum(name.encode()))
+    if kind == "SmallThinker":
+        make_smallthinker(Path(folder), changes)
+        write_bpe(Path(folder), tokenizer)
+        return
     if kind == "GPT2Config":
         config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=SHAPE["hidden_size"], n_layer=2, n_head=4,
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
@@ -672,6 +717,9 @@ def run_llama_cpp(converter, folder, out, kind, pre):
             c.get_vocab_base_pre = lambda self, tokenizer: pre
         if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
             cls.set_vocab = lambda self: self._set_vocab_gpt2()
+        for state in ("_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
+            if state in vars(cls):
+                setattr(cls, state, {})
         if hasattr(cls, "opt_num_mtp_layers"):  # which transformers does not write
             cls.no_mtp = True
         return cls

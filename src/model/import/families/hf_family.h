@@ -140,7 +140,8 @@ typedef enum mnem__hf_traits {
     MNEM__HF_GROUPED = 1 << 24,       /* experts are chosen by groups, though no member says how */
 } mnem__hf_traits;
 
-#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
+#define MNEM__HF_EXPERT_COUNT                                                                      \
+    "num_local_experts num_experts n_routed_experts moe_num_experts moe_num_primary_experts"
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */

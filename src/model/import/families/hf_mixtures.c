@@ -89,6 +89,13 @@ static const mnem__hf_name llama4[] = {
     {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
     {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
     {0}};
+static const mnem__hf_name smallthinker[] = {
+    {"block_sparse_moe.primary_router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.down", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.gate", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.up", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+
 /* ---- families ---- */
 
 static const mnem__hf_family families[] = {
@@ -157,6 +164,12 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
      .traits = MNEM__HF_LLAMA4 | MNEM__HF_LLAMA3_FACTORS,
      .pre = "llama4"},
+    {.classes = "SmallThinkerForCausalLM",
+     .architecture = "smallthinker",
+     .names = smallthinker,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORMALIZED,
+     .pre = "qwen2"},
 };
 
 /* ---- what classes take ---- */
@@ -189,6 +202,12 @@ static const mnem__hf_fixed cohere_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                   {"shared_expert_combination_strategy", "average"},
                                                   {"expert_selection_fn", "softmax sigmoid"},
                                                   {0}};
+
+static const mnem__hf_fixed smallthinker_fixed[] = {{"hidden_act", "relu null"},
+                                                    {"moe_enable_early_router", "true null"},
+                                                    {"moe_enable_secondary_experts", "false null"},
+                                                    {"norm_topk_prob", "true null"},
+                                                    {0}};
 
 static const mnem__hf_default ernie_moe_defaults[] = {{"rms_norm_eps", 1e-5},
                                                       {"rope_theta", 5e5},
@@ -300,6 +319,9 @@ static const mnem__hf_default llama4_defaults[] = {{"rms_norm_eps", 1e-5},
                                                    {"max_position_embeddings", 131072},
                                                    {0}};
 
+static const mnem__hf_default smallthinker_defaults[] = {
+    {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
+
 static const mnem__hf_members members[] = {
     {.classes = "Ernie4_5_MoeForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_k moe_num_experts moe_num_shared_experts "
@@ -368,6 +390,14 @@ static const mnem__hf_members members[] = {
                             "attention_bias ",
      .defaults = llama4_defaults,
      .fixed = llama4_fixed},
+    {.classes = "SmallThinkerForCausalLM",
+     .names = OF_ALL ROPE "num_hidden_layers num_attention_heads num_key_value_heads head_dim "
+                          "max_position_embeddings rms_norm_eps moe_ffn_hidden_size "
+                          "moe_num_primary_experts moe_num_active_primary_experts "
+                          "moe_primary_router_apply_softmax sliding_window_layout "
+                          "sliding_window_size rope_layout moe_layer_layout ",
+     .defaults = smallthinker_defaults,
+     .fixed = smallthinker_fixed},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
