@@ -71,6 +71,7 @@ MAY_DIFFER = {
     "glm4moe.nextn_predict_layers": "layers that predict further tokens, which mnem leaves out",
     "mamba.ssm.dt_b_c_rms_epsilon": "mixer_rms_eps, which llama.cpp doesn't read",
     "lfm2moe.expert_weights_scale": "routed_scaling_factor, which llama.cpp doesn't read",
+    "mimo2.expert_weights_scale": "routed_scaling_factor, which llama.cpp doesn't write there",
     "nomic-bert.attention.head_count_kv": "no member of its class",
 }
 
@@ -120,6 +121,11 @@ UNGATED = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
 
 MISTRAL4 = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
                 beta_slow=1.0, max_position_embeddings=256)
+
+MIMO = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=32,
+            v_head_dim=16, num_hidden_layers=4, sliding_window=24, num_key_value_heads=1,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"], mlp_layer_types=["dense"] + ["sparse"] * 3)
 
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
@@ -329,6 +335,10 @@ MODELS |= {
     "apertus_wide": ("ApertusConfig", dict(
         head_dim=32, rope_parameters=dict(rope_type="default", rope_theta=10000.0)), "tekken",
         "float32", 2),
+    "mimo2": ("MiMoV2FlashConfig", dict(MIMO, attention_value_scale=0.7), "qwen2", "bfloat16", 2),
+    "mimo2_same": ("MiMoV2FlashConfig", dict(
+        MIMO, v_head_dim=32, num_key_value_heads=2, num_experts_per_tok=1,
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"]), "qwen2", "float32", 1),
     "smallthinker": ("SmallThinker", dict(
         moe_num_primary_experts=6, moe_num_active_primary_experts=2, moe_ffn_hidden_size=32,
         num_hidden_layers=5, sliding_window_layout=[0, 1, 1, 1, 0], rope_layout=[0, 1, 1, 1, 0],
@@ -670,6 +680,8 @@ def make(name, folder):
         write_pattern(config)
     if kind == "Mistral4Config":  # published folders hold texts and images
         config["architectures"] = ["Mistral3ForConditionalGeneration"]
+    if kind == "MiMoV2FlashConfig":
+        describe_mimo(config)
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):
@@ -683,6 +695,22 @@ def make(name, folder):
         write_words(Path(folder))
     else:
         write_bpe(Path(folder), tokenizer)
+
+
+def describe_mimo(config):
+    """The members of published folders."""
+    rope = config["rope_parameters"]
+    config.update(
+        hybrid_layer_pattern=[int(t != "full_attention") for t in config["layer_types"]],
+        swa_head_dim=config["head_dim"], swa_num_attention_heads=config["num_attention_heads"],
+        swa_v_head_dim=config["v_head_dim"], topk_method="noaux_tc", scoring_func="sigmoid",
+        swa_num_key_value_heads=2 * config["num_key_value_heads"],
+        n_routed_experts=config.get("n_routed_experts", config.get("num_local_experts")),
+        layernorm_epsilon=config["rms_norm_eps"],
+        rope_theta=rope["full_attention"]["rope_theta"],
+        swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+        partial_rotary_factor=rope["full_attention"].get("partial_rotary_factor", 0.334))
+    config["rope_parameters"] = dict(rope, partial_rotary_factor=config["partial_rotary_factor"])
 
 
 def describe_kimi(folder, config):
@@ -720,7 +748,7 @@ def run_llama_cpp(converter, folder, out, kind, pre):
         for state in ("_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
             if state in vars(cls):
                 setattr(cls, state, {})
-        if hasattr(cls, "opt_num_mtp_layers"):  # which transformers does not write
+        if hasattr(cls, "opt_num_mtp_layers") or hasattr(cls, "_n_nextn"):  # which transformers does not write
             cls.no_mtp = True
         return cls
 

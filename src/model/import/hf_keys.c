@@ -95,7 +95,7 @@ static mnem_status put_sizes(const writer *w) {
     }
     if (has(w, MNEM__HF_RMS_EPSILON))
         put_real(w, ".attention.layer_norm_rms_epsilon",
-                 mnem__hf_number(w->c, "rms_norm_eps norm_eps"));
+                 mnem__hf_number(w->c, "rms_norm_eps norm_eps layernorm_epsilon"));
     if (has(w, MNEM__HF_EPSILON))
         put_real(w, ".attention.layer_norm_epsilon",
                  mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon norm_eps"));
@@ -442,6 +442,8 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(mnem__hf_put_windows(folder, c));
     MNEM__TRY(mnem__hf_check_unturned(c));
     MNEM__TRY(mnem__hf_put_turns(folder, c));
+    if (mnem__hf_has_word(c->members->names, "hybrid_layer_pattern"))
+        MNEM__TRY(mnem__hf_put_hybrid(folder, c));
     if (mnem__hf_has_word(c->members->names, "sliding_window_layout"))
         MNEM__TRY(mnem__hf_put_layouts(folder, c));
     if (c->family->traits & MNEM__HF_LLAMA4) MNEM__TRY(mnem__hf_put_llama4(folder, c));
