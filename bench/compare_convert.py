@@ -72,6 +72,7 @@ MAY_DIFFER = {
     "glm4moe.nextn_predict_layers": "layers that predict further tokens, which mnem leaves out",
     "mamba.ssm.dt_b_c_rms_epsilon": "mixer_rms_eps, which llama.cpp doesn't read",
     "lfm2moe.expert_weights_scale": "routed_scaling_factor, which llama.cpp doesn't read",
+    "mimo2.expert_weights_scale": "routed_scaling_factor, which llama.cpp doesn't write there",
     "nomic-bert.attention.head_count_kv": "no member of its class",
 }
 
@@ -121,6 +122,11 @@ UNGATED = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
 
 MISTRAL4 = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
                 beta_slow=1.0, max_position_embeddings=256)
+
+MIMO = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=32,
+            v_head_dim=16, num_hidden_layers=4, sliding_window=24, num_key_value_heads=1,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"], mlp_layer_types=["dense"] + ["sparse"] * 3)
 
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
@@ -334,6 +340,23 @@ MODELS |= {
                 "command-r", "bfloat16", 1),
     "arcee": ("ArceeConfig", dict(rope_parameters=LLAMA3), "llama-bpe", "bfloat16", 1),
     "nemotron": ("NemotronConfig", dict(rope_parameters=GLM), "spm", "bfloat16", 1),
+    "apertus": ("ApertusConfig", dict(num_hidden_layers=3, rope_parameters=LLAMA3), "tekken",
+                "bfloat16", 1),
+    "apertus_wide": ("ApertusConfig", dict(
+        head_dim=32, rope_parameters=dict(rope_type="default", rope_theta=10000.0)), "tekken",
+        "float32", 2),
+    "mimo2": ("MiMoV2FlashConfig", dict(MIMO, attention_value_scale=0.7), "qwen2", "bfloat16", 2),
+    "mimo2_same": ("MiMoV2FlashConfig", dict(
+        MIMO, v_head_dim=32, num_key_value_heads=2, num_experts_per_tok=1,
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"]), "qwen2", "float32", 1),
+    "smallthinker": ("SmallThinker", dict(
+        moe_num_primary_experts=6, moe_num_active_primary_experts=2, moe_ffn_hidden_size=32,
+        num_hidden_layers=5, sliding_window_layout=[0, 1, 1, 1, 0], rope_layout=[0, 1, 1, 1, 0],
+        sliding_window_size=24), "qwen2", "bfloat16", 1),
+    "smallthinker_all": ("SmallThinker", dict(
+        moe_num_primary_experts=4, moe_num_active_primary_experts=3, moe_ffn_hidden_size=64,
+        sliding_window_layout=[0, 0], rope_layout=[1, 1], head_dim=32,
+        moe_primary_router_apply_softmax=True, tie_word_embeddings=True), "qwen2", "bfloat16", 1),
 }
 
 MODELS |= {
@@ -587,11 +610,43 @@ def transpose_experts(folder):
         save_file(tensors, path, metadata=dict(format="pt"))
 
 
+def make_smallthinker(folder, changes):
+    """Which transformers has no class for: names are those of published folders."""
+    import torch
+    from safetensors.torch import save_file
+    config = dict({**SHAPE, "head_dim": 16, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+                   "moe_primary_router_apply_softmax": False, **changes},
+                  architectures=["SmallThinkerForCausalLM"], model_type="smallthinker")
+    del config["intermediate_size"]
+    width, inner = config["hidden_size"], config["moe_ffn_hidden_size"]
+    heads, kv = (config[f"num_{w}_heads"] * config["head_dim"] for w in ("attention", "key_value"))
+    shapes = {"model.embed_tokens": (VOCAB, width), "model.norm": (width,)}
+    if not config.get("tie_word_embeddings"):
+        shapes["lm_head"] = (VOCAB, width)
+    for i in range(config["num_hidden_layers"]):
+        p, moe = f"model.layers.{i}.", f"model.layers.{i}.block_sparse_moe."
+        shapes |= {p + "input_layernorm": (width,), p + "post_attention_layernorm": (width,),
+                   p + "self_attn.q_proj": (heads, width), p + "self_attn.k_proj": (kv, width),
+                   p + "self_attn.v_proj": (kv, width), p + "self_attn.o_proj": (width, heads),
+                   moe + "primary_router": (config["moe_num_primary_experts"], width)}
+        for e in range(config["moe_num_primary_experts"]):
+            expert = f"{moe}experts.{e}."
+            shapes |= {expert + "gate": (inner, width), expert + "up": (inner, width),
+                       expert + "down": (width, inner)}
+    save_file({n + ".weight": torch.randn(s).mul(0.4).bfloat16() for n, s in shapes.items()},
+              folder / "model.safetensors", metadata=dict(format="pt"))
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def make(name, folder):
     import torch
     import transformers
     kind, changes, tokenizer, stored, shards = MODELS[name]
     torch.manual_seed(sum(name.encode()))
+    if kind == "SmallThinker":
+        make_smallthinker(Path(folder), changes)
+        write_bpe(Path(folder), tokenizer)
+        return
     if kind == "GPT2Config":
         config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=SHAPE["hidden_size"], n_layer=2, n_head=4,
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
@@ -635,6 +690,8 @@ def make(name, folder):
         write_pattern(config)
     if kind == "Mistral4Config":  # published folders hold texts and images
         config["architectures"] = ["Mistral3ForConditionalGeneration"]
+    if kind == "MiMoV2FlashConfig":
+        describe_mimo(config)
     if tokenizer == "words":
         describe_encoder(Path(folder), config)
     if name.endswith("mxfp4"):
@@ -648,6 +705,22 @@ def make(name, folder):
         write_words(Path(folder))
     else:
         write_bpe(Path(folder), tokenizer)
+
+
+def describe_mimo(config):
+    """The members of published folders."""
+    rope = config["rope_parameters"]
+    config.update(
+        hybrid_layer_pattern=[int(t != "full_attention") for t in config["layer_types"]],
+        swa_head_dim=config["head_dim"], swa_num_attention_heads=config["num_attention_heads"],
+        swa_v_head_dim=config["v_head_dim"], topk_method="noaux_tc", scoring_func="sigmoid",
+        swa_num_key_value_heads=2 * config["num_key_value_heads"],
+        n_routed_experts=config.get("n_routed_experts", config.get("num_local_experts")),
+        layernorm_epsilon=config["rms_norm_eps"],
+        rope_theta=rope["full_attention"]["rope_theta"],
+        swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+        partial_rotary_factor=rope["full_attention"].get("partial_rotary_factor", 0.334))
+    config["rope_parameters"] = dict(rope, partial_rotary_factor=config["partial_rotary_factor"])
 
 
 def describe_kimi(folder, config):
@@ -682,7 +755,10 @@ def run_llama_cpp(converter, folder, out, kind, pre):
             c.get_vocab_base_pre = lambda self, tokenizer: pre
         if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
             cls.set_vocab = lambda self: self._set_vocab_gpt2()
-        if hasattr(cls, "opt_num_mtp_layers"):  # which transformers does not write
+        for state in ("_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
+            if state in vars(cls):
+                setattr(cls, state, {})
+        if hasattr(cls, "opt_num_mtp_layers") or hasattr(cls, "_n_nextn"):  # which transformers does not write
             cls.no_mtp = True
         return cls
 

@@ -2,6 +2,7 @@
 #include "model/import/hf_keys.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { LAYERS_MAX = MNEM__HF_LAYERS_MAX, MOST = MNEM__HF_MOST };
 
@@ -94,7 +95,7 @@ static mnem_status put_sizes(const writer *w) {
     }
     if (has(w, MNEM__HF_RMS_EPSILON))
         put_real(w, ".attention.layer_norm_rms_epsilon",
-                 mnem__hf_number(w->c, "rms_norm_eps norm_eps"));
+                 mnem__hf_number(w->c, "rms_norm_eps norm_eps layernorm_epsilon"));
     if (has(w, MNEM__HF_EPSILON))
         put_real(w, ".attention.layer_norm_epsilon",
                  mnem__hf_number(w->c, "layer_norm_eps layer_norm_epsilon norm_epsilon norm_eps"));
@@ -143,10 +144,15 @@ static mnem_status put_experts(const writer *w) {
         const char *key, *name;
     } rows[] = {{".expert_feed_forward_length", "moe_intermediate_size"},
                 {".expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
-                {".expert_shared_feed_forward_length", "shared_intermediate_size"}};
+                {".expert_shared_feed_forward_length", "shared_intermediate_size"},
+                {".expert_feed_forward_length", "moe_ffn_hidden_size"},
+                {".feed_forward_length", "moe_ffn_hidden_size"}};
+    static const char used[] =
+        "num_experts_per_tok num_experts_per_token moe_k moe_num_active_primary_experts";
     MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
-    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok num_experts_per_token moe_k"));
-    for (int i = 0; i < 3; i++) MNEM__TRY(put_count(w, rows[i].key, rows[i].name));
+    MNEM__TRY(put_size(w, ".expert_used_count", used));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        MNEM__TRY(put_count(w, rows[i].key, rows[i].name));
     return has(w, MNEM__HF_FF_EXPERTS) ? put_count(w, rows[0].key, "intermediate_size") : MNEM_OK;
 }
 
@@ -346,6 +352,71 @@ static mnem_status put_short_conv(const writer *w) {
     return MNEM_OK;
 }
 
+/* ---- xIELU ---- */
+
+/* Each layer has four numbers (Huang and Schlag 2025): tensors of one number in a folder, lists in
+ * a GGUF file, whose keys stand without an architecture's name. */
+enum { NUMBERS = 4, WIDE = 4 };
+
+static const struct {
+    const char *end, *key;
+    float usual; /* NAN: must be there */
+} xielu[NUMBERS] = {{".act_fn.alpha_n", "xielu.alpha_n", NAN},
+                    {".act_fn.alpha_p", "xielu.alpha_p", NAN},
+                    {".act_fn.beta", "xielu.beta", 0.5f},
+                    {".act_fn.eps", "xielu.eps", -1e-6f}};
+
+/* Which of the four a tensor is, and of which layer; -1: none. */
+static int number_of(const char *name, int64_t layers, int64_t *layer) {
+    static const char word[] = "layers.";
+    const char *at = strstr(name, word), *last = strstr(name, ".act_fn.");
+    char *end;
+    if (!at || !last) return -1;
+    *layer = strtoll(at + sizeof word - 1, &end, 10);
+    if (end == at + sizeof word - 1 || *layer < 0 || *layer >= layers) return -1;
+    for (int i = 0; i < NUMBERS; i++)
+        if (strcmp(last, xielu[i].end) == 0) return i;
+    return -1;
+}
+
+static mnem_status read_number(const mnem__folder *folder, const mnem__st_tensor *t, float *out) {
+    uint8_t raw[WIDE];
+    const bool wide = t->type == MNEM_TYPE_F32;
+    if (t->type == (mnem_type)MNEM__ST_OTHER || t->bytes != (wide ? 4u : 2u))
+        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: expected one number of F32, F16 or BF16",
+                          folder->model.path, t->name);
+    MNEM__TRY(mnem__st_read(&folder->st, t, 0, t->bytes, raw));
+    return mnem_dequantize_row(t->type, 1, raw, out);
+}
+
+static mnem_status check_numbers(const mnem__hf_config *c, const float *numbers, int64_t layers) {
+    for (int64_t i = 0; i < layers * NUMBERS; i++)
+        if (!isfinite(numbers[i]))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: layer %d has no finite number mlp%s: the folder is incomplete; "
+                              "download it again",
+                              c->path, (int)(i % layers), xielu[i / layers].end);
+    return MNEM_OK;
+}
+
+static mnem_status put_xielu(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t layers, layer;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    float *numbers = mnem__folder_alloc(folder, (size_t)(layers * NUMBERS) * sizeof *numbers);
+    if (!numbers) return folder->status;
+    for (int64_t i = 0; i < layers * NUMBERS; i++) numbers[i] = xielu[i / layers].usual;
+    for (uint32_t i = 0; i < folder->st.tensors; i++) {
+        const mnem__st_tensor *t = &folder->st.tensor[i];
+        const int which = number_of(t->name, layers, &layer);
+        if (which >= 0) MNEM__TRY(read_number(folder, t, numbers + which * layers + layer));
+    }
+    MNEM__TRY(check_numbers(c, numbers, layers));
+    for (int i = 0; i < NUMBERS; i++)
+        mnem__put_array(folder, xielu[i].key, MNEM_VALUE_F32, numbers + i * layers,
+                        (uint64_t)layers);
+    return folder->status;
+}
+
 bool mnem__hf_is_ministral(const mnem__hf_config *c) {
     return mnem__node_is(mnem__hf_find(c, "model_type"), "ministral3");
 }
@@ -372,6 +443,10 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(mnem__hf_put_windows(folder, c));
     MNEM__TRY(mnem__hf_check_unturned(c));
     MNEM__TRY(mnem__hf_put_turns(folder, c));
+    if (mnem__hf_has_word(c->members->names, "hybrid_layer_pattern"))
+        MNEM__TRY(mnem__hf_put_hybrid(folder, c));
+    if (mnem__hf_has_word(c->members->names, "sliding_window_layout"))
+        MNEM__TRY(mnem__hf_put_layouts(folder, c));
     if (c->family->traits & MNEM__HF_LLAMA4) MNEM__TRY(mnem__hf_put_llama4(folder, c));
     if (has(&w, MNEM__HF_EXPERTS)) MNEM__TRY(put_experts(&w));
     if (has(&w, MNEM__HF_GATING)) MNEM__TRY(put_gating(&w));
@@ -385,6 +460,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_KINDS) MNEM__TRY(mnem__hf_put_kinds(folder, c));
     if (c->family->traits & MNEM__HF_HEAD_KINDS) MNEM__TRY(mnem__hf_put_head_kinds(folder, c));
     if (c->family->traits & MNEM__HF_STEP) MNEM__TRY(mnem__hf_put_step(folder, c));
+    if (mnem__hf_has_word(c->members->names, "hidden_act")) MNEM__TRY(put_xielu(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);

@@ -23,6 +23,8 @@ mnem_status mnem__hf_put_rope(mnem__folder *folder, const mnem__hf_config *confi
 mnem_status mnem__hf_put_windows(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_llama4(mnem__folder *folder, const mnem__hf_config *c);
 mnem_status mnem__hf_put_turns(mnem__folder *folder, const mnem__hf_config *c);
+mnem_status mnem__hf_put_hybrid(mnem__folder *folder, const mnem__hf_config *c);
+mnem_status mnem__hf_put_layouts(mnem__folder *folder, const mnem__hf_config *c);
 mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
 /* Of a delta net (hf_delta.c). */
 mnem_status mnem__hf_put_delta(mnem__folder *folder, const mnem__hf_config *config);

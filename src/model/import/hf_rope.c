@@ -194,7 +194,7 @@ static mnem_status put_bases(mnem__folder *folder, const mnem__hf_config *c) {
     mnem__hf_put_real(folder, ".rope.freq_base", base);
     if (!is_plain(type)) return refuse_scaling(c, type);
     if (!(c->family->traits & MNEM__HF_TWO_BASES)) return MNEM_OK;
-    if (isnan(window)) window = mnem__hf_number(c, "rope_local_base_freq");
+    if (isnan(window)) window = mnem__hf_number(c, "rope_local_base_freq swa_rope_theta");
     mnem__put_f32(folder, ".rope.freq_base_swa", isnan(window) ? base : window);
     return MNEM_OK;
 }

@@ -31,8 +31,9 @@ typedef struct tensor_writer {
 
 /* Parts of models that see, hear or speak, heads of encoders, and what isn't a weight. */
 static bool is_left_out(const char *name) {
-    static const char *const beginnings[] = {"vit.",       "mtp.",    "vpm.",       "siglip2.",
-                                             "conformer.", "merger.", "resampler.", "cls."};
+    static const char *const beginnings[] = {"vit.",    "mtp.",       "model.mtp.",
+                                             "vpm.",    "siglip2.",   "conformer.",
+                                             "merger.", "resampler.", "cls."};
     static const char *const parts[] = {"visual.",
                                         "vision.",
                                         "vision_",

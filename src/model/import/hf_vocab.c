@@ -8,6 +8,8 @@
  * Every id below the model's vocabulary gets a token: those that nothing stands for are unused. */
 #include "model/import/hf_vocab.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -194,12 +196,35 @@ static bool puts_space(const mnem__hf_vocab *v) {
 
 /* ---- reading ---- */
 
+/* The name of a file of tiktoken's, bytes in base 64 with their ranks; "": there is none. */
+static void find_tiktoken(const char *path, char name[NAME_MAX + 1]) {
+    static const char end[] = ".tiktoken";
+    *name = 0;
+    DIR *dir = opendir(path);
+    if (!dir) return;
+    for (const struct dirent *e; !*name && (e = readdir(dir));) {
+        const size_t n = strlen(e->d_name), tail = sizeof end - 1;
+        const bool ends = n > tail && strcmp(e->d_name + n - tail, end) == 0;
+        if (ends || strcmp(e->d_name, "tiktoken.model") == 0)
+            snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+    }
+    closedir(dir);
+}
+
 static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
+    char tiktoken[NAME_MAX + 1];
     if (*v->model_type)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s/tokenizer.json: the type of the model is \"%s\", which isn't "
                           "supported: BPE and WordPiece are, and SentencePiece's tokenizer.model",
                           path, v->model_type);
+    find_tiktoken(path, tiktoken);
+    if (*tiktoken)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: the tokenizer is a file of tiktoken (%s), which is not supported; "
+                          "add a tokenizer.json of the same tokenizer, or convert the folder with "
+                          "llama.cpp's convert_hf_to_gguf.py and use that file",
+                          path, tiktoken);
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: has neither tokenizer.json nor tokenizer.model; save the tokenizer "
                       "again with transformers, which writes tokenizer.json",

@@ -187,6 +187,85 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
     return MNEM_OK;
 }
 
+/* A number of each layer, 0 or 1; a list that is missing says `otherwise`. */
+static bool layout_of(const mnem__hf_config *c, const char *name, int64_t layer, bool otherwise) {
+    const mnem__node *list = mnem__hf_find(c, name);
+    if (!list) return otherwise;
+    return mnem__node_number(mnem__node_at(list, (uint32_t)layer), 0) != 0;
+}
+
+static mnem_status refuse_layout(const mnem__hf_config *c, const char *name, const char *expected) {
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: only %s is supported", c->path, name, expected);
+}
+
+/* SmallThinker: no layer has a window and all turn heads, or all do both but the first of every
+ * four; readers know nothing else. */
+mnem_status mnem__hf_put_layouts(mnem__folder *folder, const mnem__hf_config *c) {
+    bool windows = false;
+    int64_t layers, window;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
+    for (int64_t i = 0; i < layers; i++)
+        windows = windows || layout_of(c, "sliding_window_layout", i, false);
+    for (int64_t i = 0; i < layers; i++) {
+        const bool is = windows && i % UNTURNED_EVERY != 0, turns = !windows || is;
+        if (layout_of(c, "sliding_window_layout", i, false) != is)
+            return refuse_layout(c, "sliding_window_layout", "0 in the first of every four layers");
+        if (layout_of(c, "rope_layout", i, turns) != turns)
+            return refuse_layout(c, "rope_layout", "the same as sliding_window_layout, or 1s");
+        if (!layout_of(c, "moe_layer_layout", i, true))
+            return refuse_layout(c, "moe_layer_layout", "1 in all layers");
+    }
+    const bool softmax = mnem__node_true(mnem__hf_find(c, "moe_primary_router_apply_softmax"));
+    mnem__put_u32(folder, ".expert_gating_func", softmax ? 1 : 2);
+    if (!windows) return folder->status;
+    MNEM__TRY(mnem__hf_size(c, "sliding_window_size", MNEM__HF_MOST, &window));
+    mnem__put_u32(folder, ".attention.sliding_window", (uint32_t)window);
+    return folder->status;
+}
+
+/* MiMo: the first layer and every sixth see all, where no list says it. Those with a window have
+ * other heads of keys; the other sizes must be the same. */
+static bool is_local(const mnem__hf_config *c, int64_t layer) {
+    const mnem__node *types = mnem__hf_find(c, "layer_types");
+    const bool usual = layer != 0 && (layer + 1) % 6 != 0;
+    if (mnem__hf_find(c, "hybrid_layer_pattern") || !types)
+        return layout_of(c, "hybrid_layer_pattern", layer, usual);
+    return mnem__node_is(mnem__node_at(types, (uint32_t)layer), "sliding_attention");
+}
+
+static mnem_status check_same(const mnem__hf_config *c, const char *name, const char *other) {
+    const double number = mnem__hf_number(c, name);
+    return isnan(number) || number == mnem__hf_number(c, other) ? MNEM_OK
+                                                                : refuse_layout(c, name, other);
+}
+
+mnem_status mnem__hf_put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t layers, window, value;
+    const double own = mnem__hf_number(c, "swa_num_key_value_heads");
+    const int32_t heads = (int32_t)mnem__hf_heads(c, true);
+    MNEM__TRY(check_same(c, "swa_head_dim", "head_dim"));
+    MNEM__TRY(check_same(c, "swa_v_head_dim", "v_head_dim"));
+    MNEM__TRY(check_same(c, "swa_num_attention_heads", "num_attention_heads"));
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
+    MNEM__TRY(mnem__hf_size(c, "sliding_window", MNEM__HF_MOST, &window));
+    MNEM__TRY(mnem__hf_size(c, "v_head_dim", 65536, &value));
+    int32_t *flags = mnem__folder_alloc(folder, (size_t)layers * 2 * sizeof *flags);
+    if (!flags) return folder->status;
+    for (int64_t i = 0; i < layers; i++) {
+        flags[i] = is_local(c, i);
+        flags[layers + i] = !flags[i] ? heads : own >= 1 && own <= 4096 ? (int32_t)own : 2 * heads;
+    }
+    mnem__put_u32(folder, ".attention.sliding_window", (uint32_t)window);
+    mnem__put_array(folder, ".attention.sliding_window_pattern", MNEM_VALUE_I32, flags,
+                    (uint64_t)layers);
+    mnem__put_array(folder, ".attention.head_count_kv", MNEM_VALUE_I32, flags + layers,
+                    (uint64_t)layers);
+    mnem__put_u32(folder, ".attention.value_length", (uint32_t)value);
+    mnem__hf_put_real(folder, ".attention.value_scale",
+                      mnem__hf_number(c, "attention_value_scale"));
+    return folder->status;
+}
+
 /* ---- layers of two kinds ---- */
 
 /* Gemma 4: layers without a window have other heads than those with one, the last layers share keys

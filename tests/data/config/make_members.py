@@ -170,6 +170,7 @@ CLASSES |= {
         num_experts=4, num_experts_per_tok=2, num_shared_experts=1, intermediate_size=16,
         prefix_dense_intermediate_size=FF, layer_types=ALTERNATE,
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
+    "ApertusForCausalLM": ("apertus", "ApertusConfig", "apertus", dict(rope_parameters=PLAIN)),
     "GraniteSWAForCausalLM": ("granite_swa", "GraniteSWAConfig", "granite_swa", {}),
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig", "phimoe", dict(num_local_experts=4)),
     "Llama4ForCausalLM": ("llama4", "Llama4TextConfig", "llama4", dict(
@@ -434,6 +435,8 @@ OWN = {  # where a class differs
         no_rope_layer_interval=[("size", 3)], layer_types=[
             ("inert", ["chunked_attention"] * 3 + ["full_attention"] + ["chunked_attention"] * 2),
             ("fixed", BAD_TYPES), ("fixed", FULL)]),
+    "ApertusForCausalLM": dict(hidden_act=[("fixed", "silu")],
+                               rope_parameters=ROPE + LLAMA3 + [("size", None)]),
     "GraniteSWAForCausalLM": dict(head_dim=[("inert", 16)], layer_types=[
         ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)]),
     "Cohere2MoeForCausalLM": dict(
@@ -760,6 +763,11 @@ def layer(kind, i, p):
             linear(f + "router", 4, EMBD) + mlp(f + "shared_expert.", 16) + [
                 (f + "experts.gate_up_proj", [4, EMBD, 32]),
                 (f + "experts.down_proj", [4, 16, EMBD])]))
+    if kind == "apertus":
+        return norm(p + "attention_layernorm") + norm(p + "feedforward_layernorm") + \
+            attention(p) + heads_norms(p) + linear(p + "mlp.up_proj", FF, EMBD) + \
+            linear(p + "mlp.down_proj", EMBD, FF) + [
+                (f"{p}mlp.act_fn.{w}", [1]) for w in ("alpha_n", "alpha_p", "beta", "eps")]
     if kind == "granite_swa":
         return layer("llama", i, p) + [(p + "self_attn.sinks", [HEADS])]
     if kind == "cohere_moe":

@@ -300,6 +300,11 @@ static void other_tokenizers_are_refused_by_name(void **state) {
     put_file(f, "tokenizer.json", NULL);
     assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "neither tokenizer.json nor tokenizer.model"));
+    put_file(f, "hy.tiktoken", "IQ== 0\n");
+    assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "a file of tiktoken (hy.tiktoken)"));
+    assert_non_null(strstr(mnem_last_error(), "convert_hf_to_gguf.py"));
+    put_file(f, "hy.tiktoken", NULL);
     put_file(f, "tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 16777216}, \"merges\": []}}");
     assert_int_equal(convert(f, NULL), MNEM_BAD_FILE);
     put_file(f, "tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 900}, \"merges\": []}}");

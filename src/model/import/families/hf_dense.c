@@ -45,6 +45,15 @@ static const mnem__hf_name granite_swa[] = {
     {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
     {0}};
 
+/* What xIELU was trained to are numbers of each layer, which become keys. */
+static const mnem__hf_name apertus[] = {{"attention_layernorm", "attn_norm", MNEM__HF_AS_IS},
+                                        {"feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+                                        {"mlp.act_fn", "", MNEM__HF_DROP}, /* .beta */
+                                        {"mlp.act_fn.alpha_p", "", MNEM__HF_DROP},
+                                        {"mlp.act_fn.alpha_n", "", MNEM__HF_DROP},
+                                        {"mlp.act_fn.eps", "", MNEM__HF_DROP},
+                                        {0}};
+
 /* ---- families ---- */
 
 /* Norms with a mean. */
@@ -91,6 +100,12 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_LLAMA_KEYS,
      .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM,
      .pre = "llama-bpe"},
+    {.classes = "ApertusForCausalLM",
+     .architecture = "apertus",
+     .names = apertus,
+     .keys = MNEM__HF_LLAMA_KEYS,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SCALED,
+     .pre = "tekken"},
     {.classes = "GraniteSWAForCausalLM",
      .architecture = "granite_swa",
      .names = granite_swa,
@@ -130,6 +145,7 @@ static const mnem__hf_fixed cohere_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_qk_norm", "false"}, {"tie_word_embeddings", "true"}, {0}};
 static const mnem__hf_fixed cohere2_fixed[] = {
     {"hidden_act", "silu swish"}, {"tie_word_embeddings", "true"}, {0}};
+static const mnem__hf_fixed xielu[] = {{"hidden_act", "xielu"}, {0}};
 static const mnem__hf_fixed relu2[] = {{"hidden_act", "relu2"}, {0}};
 
 static const mnem__hf_default ernie_defaults[] = {{"head_dim", 128},
@@ -166,6 +182,8 @@ static const mnem__hf_default gemma4_defaults[] = {{"vocab_size", 262144},
                                                    {"num_kv_shared_layers", 0},
                                                    {0}};
 static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default apertus_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1.2e7}, {0}};
 static const mnem__hf_default exaone4_defaults[] = {{"rms_norm_eps", 1e-5},
                                                     {"rope_theta", 1e4},
                                                     {"num_key_value_heads", 32},
@@ -230,6 +248,10 @@ static const mnem__hf_members members[] = {
      .names = USUAL "attention_bias mlp_bias ",
      .defaults = llama_defaults,
      .fixed = relu2},
+    {.classes = "ApertusForCausalLM",
+     .names = USUAL "attention_bias hidden_act ",
+     .defaults = apertus_defaults,
+     .fixed = xielu},
     {.classes = "GraniteSWAForCausalLM",
      .names = USUAL "embedding_multiplier logits_scaling residual_multiplier attention_multiplier "
                     "attention_bias mlp_bias sliding_window layer_types layer_rope_theta ",

@@ -142,7 +142,8 @@ typedef enum mnem__hf_traits {
     MNEM__HF_STEP = 1 << 26,          /* Step 3.5: kinds of layers, experts, limits */
 } mnem__hf_traits;
 
-#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts moe_num_experts"
+#define MNEM__HF_EXPERT_COUNT                                                                      \
+    "num_local_experts num_experts n_routed_experts moe_num_experts moe_num_primary_experts"
 
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */

@@ -112,6 +112,24 @@ static const mnem__hf_name llama4[] = {
     {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
     {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
     {0}};
+static const mnem__hf_name smallthinker[] = {
+    {"block_sparse_moe.primary_router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.down", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.gate", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.up", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+
+/* Published folders say the first of the sinks' two names. */
+static const mnem__hf_name mimo[] = {
+    {"self_attn.attention_sink_bias", "attn_sinks.weight", MNEM__HF_AS_IS},
+    {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {0}};
+
 /* ---- families ---- */
 
 static const mnem__hf_family families[] = {
@@ -194,6 +212,18 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
      .traits = MNEM__HF_LLAMA4 | MNEM__HF_LLAMA3_FACTORS,
      .pre = "llama4"},
+    {.classes = "MiMoV2FlashForCausalLM MiMoV2ForCausalLM",
+     .architecture = "mimo2",
+     .names = mimo,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS | MNEM__HF_EXPERTS | MNEM__HF_GATING,
+     .traits = MNEM__HF_SIGMOID | MNEM__HF_NORMALIZED | MNEM__HF_TWO_BASES,
+     .pre = "qwen2"},
+    {.classes = "SmallThinkerForCausalLM",
+     .architecture = "smallthinker",
+     .names = smallthinker,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_NORMALIZED,
+     .pre = "qwen2"},
 };
 
 /* ---- what classes take ---- */
@@ -242,6 +272,18 @@ static const mnem__hf_fixed cohere_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                   {"shared_expert_combination_strategy", "average"},
                                                   {"expert_selection_fn", "softmax sigmoid"},
                                                   {0}};
+
+static const mnem__hf_fixed mimo_fixed[] = {{"hidden_act", "silu swish"},
+                                            {"attention_bias", "false"},
+                                            {"topk_method", "noaux_tc"},
+                                            {"add_swa_attention_sink_bias", "true"},
+                                            {"add_full_attention_sink_bias", "false"},
+                                            {0}};
+static const mnem__hf_fixed smallthinker_fixed[] = {{"hidden_act", "relu null"},
+                                                    {"moe_enable_early_router", "true null"},
+                                                    {"moe_enable_secondary_experts", "false null"},
+                                                    {"norm_topk_prob", "true null"},
+                                                    {0}};
 
 static const mnem__hf_default ernie_moe_defaults[] = {{"rms_norm_eps", 1e-5},
                                                       {"rope_theta", 5e5},
@@ -375,6 +417,23 @@ static const mnem__hf_default llama4_defaults[] = {{"rms_norm_eps", 1e-5},
                                                    {"max_position_embeddings", 131072},
                                                    {0}};
 
+static const mnem__hf_default mimo_defaults[] = {{"head_dim", 192},
+                                                 {"v_head_dim", 128},
+                                                 {"num_key_value_heads", 4},
+                                                 {"sliding_window", 129},
+                                                 {"rms_norm_eps", 1e-5},
+                                                 {"rope_theta", 5e6},
+                                                 {"swa_rope_theta", 1e4},
+                                                 {"partial_rotary_factor", 0.334},
+                                                 {"moe_intermediate_size", 2048},
+                                                 {"n_routed_experts", 256},
+                                                 {"num_experts_per_tok", 8},
+                                                 {"norm_topk_prob", 1},
+                                                 {"attention_value_scale", 0.707},
+                                                 {0}};
+static const mnem__hf_default smallthinker_defaults[] = {
+    {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
+
 static const mnem__hf_members members[] = {
     {.classes = "Ernie4_5_MoeForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_k moe_num_experts moe_num_shared_experts "
@@ -457,6 +516,23 @@ static const mnem__hf_members members[] = {
                             "attention_bias ",
      .defaults = llama4_defaults,
      .fixed = llama4_fixed},
+    {.classes = "MiMoV2FlashForCausalLM MiMoV2ForCausalLM",
+     .names = USUAL EXPERTS "layernorm_epsilon n_routed_experts num_local_experts "
+                            "moe_intermediate_size n_group topk_group norm_topk_prob "
+                            "routed_scaling_factor scoring_func sliding_window layer_types "
+                            "hybrid_layer_pattern v_head_dim attention_value_scale "
+                            "swa_num_key_value_heads swa_num_attention_heads swa_head_dim "
+                            "swa_v_head_dim swa_rope_theta partial_rotary_factor ",
+     .defaults = mimo_defaults,
+     .fixed = mimo_fixed},
+    {.classes = "SmallThinkerForCausalLM",
+     .names = OF_ALL ROPE "num_hidden_layers num_attention_heads num_key_value_heads head_dim "
+                          "max_position_embeddings rms_norm_eps moe_ffn_hidden_size "
+                          "moe_num_primary_experts moe_num_active_primary_experts "
+                          "moe_primary_router_apply_softmax sliding_window_layout "
+                          "sliding_window_size rope_layout moe_layer_layout ",
+     .defaults = smallthinker_defaults,
+     .fixed = smallthinker_fixed},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
