@@ -58,6 +58,8 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_CONV_SILU] = &mnem__op_conv_silu,
     [MNEM_OP_SIGMOID_MUL] = &mnem__op_sigmoid_mul,
     [MNEM_OP_MUL] = &mnem__op_mul,
+    [MNEM_OP_ROW_LEVEL] = &mnem__op_row_level,
+    [MNEM_OP_ROW_CUT] = &mnem__op_row_cut,
 };
 
 /* A backend with kernels has its list of tables here. */

@@ -67,6 +67,11 @@ mnem_status mnem__hparams_temperature(mnem__key_reader *reader,
 /* The numbers of xIELU: whether they are there, and those of a layer (hparams_layers.c). */
 mnem_status mnem__hparams_check_xielu(const mnem_model *model, const mnem_transformer *transformer);
 mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer);
+/* Streams of residuals; and how many deviations above the mean a layer's feed-forward cuts, -inf:
+ * it does not. */
+mnem_status mnem__hparams_streams(mnem__key_reader *reader, mnem_transformer *transformer);
+float mnem__hparams_cut(const mnem_model *model, const mnem_transformer *transformer,
+                        int32_t layer);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
