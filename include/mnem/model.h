@@ -213,6 +213,10 @@ typedef struct mnem_transformer {
     bool values_are_keys;     /* in layers without a window, before their norms and RoPE */
     int32_t layer_embd;       /* each token has so many numbers for each layer, in one row of
                                    per_layer_token_embd.weight; 0: there are none */
+    int32_t streams; /* of residuals, of which layers compute one and predict the others (AltUp;
+                        Baykal et al., 2023); 0: there is one */
+    int32_t
+        laurel; /* then the rank of a product beside attention (LAuReL; Menghani et al., 2024) */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature;    /* of scores, by the position over temperature_every (ops.h) */
     int32_t temperature_every;

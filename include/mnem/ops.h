@@ -230,6 +230,10 @@ typedef struct mnem_kv_sequence {
  *             g = min(gate, 7), u = up within -7 to 7
  * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
  *             row times the sigmoid of in[1]'s row times the weight
+ * ROW_LEVEL   in[0] [T, n] f32, in[1] [T, k] f32 -> out [T, n] (may be in[0]): each row times the
+ *             root mean square of in[1]'s row over its own, which is sqrt(desc.epsilon) or more
+ * ROW_CUT     in[0] x [T, n] f32 -> out (may be in[0]): max(x - c, 0), where c is the mean of the
+ *             row plus desc.scale times its standard deviation
  *
  * Generic ones: 1 to 4 dimensions, any strides that are multiples of the element, none negative
  * (refused), those of inputs also 0; elements of out don't overlap. A transposed operand is one
@@ -308,7 +312,9 @@ typedef struct mnem_kv_sequence {
     X(RELU_MUL, "relu_mul")                                                                        \
     X(XIELU, "xielu")                                                                              \
     X(INDEX_STORE, "index_store")                                                                  \
-    X(INDEX, "index")
+    X(INDEX, "index")                                                                              \
+    X(ROW_LEVEL, "row_level")                                                                      \
+    X(ROW_CUT, "row_cut")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,

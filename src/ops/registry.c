@@ -60,6 +60,8 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_MUL] = &mnem__op_mul,
     [MNEM_OP_INDEX_STORE] = &mnem__op_index_store,
     [MNEM_OP_INDEX] = &mnem__op_index,
+    [MNEM_OP_ROW_LEVEL] = &mnem__op_row_level,
+    [MNEM_OP_ROW_CUT] = &mnem__op_row_cut,
 };
 
 /* A backend with kernels has its list of tables here. */

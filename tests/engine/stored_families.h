@@ -34,7 +34,8 @@
     "nemotron_h_moe", "nemotron_h_moe_groups", "nemotron_h_latent", "nemotron_h_latent_one", \
     "mistral4", "mistral4_dense", \
     "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", \
-    "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all"
+    "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all", \
+    "gemma3n", "gemma3n_two"
 /* clang-format on */
 
 #endif

@@ -49,8 +49,8 @@ static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, in
 
 /* Matrices that a product reads: no tables, no weights of a convolution, nothing of each expert. */
 static bool is_wanted(const recipe *r, const mnem_tensor_info *info) {
-    static const char *const others[] = {"_embd", ".conv.", "_exps.",  "_conv1d",
-                                         "ssm_a", "ssm_d",  "ssm_norm"};
+    static const char *const others[] = {"_embd", ".conv.", "_exps.",   "_conv1d",
+                                         "ssm_a", "ssm_d",  "ssm_norm", "altup_router"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strstr(info->name, others[i])) return false;
     return info->dims == 2 && (!r->only || strstr(info->name, r->only));
@@ -224,7 +224,7 @@ static const char *const families[] = {
     "cohere2-shared", "gemma4-moe",     "jamba",           "mimo2",
     "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4",
     "llama4",         "phimoe",         "apertus",         "granite_swa",
-    "smallthinker",   "step35",         "laguna"};
+    "smallthinker",   "step35",         "laguna",          "gemma3n"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

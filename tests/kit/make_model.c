@@ -161,6 +161,7 @@ static void rope_factors(const walk *w, const char *name) {
 static void put_tensor(const walk *w, mnem__role role, long layer) {
     const options *o = w->o;
     const mnem__role_info *info = mnem__role_get(role);
+    if (role == MNEM__ROLE_STREAM_ROUTER_AGAIN) return; /* the same tensor */
     const bool to_stream = info->columns == MNEM__WIDTH_EMBD;
     char name[MNEM__ROLE_NAME];
     int64_t shape[3];
@@ -291,7 +292,7 @@ static void put_kinds(mnem_gguf_writer *w, const options *o) {
                 {"attention.value_length_swa", o->window_head_dim},
                 {"rope.dimension_count_swa", o->window_head_dim},
                 {"attention.shared_kv_layers", o->kv_shared},
-                {"embedding_length_per_layer_input", o->layer_embd}};
+                {"embedding_length_per_layer_input", shape_of(o).layer_embd}};
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);

@@ -95,6 +95,10 @@ static void set_kinds(const options *o, mnem_transformer *t) {
     t->window_head_dim = (int32_t)(o->window_head_dim == o->head_dim ? 0 : o->window_head_dim);
     t->kv_shared_layers = (int32_t)o->kv_shared;
     t->layer_embd = (int32_t)o->layer_embd;
+    if (!(architecture(o)->takes & MNEM__TAKES_STREAMS)) return;
+    t->streams = 4;
+    t->laurel = 8;
+    if (t->layer_embd == 0) t->layer_embd = 8;
 }
 
 mnem_transformer shape_of(const options *o) {

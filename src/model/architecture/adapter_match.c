@@ -89,8 +89,12 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
                           "convert_lora_to_gguf.py writes names");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     const mnem__role role = mnem__role_find(name, &layer);
-    if (role == MNEM__ROLE_EMBEDDING || role == MNEM__ROLE_LAYER_TABLE)
-        return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
+    if (role == MNEM__ROLE_EMBEDDING || role == MNEM__ROLE_LAYER_TABLE ||
+        role == MNEM__ROLE_STREAM_ROUTER)
+        return wrong_name(adapter, info.name,
+                          role == MNEM__ROLE_STREAM_ROUTER
+                              ? "adapters of it aren't supported"
+                              : "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)
         return wrong_name(adapter, info.name,

@@ -105,7 +105,8 @@ typedef struct mnem__layer_part {
         core; /* ATTENTION, GELU, GELU_ERF, RELU_SQUARED, XIELU, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV, DELTA (in:
                                          q, k, v in one, a gate, beta, alpha or both; or q, k, v,
-                                         what decays and the gate are made of, beta), SCAN */
+                                         what decays and the gate are made of, beta), SCAN; ADD:
+                                         nothing, and the norm that it read is added, too */
     mnem__role q_norm, k_norm; /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
@@ -184,6 +185,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_TURNS = 1 << 20,         /* a flag for each layer: whether it turns heads */
     MNEM__TAKES_LIMITS = 1 << 21,        /* of activations, in each layer */
     MNEM__TAKES_HEAD_KINDS = 1 << 22,    /* KINDS' differ in the number of queries, too */
+    MNEM__TAKES_STREAMS = 1 << 23,       /* of residuals, several; how sparse feed-forwards are */
 } mnem__takes;
 
 typedef struct mnem__architecture {

@@ -38,6 +38,7 @@
     X(arcee)                                                                                       \
     X(nemotron)                                                                                    \
     X(gemma4)                                                                                      \
+    X(gemma3n)                                                                                     \
     X(gemma4_moe)                                                                                  \
     X(nemotron_h)                                                                                  \
     X(nemotron_h_moe)                                                                              \
@@ -204,7 +205,7 @@ const mnem__layer_part *mnem__architecture_attends(const mnem__architecture *a) 
 const mnem__layer_part *mnem__architecture_feeds(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
         if (part->core != MNEM_OP_ATTENTION && part->core != MNEM_OP_SHORT_CONV &&
-            !is_state(part->core) && !part->of_layer)
+            part->core != MNEM_OP_ADD && !is_state(part->core) && !part->of_layer)
             return part;
     return NULL;
 }

@@ -398,6 +398,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_check_xielu(model, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LIMITS)
         status = mnem__hparams_check_limits(&r, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_STREAMS)
+        status = mnem__hparams_streams(&r, t);
     if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }

@@ -74,6 +74,11 @@ mnem_status mnem__hparams_check_limits(mnem__key_reader *reader,
                                        const mnem_transformer *transformer);
 float mnem__hparams_limit(const mnem_model *model, const mnem__architecture *architecture,
                           int32_t layer, bool experts);
+/* Streams of residuals; and how many deviations above the mean a layer's feed-forward cuts, -inf:
+ * it does not. */
+mnem_status mnem__hparams_streams(mnem__key_reader *reader, mnem_transformer *transformer);
+float mnem__hparams_cut(const mnem_model *model, const mnem_transformer *transformer,
+                        int32_t layer);
 /* What mixtures of experts have; ff is read. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);

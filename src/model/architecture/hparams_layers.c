@@ -1,6 +1,7 @@
 /* hparams_layers.c: the keys of what layers have of their own: windows, whether they turn heads,
  * temperatures of scores, the numbers of an activation, other heads and widths. */
 #include <math.h>
+#include <stdio.h>
 
 #include "model/architecture/hparams.h"
 #include "model/architecture/layer_schedule.h"
@@ -335,4 +336,59 @@ mnem_status mnem__hparams_kinds(mnem__key_reader *r, const mnem__architecture *a
     MNEM__TRY(take_shared(r, t));
     return mnem__take_int(r, "embedding_length_per_layer_input", 0, WIDTH_MAX / t->layers, 0,
                           &t->layer_embd);
+}
+
+/* ---- streams ---- */
+
+static const char cut_key[] = "activation_sparsity_scale";
+
+static bool find_cuts(const mnem_model *model, const mnem_transformer *t, mnem_value *value) {
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", t->architecture, cut_key);
+    return mnem_model_key_find(model, key, value);
+}
+
+float mnem__hparams_cut(const mnem_model *model, const mnem_transformer *t, int32_t layer) {
+    mnem_value value;
+    if (!find_cuts(model, t, &value)) return -INFINITY;
+    return (float)mnem_value_f64(&value, (uint64_t)layer);
+}
+
+static mnem_status check_cuts(const mnem__key_reader *r, const mnem_transformer *t) {
+    mnem_value value;
+    if (!find_cuts(r->model, t, &value)) return MNEM_OK;
+    if (value.type != MNEM_VALUE_ARRAY || !is_float(value.element) ||
+        value.count != (uint64_t)t->layers)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s.%s: expected a list of %d f32, one for each layer",
+                          r->model->path, t->architecture, cut_key, t->layers);
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const double cut = mnem_value_f64(&value, (uint64_t)layer);
+        if (!(cut <= 1e6) || (isfinite(cut) && cut < -1e6))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: key %s.%s: is %g in layer %d, expected -1e6 to 1e6, or -inf",
+                              r->model->path, t->architecture, cut_key, cut, layer);
+    }
+    return MNEM_OK;
+}
+
+/* Files don't say the rank of LAuReL: its matrix does. */
+mnem_status mnem__hparams_streams(mnem__key_reader *r, mnem_transformer *t) {
+    int32_t active = 0;
+    mnem_tensor_info info;
+    MNEM__TRY(mnem__take_int(r, "altup.num_inputs", 2, 16, 4, &t->streams));
+    MNEM__TRY(mnem__take_int(r, "altup.active_idx", 0, t->streams - 1, 0, &active));
+    if (active != 0)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected 0: the first stream",
+                          r->model->path, r->key, active);
+    if (t->layer_embd == 0)
+        MNEM__TRY(mnem__take_int(r, "embedding_length_per_layer_input", 1, WIDTH_MAX / t->layers,
+                                 256, &t->layer_embd));
+    const int32_t tensor = mnem__role_tensor(r->model, MNEM__ROLE_LAUREL_IN, 0);
+    if (tensor >= 0 && mnem_model_tensor_get(r->model, (uint32_t)tensor, &info) &&
+        info.shape[0] >= 1 && info.shape[0] <= WIDTH_MAX)
+        t->laurel = (int32_t)info.shape[0];
+    else
+        t->laurel = 64;
+    return check_cuts(r, t);
 }

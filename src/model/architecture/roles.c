@@ -64,6 +64,20 @@ static const mnem__role_info infos[MNEM__ROLES] = {
                                 PRECISION(BETTER)},
     [MNEM__ROLE_LAYER_GATE] = {MATRIX("inp_gate.weight", "layer gate", LAYER, EMBD)},
     [MNEM__ROLE_LAYER_OUT] = {MATRIX("proj.weight", "layer out", EMBD, LAYER)},
+    [MNEM__ROLE_LAUREL_IN] = {MATRIX("laurel_l.weight", "laurel", LAUREL, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_LAUREL_OUT] = {MATRIX("laurel_r.weight", "laurel out", EMBD, LAUREL),
+                               PRECISION(HALF)},
+    [MNEM__ROLE_STREAM_ROUTER] = {MATRIX("altup_router.weight", "stream router", STREAMS, EMBD),
+                                  PRECISION(WHOLE)},
+    [MNEM__ROLE_STREAM_ROUTER_AGAIN] = {MATRIX("altup_router.weight", "stream router", STREAMS,
+                                               EMBD),
+                                        PRECISION(WHOLE)},
+    [MNEM__ROLE_STREAM_PREDICT] = {MATRIX("altup_predict_coef.weight", "predicted", STREAM_PAIRS,
+                                          STREAMS),
+                                   PRECISION(WHOLE)},
+    [MNEM__ROLE_STREAM_CORRECT] = {MATRIX("altup_correct_coef.weight", "corrected", STREAMS,
+                                          STREAMS),
+                                   PRECISION(WHOLE)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
     [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
@@ -119,6 +133,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
     [MNEM__ROLE_LAYER_POST_NORM] = {VECTOR("post_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_LAYER_SCALE] = {VECTOR("layer_output_scale.weight", 1), .is_norm = true},
+    [MNEM__ROLE_LAUREL_NORM] = {VECTOR("laurel_post_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_STREAM_ROUTER_NORM] = {VECTOR("altup_router_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_STREAM_SCALE] = {VECTOR("altup_correct_scale.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
@@ -136,6 +153,10 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_LAYER_TABLE] = {MATRIX("per_layer_token_embd.weight", NULL, VOCAB, ALL_LAYERS)},
     [MNEM__ROLE_LAYER_PROJ] = {MATRIX("per_layer_model_proj.weight", "layers", ALL_LAYERS, EMBD)},
     [MNEM__ROLE_LAYER_PROJ_NORM] = {VECTOR("per_layer_proj_norm.weight", LAYER), .is_norm = true},
+    [MNEM__ROLE_STREAMS_IN] = {MATRIX("altup_proj.weight", "streams in", EMBD, EMBD),
+                               .each = MNEM__WIDTH_OTHER_STREAMS, PRECISION(HALF)},
+    [MNEM__ROLE_STREAMS_OUT] = {MATRIX("altup_unembd_proj.weight", "streams out", EMBD, EMBD),
+                                .each = MNEM__WIDTH_OTHER_STREAMS, PRECISION(HALF)},
 };
 
 const mnem__role_info *mnem__role_get(mnem__role role) {
@@ -201,6 +222,10 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_LAYER: return t->layer_embd;
     case MNEM__WIDTH_ALL_LAYERS: return (int64_t)t->layers * t->layer_embd;
     case MNEM__WIDTH_1: return 1;
+    case MNEM__WIDTH_LAUREL: return t->laurel;
+    case MNEM__WIDTH_STREAMS: return t->streams;
+    case MNEM__WIDTH_STREAM_PAIRS: return (int64_t)t->streams * t->streams;
+    case MNEM__WIDTH_OTHER_STREAMS: return t->streams - 1;
     case MNEM__WIDTH_STATE_DECAYS: return t->state_rank ? t->state_rows : t->state_scans;
     case MNEM__WIDTH_STATE_ONE: return t->state_scans && !t->state_rank;
     case MNEM__WIDTH_STATE_NORMS: return t->state_scans ? t->state_groups : 0;

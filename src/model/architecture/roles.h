@@ -53,6 +53,12 @@ typedef enum mnem__role {
     MNEM__ROLE_DOWN_SHARED,
     MNEM__ROLE_LAYER_GATE, /* of what a token has for this layer (LAYER_TABLE) */
     MNEM__ROLE_LAYER_OUT,
+    MNEM__ROLE_LAUREL_IN, /* of a product of low rank beside attention */
+    MNEM__ROLE_LAUREL_OUT,
+    MNEM__ROLE_STREAM_ROUTER,  /* what streams are predicted and corrected by, of one of them */
+    MNEM__ROLE_STREAM_PREDICT, /* how much of each stream another takes */
+    MNEM__ROLE_STREAM_ROUTER_AGAIN, /* the same tensor, read again in the order of use */
+    MNEM__ROLE_STREAM_CORRECT,      /* and of what the layer changed */
     MNEM__ROLE_ATTN_NORM,
     MNEM__ROLE_ATTN_NORM_BIAS,
     MNEM__ROLE_QKV_BIAS,
@@ -103,6 +109,9 @@ typedef enum mnem__role {
     MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_LAYER_POST_NORM,
     MNEM__ROLE_LAYER_SCALE, /* of x behind the layer: one number */
+    MNEM__ROLE_LAUREL_NORM,
+    MNEM__ROLE_STREAM_ROUTER_NORM,
+    MNEM__ROLE_STREAM_SCALE, /* of the corrected stream, for what tokens have for layers */
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
@@ -118,6 +127,8 @@ typedef enum mnem__role {
     MNEM__ROLE_LAYER_TABLE, /* a row for each token: some numbers for each layer */
     MNEM__ROLE_LAYER_PROJ,  /* what is added to them, of the embedding; used before layer 0 */
     MNEM__ROLE_LAYER_PROJ_NORM,
+    MNEM__ROLE_STREAMS_IN,  /* of the embedding: the streams but the first */
+    MNEM__ROLE_STREAMS_OUT, /* of each of these, before their mean is the last hidden row */
     MNEM__ROLES,
 
     MNEM__LAYER_MATRIX_FIRST = MNEM__ROLE_Q,
@@ -174,6 +185,10 @@ typedef enum mnem__width {
     MNEM__WIDTH_LAYER,       /* layer_embd */
     MNEM__WIDTH_ALL_LAYERS,  /* of all layers */
     MNEM__WIDTH_1,
+    MNEM__WIDTH_LAUREL,
+    MNEM__WIDTH_STREAMS,
+    MNEM__WIDTH_STREAM_PAIRS,
+    MNEM__WIDTH_OTHER_STREAMS,
     /* 0: there is no such dimension */
     MNEM__WIDTH_STATE_DECAYS, /* of a step: state_rows; 1 of a scan by heads */
     MNEM__WIDTH_STATE_ONE,    /* 1 of a scan by heads */
@@ -225,7 +240,11 @@ static inline bool mnem__role_is_matrix(mnem__role role) {
 }
 /* Whether it is multiplied before layer 0, among whose matrices it is. */
 static inline bool mnem__role_is_first(mnem__role role) {
-    return role == MNEM__ROLE_LAYER_PROJ;
+    return role == MNEM__ROLE_LAYER_PROJ || role == MNEM__ROLE_STREAMS_IN;
+}
+/* So too behind the last layer, among whose matrices it is. */
+static inline bool mnem__role_is_last(mnem__role role) {
+    return role == MNEM__ROLE_STREAMS_OUT;
 }
 /* Matrices of experts, one below the other. */
 static inline bool mnem__role_is_experts(mnem__role role) {

@@ -57,6 +57,7 @@ static bool has_gate_in_up(shape t) { return t->gate_in_up; }
 static bool has_caps(shape t) { return t->attention_cap > 0 || t->logit_cap > 0; }
 static bool has_two_bases(shape t) { return t->window_rope_base > 0; }
 static bool shares_keys(shape t) { return t->kv_shared_layers > 0; }
+static bool has_streams(shape t) { return t->streams > 0; }
 static bool has_layer_rows(shape t) { return t->layer_embd > 0; }
 static bool has_two_widths(shape t) { return t->ff_wide > 0; }
 static bool is_untied(shape t) { return !t->tied; }
@@ -201,6 +202,8 @@ static const property properties[] = {
     {shares_keys, "layers that share keys and values", RANKS_RUN | WALK | PRUNE_LAYERS},
     {shares_keys, "layers that share keys and values", PRUNE_HEADS},
     {has_layer_rows, "embeddings of each layer", RANKS_RUN | WALK | PRUNE_LAYERS},
+    {has_streams, "several streams of residuals",
+     RANKS_RUN | WALK | PRUNE_HEADS | PRUNE_CHANNELS | PRUNE_LAYERS},
     {has_window_heads, "other heads in layers with a window", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_two_widths, "feed-forwards of two widths", RANKS_ROWS | WALK | PRUNE_CHANNELS},
     {has_dense_beside, "experts beside a feed-forward", RANKS_ROWS},

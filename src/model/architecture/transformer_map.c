@@ -84,7 +84,8 @@ static bool is_layer_matrix(mnem__role role) {
 /* Whether it is among a layer's matrices. */
 static bool is_matrix_of(const mnem_transformer *t, const mnem__tensor_use *use, int32_t layer) {
     const bool first = layer == 0 && mnem__role_is_first(use->role);
-    return (first || is_layer_matrix(use->role)) && mnem__layer_is(t, layer, use->layers);
+    const bool last = layer == t->layers - 1 && mnem__role_is_last(use->role);
+    return (first || last || is_layer_matrix(use->role)) && mnem__layer_is(t, layer, use->layers);
 }
 
 int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer) {

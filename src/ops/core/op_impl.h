@@ -88,7 +88,7 @@ extern const mnem__op_table mnem__op_rms_norm_grad, mnem__op_layer_norm, mnem__o
     mnem__op_dropout, mnem__op_scale, mnem__op_gelu_mul, mnem__op_soft_cap, mnem__op_short_conv,
     mnem__op_gelu_erf, mnem__op_relu_squared, mnem__op_xielu;
 extern const mnem__op_table mnem__op_route, mnem__op_experts, mnem__op_experts_sum,
-    mnem__op_swiglu_mul, mnem__op_relu_mul, mnem__op_row_gate;
+    mnem__op_swiglu_mul, mnem__op_relu_mul, mnem__op_row_gate, mnem__op_row_level, mnem__op_row_cut;
 extern const mnem__op_table mnem__op_linear, mnem__op_linear_grad_input,
     mnem__op_linear_grad_weight, mnem__op_linear_loss;
 extern const mnem__op_table mnem__op_causal_attention, mnem__op_causal_attention_grad;

@@ -17,6 +17,8 @@ unsigned mnem__op_overwrites(mnem_op_kind kind) {
     case MNEM_OP_SWIGLU_MUL:
     case MNEM_OP_CONV_SILU:
     case MNEM_OP_ROW_GATE:
+    case MNEM_OP_ROW_LEVEL:
+    case MNEM_OP_ROW_CUT:
     case MNEM_OP_DROPOUT:
     case MNEM_OP_SOFTMAX:
     case MNEM_OP_SCALE: return 1;

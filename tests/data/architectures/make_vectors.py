@@ -321,7 +321,19 @@ GEMMA4_MOE = dict(GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=3,
                   attention_k_eq_v=True, final_logit_softcapping=3.0,
                   layer_types=["sliding_attention", "sliding_attention", "full_attention"])
 
+GEMMA3N = dict(head_dim=8, sliding_window=24, hidden_size_per_layer_input=16, laurel_rank=8,
+               num_hidden_layers=6, vocab_size_per_layer_input=VOCAB, tie_word_embeddings=True,
+               num_kv_shared_layers=3, final_logit_softcapping=3.0,
+               activation_sparsity_pattern=[0.95, 0.7, 0.3] + [0.0] * 3,
+               layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
+
 MODELS |= {
+    "gemma3n": ("Gemma3nTextConfig", GEMMA3N),
+    "gemma3n_two": ("Gemma3nTextConfig", dict(
+        GEMMA3N, num_hidden_layers=4, num_kv_shared_layers=1, num_key_value_heads=1,
+        hidden_size_per_layer_input=8, laurel_rank=16, activation_sparsity_pattern=[0.0] * 4,
+        final_logit_softcapping=20.0, head_dim=16, intermediate_size=48,
+        layer_types=["full_attention", "sliding_attention"] * 2)),
     "gemma4": ("Gemma4TextConfig", dict(GEMMA4, attention_k_eq_v=True,
                                         num_global_key_value_heads=1,
                                         final_logit_softcapping=3.0)),
@@ -819,7 +831,7 @@ def make(converter, name):
     own = transformers.Mistral4ForCausalLM if kind == "Mistral4Config" else None  # no auto class
     model = (own(config) if own else auto.from_config(config)).float().eval()
     centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
-    randomize(model, centred and not name.startswith("gemma4"))
+    randomize(model, centred and not name.startswith(("gemma3n", "gemma4")))
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1

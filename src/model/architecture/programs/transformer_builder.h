@@ -22,8 +22,9 @@ typedef struct builder {
     bool tail;          /* what is added now serves only the rows whose logits are wanted */
     bool alone;         /* the layer is a program by itself */
     int32_t layer_rows; /* [T, layers * layer_embd] f32; 0: none */
-    int32_t routes;     /* made as the layer began; 0: its router reads a norm */
-    int32_t chosen; /* positions, by the last indexer; 0: there is none, or it would choose all */
+    int32_t streams; /* [T, streams * embd] f32, of which x is the first in a layer; 0: x is all */
+    int32_t routes;  /* made as the layer began; 0: its router reads a norm */
+    int32_t chosen;  /* positions, by the last indexer; 0: there is none, or it would choose all */
 } builder;
 
 static inline void add(builder *b, mnem_graph_node node) {
@@ -163,8 +164,13 @@ inputs mnem__add_scan(builder *b, const mnem__layer_part *part);
 void mnem__add_layer_rows(builder *b);
 inputs mnem__add_layer_gate(builder *b, const mnem__layer_part *part);
 
-/* x itself for the matrices first to last. */
-inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
+/* Streams of residuals (transformer_streams.c): made of the embedding; before a layer; behind its
+ * feed-forward; what it has for each token added; and their mean, x. */
+void mnem__add_streams(builder *b);
+void mnem__add_prediction(builder *b);
+void mnem__add_correction(builder *b);
+void mnem__add_to_streams(builder *b, int32_t made);
+void mnem__add_mean(builder *b);
 
 /* All parts of the layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);

@@ -49,6 +49,7 @@ static void add_stream_begin(builder *b) {
     add_embedding(b);
     mnem__add_scale(b, b->x, b->t->embedding_scale);
     if (b->t->layer_embd) mnem__add_layer_rows(b);
+    if (b->t->streams) mnem__add_streams(b);
     if (b->o->map->positions.tensor >= 0) add_positions(b);
     if (b->t->encoder) add_token_type(b);
 }
@@ -99,6 +100,7 @@ static void add_body(builder *b) {
     if (b->architecture->turn) add_tables(b);
     for (b->layer = b->t->part_begin; b->layer < mnem__layers_end(b->t); b->layer++)
         mnem__add_layer(b);
+    if (b->t->streams) mnem__add_mean(b);
 }
 
 /* One layer, or what is before the first. */

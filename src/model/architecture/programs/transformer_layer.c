@@ -125,6 +125,10 @@ static int32_t last_reader(const builder *b, const mnem__layer_part *part) {
                         end->shared_out ? end->shared_in[1] : end->in[mnem__part_inputs(end) - 1]);
 }
 
+static bool is_laurel(const mnem__layer_part *part) {
+    return part->core == MNEM_OP_ADD;
+}
+
 /* The norm of a part, or x, for its matrices, and for those of one beside it. */
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part) {
     if (part->beside) return b->normed;
@@ -134,7 +138,7 @@ static inputs add_layer_norm(builder *b, const mnem__layer_part *part) {
     const int32_t first = mnem__min_i32(layer_handle(b, part->in[0]), layer_handle(b, next->in[0]));
     if (!part->norm) return mnem__add_stream(b, first, end);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
-    return b->normed = mnem__add_norm(b, weight, bias, first, end, false);
+    return b->normed = mnem__add_norm(b, weight, bias, first, end, next != part && is_laurel(next));
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
@@ -361,6 +365,15 @@ float mnem__add_limit(const builder *b, bool experts) {
     return mnem__hparams_limit(b->o->map->model, b->architecture, b->layer, experts);
 }
 
+/* Of a gate only what is far above its mean. */
+static void add_cut(builder *b, int32_t gate) {
+    const float cut =
+        b->t->streams ? mnem__hparams_cut(b->o->map->model, b->t, b->layer) : -INFINITY;
+    if (!isfinite(cut)) return;
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_ROW_CUT, .scale = cut}, .in = {gate}, .out = gate});
+}
+
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
 static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
@@ -369,6 +382,7 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
         in[1] = half_of(b, in[0], b->t->ff);
         in[0] = half_of(b, in[0], 0);
     }
+    add_cut(b, in[0]);
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
@@ -407,6 +421,20 @@ void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias) {
                .out = b->x});
 }
 
+/* A product of low rank: [T, laurel]. The part before it attends, and both read its norm, which is
+ * added, too; then the sum of the three is scaled. */
+static inputs add_laurel(builder *b, const mnem__layer_part *part) {
+    int32_t made[MNEM__PART_INPUTS];
+    mnem__add_products(b, part, made);
+    return made_in(MNEM_TYPE_F32, made[0]);
+}
+
+static void add_laurel_sum(builder *b) {
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, b->normed.f32}, .out = b->x});
+    mnem__add_scale(b, b->x, 1 / sqrtf(2));
+}
+
 static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->k_b) return made_in(MNEM_TYPE_F32, mnem__add_latent(b, part, b->table[0]));
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
@@ -414,11 +442,13 @@ static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->core == MNEM_OP_DELTA) return mnem__add_state(b, part);
     if (part->core == MNEM_OP_SCAN) return mnem__add_scan(b, part);
     if (part->of_layer) return mnem__add_layer_gate(b, part);
+    if (is_laurel(part)) return add_laurel(b, part);
     return add_activation(b, part);
 }
 
 /* x += out(core(in(norm(x)))), normed and scaled before it is added where the model does so */
 static void add_part(builder *b, const mnem__layer_part *part) {
+    if (b->streams && part->of_layer) mnem__add_correction(b);
     const int32_t handle = layer_handle(b, part->out);
     const inputs made = add_core(b, part);
     const bool apart = part->post_norm || b->t->residual_scale > 0;
@@ -434,7 +464,12 @@ static void add_part(builder *b, const mnem__layer_part *part) {
                                  .in = {out, layer_vector(b, part->post_norm)},
                                  .out = out});
     mnem__add_scale(b, out, b->t->residual_scale);
+    if (b->streams && part->of_layer) {
+        mnem__add_to_streams(b, out);
+        return;
+    }
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
+    if (is_laurel(part)) add_laurel_sum(b);
 }
 
 /* x times a number that the layer has. */
@@ -462,6 +497,7 @@ void mnem__add_layer(builder *b) {
     const mnem_transformer *const whole = b->t;
     const mnem_transformer as = mnem__transformer_as_layer(whole, b->layer);
     b->t = &as;
+    if (b->streams) mnem__add_prediction(b);
     b->tail |= mnem_layer_is(&b->t->feeding, b->layer) && b->layer + 1 == b->t->layers;
     for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
         if (part->early) b->routes = mnem__add_early_route(b, part);
