@@ -65,6 +65,12 @@ bool train_resume_is_folder(const char *path) {
     return false;
 }
 
+int tool_check_model(const char *verb, const char *name) {
+    (void)verb;
+    (void)name;
+    return TOOL_OK;
+}
+
 int train_teacher_say(const train_options *asked, train_config *c) {
     (void)asked;
     (void)c;

@@ -30,11 +30,11 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *config);
 mnem_status mnem__hf_put_delta(mnem__folder *folder, const mnem__hf_config *config);
 /* Of a selective scan (hf_scan.c). */
 mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *config);
-/* Of layers of two kinds: heads, widths, what is shared (hf_windows.c); and the tensor of
+/* Of layers of two kinds: heads, widths, what is shared (hf_layer_kinds.c); and the tensor of
  * RoPE's factors. */
 mnem_status mnem__hf_put_kinds(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config *config);
-/* Of Step 3.5 (hf_step.c); and RoPE's base in layers with a window, or in the others. */
+/* Of Step 3.5 (hf_layer_kinds.c); and RoPE's base in layers with a window, or in the others. */
 mnem_status mnem__hf_put_step(mnem__folder *folder, const mnem__hf_config *config);
 double mnem__hf_step_base(const mnem__hf_config *config, bool window);
 mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *config);

@@ -828,15 +828,18 @@ def make(converter, name):
     encoder, sees = "bert" in name, "vision_config" in changes
     auto = transformers.AutoModel if encoder else transformers.AutoModelForImageTextToText \
         if sees else transformers.AutoModelForCausalLM
-    own = transformers.Mistral4ForCausalLM if kind == "Mistral4Config" else None  # no auto class
-    model = (own(config) if own else auto.from_config(config)).float().eval()
-    centred = name.startswith(("gemma", "qwen35", "qwen3next")) or kind == "NemotronConfig"
+    if own:
+        model = SmallThinker(kind, changes)
+    elif kind == "Mistral4Config":  # which has no auto class
+        model = transformers.Mistral4ForCausalLM(config)
+    else:
+        model = auto.from_config(config)
+    model = model.float().eval()
+    centred = name.startswith(("gemma", "qwen35", "qwen3next", "step35")) or kind == "NemotronConfig"
     randomize(model, centred and not name.startswith(("gemma3n", "gemma4")))
     if name.startswith("bailingmoe"):
         for n, p in model.named_parameters():
             p.data *= 0 if "shared_expert_gate" in n else 1
-    model = SmallThinker(kind, changes) if own else auto.from_config(config).float().eval()
-    randomize(model, name.startswith(("gemma", "nemotron", "qwen35", "qwen3next", "step35")))
     model.tie_weights()
     token_by_token(model)
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])

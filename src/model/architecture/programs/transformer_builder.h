@@ -171,6 +171,12 @@ void mnem__add_prediction(builder *b);
 void mnem__add_correction(builder *b);
 void mnem__add_to_streams(builder *b, int32_t made);
 void mnem__add_mean(builder *b);
+/* Of a gate only what is far above its mean, in layers that do so. */
+void mnem__add_cut(builder *b, int32_t gate);
+/* A product of low rank beside attention: [T, laurel]. Both read the same norm, which is added,
+ * too; then the sum of the three is scaled. */
+inputs mnem__add_laurel(builder *b, const mnem__layer_part *part);
+void mnem__add_laurel_sum(builder *b);
 
 /* All parts of the layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);

@@ -365,15 +365,6 @@ float mnem__add_limit(const builder *b, bool experts) {
     return mnem__hparams_limit(b->o->map->model, b->architecture, b->layer, experts);
 }
 
-/* Of a gate only what is far above its mean. */
-static void add_cut(builder *b, int32_t gate) {
-    const float cut =
-        b->t->streams ? mnem__hparams_cut(b->o->map->model, b->t, b->layer) : -INFINITY;
-    if (!isfinite(cut)) return;
-    add(b, (mnem_graph_node){
-               .desc = {.kind = MNEM_OP_ROW_CUT, .scale = cut}, .in = {gate}, .out = gate});
-}
-
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
 static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
@@ -382,7 +373,7 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
         in[1] = half_of(b, in[0], b->t->ff);
         in[0] = half_of(b, in[0], 0);
     }
-    add_cut(b, in[0]);
+    mnem__add_cut(b, in[0]);
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const mnem_type type = type_before(b, layer_handle(b, part->out));
     const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
@@ -421,20 +412,6 @@ void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias) {
                .out = b->x});
 }
 
-/* A product of low rank: [T, laurel]. The part before it attends, and both read its norm, which is
- * added, too; then the sum of the three is scaled. */
-static inputs add_laurel(builder *b, const mnem__layer_part *part) {
-    int32_t made[MNEM__PART_INPUTS];
-    mnem__add_products(b, part, made);
-    return made_in(MNEM_TYPE_F32, made[0]);
-}
-
-static void add_laurel_sum(builder *b) {
-    add(b,
-        (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, b->normed.f32}, .out = b->x});
-    mnem__add_scale(b, b->x, 1 / sqrtf(2));
-}
-
 static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->k_b) return made_in(MNEM_TYPE_F32, mnem__add_latent(b, part, b->table[0]));
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
@@ -442,7 +419,7 @@ static inputs add_core(builder *b, const mnem__layer_part *part) {
     if (part->core == MNEM_OP_DELTA) return mnem__add_state(b, part);
     if (part->core == MNEM_OP_SCAN) return mnem__add_scan(b, part);
     if (part->of_layer) return mnem__add_layer_gate(b, part);
-    if (is_laurel(part)) return add_laurel(b, part);
+    if (is_laurel(part)) return mnem__add_laurel(b, part);
     return add_activation(b, part);
 }
 
@@ -469,7 +446,7 @@ static void add_part(builder *b, const mnem__layer_part *part) {
         return;
     }
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
-    if (is_laurel(part)) add_laurel_sum(b);
+    if (is_laurel(part)) mnem__add_laurel_sum(b);
 }
 
 /* x times a number that the layer has. */

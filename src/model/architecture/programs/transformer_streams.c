@@ -1,5 +1,5 @@
 /* transformer_streams.c: several streams of residuals, of which a layer computes one (AltUp, Baykal
- * et al., 2023; Gemma 3n).
+ * et al., 2023; Gemma 3n), and what else that family's layers have.
  *
  * Shapes: T tokens, S streams, E embd.
  *
@@ -14,6 +14,9 @@
  *     x = mean(s[0], level(s[i] W[i], s[0]))
  *
  * level: times the root mean square of the second over that of the first. */
+#include <math.h>
+
+#include "model/architecture/hparams.h"
 #include "model/architecture/programs/transformer_builder.h"
 
 static const float least_square = 1e-5f; /* of a row that is made as loud as another */
@@ -167,4 +170,24 @@ void mnem__add_mean(builder *b) {
     }
     mnem__add_scale(b, b->x, 1.0f / (float)count);
     b->layer = layer;
+}
+
+void mnem__add_cut(builder *b, int32_t gate) {
+    const float cut =
+        b->t->streams ? mnem__hparams_cut(b->o->map->model, b->t, b->layer) : -INFINITY;
+    if (!isfinite(cut)) return;
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_ROW_CUT, .scale = cut}, .in = {gate}, .out = gate});
+}
+
+inputs mnem__add_laurel(builder *b, const mnem__layer_part *part) {
+    int32_t made[MNEM__PART_INPUTS];
+    mnem__add_products(b, part, made);
+    return made_in(MNEM_TYPE_F32, made[0]);
+}
+
+void mnem__add_laurel_sum(builder *b) {
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, b->normed.f32}, .out = b->x});
+    mnem__add_scale(b, b->x, 1 / sqrtf(2));
 }

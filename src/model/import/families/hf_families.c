@@ -407,13 +407,19 @@ bool mnem__hf_has_word(const char *words, const char *word) {
     return false;
 }
 
+const mnem__hf_table *const mnem__hf_tables[] = {&mnem__hf_dense,
+                                                 &mnem__hf_latents,
+                                                 &mnem__hf_mixtures,
+                                                 &mnem__hf_leading,
+                                                 &mnem__hf_delta_nets,
+                                                 &mnem__hf_stateful,
+                                                 NULL};
+
 static const mnem__hf_family *family_at(int index) {
-    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_latents, &mnem__hf_mixtures,
-                                            &mnem__hf_delta_nets, &mnem__hf_stateful};
     if (index < FAMILIES) return &families[index];
     index -= FAMILIES;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; index -= tables[i++]->families_count)
-        if (index < tables[i]->families_count) return &tables[i]->families[index];
+    for (const mnem__hf_table *const *t = mnem__hf_tables; *t; index -= (*t++)->families_count)
+        if (index < (*t)->families_count) return &(*t)->families[index];
     return NULL;
 }
 

@@ -458,11 +458,9 @@ static const mnem__hf_members *find_in(const mnem__hf_members *in, int count,
 }
 
 const mnem__hf_members *mnem__hf_members_find(const char *class_name, const char *text_type) {
-    const mnem__hf_table *const tables[] = {&mnem__hf_dense, &mnem__hf_latents, &mnem__hf_mixtures,
-                                            &mnem__hf_delta_nets, &mnem__hf_stateful};
     const mnem__hf_members *found =
         find_in(rows, sizeof rows / sizeof *rows, class_name, text_type);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && !found; i++)
-        found = find_in(tables[i]->members, tables[i]->members_count, class_name, text_type);
+    for (const mnem__hf_table *const *t = mnem__hf_tables; *t && !found; t++)
+        found = find_in((*t)->members, (*t)->members_count, class_name, text_type);
     return found;
 }

@@ -62,10 +62,13 @@ typedef struct mnem__hf_table {
     int families_count, members_count;
 } mnem__hf_table;
 
-/* Without experts (hf_dense.c), with them (hf_mixtures.c), and a latent, too (hf_latents.c); with
- * states: delta rules (hf_delta_nets.c) and scans (hf_states.c). */
-extern const mnem__hf_table mnem__hf_dense, mnem__hf_latents, mnem__hf_mixtures,
+/* Without experts (hf_dense.c), with them (hf_mixtures.c), with them in some layers only
+ * (hf_leading.c), and a latent, too (hf_latents.c); with states: delta rules (hf_delta_nets.c) and
+ * scans (hf_states.c). */
+extern const mnem__hf_table mnem__hf_dense, mnem__hf_latents, mnem__hf_mixtures, mnem__hf_leading,
     mnem__hf_delta_nets, mnem__hf_stateful;
+/* All of these; the last is NULL. */
+extern const mnem__hf_table *const mnem__hf_tables[];
 
 /* Mistral 4, which folders of Mistral3 may have. */
 extern const mnem__hf_family mnem__hf_mistral4;
