@@ -46,9 +46,9 @@ static mnem_status check_options(const mnem_scheduler_options *o) {
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)
         return mnem__fail(MNEM_INVALID,
-                          "serve: options: running is %d (0 to %d), queue_requests %d (0 to %d), "
-                          "reserve %d (0 to "
-                          "%d), step_milliseconds %d and age_milliseconds %d (0 or more)",
+                          "serve: an option is out of its range: running is %d (expected 0 to %d), "
+                          "queue_requests is %d (0 to %d), reserve is %d (0 to %d), "
+                          "step_milliseconds is %d and age_milliseconds is %d (0 or more)",
                           o->running, RUNNING_MOST, o->queue_requests, QUEUE_MOST, o->reserve,
                           RESERVE_MOST, o->step_milliseconds, o->age_milliseconds);
     if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)

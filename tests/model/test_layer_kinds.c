@@ -123,7 +123,7 @@ static void kinds_of_layers_that_lie_are_named(void **state) {
     refused(describe(WIDE, "gemma4.feed_forward_length", ARRAY, third, sizeof third),
             MNEM_UNSUPPORTED, "expected at most two widths");
     refused(describe(ROWS, "attention.shared_kv_layers", NUMBER, &four, 4), MNEM_BAD_FILE,
-            "is 4, but no layer before has keys for layer 2");
+            "the last 4 layers reuse keys and values, but for layer 2 no earlier layer has any");
     refused(describe(ROWS, "embedding_length_per_layer_input", NUMBER, &eight, 4), MNEM_BAD_FILE,
             "per_layer_token_embd.weight: shape [96, 96], expected [96, 48]");
     refused(describe(STEP, "attention.head_count", ARRAY, &twelve, 4), MNEM_UNSUPPORTED,

@@ -43,10 +43,11 @@ bool mnem__columns_get(const mnem__differentiation *d, int32_t tensor, mnem__col
         (a->shape[0] == 1 || a->stride[0] == b->stride[0]) && a->offset % bytes == 0 &&
         columns->upper <= all)
         return true;
-    mnem__graph_wrong(d->graph, MNEM_UNSUPPORTED,
-                      "tensor %d can't have a gradient: it is a view of tensor %d of another kind "
-                      "than whole columns, which is not supported",
-                      tensor, t->root);
+    mnem__graph_wrong(
+        d->graph, MNEM_UNSUPPORTED,
+        "tensor %d can't have a gradient: it is a view of tensor %d, and only views of "
+        "whole columns are supported: copy the view to a tensor first",
+        tensor, t->root);
     return false;
 }
 

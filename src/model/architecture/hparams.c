@@ -244,8 +244,11 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     if (narrow) t->value_dim = value_dim;
     if (status == MNEM_OK && value_dim != t->head_dim && !narrow &&
         !(a->takes & MNEM__TAKES_LATENT))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d, the length of keys",
-                          r->model->path, r->key, value_dim, t->head_dim);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: key %s: is %d, expected %d, the head size of attention keys; other sizes "
+            "are not supported for this architecture",
+            r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
         return mnem__fail(
             MNEM_BAD_FILE,

@@ -217,7 +217,7 @@ mnem_status mnem__hparams_heads(mnem__key_reader *r, mnem_transformer *t) {
                               &t->heads);
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n < 1 || n > MNEM__HEADS_MAX) return wrong(r, layer, n, "1 to 4096 heads");
+        if (n < 1 || n > MNEM__HEADS_MAX) return wrong(r, layer, n, "1 to 4096 query heads");
     }
     t->heads = (int32_t)mnem_value_i64(&value, 0);
     return MNEM_OK;
@@ -273,9 +273,10 @@ static mnem_status take_head_dims(mnem__key_reader *r, mnem_transformer *t) {
     MNEM__TRY(mnem__take_int(r, "attention.key_length_swa", 2, HEAD_DIM_MAX, t->head_dim, &key));
     MNEM__TRY(mnem__take_int(r, "attention.value_length_swa", 2, HEAD_DIM_MAX, key, &value));
     if (key % 2 != 0 || value != key || (int64_t)t->heads * key > WIDTH_MAX)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: is %d, expected %d, the length of keys, an even number",
-                          r->model->path, r->key, value, key);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: key %s: is %d, expected %d, the head size of attention keys, an even number",
+            r->model->path, r->key, value, key);
     MNEM__TRY(mnem__take_int(r, "rope.dimension_count_swa", 2, key,
                              t->rope.dims < key ? t->rope.dims : key, &dims));
     if (dims % 2 != 0)
@@ -320,9 +321,12 @@ static mnem_status take_shared(mnem__key_reader *r, mnem_transformer *t) {
     for (int32_t layer = t->layers - t->kv_shared_layers; layer < t->layers; layer++) {
         const bool window = mnem__layer_has_window(t, layer);
         if (mnem__layer_has_window(t, mnem__layer_keys(t, layer)) != window)
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: key %s: is %d, but no layer before has keys for layer %d",
-                              r->model->path, r->key, t->kv_shared_layers, layer);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: key %s: the last %d layers reuse keys and values, but for layer %d no "
+                "earlier layer has any of its kind (with a window, without): the "
+                "file is damaged; convert the model again",
+                r->model->path, r->key, t->kv_shared_layers, layer);
     }
     return MNEM_OK;
 }

@@ -160,8 +160,8 @@ void mnem__spec_put_float(mnem_template *t, const mnem__spec *s, double f) {
     char text[512], format[] = "%#.*f";
     const int precision = s->precision < 0 ? 6 : s->precision;
     if (precision > PRECISION_MAX)
-        mnem__template_refuse(t, "the precision of a format is %d, expected at most %d", precision,
-                              PRECISION_MAX);
+        mnem__template_refuse(t, "the precision in a format string is %d, expected at most %d",
+                              precision, PRECISION_MAX);
     if (s->type == '%') f *= 100;
     format[4] = s->type == '%' ? 'f' : s->type == 'n' ? 'g' : s->type;
     if (!s->alternate) memmove(format + 1, format + 2, sizeof format - 2);

@@ -66,10 +66,11 @@ mnem__segment mnem__segment_make(const char *name, int64_t offset, int64_t count
 static mnem_status check_segment(const mnem__segment *s, int64_t end) {
     if (s->count >= 1 && s->count <= COUNT_MAX && s->offset >= end && s->offset <= COUNT_MAX)
         return MNEM_OK;
-    return mnem__fail(MNEM_INVALID,
-                      "optimizer: segment %s begins at number %lld and has %lld numbers, expected "
-                      "a begin of %lld or more, and 1 to 2^44 numbers",
-                      s->name, (long long)s->offset, (long long)s->count, (long long)end);
+    return mnem__fail(
+        MNEM_INVALID,
+        "optimizer: segment %s has offset %lld and %lld elements, expected an offset of "
+        "at least %lld (the end of the segment before) and 1 to 2^44 elements",
+        s->name, (long long)s->offset, (long long)s->count, (long long)end);
 }
 
 static bool is_coded(const mnem_optimizer_options *options, const mnem__segment *s) {

@@ -416,7 +416,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     sum.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
     sum.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * USED + 2);
     sum.out = mnem_tensor_2d(MNEM_TYPE_F32, T, OUT);
-    op_refused(&sum, "as many columns as out for each expert of in[1]");
+    op_refused(&sum, "in[0] must be [T, used * n] for an out of [T, n]");
     mixture_free(m);
 }
 

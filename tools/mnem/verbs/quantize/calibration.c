@@ -330,7 +330,7 @@ mnem_status calibration_quantize(calibration *c, const char *in, const char *out
     const mnem_status status = solve(c, in, out, options);
     if (status != MNEM_OVER_BUDGET) return status;
     if (!method_is(c, "auto")) {
-        tool_message("--method imatrix needs less memory, because it stores no Hessians");
+        tool_message("use --method imatrix, which needs less memory because it stores no Hessians");
         return status;
     }
     tool_message("the budget is too small for the Hessians of gptq (%s), so --method imatrix is "
@@ -347,7 +347,7 @@ mnem_status calibration_prune(calibration *c, const char *in, const char *out,
     c->needed_bytes = report.needed_bytes;
     if (status == MNEM_OK) say(c, &report, &c->cut);
     if (status == MNEM_OVER_BUDGET)
-        tool_message("--method wanda needs less memory, because it stores no Hessians");
+        tool_message("use --method wanda, which needs less memory because it stores no Hessians");
     return status;
 }
 
