@@ -141,7 +141,9 @@ static void check_file(const char *path, seen *s) {
     note_table(&t, s);
     check_options(map, s);
     mnem__transformer_map_destroy(map);
-    if (!t.encoder) {
+    if (t.streams)
+        assert_int_equal(mnem__transformer_map_part(model, 0, 1, &map), MNEM_UNSUPPORTED);
+    if (!t.encoder && !t.streams) {
         must(mnem__transformer_map_part(model, t.layers - 1, t.layers, &map));
         check_options(map, s);
         mnem__transformer_map_destroy(map);

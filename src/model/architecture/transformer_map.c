@@ -220,6 +220,11 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
                           "model: layers %d to %d can't be loaded as a part: the model has the "
                           "layers 0 to %d",
                           begin, end - 1, shape.layers - 1);
+    if (end != 0 && shape.streams)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "model: layers %d to %d can't be loaded as a part: the model has several "
+                          "streams of residuals",
+                          begin, end - 1);
     shape.part_begin = begin;
     shape.part_end = end;
     return map_shape(model, &shape, NULL, map);
