@@ -154,10 +154,11 @@ struct mnem_engine {
     mnem_graph_weights source;
     /* What its passes are compiled to (pass_nodes.h). */
     uint32_t nodes;
-    uint32_t features;    /* of each step, besides what is done there (mnem/supports.h) */
-    mnem_graph_args args; /* what all runs of its graphs have in common */
-    int cancel;           /* atomic */
-    uint64_t identity;    /* of the model, atomic; 0: not asked for yet (saved/) */
+    int32_t layer_rows_node; /* of the body: before it rows of layers are added; 0: it has none */
+    uint32_t features;       /* of each step, besides what is done there (mnem/supports.h) */
+    mnem_graph_args args;    /* what all runs of its graphs have in common */
+    int cancel;              /* atomic */
+    uint64_t identity;       /* of the model, atomic; 0: not asked for yet (saved/) */
     mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };

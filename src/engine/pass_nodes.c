@@ -41,37 +41,7 @@ mnem_status mnem__pass_read_rows(mnem__step *x) {
     return MNEM_OK;
 }
 
-static void advise_layer_rows(const mnem__step *x, bool soon) {
-    for (int32_t i = 0; i < x->rows; i++)
-        mnem__transformer_layer_row_advise(x->e->map, x->e->tables.ids[i], soon);
-}
-
-/* Those of the step's next pass, as many as a chunk has at the most. */
-static void advise_next_rows(const mnem__step *x) {
-    int32_t left = x->e->choice.chunk, at = mnem__max_i32(x->next.at, 0);
-    for (int32_t part = x->next.part; part < x->count && left > 0; part++, at = 0)
-        for (; at < x->parts[part].n && left > 0; at++, left--)
-            mnem__transformer_layer_row_advise(x->e->map, x->parts[part].ids[at], true);
-}
-
-/* What the tokens have for each layer, as floats. The disk is asked for all rows together, a chunk
- * ahead; they don't stay in the page cache, unless the model is read through that: it has those of
- * two chunks at the most. */
-mnem_status mnem__pass_read_layer_rows(mnem__step *x) {
-    const mnem_engine *e = x->e;
-    float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
-    mnem_status status = MNEM_OK;
-    advise_layer_rows(x, true);
-    for (int32_t i = 0; i < x->rows && status == MNEM_OK; i++) {
-        status = mnem__transformer_layer_row_read(e->map, e->tables.ids[i], to);
-        to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
-    }
-    if (!e->page_cache) advise_layer_rows(x, false);
-    advise_next_rows(x);
-    return status;
-}
-
-/* The segment's ids and positions. */
+/* The segment's ids and positions; the same when it is asked again before the pass has ended. */
 static void fill_ids(mnem__step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;
     const mnem_step_part *part = &x->parts[g->part];
@@ -136,18 +106,67 @@ static int32_t first_wanted(const mnem__step *x) {
     return x->segments == 1 && !x->on_hidden ? g->n - mnem__step_wanted(x, g) : 0;
 }
 
-static mnem_status run_graph(mnem_engine *e, const mnem_graph *graph, const mnem_graph_args *args) {
-    e->stats.passes++;
+/* Nodes [first, end). */
+static mnem_status run_nodes(mnem_engine *e, const mnem_graph *graph, int32_t first, int32_t end,
+                             const mnem_graph_args *args) {
+    if (first == 0) e->stats.passes++;
     MNEM__TRY(mnem__device_enter(e->device));
-    const mnem_status status = mnem_graph_run(graph, e->team, args);
+    const mnem_status status = mnem_graph_run_part(graph, first, end, e->team, args);
     mnem__device_leave(e->device);
     return status;
 }
 
-mnem_status mnem__pass_run_body(mnem__step *x) {
+static mnem_status run_body(mnem__step *x, int32_t first, int32_t end) {
     mnem_graph_args args = pass_args(x, x->rows);
     args.first_row = first_wanted(x);
-    return run_graph(x->e, x->e->graphs.body, &args);
+    return run_nodes(x->e, x->e->graphs.body, first, end, &args);
+}
+
+mnem_status mnem__pass_run_to_layer_rows(mnem__step *x) {
+    return run_body(x, 0, x->e->layer_rows_node);
+}
+
+/* What is left of it. */
+mnem_status mnem__pass_run_body(mnem__step *x) {
+    return run_body(x, x->e->layer_rows_node, x->e->graphs.body_sizes.nodes);
+}
+
+/* ---- what tokens have for each layer: rows of a table in the file ---- */
+
+static void advise_layer_rows(const mnem__step *x, bool soon) {
+    for (int32_t i = 0; i < x->rows; i++)
+        mnem__transformer_layer_row_advise(x->e->map, x->e->tables.ids[i], soon);
+}
+
+/* Those of the step's next pass, as many as a chunk has at the most. */
+static void advise_next_rows(const mnem__step *x) {
+    int32_t left = x->e->choice.chunk, at = mnem__max_i32(x->next.at, 0);
+    for (int32_t part = x->next.part; part < x->count && left > 0; part++, at = 0)
+        for (; at < x->parts[part].n && left > 0; at++, left--)
+            mnem__transformer_layer_row_advise(x->e->map, x->parts[part].ids[at], true);
+}
+
+/* The disk is asked for the rows of all tokens together, before anything is computed. */
+mnem_status mnem__pass_ask_layer_rows(mnem__step *x) {
+    advise_layer_rows(x, true);
+    return MNEM_OK;
+}
+
+/* Adds the rows to what the body made; those of the next chunk are asked for. They don't stay in
+ * the page cache, unless the model is read through that: it has those of two chunks at the most. */
+mnem_status mnem__pass_add_layer_rows(mnem__step *x) {
+    const mnem_engine *e = x->e;
+    float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
+    mnem_status status = MNEM_OK;
+    for (int32_t i = 0; i < x->segments; i++) /* mnem__pass_read_rows has put other numbers there */
+        fill_ids(x, &e->tables.segments[i]);
+    for (int32_t i = 0; i < x->rows && status == MNEM_OK; i++) {
+        status = mnem__transformer_layer_row_add(e->map, e->tables.ids[i], to);
+        to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
+    }
+    if (!e->page_cache) advise_layer_rows(x, false);
+    advise_next_rows(x);
+    return status;
 }
 
 /* ---- passes of the head ---- */
@@ -179,7 +198,7 @@ mnem_status mnem__pass_run_head(mnem__step *x) {
     memcpy(external, e->external, sizeof external);
     external[MNEM__SLOT_HIDDEN] = x->head.hidden + (int64_t)x->head.at * e->map->shape.embd;
     args.external = external;
-    return run_graph(e, e->graphs.head, &args);
+    return run_nodes(e, e->graphs.head, 0, e->graphs.head_sizes.nodes, &args);
 }
 
 /* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */

@@ -8,6 +8,11 @@
  *     layers, rank 0     FILL  TELL  AHEAD  SENT  BODY  SEND  HEADS: RECEIVE_LOGITS  CHECK  GIVE
  *     layers, last rank  FILL  AHEAD  RECEIVE  BODY  GATHER  HEADS: HEAD_AHEAD  HEAD  SEND_LOGITS
  *
+ * A model with embeddings of each layer has the body in two pieces, so that the disk has the time
+ * of the first one for the rows of the table:
+ *
+ *     FILL  ASK_LAYER_ROWS  AHEAD  TO_LAYER_ROWS  LAYER_ROWS  BODY  GATHER ...
+ *
  * A step whose logits come later has AWAIT in the place of HEADS (step_ahead.c). Nodes of one stage
  * run in the order of the list, up to the first that fails; pass_run.c says when a stage runs. */
 #ifndef MNEM_SRC_ENGINE_PASS_NODES_H
@@ -19,13 +24,15 @@
 #define MNEM__PASS_NODE_LIST(X)                                                                    \
     X(STOPPED, BEGIN, mnem__ranks_check_stopped)                                                   \
     X(FILL, BEGIN, mnem__pass_fill)                                                                \
+    X(ASK_LAYER_ROWS, BEGIN, mnem__pass_ask_layer_rows)                                            \
     X(TELL, BEGIN, mnem__ranks_tell_pass)                                                          \
     X(AHEAD, BODY, mnem__step_tell_ahead)                                                          \
     X(SENT, BODY, mnem__ranks_await_sent)                                                          \
     X(RECEIVE, BODY, mnem__ranks_receive_states)                                                   \
     X(STORE, BODY, mnem__pass_store_states)                                                        \
-    X(LAYER_ROWS, BODY, mnem__pass_read_layer_rows)                                                \
     X(ROWS, BODY, mnem__pass_read_rows)                                                            \
+    X(TO_LAYER_ROWS, BODY, mnem__pass_run_to_layer_rows)                                           \
+    X(LAYER_ROWS, BODY, mnem__pass_add_layer_rows)                                                 \
     X(BODY, BODY, mnem__pass_run_body)                                                             \
     X(FETCH, BODY, mnem__pass_fetch_states)                                                        \
     X(SEND, BODY_END, mnem__ranks_send_states)                                                     \

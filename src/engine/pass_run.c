@@ -27,10 +27,19 @@ static mnem_graph_args args_of(mnem_engine *e) {
                              .cancel = &e->cancel};
 }
 
+/* Where a body is run in two pieces, and the nodes for that. */
+static uint32_t layer_rows_nodes(mnem_engine *e) {
+    e->layer_rows_node = 0;
+    if (e->map->layer_table < 0) return 0;
+    e->layer_rows_node = mnem__transformer_layer_rows_node(e->graphs.body);
+    return mnem__pass_bit(MNEM__NODE_ASK_LAYER_ROWS) | mnem__pass_bit(MNEM__NODE_TO_LAYER_ROWS) |
+           mnem__pass_bit(MNEM__NODE_LAYER_ROWS);
+}
+
 void mnem__pass_compile(mnem_engine *e) {
     const uint32_t fetch = e->taken.apart ? mnem__pass_bit(MNEM__NODE_FETCH_HIDDEN) : 0;
     const uint32_t rows = e->choice.embedding_packed ? 0 : mnem__pass_bit(MNEM__NODE_ROWS);
-    const uint32_t of_layers = e->map->layer_table < 0 ? 0 : mnem__pass_bit(MNEM__NODE_LAYER_ROWS);
+    const uint32_t of_layers = layer_rows_nodes(e);
     e->nodes = fetch | rows | of_layers | mnem__pass_bit(MNEM__NODE_FILL) |
                mnem__pass_bit(MNEM__NODE_AHEAD) | mnem__pass_bit(MNEM__NODE_BODY) |
                mnem__pass_bit(MNEM__NODE_CHECK_HIDDEN) | mnem__pass_bit(MNEM__NODE_GIVE_HIDDEN) |

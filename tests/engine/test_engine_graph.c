@@ -9,6 +9,7 @@
 #include "kit/kit_file.h"
 #include "kit/kit_growth.h"
 #include "kit/kit_model.h"
+#include "model/architecture/transformer_graph.h"
 
 /* A plan without a budget on the null device: nothing is taken. */
 static void open_plan(session_case *c, const char *path, mnem_kv_choice kv) {
@@ -143,6 +144,35 @@ static void the_work_for_a_decode_step_grows_as_its_layers(void **state) {
     for (int i = 0; i < 2; i++) session_case_close(&models[i].session);
 }
 
+/* The node that waits for them: has says whether there is one. */
+static void assert_rows_come_late(const char *path, bool has) {
+    session_case c;
+    mnem_graph *body;
+    mnem_graph_sizes sizes;
+    mnem_graph_node_info node;
+    open_plan(&c, path, MNEM_KV_F16);
+    assert_int_equal(
+        mnem_engine_graph_create(c.model, &c.options, &c.plan, false, 0, &body, &sizes), MNEM_OK);
+    const int32_t at = mnem__transformer_layer_rows_node(body);
+    int before = 0, all = 0;
+    for (int32_t i = 0; mnem_graph_node_get(body, i, &node); i++) {
+        all += node.kind == MNEM_OP_ATTENTION;
+        before += node.kind == MNEM_OP_ATTENTION && i < at;
+    }
+    assert_true(all > 1);
+    assert_int_equal(before, has ? 1 : 0);
+    assert_true(has ? at > 0 : at == -1);
+    mnem_graph_destroy(body);
+    session_case_close(&c);
+}
+
+static void rows_of_layers_are_needed_behind_the_attention_of_layer_0(void **state) {
+    (void)state;
+    assert_rows_come_late(MNEM_TEST_DATA "/architectures/gemma4_rows.gguf", true);
+    assert_rows_come_late(MNEM_TEST_DATA "/architectures/gemma3n.gguf", true);
+    assert_rows_come_late(MNEM_TEST_DATA "/architectures/gemma3.gguf", false);
+}
+
 static void past_the_last_there_is_nothing(void **state) {
     (void)state;
     session_case c;
@@ -174,6 +204,7 @@ int main(void) {
         cmocka_unit_test(every_graph_lies_at_its_lower_bound),
         cmocka_unit_test(a_graph_of_the_plan_has_the_bytes_of_the_plan),
         cmocka_unit_test(the_work_for_a_decode_step_grows_as_its_layers),
+        cmocka_unit_test(rows_of_layers_are_needed_behind_the_attention_of_layer_0),
         cmocka_unit_test(past_the_last_there_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

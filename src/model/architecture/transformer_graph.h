@@ -80,9 +80,9 @@ static inline double mnem__transformer_used_part(const mnem__transformer_map *ma
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block);
 
-/* A token's row of the table of layers, into [layers * layer_embd]. */
-mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, int32_t id,
-                                             float *to);
+/* Adds a token's row of the table of layers, times sqrt(layer_embd), to [layers * layer_embd]. */
+mnem_status mnem__transformer_layer_row_add(const mnem__transformer_map *map, int32_t id,
+                                            float *to);
 
 /* See mnem__model_tensor_advise. */
 void mnem__transformer_layer_row_advise(const mnem__transformer_map *map, int32_t id, bool soon);
@@ -93,8 +93,8 @@ enum {
     MNEM__SLOT_VECTORS,    /* the small block */
     MNEM__SLOT_EMBEDDING,  /* body: the packed embedding matrix, or raw rows, see below */
     MNEM__SLOT_LOGITS,     /* head: [tokens, vocab] f32 */
-    MNEM__SLOT_LAYER_ROWS, /* body: [tokens, layers * layer_embd] f32, the rows of the tokens; the
-                              body writes over them */
+    MNEM__SLOT_LAYER_ROWS, /* body: [tokens, layers * layer_embd] f32, which the body writes; the
+                              rows of the tokens are added by who runs it, see below */
     MNEM__SLOTS
 };
 
@@ -125,6 +125,9 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
+/* The node of a body before which the rows of the tokens are added to MNEM__SLOT_LAYER_ROWS; -1:
+ * the model has none. */
+int32_t mnem__transformer_layer_rows_node(const mnem_graph *body);
 /* The body in parts, one after the other over the same hidden rows: embedding (layer -1), then each
  * layer by itself, whose pages are those of layer 0. Not for encoders. */
 mnem_status mnem__transformer_part(const mnem__transformer_graph_options *options, int32_t layer,

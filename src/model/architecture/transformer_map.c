@@ -3,6 +3,8 @@
  * Invariant: matrices are in the order of use (layer by layer, then the output), then an embedding
  * matrix that isn't also the output; vectors lie in the small block one after another, 64-byte
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -301,12 +303,14 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mne
     return status;
 }
 
-/* In pieces of whole blocks, so that the stack is enough for the raw bytes. */
-mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, int32_t id,
-                                             float *to) {
+/* In pieces of whole blocks, so that the stack is enough for them. */
+mnem_status mnem__transformer_layer_row_add(const mnem__transformer_map *map, int32_t id,
+                                            float *to) {
     enum { PIECE = 2048 };
+    const float scale = sqrtf((float)map->shape.layer_embd);
     mnem_tensor_info info;
     _Alignas(64) uint8_t raw[PIECE * sizeof(float)];
+    _Alignas(64) float row[PIECE];
     const uint32_t tensor = (uint32_t)map->layer_table;
     mnem_model_tensor_get(map->model, tensor, &info);
     const int64_t width = info.shape[1];
@@ -317,7 +321,8 @@ mnem_status mnem__transformer_layer_row_read(const mnem__transformer_map *map, i
         status =
             mnem_model_tensor_read(map->model, tensor, begin + mnem_type_row_bytes(info.type, at),
                                    mnem_type_row_bytes(info.type, n), raw);
-        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, to + at);
+        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, row);
+        for (int64_t i = 0; i < n && status == MNEM_OK; i++) to[at + i] += row[i] * scale;
     }
     return status;
 }
