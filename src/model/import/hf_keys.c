@@ -460,6 +460,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_KINDS) MNEM__TRY(mnem__hf_put_kinds(folder, c));
     if (c->family->traits & MNEM__HF_HEAD_KINDS) MNEM__TRY(mnem__hf_put_head_kinds(folder, c));
     if (c->family->traits & MNEM__HF_STEP) MNEM__TRY(mnem__hf_put_step(folder, c));
+    if (c->family->traits & MNEM__HF_STREAMS) MNEM__TRY(mnem__hf_put_streams(folder, c));
     if (mnem__hf_has_word(c->members->names, "hidden_act")) MNEM__TRY(put_xielu(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));

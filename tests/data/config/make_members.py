@@ -189,6 +189,13 @@ CLASSES |= {
         LATENT, q_lora_rank=16, rope_parameters=MINISTRAL)),
 }
 
+# Streams of residuals.
+CLASSES |= {
+    "Gemma3nForCausalLM": ("gemma3n", "Gemma3nTextConfig", "gemma3n", dict(
+        rope_parameters=NESTED, layer_types=ALTERNATE, num_kv_shared_layers=2, laurel_rank=8,
+        hidden_size_per_layer_input=8, vocab_size_per_layer_input=VOCAB - 20)),
+}
+
 # ---- what values do ----
 
 ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
@@ -514,6 +521,23 @@ OWN = {  # where a class differs
         norm_topk_prob=[("read", False)], num_key_value_heads=[("inert", 2)],
         n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)], q_lora_rank=[("size", 8)]),
 }
+OWN |= {
+    "Gemma3nForCausalLM": dict(
+        rope_parameters=NESTED_ROPE, sliding_window=WINDOW,
+        intermediate_size=[("size", 2 * FF), ("size", -1), ("inert", [FF] * LAYERS),
+                           ("size", [FF] * 5), ("size", [FF] * 5 + [0])],
+        layer_types=[("read", ALTERNATE[::-1]), ("read", ["full_attention"] * LAYERS),
+                     ("fixed", BAD_TYPES)],
+        num_kv_shared_layers=[("read", 3), ("size", LAYERS), ("size", -1)],
+        hidden_size_per_layer_input=[("size", 16), ("size", 0)],
+        # the rows of a matrix, and a bound of training
+        vocab_size_per_layer_input=[("inert", VOCAB)], laurel_rank=[("inert", 16)],
+        altup_coef_clip=[("inert", 1.0)], altup_active_idx=[("fixed", 1)],
+        altup_num_inputs=[("fixed", 3)], altup_correct_scale=[("fixed", False)],
+        activation_sparsity_pattern=[
+            ("inert", [0.0] * LAYERS), ("size", [0.95] * 5), ("size", [1.0] * LAYERS),
+            ("size", [-0.5] * LAYERS)]),
+}
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
 OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_expert_group",
                                    "num_experts", "num_experts_per_token", "num_shared_experts",
@@ -522,6 +546,7 @@ OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_e
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
                             "scale_attn_by_inverse_layer_idx"],
          "BertModel": ["position_embedding_type"],
+         "Gemma3nForCausalLM": ["rope_local_base_freq"],
          "NemotronHForCausalLM": ["hybrid_override_pattern", "mamba_n_groups", "mamba_d_conv",
                                   "mamba_conv_bias"]}
 # Members that mean something only beside others: (class, what is set, kind)
@@ -657,6 +682,14 @@ def layer(kind, i, p):
     if words[0] == "gemma":
         return both + norm(p + "pre_feedforward_layernorm") + norm(p + "post_feedforward_layernorm") + \
             attention(p) + mlp(p + "mlp.") + (heads_norms(p) if "qk_norm" in words else [])
+    if kind == "gemma3n":
+        a = p + "altup."
+        return layer("gemma qk_norm", i, p) + linear(p + "per_layer_input_gate", 8, EMBD) + \
+            linear(p + "per_layer_projection", EMBD, 8) + norm(p + "post_per_layer_input_norm") + \
+            linear(a + "correction_coefs", 4, 4) + linear(a + "prediction_coefs", 16, 4) + \
+            linear(a + "modality_router", 4, EMBD) + norm(a + "router_norm") + \
+            [(a + "correct_output_scale", [EMBD])] + linear(p + "laurel.linear_left", 8, EMBD) + \
+            linear(p + "laurel.linear_right", EMBD, 8) + norm(p + "laurel.post_laurel_norm")
     if kind == "phi3":
         return both + linear(p + "self_attn.qkv_proj", (HEADS + 2 * KV) * DIM, EMBD) + \
             linear(p + "self_attn.o_proj", EMBD, EMBD) + linear(p + "mlp.gate_up_proj", 2 * FF, EMBD) + \
@@ -921,6 +954,12 @@ def tensors(kind, tied):
             bias=kind in ("starcoder2", "ungated bias", "phimoe"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
+    if kind == "gemma3n":
+        begin += linear("model.embed_tokens_per_layer", VOCAB - 20, LAYERS * 8) + \
+            linear("model.per_layer_model_projection", LAYERS * 8, EMBD) + \
+            norm("model.per_layer_projection_norm", 8) + [
+                t for x in ("projections", "unembed_projections") for n in range(3)
+                for t in linear(f"model.altup_{x}.{n}", EMBD, EMBD)]
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]
 
 
