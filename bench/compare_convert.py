@@ -319,6 +319,13 @@ MODELS |= {
         head_dim=16, max_position_embeddings=32768, rope_parameters=dict(
             rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)), "hunyuan-dense",
                           "bfloat16", 1),
+    "hunyuan_moe": ("HunYuanMoEV1Config", dict(
+        num_experts=8, head_dim=32, moe_topk=[3, 3], num_shared_expert=[1, 1],
+        moe_intermediate_size=[96, 96]), "hunyuan", "bfloat16", 2),
+    "hunyuan_moe_one": ("HunYuanMoEV1Config", dict(
+        num_experts=6, head_dim=16, moe_topk=[1, 1, 1], num_shared_expert=[1, 1, 1],
+        moe_intermediate_size=[96] * 3, num_hidden_layers=3, tie_word_embeddings=True), "hunyuan",
+        "float32", 1),
     "exaone4": ("Exaone4Config", dict(num_hidden_layers=4, sliding_window=24), "exaone4",
                 "bfloat16", 1),
     "exaone_moe": ("ExaoneMoeConfig", dict(
@@ -766,7 +773,8 @@ def run_llama_cpp(converter, folder, out, kind, pre):
         cls = found(*args, **kwargs)
         for c in [cls] + [v for v in vars(cls).values() if isinstance(v, type)]:
             c.get_vocab_base_pre = lambda self, tokenizer: pre
-        if cls.__name__ == "DeepseekV32Model":  # asks a class of tokenizers for add_bos_token
+        # The first asks a class of tokenizers for add_bos_token, the second for tiktoken's ranks.
+        if cls.__name__ in ("DeepseekV32Model", "HunYuanMoEModel"):
             cls.set_vocab = lambda self: self._set_vocab_gpt2()
         for state in ("_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
             if state in vars(cls):

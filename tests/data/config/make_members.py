@@ -189,6 +189,11 @@ CLASSES |= {
         LATENT, q_lora_rank=16, rope_parameters=MINISTRAL)),
 }
 
+CLASSES |= {
+    "HunYuanMoEV1ForCausalLM": ("hunyuan_v1_moe", "HunYuanMoEV1Config", "hunyuan moe", dict(
+        num_experts=4, moe_topk=2)),
+}
+
 # Streams of residuals.
 CLASSES |= {
     "Gemma3nForCausalLM": ("gemma3n", "Gemma3nTextConfig", "gemma3n", dict(
@@ -522,6 +527,9 @@ OWN = {  # where a class differs
         n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)], q_lora_rank=[("size", 8)]),
 }
 OWN |= {
+    "HunYuanMoEV1ForCausalLM": dict(
+        rope_parameters=ROPE + [("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))],
+        moe_topk=[("read", 3), ("inert", [2] * LAYERS), ("fixed", [2] * 5 + [3]), ("size", 5)]),
     "Gemma3nForCausalLM": dict(
         rope_parameters=NESTED_ROPE, sliding_window=WINDOW,
         intermediate_size=[("size", 2 * FF), ("size", -1), ("inert", [FF] * LAYERS),
@@ -547,6 +555,8 @@ OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_e
                             "scale_attn_by_inverse_layer_idx"],
          "BertModel": ["position_embedding_type"],
          "Gemma3nForCausalLM": ["rope_local_base_freq"],
+         "HunYuanMoEV1ForCausalLM": ["moe_intermediate_size", "num_shared_expert", "use_qk_norm",
+                                     "use_mixed_mlp_moe", "use_cla", "moe_layer_num_skipped"],
          "NemotronHForCausalLM": ["hybrid_override_pattern", "mamba_n_groups", "mamba_d_conv",
                                   "mamba_conv_bias"]}
 # Members that mean something only beside others: (class, what is set, kind)
@@ -574,6 +584,12 @@ PAIRS = [
     ("KimiLinearForCausalLM", dict(linear_attn_config=dict(
         head_dim=8, num_heads=4, short_conv_kernel_size=4, full_attn_layers=[2, 4, 6],
         kda_layers=[1, 3, 5])), "inert"),
+    *[("HunYuanMoEV1ForCausalLM", {name: value}, kind) for name, value, kind in (
+        ("moe_intermediate_size", [FF] * LAYERS, "inert"), ("moe_intermediate_size", 2 * FF, "size"),
+        ("moe_intermediate_size", [FF] * 5 + [2 * FF], "fixed"), ("num_shared_expert", 1, "inert"),
+        ("num_shared_expert", [1] * LAYERS, "inert"), ("num_shared_expert", [1] * 5 + [2], "fixed"),
+        ("use_qk_norm", False, "fixed"), ("use_cla", True, "fixed"),
+        ("use_mixed_mlp_moe", False, "fixed"), ("moe_layer_num_skipped", 1, "fixed"))],
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("ExaoneMoeForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
@@ -778,8 +794,10 @@ def layer(kind, i, p):
         return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
             [(p + "mlp.gate.e_score_correction_bias", [4])]))
-    if kind == "hunyuan":
-        return both + attention(p) + mlp(p + "mlp.") + norm(p + "self_attn.query_layernorm", DIM) + \
+    if words[0] == "hunyuan":
+        m = p + "mlp."
+        return both + attention(p) + (mlp(m) if "moe" not in words else (
+            linear(m + "gate.wg", 4, EMBD) + experts(p, FF) + mlp(m + "shared_mlp."))) + norm(p + "self_attn.query_layernorm", DIM) + \
             norm(p + "self_attn.key_layernorm", DIM)
     if kind == "exaone4":
         return norm(p + "post_attention_layernorm") + norm(p + "post_feedforward_layernorm") + \
