@@ -180,7 +180,8 @@ mnem_status mnem__hf_put_pooling(mnem__folder *f, const char *path, const mnem__
     return status;
 }
 
-/* Texts of dense Hunyuan end with eod_token_id; what generation_config.json names first ends a turn. */
+/* Texts of dense Hunyuan end with eod_token_id; what generation_config.json names first ends a
+ * turn. */
 static void put_ends(mnem__folder *f, const mnem__hf_config *c, const mnem__node *generation) {
     const double end = mnem__node_number(mnem__hf_find(c, "eod_token_id"), NAN);
     const mnem__node *ends = mnem__node_get(generation, "eos_token_id");
