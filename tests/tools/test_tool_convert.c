@@ -51,6 +51,14 @@ static void every_verb_takes_a_folder(void **state) {
     assert_int_equal(RUN("run", at("q.gguf"), "-p", "And", "-n", "4", "-q").code, 0);
 }
 
+static void info_names_the_streams_of_gemma3n(void **state) {
+    (void)state;
+    const tool_result r = RUN("info", MNEM_TEST_DATA "/folders/gemma3n");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(
+        r.out, "streams        4 of residuals (AltUp), LAuReL of rank 8 beside attention\n"));
+}
+
 static void the_report_says_what_was_written(void **state) {
     (void)state;
     tool_result r = RUN("convert", llama, "-o", at("r.gguf"), "--type", "Q8_0", "-v");
@@ -154,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_runs_as_its_file_does),
         cmocka_unit_test(every_verb_takes_a_folder),
+        cmocka_unit_test(info_names_the_streams_of_gemma3n),
         cmocka_unit_test(the_report_says_what_was_written),
         cmocka_unit_test(what_is_wrong_is_said_and_leaves_no_file),
         cmocka_unit_test(the_file_to_write_may_be_the_last_operand),

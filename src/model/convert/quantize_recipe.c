@@ -90,7 +90,8 @@ static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer 
     if (role == MNEM__ROLE_O) return recipe->attention_out;
     switch (mnem__role_get(role)->precision) {
     case MNEM__PRECISION_HALF:
-        return recipe->matrices == MNEM_TYPE_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
+        return mnem_type_get(recipe->matrices)->block_elements == 1 ? recipe->matrices
+                                                                    : MNEM_TYPE_F16;
     case MNEM__PRECISION_WHOLE: return MNEM_TYPE_F32;
     case MNEM__PRECISION_FUSED: return recipe->fused;
     case MNEM__PRECISION_BETTER:

@@ -31,6 +31,7 @@ typedef struct mnem__view {
     const uint32_t *source;
     uint32_t sources;
     int64_t each, stride, skip;
+    int64_t there;  /* > 0: elements behind so many are zeros, which no source has */
     int64_t halves; /* > 0: in so many rows, row 2i is row i and row 2i + 1 is row i + halves / 2 */
     int64_t down, across;
     /* Heads of so many rows (or columns), from one on: tiled over the groups here, group by group

@@ -159,7 +159,16 @@ static mnem_status read_scattered(const reader *r, int64_t e, int64_t n, uint8_t
     return MNEM_OK;
 }
 
+/* Zeros behind what the source has are all bits 0 in every type. */
+static mnem_status read_padded(const reader *r, int64_t e, int64_t n, uint8_t *out) {
+    const int64_t left = r->view->there - e, read = left < 0 ? 0 : mnem__min_i64(left, n);
+    if (read) MNEM__TRY(read_runs(r, e, read, out));
+    memset(out + (uint64_t)read * r->wide, 0, (uint64_t)(n - read) * r->wide);
+    return MNEM_OK;
+}
+
 static mnem_status read_elements(const reader *r, uint64_t e, uint64_t n, uint8_t *out) {
+    if (!r->view->values && r->view->there) return read_padded(r, (int64_t)e, (int64_t)n, out);
     if (!r->view->values && r->view->down) return read_scattered(r, (int64_t)e, (int64_t)n, out);
     if (!r->view->values) return read_runs(r, (int64_t)e, (int64_t)n, out);
     memcpy(out, r->view->values + e, n * sizeof(float));

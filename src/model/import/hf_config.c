@@ -71,8 +71,8 @@ const char *mnem__hf_rope_type(const mnem__hf_config *c) {
     return mnem__node_text(type ? type : in_rope(c, "type"), "");
 }
 
-mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double most, int64_t *size) {
-    const double number = mnem__hf_number(c, names);
+static mnem_status check_size(const mnem__hf_config *c, const char *names, double number,
+                              double most, int64_t *size) {
     if (number >= 1 && number <= most && number == floor(number)) {
         *size = (int64_t)number;
         return MNEM_OK;
@@ -84,6 +84,23 @@ mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double mo
                           c->path, (int)strcspn(names, " "), names);
     return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
                       (int)strcspn(names, " "), names, number, most);
+}
+
+mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double most, int64_t *size) {
+    return check_size(c, names, mnem__hf_number(c, names), most, size);
+}
+
+mnem_status mnem__hf_size_alike(const mnem__hf_config *c, const char *names, double most,
+                                int64_t *size) {
+    const mnem__node *list = mnem__hf_find(c, names);
+    if (!list || list->kind != MNEM__JSON_LIST) return mnem__hf_size(c, names, most, size);
+    const double number = mnem__node_number(mnem__node_at(list, 0), NAN);
+    for (const mnem__node *n = list->first; n; n = n->next)
+        if (mnem__node_number(n, NAN) != number)
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: %.*s: only the same number for all layers is supported", c->path,
+                              (int)strcspn(names, " "), names);
+    return check_size(c, names, number, most, size);
 }
 
 int64_t mnem__hf_heads(const mnem__hf_config *c, bool keys) {

@@ -33,6 +33,9 @@ const char *mnem__hf_rope_type(const mnem__hf_config *config);
 /* Required, a whole number from 1 to most. */
 mnem_status mnem__hf_size(const mnem__hf_config *config, const char *names, double most,
                           int64_t *size);
+/* So, or a list of one for each layer that are all the same. */
+mnem_status mnem__hf_size_alike(const mnem__hf_config *config, const char *names, double most,
+                                int64_t *size);
 /* What a layer is where each has one part, as the published folders write it: M (a scan), *
  * (attention), - (a feed-forward), E (a mixture); 0: unknown. */
 char mnem__hf_layer_letter(const mnem__hf_config *config, uint32_t layer);

@@ -180,13 +180,14 @@ mnem_status mnem__hf_put_pooling(mnem__folder *f, const char *path, const mnem__
     return status;
 }
 
-/* Hunyuan's texts end with eod_token_id; what generation_config.json names first ends a turn. */
+/* Texts of dense Hunyuan end with eod_token_id; what generation_config.json names first ends a
+ * turn. */
 static void put_ends(mnem__folder *f, const mnem__hf_config *c, const mnem__node *generation) {
     const double end = mnem__node_number(mnem__hf_find(c, "eod_token_id"), NAN);
     const mnem__node *ends = mnem__node_get(generation, "eos_token_id");
     const bool two = ends && ends->kind == MNEM__JSON_LIST && ends->count >= 2;
     const double turn = two ? mnem__node_number(ends->first, NAN) : NAN;
-    if (!(c->family->traits & MNEM__HF_HUNYUAN)) return;
+    if (!(c->family->traits & MNEM__HF_HUNYUAN) || c->family->keys & MNEM__HF_EXPERTS) return;
     if (end >= 0 && end <= INT32_MAX)
         mnem__put_u32(f, "tokenizer.ggml.eos_token_id", (uint32_t)end);
     if (turn >= 0 && turn <= INT32_MAX)

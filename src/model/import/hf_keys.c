@@ -139,6 +139,23 @@ static mnem_status put_score_scale(const writer *w) {
 
 /* ---- experts, short convolutions ---- */
 
+/* Hunyuan's: experts are as wide as what all tokens use, where nothing else is said. */
+static mnem_status put_hunyuan(const writer *w) {
+    static const char own[] = "moe_intermediate_size", all[] = "intermediate_size";
+    const char *const rows[][2] = {
+        {".expert_used_count", "moe_topk num_experts_per_tok"},
+        {".expert_shared_count", "num_shared_expert"},
+        {".expert_feed_forward_length", mnem__hf_find(w->c, own) ? own : all}};
+    MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
+    MNEM__TRY(put_size(w, ".expert_shared_feed_forward_length", all));
+    for (int i = 0; i < 3; i++) {
+        int64_t number;
+        MNEM__TRY(mnem__hf_size_alike(w->c, rows[i][1], MOST, &number));
+        mnem__put_u32(w->folder, rows[i][0], (uint32_t)number);
+    }
+    return MNEM_OK;
+}
+
 static mnem_status put_experts(const writer *w) {
     static const struct {
         const char *key, *name;
@@ -149,6 +166,7 @@ static mnem_status put_experts(const writer *w) {
                 {".feed_forward_length", "moe_ffn_hidden_size"}};
     static const char used[] =
         "num_experts_per_tok num_experts_per_token moe_k moe_num_active_primary_experts";
+    if (w->c->family->traits & MNEM__HF_HUNYUAN) return put_hunyuan(w);
     MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
     MNEM__TRY(put_size(w, ".expert_used_count", used));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -460,6 +478,7 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (c->family->traits & MNEM__HF_KINDS) MNEM__TRY(mnem__hf_put_kinds(folder, c));
     if (c->family->traits & MNEM__HF_HEAD_KINDS) MNEM__TRY(mnem__hf_put_head_kinds(folder, c));
     if (c->family->traits & MNEM__HF_STEP) MNEM__TRY(mnem__hf_put_step(folder, c));
+    if (c->family->traits & MNEM__HF_STREAMS) MNEM__TRY(mnem__hf_put_streams(folder, c));
     if (mnem__hf_has_word(c->members->names, "hidden_act")) MNEM__TRY(put_xielu(folder, c));
     MNEM__TRY(put_factors(&w));
     if (has(&w, MNEM__HF_SCORE_SCALE)) MNEM__TRY(put_score_scale(&w));

@@ -37,6 +37,8 @@ mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config 
 /* Of Step 3.5 (hf_layer_kinds.c); and RoPE's base in layers with a window, or in the others. */
 mnem_status mnem__hf_put_step(mnem__folder *folder, const mnem__hf_config *config);
 double mnem__hf_step_base(const mnem__hf_config *config, bool window);
+/* Of Gemma 3n (hf_layer_kinds.c). */
+mnem_status mnem__hf_put_streams(mnem__folder *folder, const mnem__hf_config *config);
 mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_config *config);
 /* Whether it has that tensor. */
 static inline bool mnem__hf_is_proportional(const mnem__hf_config *config) {

@@ -1,5 +1,6 @@
 /* hf_layer_kinds.c: layers of two kinds, those that see all and those with a window, which differ
- * in their heads, widths and angles: Gemma 4's, Laguna's, Step 3.5's. */
+ * in their heads, widths and angles: Gemma 4's, Laguna's, Step 3.5's; and those of Gemma 3n, which
+ * differ in how sparse they are. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,19 +76,24 @@ static mnem_status take_own(kinds *k) {
     return MNEM_OK;
 }
 
+static mnem_status take_shared(kinds *k) {
+    const double shared = mnem__hf_number(k->c, "num_kv_shared_layers");
+    if (!(shared >= 0 && shared < (double)k->layers && shared == floor(shared)))
+        return mnem__fail(MNEM_BAD_FILE, "%s: num_kv_shared_layers: is %g, expected 0 to %lld",
+                          k->c->path, shared, (long long)k->layers - 1);
+    k->shared = (int64_t)shared;
+    return MNEM_OK;
+}
+
 static mnem_status take_kinds(kinds *k) {
     const mnem__hf_config *c = k->c;
     const bool alike = mnem__node_true(mnem__hf_find(c, "attention_k_eq_v"));
-    const double heads = mnem__hf_number(c, "num_global_key_value_heads"),
-                 shared = mnem__hf_number(c, "num_kv_shared_layers");
+    const double heads = mnem__hf_number(c, "num_global_key_value_heads");
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &k->layers));
     MNEM__TRY(mnem__hf_size(c, "head_dim", DIM_MOST, &k->dim));
     MNEM__TRY(mnem__hf_size(c, "num_key_value_heads", DIM_MOST, &k->kv_heads));
     k->global_kv_heads = k->kv_heads;
-    if (!(shared >= 0 && shared < (double)k->layers && shared == floor(shared)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: num_kv_shared_layers: is %g, expected 0 to %lld",
-                          c->path, shared, (long long)k->layers - 1);
-    k->shared = (int64_t)shared;
+    MNEM__TRY(take_shared(k));
     if (mnem__hf_find(c, "per_layer_config")) return take_own(k);
     MNEM__TRY(mnem__hf_size(c, "global_head_dim", DIM_MOST, &k->global_dim));
     return alike && !isnan(heads)
@@ -371,4 +377,102 @@ mnem_status mnem__hf_put_step(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(put_leading(folder, c, layers));
     MNEM__TRY(put_limits(folder, c, layers, ".swiglu_clamp_exp", "swiglu_limits"));
     return put_limits(folder, c, layers, ".swiglu_clamp_shexp", "swiglu_limits_shared");
+}
+
+/* ---- Gemma 3n ---- */
+
+/* A list of a number for each layer; NULL: config.json has none. */
+static mnem_status find_list(const mnem__hf_config *c, const char *name, int64_t layers,
+                             const mnem__node **list) {
+    *list = mnem__hf_find(c, name);
+    if (!*list || ((*list)->kind == MNEM__JSON_LIST && (*list)->count == (uint64_t)layers))
+        return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of %d layers", c->path, name,
+                      (int)layers);
+}
+
+/* Above how many deviations from the mean a normal number is but for that share. Floats are rounded
+ * where PyTorch does it, whose classes compute the same. */
+static float deviations_of(double share) {
+    enum { HALVINGS = 64 };
+    const float sides = 2 * (float)share - 1;
+    double low = -6, high = 6; /* erf is -1 and 1 there */
+    if (sides <= -1) return -INFINITY;
+    for (int i = 0; i < HALVINGS; i++) {
+        const double middle = (low + high) / 2;
+        if (erf(middle) < (double)sides)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (float)high * (float)M_SQRT2;
+}
+
+/* The share of a feed-forward that is 0. Without a list: of the first of many layers most. */
+static mnem_status put_cuts(mnem__folder *folder, const kinds *k) {
+    enum { SPARSE = 10 };
+    const mnem__node *list;
+    MNEM__TRY(find_list(k->c, "activation_sparsity_pattern", k->layers, &list));
+    float *cuts = mnem__folder_alloc(folder, (size_t)k->layers * sizeof *cuts);
+    if (!cuts) return folder->status;
+    for (int64_t i = 0; i < k->layers; i++) {
+        const double usual = k->layers > SPARSE && i < SPARSE ? 0.95 : 0;
+        const double share = list ? number_at(list, i) : usual;
+        if (!(share >= 0 && (float)share < 1))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: activation_sparsity_pattern: is %g in layer %d, expected 0 to "
+                              "below 1",
+                              k->c->path, share, (int)i);
+        cuts[i] = deviations_of(share);
+    }
+    mnem__put_array(folder, ".activation_sparsity_scale", MNEM_VALUE_F32, cuts,
+                    (uint64_t)k->layers);
+    return folder->status;
+}
+
+/* A number, or one for each layer. */
+static mnem_status put_ff(mnem__folder *folder, const kinds *k) {
+    static const char name[] = "intermediate_size";
+    const mnem__node *list = mnem__hf_find(k->c, name);
+    int64_t width;
+    if (!list || list->kind != MNEM__JSON_LIST) {
+        MNEM__TRY(mnem__hf_size(k->c, name, MOST, &width));
+        mnem__put_u32(folder, ".feed_forward_length", (uint32_t)width);
+        return folder->status;
+    }
+    MNEM__TRY(find_list(k->c, name, k->layers, &list));
+    int32_t *widths = mnem__folder_alloc(folder, (size_t)k->layers * sizeof *widths);
+    if (!widths) return folder->status;
+    for (int64_t i = 0; i < k->layers; i++) {
+        const double number = number_at(list, i);
+        if (!(number >= 1 && number <= MOST && number == floor(number)))
+            return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g in layer %d, expected 1 to %d",
+                              k->c->path, name, number, (int)i, MOST);
+        widths[i] = (int32_t)number;
+    }
+    mnem__put_array(folder, ".feed_forward_length", MNEM_VALUE_I32, widths, (uint64_t)k->layers);
+    return folder->status;
+}
+
+/* Four streams, of which layers compute the first: what the class is made for, and no other is
+ * read. */
+mnem_status mnem__hf_put_streams(mnem__folder *folder, const mnem__hf_config *c) {
+    kinds k = {.c = c};
+    int64_t embd, own;
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &k.layers));
+    MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST, &embd));
+    MNEM__TRY(mnem__hf_size(c, "hidden_size_per_layer_input", MOST / MNEM__HF_LAYERS_MAX, &own));
+    MNEM__TRY(take_shared(&k));
+    const struct {
+        const char *key;
+        int64_t number;
+    } numbers[] = {{".embedding_length", embd},
+                   {".embedding_length_per_layer_input", own},
+                   {".attention.shared_kv_layers", k.shared},
+                   {".altup.num_inputs", 4},
+                   {".altup.active_idx", 0}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        mnem__put_u32(folder, numbers[i].key, (uint32_t)numbers[i].number);
+    MNEM__TRY(put_ff(folder, &k));
+    return put_cuts(folder, &k);
 }

@@ -188,7 +188,8 @@ static mnem_status put_bases(mnem__folder *folder, const mnem__hf_config *c) {
     double window = mnem__node_number(mnem__node_get(c->rope_window, "rope_theta"), NAN);
     const char *type = mnem__node_text(mnem__node_get(c->rope_window, "rope_type"), "");
     if (is_stretched(c)) {
-        const double dim = (double)mnem__hf_head_dim(c);
+        const double said = (double)mnem__hf_head_dim(c), heads = (double)mnem__hf_heads(c, false),
+                     dim = said > 0 ? said : floor(mnem__hf_number(c, "hidden_size") / heads);
         base *= pow(in_rope(c, "alpha"), dim / (dim - 2));
     }
     mnem__hf_put_real(folder, ".rope.freq_base", base);

@@ -126,6 +126,8 @@ static bool ends_with(const char *name, const char *end) {
 static bool stays_f32(const char *name, int dims) {
     return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
            ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
+           ends_with(name, "altup_correct_coef.weight") ||
+           ends_with(name, "altup_predict_coef.weight") ||
            ends_with(name, "shortconv.conv.weight") || strstr(name, "ssm_conv1d") ||
            strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
 }
@@ -174,7 +176,7 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
     view->plain = type == t->type && !view->halves && !view->down && !view->stride &&
                   view->add == 0 && !view->decays && !view->factors && !view->tile.groups &&
-                  !view->part.groups;
+                  !view->part.groups && !view->there && view->sources == 1;
     mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }

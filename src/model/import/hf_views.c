@@ -16,6 +16,8 @@ mnem_status mnem__hf_refuse(const mnem__folder *f, const mnem__st_tensor *t, mne
                       mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name), text);
 }
 
+enum { SERIES = 3 }; /* matrices, which one row makes one of */
+
 typedef struct maker {
     mnem__folder *folder;
     const mnem__hf_config *c;
@@ -122,6 +124,47 @@ static mnem_status take_part(const maker *m, int64_t parts, int64_t part) {
     return MNEM_OK;
 }
 
+static bool find_source(const maker *m, const char *name, uint32_t *index) {
+    for (uint32_t i = 0; i < m->folder->st.tensors; i++) {
+        if (strcmp(m->folder->st.tensor[i].name, name) != 0) continue;
+        *index = i;
+        return true;
+    }
+    return false;
+}
+
+/* "name.0.weight", and behind it 1 and 2. */
+static mnem_status take_series(const maker *m, uint32_t *source) {
+    char name[MNEM__GGUF_NAME_MAX + 1];
+    const mnem__st_tensor *first = m->t;
+    snprintf(name, sizeof name, "%s", first->name);
+    char *number = strstr(name, ".0.");
+    for (int i = 1; i < SERIES; i++) {
+        if (number) number[1] = (char)('0' + i);
+        const bool found = number && find_source(m, name, &source[i]);
+        const mnem__st_tensor *t = found ? &m->folder->st.tensor[source[i]] : NULL;
+        if (!t || first->dims != 2 || t->dims != 2 || t->type != first->type ||
+            t->shape[0] != first->shape[0] || t->shape[1] != first->shape[1])
+            return bad(m, "the tensors 1 and 2 beside this one (0) must have its shape and dtype; "
+                          "download the folder again");
+    }
+    m->made->dims = 3;
+    m->made->shape[2] = first->shape[1];
+    m->made->shape[1] = first->shape[0];
+    m->made->shape[0] = m->made->view.sources = SERIES;
+    m->made->view.each = first->shape[0] * first->shape[1];
+    return MNEM_OK;
+}
+
+static mnem_status pad_rows(const maker *m, int64_t rows) {
+    const int64_t *s = m->t->shape;
+    if (m->t->dims != 2) return bad(m, "the tensor must be a matrix; download the folder again");
+    if (s[0] >= rows) return MNEM_OK;
+    m->made->view.there = s[0] * s[1];
+    m->made->shape[0] = rows;
+    return MNEM_OK;
+}
+
 /* The scales stand beside the codes, under a name that says so. */
 static mnem_status find_scales(const maker *m, uint32_t *index) {
     char name[MNEM__GGUF_NAME_MAX + 8];
@@ -129,10 +172,8 @@ static mnem_status find_scales(const maker *m, uint32_t *index) {
     snprintf(name, sizeof name, "%s", m->t->name);
     char *end = strstr(name, "_blocks");
     if (end) strcpy(end, "_scales");
-    for (uint32_t i = 0; end && i < m->folder->st.tensors; i++) {
-        const mnem__st_tensor *t = &m->folder->st.tensor[i];
-        if (strcmp(t->name, name) != 0) continue;
-        *index = i;
+    if (end && find_source(m, name, index)) {
+        const mnem__st_tensor *t = &m->folder->st.tensor[*index];
         return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
                        t->shape[1] == s[1] && t->shape[2] == s[2]
                    ? MNEM_OK
@@ -301,7 +342,8 @@ mnem_status mnem__hf_check_type(const mnem__folder *f, const mnem__st_tensor *t)
     return mnem__hf_refuse(f, t, MNEM_UNSUPPORTED, text);
 }
 
-static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, uint32_t *scales) {
+static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, uint32_t *source) {
+    uint32_t *scales = &source[1];
     switch (how) {
     case MNEM__HF_TURN_Q: return turn(m, false);
     case MNEM__HF_TURN_K: return turn(m, true);
@@ -337,6 +379,8 @@ static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, u
     case MNEM__HF_QKV_Q: return take_qkv(m, 0);
     case MNEM__HF_QKV_K: return take_qkv(m, 1);
     case MNEM__HF_QKV_V: return take_qkv(m, 2);
+    case MNEM__HF_SERIES: return take_series(m, source);
+    case MNEM__HF_PAD_VOCAB: return pad_rows(m, vocabulary);
     case MNEM__HF_AS_IS:
     case MNEM__HF_STACK:
     case MNEM__HF_BARE:
@@ -350,7 +394,7 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
                                mnem__hf_how how, int64_t vocabulary, mnem__hf_made *made) {
     const mnem__st_tensor *t = &folder->st.tensor[index];
     const maker m = {folder, c, t, made};
-    uint32_t *source = mnem__folder_alloc(folder, 2 * sizeof *source);
+    uint32_t *source = mnem__folder_alloc(folder, SERIES * sizeof *source);
     if (!source) return folder->status;
     if (t->dims > 4)
         return bad(&m, "the shape has more than 4 dimensions, the most that this version supports");
@@ -363,7 +407,7 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
     for (int d = 0; d < t->dims; d++)
         if (t->shape[d] == 0)
             return bad(&m, "the shape has a dimension of 0; download the folder again");
-    MNEM__TRY(apply(&m, how, vocabulary, &source[1]));
+    MNEM__TRY(apply(&m, how, vocabulary, source));
     if (!made->view.mxfp4) MNEM__TRY(mnem__hf_check_type(folder, t));
     if (made->view.each) return MNEM_OK;
     made->view.each = 1;

@@ -189,6 +189,18 @@ CLASSES |= {
         LATENT, q_lora_rank=16, rope_parameters=MINISTRAL)),
 }
 
+CLASSES |= {
+    "HunYuanMoEV1ForCausalLM": ("hunyuan_v1_moe", "HunYuanMoEV1Config", "hunyuan moe", dict(
+        num_experts=4, moe_topk=2)),
+}
+
+# Streams of residuals.
+CLASSES |= {
+    "Gemma3nForCausalLM": ("gemma3n", "Gemma3nTextConfig", "gemma3n", dict(
+        rope_parameters=NESTED, layer_types=ALTERNATE, num_kv_shared_layers=2, laurel_rank=8,
+        hidden_size_per_layer_input=8, vocab_size_per_layer_input=VOCAB - 20)),
+}
+
 # ---- what values do ----
 
 ROPE = [("read", dict(PLAIN, rope_theta=5e3)), ("read", dict(PLAIN, rope_type="linear", factor=4.0)),
@@ -514,6 +526,26 @@ OWN = {  # where a class differs
         norm_topk_prob=[("read", False)], num_key_value_heads=[("inert", 2)],
         n_group=[("read", 2), ("size", 3)], topk_group=[("inert", 2)], q_lora_rank=[("size", 8)]),
 }
+OWN |= {
+    "HunYuanMoEV1ForCausalLM": dict(
+        rope_parameters=ROPE + [("read", dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0))],
+        moe_topk=[("read", 3), ("inert", [2] * LAYERS), ("fixed", [2] * 5 + [3]), ("size", 5)]),
+    "Gemma3nForCausalLM": dict(
+        rope_parameters=NESTED_ROPE, sliding_window=WINDOW,
+        intermediate_size=[("size", 2 * FF), ("size", -1), ("inert", [FF] * LAYERS),
+                           ("size", [FF] * 5), ("size", [FF] * 5 + [0])],
+        layer_types=[("read", ALTERNATE[::-1]), ("read", ["full_attention"] * LAYERS),
+                     ("fixed", BAD_TYPES)],
+        num_kv_shared_layers=[("read", 3), ("size", LAYERS), ("size", -1)],
+        hidden_size_per_layer_input=[("size", 16), ("size", 0)],
+        # the rows of a matrix, and a bound of training
+        vocab_size_per_layer_input=[("inert", VOCAB)], laurel_rank=[("inert", 16)],
+        altup_coef_clip=[("inert", 1.0)], altup_active_idx=[("fixed", 1)],
+        altup_num_inputs=[("fixed", 3)], altup_correct_scale=[("fixed", False)],
+        activation_sparsity_pattern=[
+            ("inert", [0.0] * LAYERS), ("size", [0.95] * 5), ("size", [1.0] * LAYERS),
+            ("size", [-0.5] * LAYERS)]),
+}
 # Names that a class's older code had (Nomic's own, whose configuration was GPT-2's).
 OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_expert_group",
                                    "num_experts", "num_experts_per_token", "num_shared_experts",
@@ -522,6 +554,9 @@ OLDER = {"KimiLinearForCausalLM": ["model_max_length", "moe_renormalize", "num_e
                             "activation_function", "layer_norm_epsilon", "scale_attn_weights",
                             "scale_attn_by_inverse_layer_idx"],
          "BertModel": ["position_embedding_type"],
+         "Gemma3nForCausalLM": ["rope_local_base_freq"],
+         "HunYuanMoEV1ForCausalLM": ["moe_intermediate_size", "num_shared_expert", "use_qk_norm",
+                                     "use_mixed_mlp_moe", "use_cla", "moe_layer_num_skipped"],
          "NemotronHForCausalLM": ["hybrid_override_pattern", "mamba_n_groups", "mamba_d_conv",
                                   "mamba_conv_bias"]}
 # Members that mean something only beside others: (class, what is set, kind)
@@ -549,6 +584,12 @@ PAIRS = [
     ("KimiLinearForCausalLM", dict(linear_attn_config=dict(
         head_dim=8, num_heads=4, short_conv_kernel_size=4, full_attn_layers=[2, 4, 6],
         kda_layers=[1, 3, 5])), "inert"),
+    *[("HunYuanMoEV1ForCausalLM", {name: value}, kind) for name, value, kind in (
+        ("moe_intermediate_size", [FF] * LAYERS, "inert"), ("moe_intermediate_size", 2 * FF, "size"),
+        ("moe_intermediate_size", [FF] * 5 + [2 * FF], "fixed"), ("num_shared_expert", 1, "inert"),
+        ("num_shared_expert", [1] * LAYERS, "inert"), ("num_shared_expert", [1] * 5 + [2], "fixed"),
+        ("use_qk_norm", False, "fixed"), ("use_cla", True, "fixed"),
+        ("use_mixed_mlp_moe", False, "fixed"), ("moe_layer_num_skipped", 1, "fixed"))],
     ("MiniMaxM2ForCausalLM", dict(rotary_dim=4), "read"),
     ("ExaoneMoeForCausalLM", dict(sliding_window_pattern=2), "read"),
     ("Exaone4ForCausalLM", dict(sliding_window_pattern=2), "read"),
@@ -657,6 +698,14 @@ def layer(kind, i, p):
     if words[0] == "gemma":
         return both + norm(p + "pre_feedforward_layernorm") + norm(p + "post_feedforward_layernorm") + \
             attention(p) + mlp(p + "mlp.") + (heads_norms(p) if "qk_norm" in words else [])
+    if kind == "gemma3n":
+        a = p + "altup."
+        return layer("gemma qk_norm", i, p) + linear(p + "per_layer_input_gate", 8, EMBD) + \
+            linear(p + "per_layer_projection", EMBD, 8) + norm(p + "post_per_layer_input_norm") + \
+            linear(a + "correction_coefs", 4, 4) + linear(a + "prediction_coefs", 16, 4) + \
+            linear(a + "modality_router", 4, EMBD) + norm(a + "router_norm") + \
+            [(a + "correct_output_scale", [EMBD])] + linear(p + "laurel.linear_left", 8, EMBD) + \
+            linear(p + "laurel.linear_right", EMBD, 8) + norm(p + "laurel.post_laurel_norm")
     if kind == "phi3":
         return both + linear(p + "self_attn.qkv_proj", (HEADS + 2 * KV) * DIM, EMBD) + \
             linear(p + "self_attn.o_proj", EMBD, EMBD) + linear(p + "mlp.gate_up_proj", 2 * FF, EMBD) + \
@@ -745,8 +794,10 @@ def layer(kind, i, p):
         return both + attention(p) + (mlp(p + "mlp.") if i == 0 else (
             linear(p + "mlp.gate", 4, EMBD) + experts(p, 16) + mlp(p + "mlp.shared_experts.", 16) +
             [(p + "mlp.gate.e_score_correction_bias", [4])]))
-    if kind == "hunyuan":
-        return both + attention(p) + mlp(p + "mlp.") + norm(p + "self_attn.query_layernorm", DIM) + \
+    if words[0] == "hunyuan":
+        m = p + "mlp."
+        return both + attention(p) + (mlp(m) if "moe" not in words else (
+            linear(m + "gate.wg", 4, EMBD) + experts(p, FF) + mlp(m + "shared_mlp."))) + norm(p + "self_attn.query_layernorm", DIM) + \
             norm(p + "self_attn.key_layernorm", DIM)
     if kind == "exaone4":
         return norm(p + "post_attention_layernorm") + norm(p + "post_feedforward_layernorm") + \
@@ -921,6 +972,12 @@ def tensors(kind, tied):
             bias=kind in ("starcoder2", "ungated bias", "phimoe"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)
+    if kind == "gemma3n":
+        begin += linear("model.embed_tokens_per_layer", VOCAB - 20, LAYERS * 8) + \
+            linear("model.per_layer_model_projection", LAYERS * 8, EMBD) + \
+            norm("model.per_layer_projection_norm", 8) + [
+                t for x in ("projections", "unembed_projections") for n in range(3)
+                for t in linear(f"model.altup_{x}.{n}", EMBD, EMBD)]
     return begin + [t for i in range(LAYERS) for t in layer(kind, i, f"{p}{i}.")]
 
 

@@ -13,7 +13,7 @@
 #include "kit/kit_file.h"
 #include "model/import/import_case.h"
 
-enum { ROWS_MAX = 8192, CLASSES_MAX = 80, LAYERS = 6, TEXT_MAX = 32768 };
+enum { ROWS_MAX = 16384, CLASSES_MAX = 120, LAYERS = 6, TEXT_MAX = 32768 };
 
 typedef struct row {
     char *word[4]; /* "member", ... */

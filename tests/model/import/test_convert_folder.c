@@ -187,6 +187,7 @@ static void parts_of_each_group(void **state) {
 static void heads_by_kind_and_merged_pieces(void **state) {
     (void)state;
     a_folder_becomes_the_file("gemma4_rows");
+    a_folder_becomes_the_file("gemma3n");
 }
 
 static void layers_of_two_kinds(void **state) {

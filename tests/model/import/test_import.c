@@ -39,11 +39,12 @@ static void read_in_parts(const mnem_model *model, uint32_t index, const mnem_te
     free(whole);
 }
 
-/* Transposed, turned, widened, made: every offset and length gives a part of the whole. */
+/* Transposed, turned, widened, made, padded, in series: every offset and length gives a part of the whole. */
 static void parts_of_a_tensor_are_parts_of_the_whole(void **state) {
     (void)state;
-    static const char *const folders[] = {STORED("gpt2"), STORED("llama_3"), STORED("gemma3")};
-    for (int f = 0; f < 3; f++) {
+    static const char *const folders[] = {STORED("gpt2"), STORED("llama_3"), STORED("gemma3"),
+                                          STORED("gemma3n")};
+    for (int f = 0; f < 4; f++) {
         mnem_model *model;
         mnem_tensor_info info;
         must(mnem_model_open(folders[f], &model));
@@ -269,6 +270,49 @@ static void a_missing_expert_is_noticed(void **state) {
             "is of expert 2, but config.json has only 2 experts", NULL);
 }
 
+/* Tokens of images and sounds have rows of zeros, behind those that the file has. */
+static void rows_that_a_table_lacks_are_zeros(void **state) {
+    (void)state;
+    enum { STORED_ROWS = 304, ALL = 320, ROW = 4 * 16 * 2 };
+    static const uint8_t zeros[(ALL - STORED_ROWS) * ROW];
+    static uint8_t got[ALL * ROW];
+    mnem_model *model;
+    mnem_tensor_info info;
+    must(mnem_model_open(STORED("gemma3n"), &model));
+    const int32_t table = mnem_model_tensor_find(model, "per_layer_token_embd.weight");
+    assert_true(table >= 0 && mnem_model_tensor_get(model, (uint32_t)table, &info));
+    assert_int_equal(info.shape[0], ALL);
+    assert_int_equal(info.bytes, sizeof got);
+    must(mnem_model_tensor_read(model, (uint32_t)table, 0, sizeof got, got));
+    assert_memory_equal(got + STORED_ROWS * ROW, zeros, sizeof zeros);
+    assert_true(memcmp(got + (STORED_ROWS - 1) * ROW, zeros, ROW) != 0);
+    mnem_model_close(model);
+}
+
+/* In the weights' header, whose length before it may have bytes that are 0, a text behind a name
+ * becomes another of the same length. */
+static void edit_header(const char *folder, const char *name, const char *old, const char *new) {
+    char path[512];
+    size_t n;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    char *bytes = read_file(path, &n), *at = strstr(bytes + 8, name);
+    at = at ? strstr(at, old) : NULL;
+    assert_non_null(at);
+    memcpy(at, new, strlen(new));
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+static void a_series_of_other_matrices_is_refused(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("gemma3n"), "series");
+    edit_header(f, "model.altup_projections.2", "altup_projections.2", "altup_projections.1");
+    refuses(f, MNEM_BAD_FILE, "altup_projections", NULL);
+    f = copy_folder(STORED("gemma3n"), "series");
+    edit_header(f, "altup_unembed_projections.2", "[32,32]", "[16,64]");
+    refuses(f, MNEM_BAD_FILE, "altup_unembed_projections.0", "tensors 1 and 2", NULL);
+}
+
 /* ---- tokenizers ---- */
 
 static mnem_status convert(const char *folder, const char *pre) {
@@ -400,6 +444,8 @@ int main(void) {
         cmocka_unit_test(an_index_names_files_of_the_folder_only),
         cmocka_unit_test(experts_are_stacked_by_their_numbers),
         cmocka_unit_test(a_missing_expert_is_noticed),
+        cmocka_unit_test(rows_that_a_table_lacks_are_zeros),
+        cmocka_unit_test(a_series_of_other_matrices_is_refused),
         cmocka_unit_test(an_unknown_pre_tokenizer_is_refused_and_may_be_named),
         cmocka_unit_test(other_tokenizers_are_refused_by_name),
         cmocka_unit_test(an_empty_template_is_none),

@@ -39,6 +39,34 @@ static const mnem__hf_name gemma4[] = {
     {"experts.down_proj", "ffn_down_exps.weight", MNEM__HF_AS_IS},
     {0}};
 
+/* The table of layers may have fewer rows than there are tokens: those of images and sounds have
+ * none. */
+static const mnem__hf_name gemma3n[] = {
+    {OUT "embed_tokens_per_layer", "per_layer_token_embd", MNEM__HF_PAD_VOCAB},
+    {OUT "per_layer_model_projection", "per_layer_model_proj", MNEM__HF_AS_IS},
+    {OUT "per_layer_projection_norm", "per_layer_proj_norm", MNEM__HF_AS_IS},
+    {OUT "altup_projections.0", "altup_proj", MNEM__HF_SERIES},
+    {OUT "altup_projections.1", "", MNEM__HF_DROP},
+    {OUT "altup_projections.2", "", MNEM__HF_DROP},
+    {OUT "altup_unembed_projections.0", "altup_unembd_proj", MNEM__HF_SERIES},
+    {OUT "altup_unembed_projections.1", "", MNEM__HF_DROP},
+    {OUT "altup_unembed_projections.2", "", MNEM__HF_DROP},
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {"per_layer_input_gate", "inp_gate", MNEM__HF_AS_IS},
+    {"per_layer_projection", "proj", MNEM__HF_AS_IS},
+    {"post_per_layer_input_norm", "post_norm", MNEM__HF_AS_IS},
+    {"altup.correct_output_scale", "altup_correct_scale.weight", MNEM__HF_AS_IS},
+    {"altup.correction_coefs", "altup_correct_coef", MNEM__HF_AS_IS},
+    {"altup.prediction_coefs", "altup_predict_coef", MNEM__HF_AS_IS},
+    {"altup.modality_router", "altup_router", MNEM__HF_AS_IS},
+    {"altup.router_norm", "altup_router_norm", MNEM__HF_AS_IS},
+    {"laurel.linear_left", "laurel_l", MNEM__HF_AS_IS},
+    {"laurel.linear_right", "laurel_r", MNEM__HF_AS_IS},
+    {"laurel.post_laurel_norm", "laurel_post_norm", MNEM__HF_AS_IS},
+    {0}};
+
 static const mnem__hf_name granite_swa[] = {
     {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
     {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
@@ -122,6 +150,12 @@ static const mnem__hf_family families[] = {
      .keys = (MNEM__HF_USUAL & ~(unsigned)MNEM__HF_HEAD_DIM) | MNEM__HF_WINDOW | MNEM__HF_PATTERN |
              MNEM__HF_LOGIT_CAP,
      .traits = MNEM__HF_KINDS | MNEM__HF_TWO_BASES | MNEM__HF_MERGED | MNEM__HF_NO_SPACE_PREFIX},
+    {.classes = "Gemma3nForConditionalGeneration Gemma3nForCausalLM",
+     .architecture = "gemma3n",
+     .names = gemma3n,
+     .keys = (MNEM__HF_USUAL & ~(unsigned)MNEM__HF_WIDTHS) | MNEM__HF_WINDOW | MNEM__HF_PATTERN |
+             MNEM__HF_LOGIT_CAP,
+     .traits = MNEM__HF_STREAMS | MNEM__HF_TWO_BASES | MNEM__HF_NO_SPACE_PREFIX},
 };
 
 /* ---- what classes take ---- */
@@ -140,6 +174,13 @@ static const mnem__hf_fixed gemma4_fixed[] = {{"hidden_activation", "gelu_pytorc
                                               {"attention_bias", "false"},
                                               {"tie_word_embeddings", "true"},
                                               {0}};
+static const mnem__hf_fixed gemma3n_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh"},
+                                               {"attention_bias", "false"},
+                                               {"tie_word_embeddings", "true"},
+                                               {"altup_num_inputs", "4"},
+                                               {"altup_active_idx", "0"},
+                                               {"altup_correct_scale", "true"},
+                                               {0}};
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 static const mnem__hf_fixed cohere_fixed[] = {
     {"hidden_act", "silu swish"}, {"use_qk_norm", "false"}, {"tie_word_embeddings", "true"}, {0}};
@@ -181,6 +222,22 @@ static const mnem__hf_default gemma4_defaults[] = {{"vocab_size", 262144},
                                                    {"hidden_size_per_layer_input", 256},
                                                    {"num_kv_shared_layers", 0},
                                                    {0}};
+static const mnem__hf_default gemma3n_defaults[] = {{"vocab_size", 262400},
+                                                    {"hidden_size", 2048},
+                                                    {"intermediate_size", 16384},
+                                                    {"num_hidden_layers", 35},
+                                                    {"num_attention_heads", 8},
+                                                    {"num_key_value_heads", 2},
+                                                    {"head_dim", 256},
+                                                    {"max_position_embeddings", 32768},
+                                                    {"rms_norm_eps", 1e-6},
+                                                    {"rope_theta", 1e6},
+                                                    {"rope_local_base_freq", 1e4},
+                                                    {"sliding_window", 512},
+                                                    {"final_logit_softcapping", 30},
+                                                    {"hidden_size_per_layer_input", 256},
+                                                    {"num_kv_shared_layers", 15},
+                                                    {0}};
 static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
 static const mnem__hf_default apertus_defaults[] = {
     {"rms_norm_eps", 1e-5}, {"rope_theta", 1.2e7}, {0}};
@@ -273,6 +330,13 @@ static const mnem__hf_members members[] = {
      .fixed = gemma4_fixed,
      .windows = MNEM__HF_WINDOWS_PERIOD,
      .window_period = 6},
+    {.classes = "Gemma3nForConditionalGeneration Gemma3nForCausalLM",
+     .names = USUAL "final_logit_softcapping sliding_window layer_types num_kv_shared_layers "
+                    "hidden_size_per_layer_input activation_sparsity_pattern rope_local_base_freq ",
+     .defaults = gemma3n_defaults,
+     .fixed = gemma3n_fixed,
+     .windows = MNEM__HF_WINDOWS_PERIOD,
+     .window_period = 5},
 };
 
 const mnem__hf_table mnem__hf_dense = {families, members, sizeof families / sizeof *families,

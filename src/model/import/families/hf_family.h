@@ -58,6 +58,9 @@ typedef enum mnem__hf_how {
     MNEM__HF_QKV_Q,
     MNEM__HF_QKV_K,
     MNEM__HF_QKV_V,
+    /* Of matrix number 0 of three, all of them in one; and rows of zeros up to the vocabulary. */
+    MNEM__HF_SERIES,
+    MNEM__HF_PAD_VOCAB,
     MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
@@ -140,6 +143,7 @@ typedef enum mnem__hf_traits {
     MNEM__HF_GROUPED = 1 << 24,       /* experts are chosen by groups, though no member says how */
     MNEM__HF_HEAD_KINDS = 1 << 25,    /* numbers of heads by layer */
     MNEM__HF_STEP = 1 << 26,          /* Step 3.5: kinds of layers, experts, limits */
+    MNEM__HF_STREAMS = 1 << 27,       /* Gemma 3n: of residuals, several; how sparse layers are */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT                                                                      \

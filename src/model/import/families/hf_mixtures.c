@@ -35,6 +35,15 @@ static const mnem__hf_name phimoe[] = {
     {"block_sparse_moe.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
     {"block_sparse_moe.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
     {0}};
+static const mnem__hf_name hunyuan_moe[] = {
+    {"self_attn.query_layernorm", "attn_q_norm", MNEM__HF_AS_IS},
+    {"self_attn.key_layernorm", "attn_k_norm", MNEM__HF_AS_IS},
+    {"mlp.gate.wg", "ffn_gate_inp", MNEM__HF_AS_IS},
+    STACKED,
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {0}};
 static const mnem__hf_name smallthinker[] = {
     {"block_sparse_moe.primary_router", "ffn_gate_inp", MNEM__HF_AS_IS},
     {"block_sparse_moe.experts.*.down", "ffn_down_exps", MNEM__HF_STACK},
@@ -77,6 +86,12 @@ static const mnem__hf_family families[] = {
              MNEM__HF_WINDOW | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_LONG_FACTORS | MNEM__HF_NO_HEAD_DIM,
      .pre = "dbrx"},
+    {.classes = "HunYuanMoEV1ForCausalLM",
+     .architecture = "hunyuan-moe",
+     .names = hunyuan_moe,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_HUNYUAN,
+     .pre = "hunyuan"},
     {.classes = "SmallThinkerForCausalLM",
      .architecture = "smallthinker",
      .names = smallthinker,
@@ -105,6 +120,14 @@ static const mnem__hf_fixed cohere_moe_fixed[] = {{"hidden_act", "silu swish"},
                                                   {"shared_expert_combination_strategy", "average"},
                                                   {"expert_selection_fn", "softmax sigmoid"},
                                                   {0}};
+/* Those but the first are of published folders, whose class transformers' is made of. */
+static const mnem__hf_fixed hunyuan_moe_fixed[] = {{"hidden_act", "silu swish"},
+                                                   {"attention_bias", "false"},
+                                                   {"use_qk_norm", "true"},
+                                                   {"use_mixed_mlp_moe", "true"},
+                                                   {"use_cla", "false"},
+                                                   {"moe_layer_num_skipped", "0"},
+                                                   {0}};
 static const mnem__hf_fixed smallthinker_fixed[] = {{"hidden_act", "relu null"},
                                                     {"moe_enable_early_router", "true null"},
                                                     {"moe_enable_secondary_experts", "false null"},
@@ -157,6 +180,9 @@ static const mnem__hf_default phimoe_defaults[] = {{"rms_norm_eps", 1e-5},
                                                    {"num_experts_per_tok", 2},
                                                    {"max_position_embeddings", 131072},
                                                    {0}};
+static const mnem__hf_default hunyuan_moe_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4},      {"num_experts", 1},
+    {"moe_topk", 1},        {"num_shared_expert", 1}, {0}};
 static const mnem__hf_default smallthinker_defaults[] = {
     {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
 
@@ -193,6 +219,11 @@ static const mnem__hf_members members[] = {
      .defaults = phimoe_defaults,
      .fixed = phimoe_fixed,
      .windows = MNEM__HF_WINDOWS_ALL},
+    {.classes = "HunYuanMoEV1ForCausalLM",
+     .names = USUAL EXPERTS "num_experts num_local_experts moe_topk moe_intermediate_size "
+                            "num_shared_expert ",
+     .defaults = hunyuan_moe_defaults,
+     .fixed = hunyuan_moe_fixed},
     {.classes = "SmallThinkerForCausalLM",
      .names = OF_ALL ROPE "num_hidden_layers num_attention_heads num_key_value_heads head_dim "
                           "max_position_embeddings rms_norm_eps moe_ffn_hidden_size "

@@ -79,6 +79,14 @@ static void print_layers(const mnem_transformer *t) {
     if (t->layer_embd) info_line("", text);
 }
 
+static void print_streams(const mnem_transformer *t) {
+    char text[80];
+    if (t->streams == 0) return;
+    snprintf(text, sizeof text, "%d of residuals (AltUp), LAuReL of rank %d beside attention",
+             t->streams, t->laurel);
+    info_line("streams", text);
+}
+
 /* "24 of 24 layers, 80 heads of 128 x 64, 63.2 MiB for each sequence" */
 static void print_states(const mnem_transformer *t) {
     char text[160], size[64];
@@ -100,6 +108,7 @@ static void print_sizes(const mnem_transformer *t) {
              tool_s((uint64_t)t->heads), t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads));
     if (t->heads) info_line("attention", text);
     print_layers(t);
+    print_streams(t);
     print_states(t);
 }
 
