@@ -123,8 +123,16 @@ static int fail_plan(train_run *run, mnem_status status, const mnem_train_plan *
     return code;
 }
 
+static void find_steps_before(train_run *run) {
+    uint64_t steps = 0;
+    if (run->asked->resume &&
+        mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK)
+        run->steps_before = (int64_t)steps;
+}
+
 int train_plan(train_run *run) {
     set_options(run);
+    find_steps_before(run);
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
