@@ -369,8 +369,8 @@ static const tool_option options[] = {
          "the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help =
-         "print the plan and what other budgets would allow, then exit; a budget that is too small "
-         "is refused (exit code 3)"},
+         "print the plan and what other budgets would allow (with -v every part in bytes, and all "
+         "budgets), then exit; a budget that is too small is refused (exit code 3)"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -383,9 +383,10 @@ static train_options asked;
 TOOL_VERB(
     train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-    "from a model (--init). A summary of the plan is printed before the first step. -v or\n"
-    "--dry-run prints the whole plan: bytes by kind, the number of sequences per pass, what is\n"
-    "recomputed to save memory, and what another budget would allow. A smaller budget changes the "
+    "from a model (--init). A summary of the plan is printed before the first step. --dry-run\n"
+    "prints the plan: bytes by kind, the number of sequences per pass, what is recomputed to\n"
+    "save memory, and what other budgets would allow; -v prints every part. A smaller budget "
+    "changes the "
     "speed, not the result, except for rounding; if f32 doesn't fit, activations are in "
     "bf16 (see --precision).\n"
     "\n"

@@ -72,7 +72,7 @@ static void print_time(FILE *file, const train_run *run) {
 static void print_choice(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const train_config *c = &run->config;
-    char text[1200];
+    char text[256];
     snprintf(text, sizeof text,
              "%d micro-batch%s a step, of %d sequence%s of %d token%s, %s, moments in %s, "
              "%d thread%s",
@@ -80,15 +80,26 @@ static void print_choice(FILE *file, const train_run *run) {
              tool_s((uint64_t)p->micro_batch), c->context, tool_s((uint64_t)c->context),
              type_text(run->options.compute), c->moments, p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
+}
+
+static void print_redone(FILE *file, const mnem_train_plan *p, bool whole) {
+    const double part = 100 * p->recomputed / (p->macs_per_step - p->recomputed);
+    char text[1200];
     recomputed_text(p, text, sizeof text);
-    if (*text) tool_wrap(file, "  redone   ", text);
-    if (*text) {
+    if (!*text) return;
+    if (whole) {
+        tool_wrap(file, "  redone   ", text);
         snprintf(text, sizeof text,
-                 "recomputing these is %.1f %% of a step's work; results do not change",
-                 100 * p->recomputed / (p->macs_per_step - p->recomputed));
+                 "recomputing these is %.1f %% of a step's work; results do not change", part);
         tool_wrap(file, "           ", text);
+        return;
     }
-    print_time(file, run);
+    int32_t layers = 0;
+    for (int32_t i = 0; i < p->layers; i++) layers += p->keep[i] != MNEM_KEEP_ALL;
+    snprintf(text, sizeof text,
+             "parts of %d of %d layers (%.1f %% of the work); results do not change", layers,
+             p->layers, part);
+    tool_wrap(file, "  redone   ", text);
 }
 
 static void print_other(FILE *file, const char *lead, uint64_t bytes, const char *change) {
@@ -146,7 +157,7 @@ static void print_teacher(FILE *file, const train_run *run) {
     tool_wrap(file, "  teacher  ", text);
 }
 
-static void print_ranks(FILE *file, const mnem_train_plan *p) {
+static void print_ranks(FILE *file, const mnem_train_plan *p, bool reason) {
     static const char *const cut[] = {"", "no sharding", "moments are sharded",
                                       "moments and gradients are sharded"};
     char text[400];
@@ -156,13 +167,13 @@ static void print_ranks(FILE *file, const mnem_train_plan *p) {
     if (p->shard == MNEM_SHARD_GRADIENTS && p->accumulation > 1)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       ", each micro-batch's sums (bits of their own)");
-    if (*p->sharding) snprintf(text + n, sizeof text - (size_t)n, "; %s", p->sharding);
+    if (reason && *p->sharding) snprintf(text + n, sizeof text - (size_t)n, "; %s", p->sharding);
     tool_wrap(file, "  ranks    ", text);
 }
 
-static void print_plan(FILE *file, const train_run *run) {
+/* "plan: llama, adapters of rank 8 on q,v, 5.2 M parameters" */
+static void print_title(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
-    const tool_bytes bytes = bytes_of(run);
     const train_config *c = &run->config;
     char count[TOOL_TEXT], lora[96] = "";
     if (c->lora)
@@ -170,16 +181,44 @@ static void print_plan(FILE *file, const train_run *run) {
                  *c->lora_targets ? " on " : "", c->lora_targets);
     fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
             tool_count((double)p->parameters, count));
+}
+
+static void print_plan(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const tool_bytes bytes = bytes_of(run);
+    print_title(file, run);
     tool_bytes_plan(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
-    print_ranks(file, p);
+    print_redone(file, p, true);
+    print_time(file, run);
+    print_ranks(file, p, true);
     print_teacher(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
 }
 
-/* ---- the same in two lines ---- */
+/* ---- the same on less than a screen, and in two lines ---- */
+
+/* What --dry-run prints without --verbose: the table of ways below it tells of other budgets, the
+ * line above it of all steps. */
+static void print_plan_short(FILE *file, const train_run *run) {
+    const tool_bytes bytes = bytes_of(run);
+    const double s = run->seconds;
+    char text[160];
+    print_title(file, run);
+    tool_bytes_plan_short(file, &bytes);
+    print_before(file, run);
+    print_choice(file, run);
+    print_redone(file, &run->plan, false);
+    if (s > 0) {
+        snprintf(text, sizeof text, "about %.*f %s a step (measured by a short test)",
+                 s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
+        tool_wrap(file, "  time     ", text);
+    }
+    print_ranks(file, &run->plan, false);
+    print_teacher(file, run);
+}
 
 static void print_ledger(FILE *file, const train_run *run) {
     tool_bytes_ledger(file, run->ledger, train_report_peak(run), 0);
@@ -256,12 +295,14 @@ static void print_data_line(FILE *file, const train_run *run) {
     tool_wrap_dim(file, "", text);
 }
 
-/* The tables with --verbose and for --dry-run. */
 void train_report_start(FILE *file, const train_run *run) {
     if (run->args->quiet) return;
     if (!run->args->verbose && !run->asked->dry_run) print_plan_line(file, run);
     print_data_line(file, run);
-    if (run->args->verbose || run->asked->dry_run) print_plan(file, run);
+    if (run->args->verbose)
+        print_plan(file, run);
+    else if (run->asked->dry_run)
+        print_plan_short(file, run);
 }
 
 /* Tokens a second: without the first step, which warms up, where there are others. */

@@ -319,7 +319,10 @@ void train_plan_options(train_run *run);
 /* Before the text is read, and with it; exit codes. */
 int train_plan_early(train_run *run);
 int train_plan(train_run *run);
-/* For --dry-run: the plan and what other budgets would buy, on standard output; an exit code. */
+
+/* ---- train_others.c ---- */
+/* For --dry-run: what other budgets would buy, and as JSON the plan, on standard output; an exit
+ * code. */
 int train_plan_ways(train_run *run);
 
 /* ---- train_diverged.c ---- */
@@ -389,7 +392,7 @@ void train_log_close(train_run *run);
 int train_draw(const train_run *run);
 
 /* ---- train_report.c ---- */
-/* A line or two before the steps, and one after; tables with --verbose, and for --dry-run. */
+/* A line or two before the steps, and one after; the plan for --dry-run, tables with --verbose. */
 void train_report_start(FILE *file, const train_run *run);
 void train_report_end(FILE *file, const train_run *run);
 json_t *train_report_plan_json(const train_run *run);
