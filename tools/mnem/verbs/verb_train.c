@@ -273,7 +273,8 @@ static int verb_train(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .once = "further files are operands",
+    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .also = "train-file",
+     .once = "further files are operands",
      .help = "text file to train on, in UTF-8 (- is standard input); operands are further files"},
     {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes),
      .help = "accept files that don't look like text, and train on their bytes as they are"},
@@ -345,7 +346,7 @@ static const tool_option options[] = {
          "with --masked); weights is not supported yet (default: optimizer, or gradients if that "
          "is faster in the budgets of all ranks or nothing else fits; -v prints the reason)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
-     .also = "ctx-size context n-ctx",
+     .also = "ctx-size context n-ctx max-seq-length max-length",
      .help = "sequence length in tokens, and the model's context length (default: the config's or "
              "the model's, less if the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
