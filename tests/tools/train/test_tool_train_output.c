@@ -61,7 +61,7 @@ static void a_finished_run_says_so_and_writes_nothing(void **state) {
     tool_result r = TRAIN("--resume", "--out", out);
     succeed(r);
     assert_non_null(strstr(r.err, "is finished: all 8 steps are done"));
-    assert_non_null(strstr(r.err, "--steps N"));
+    assert_non_null(strstr(r.err, "a larger length (--steps N or --epochs N)"));
     assert_non_null(strstr(r.err, "mnem train --init"));
     assert_non_null(strstr(r.out, "model.gguf: 8 steps, loss"));
     assert_string_equal(content(at("finished/log.jsonl")), log);

@@ -116,7 +116,7 @@ static void a_folder_that_holds_a_run_says_what_to_do(void **state) {
             "Add --resume to the same command to continue it", "another --out");
     succeed(SAME(at("held"), "--resume"));
     REFUSED(SAME(at("held"), "-t", "1"), "holds a finished run of 8 steps", "held/model.gguf",
-            "--resume --steps N with N above 8");
+            "--resume --steps N with N above 8, or --resume --epochs N");
 }
 
 int main(void) {
