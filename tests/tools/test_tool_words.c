@@ -193,15 +193,6 @@ static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
         if (!strstr(r.err, "mnem: option --") || !strstr(r.err, ways[i][2]))
             fail_msg("%s: %s", ways[i][0], r.err);
     }
-    assert_non_null(strstr(RUN("run", "x.txt", "--epochs", "3").err, "mnem train has --epochs"));
-    r = RUN("train", "x.txt", "--logging-steps", "5", "--do-train", "--lora_dropout=0.1");
-    assert_true(strstr(r.err, "--logging-steps is ignored") &&
-                strstr(r.err, "no dropout of their"));
-    r = RUN("train", tool_model, "--model_name_or_path", "some/model", "--iters=2");
-    assert_non_null(strstr(r.err, "hf download some/model does"));
-    assert_non_null(strstr(RUN("train", "x.txt", "--weight-decay", "0.1").err, "\"weight_decay\""));
-    assert_non_null(
-        strstr(RUN("train", "x.txt", "--gradient-accumulation-steps=4").err, "--batch"));
     r = RUN("quantize", tool_model, "q4_k_m");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the file to write is missing: give OUT between IN and q4_k_m"));
@@ -238,6 +229,11 @@ static void what_changes_the_text_is_refused_with_the_way_there_is(void **state)
         {"--override-kv", "a=int:1", "--pretokenizer"},
         {"--image", "a.png", "not supported"},
         {"--bf16", NULL, "--precision"},
+        {"--fp16", "True", "--precision"},
+        {"--quantization", "bitsandbytes", "takes a quantized --init MODEL as it is"},
+        {"--packing", NULL, "each conversation is a sequence of its own"},
+        {"--num-layers", "8", "--lora-targets"},
+        {"--adapter-path", "adapters", "--out"},
         {"--target-modules", "q", "--lora-targets"},
         {"--rope-freq-base", "10000", "position encoding (RoPE)"},
         {"--context-shift", NULL, "--ctx"},

@@ -19,6 +19,41 @@ void tool_bytes_plan(FILE *file, const tool_bytes *b) {
     if (b->budget_chosen) fprintf(file, "  budget   85 %% of what is available: %s\n", size);
 }
 
+/* "weights 92.1 MiB + kv 90 MiB + ...", broken between kinds. */
+static void plan_kinds(FILE *file, const tool_bytes *b) {
+    enum { COLUMNS = 80, LEAD = 11 };
+    const int terminal = tool_columns(file);
+    const int columns = terminal > 0 && terminal < COLUMNS ? terminal : COLUMNS;
+    char size[TOOL_TEXT], text[TOOL_TEXT * 2];
+    int at = LEAD;
+    fputs("  made of ", file);
+    for (int kind = 0; kind < MNEM_KIND_COUNT; kind++) {
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < b->lines; i++)
+            if ((int)b->line[i].kind == kind) sum += b->line[i].bytes;
+        if (kind == MNEM_KIND_HOST) sum += b->before_bytes;
+        if (!sum) continue;
+        const int n = snprintf(text, sizeof text, " %s%s %s", at > LEAD ? "+ " : "",
+                               mnem_kind_text((mnem_kind)kind), tool_size(sum, size));
+        if (at + n > columns) {
+            fprintf(file, "\n%*s", LEAD - 1, "");
+            at = LEAD;
+        }
+        fputs(text, file);
+        at += n;
+    }
+    fputc('\n', file);
+}
+
+void tool_bytes_plan_short(FILE *file, const tool_bytes *b) {
+    char text[160], peak[TOOL_TEXT], budget[TOOL_TEXT];
+    snprintf(text, sizeof text, "%s, in a budget of %s%s", tool_size(b->peak_bytes, peak),
+             tool_size(b->budget_bytes, budget),
+             b->budget_chosen ? " (85 % of the available memory)" : "");
+    tool_wrap(file, "  peak     ", text);
+    plan_kinds(file, b);
+}
+
 json_t *tool_bytes_json(const tool_bytes *b) {
     json_t *lines = json_array();
     for (unsigned i = 0; i < b->lines; i++)

@@ -232,35 +232,51 @@ static const struct {
      "mnem train --lora R trains adapters of rank R"},
     {"lora-dropout", REFUSED,
      "adapters have no dropout of their own; mnem train --dropout P is that of the layers"},
-    {"logging-steps report-to run-name logging-dir", A_VALUE,
+    {"logging-steps steps-per-report report-to run-name logging-dir", A_VALUE,
      "log.jsonl in the folder of a training run has every step, loss.svg the curve"},
     {"save-total-limit", A_VALUE, "a training run keeps its last checkpoint only"},
     {"per-device-eval-batch-size", A_VALUE, "it changes no held-out loss"},
-    {"do-train do-eval", NO_VALUE, "mnem train trains, and measures the held-out loss"},
-    {"train-on-responses-only completion-only-loss assistant-only-loss", NO_VALUE,
+    {"do-train do-eval", MAYBE_A_SWITCH, "mnem train trains, and measures the held-out loss"},
+    {"train-on-responses-only completion-only-loss assistant-only-loss mask-prompt", MAYBE_A_SWITCH,
      "of conversations only the answers are learned"},
     {"optim", REFUSED, "AdamW is the optimizer; --moments 8bit stores its moments in 8 bits"},
     {"overwrite-output-dir", REFUSED,
      "a folder with a run is never overwritten: choose another --out, or --resume"},
-    {"per-device-train-batch-size", REFUSED, "--batch and --micro-batch set the sequences"},
+    {"per-device-train-batch-size", REFUSED, "mnem train has --batch, the sequences of a step"},
     {"gradient-accumulation-steps", REFUSED,
      "--batch is the sequences of a step, and --micro-batch those that run together"},
-    {"eval-steps eval-strategy evaluation-strategy", A_VALUE,
+    {"eval-steps steps-per-eval eval-strategy evaluation-strategy", A_VALUE,
      "the held-out loss is measured ten times in a run; --heldout sets the share of the text"},
     {"warmup-steps warmup-ratio weight-decay lr-scheduler-type lr-scheduler max-grad-norm", REFUSED,
      "a JSON file for --config has the keys \"warmup\", \"weight_decay\" and \"clip\""},
     {"save-steps", REFUSED, "mnem train has --save-every"},
-    {"gradient-checkpointing", NO_VALUE, "the plan recomputes activations where --memory needs it"},
-    {"load-in-4bit load-in-8bit qlora", NO_VALUE,
-     "mnem train --lora R takes a quantized --init MODEL as it is"},
-    {"resume-from-checkpoint", REFUSED, "mnem train has --resume, with --out DIR"},
+    {"gradient-checkpointing grad-checkpoint", MAYBE_A_SWITCH,
+     "the plan recomputes activations where --memory needs it"},
+    {"load-in-4bit load-in-8bit qlora", MAYBE_A_SWITCH,
+     "mnem train --lora R takes a quantized --init MODEL as it is (mnem quantize makes one)"},
+    {"quantization", REFUSED_WISH,
+     "weights keep the types of the file (mnem quantize converts them); mnem train --lora R takes "
+     "a "
+     "quantized --init MODEL as it is"},
+    {"packing", REFUSED,
+     "texts and {\"text\": ...} records always fill whole sequences, and each conversation is a "
+     "sequence of its own: leave it out"},
+    {"num-layers lora-layers", REFUSED,
+     "adapters are for all layers; mnem train --lora-targets chooses the matrices in them"},
+    {"val-batches", A_VALUE,
+     "the held-out loss is that of all held-out text; mnem train --heldout sets its share"},
+    {"adapter-path", REFUSED,
+     "mnem train writes the adapter to the folder of --out; mnem run and mnem serve take it as "
+     "--lora FOLDER"},
+    {"resume-from-checkpoint resume-adapter-file", REFUSED,
+     "mnem train has --resume, with --out DIR"},
     {"epochs num-train-epochs num-epochs", REFUSED, "mnem train has --epochs"},
 };
 
 static bool is_switch(const char *word) {
-    static const char *const words[] = {"on", "off", "auto", "0", "1"};
+    static const char *const words[] = {"on", "off", "auto", "0", "1", "true", "false"};
     for (size_t i = 0; word && i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i]) == 0) return true;
+        if (strcasecmp(word, words[i]) == 0) return true;
     return false;
 }
 

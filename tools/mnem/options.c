@@ -35,8 +35,8 @@ const tool_variable tool_variables[] = {
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
      "folder of the status files of running commands (mnem/PID.status)"},
     {"MNEM_PROGRESS", "30",
-     "seconds between the progress lines of perplexity, quantize, convert, merge and prune if "
-     "standard error is not a terminal; 0: none"},
+     "seconds between the progress lines of perplexity, quantize, convert, merge and prune, and of "
+     "serve while it loads, if standard error is not a terminal; 0: none"},
     {"MNEM_STATUS", "on",
      "if \"off\": run, train and serve write no status file, so mnem top can't show them"},
     {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},

@@ -30,6 +30,8 @@ static const struct {
     {"\x28\xb5\x2f\xfd", 4, 0, "a zstd archive: unpack it first"},
     {"BZh91AY&SY", 10, 0, "a bzip2 archive: unpack it first"},
     {"%PDF-", 5, 0, "a PDF: extract its text first"},
+    {"PAR1", 4, 0, "a Parquet file: convert it to JSON lines first"},
+    {"ARROW1", 6, 0, "an Arrow file: convert it to JSON lines first"},
     {"\177ELF", 4, 0, "a program"},
     {"\x89PNG", 4, 0, "a PNG image"},
     {"\xff\xd8\xff", 3, 0, "a JPEG image"},

@@ -226,6 +226,8 @@ typedef struct tool_bytes {
     uint64_t before_bytes; /* training: of the peak, what there is only before the steps */
 } tool_bytes;
 void tool_bytes_plan(FILE *file, const tool_bytes *bytes);
+/* The peak and the sum of each kind, in two or three lines. */
+void tool_bytes_plan_short(FILE *file, const tool_bytes *bytes);
 json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
 /* Accounts now and at their peak, and the process beside them. */
 /* What the kernel counted at the process's peak beyond the ledger's. */

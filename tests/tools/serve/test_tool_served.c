@@ -270,6 +270,42 @@ static void many_conversations_take_what_their_plan_says(void **state) {
                  (unsigned long long)peak);
 }
 
+/* ---- what a log has ---- */
+
+/* Standard error of a server up to its end, which comes once it has started. */
+static const char *log_of(const char *const *args) {
+    static char text[1 << 16];
+    char line[256];
+    int out, err;
+    size_t n = 0;
+    const pid_t pid = tool_start(args, &out, &err);
+    if (read(out, line, sizeof line) <= 0) fail_msg("no address");
+    kill(pid, SIGTERM);
+    for (ssize_t got; n < sizeof text - 1; n += (size_t)got)
+        if ((got = read(err, text + n, sizeof text - 1 - n)) <= 0) break;
+    text[n] = 0;
+    assert_int_equal(tool_wait(pid), 0);
+    close(out);
+    close(err);
+    return text;
+}
+
+/* A line every MNEM_PROGRESS seconds. */
+static void a_start_without_a_terminal_says_how_far_it_is(void **state) {
+    (void)state;
+    const char *args[] = {"serve", tool_model, "--port", "0", "-t", "1", "--ctx", "64", NULL, NULL};
+    setenv("MNEM_PROGRESS", "0.000001", 1);
+    const char *text = log_of(args);
+    if (!strstr(text, "loading ") || !strstr(text, " %")) fail_msg("%s", text);
+    assert_null(strstr(text, "\033"));
+    args[8] = "-q";
+    assert_null(strstr(log_of(args), "loading "));
+    args[8] = NULL;
+    setenv("MNEM_PROGRESS", "0", 1);
+    assert_null(strstr(log_of(args), "loading "));
+    unsetenv("MNEM_PROGRESS");
+}
+
 /* ---- --dry-run ---- */
 
 /* The object of the first line that a server with --json prints. */
@@ -378,6 +414,7 @@ int main(void) {
         cmocka_unit_test(systemd_starts_it_for_the_first_client),
         cmocka_unit_test(states_and_snapshots_are_counted),
         cmocka_unit_test(many_conversations_take_what_their_plan_says),
+        cmocka_unit_test(a_start_without_a_terminal_says_how_far_it_is),
         cmocka_unit_test(a_dry_run_has_the_plan_of_the_start),
         cmocka_unit_test(a_dry_run_is_refused_as_the_start_is),
         cmocka_unit_test(a_dry_run_shows_conversations_without_listening),

@@ -85,7 +85,7 @@ static void it_learns_beside_a_teacher_inside_the_budget(void **state) {
                 json_integer_value(json_object_get(end, "budget_bytes")));
     json_decref(end);
     check_zeros(at("taught/model.gguf"));
-    r = LEARN(at("dry"), "--init", MASKED, "--distill", at("dense/model.gguf"), "--dry-run");
+    r = LEARN(at("dry"), "--init", MASKED, "--distill", at("dense/model.gguf"), "--dry-run", "-v");
     succeed(r);
     assert_non_null(strstr(r.err, "teacher"));
     assert_non_null(strstr(r.err, "masks"));

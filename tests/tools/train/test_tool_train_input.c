@@ -199,6 +199,24 @@ static void too_little_text_is_said_once(void **state) {
     assert_null(strstr(said + 1, "more text"));
 }
 
+/* By the name, or by the names of columns; prose with commas is none. */
+static void a_table_is_refused_with_the_way_to_json_lines(void **state) {
+    (void)state;
+    const char *row = "prompt,completion\nWhat is red?,A colour.\n";
+    REFUSED(LOOK(tool_file("chat.csv", row), "-q"), "chat.csv is a table (CSV)",
+            "csv.DictReader(sys.stdin)]' < ", " > data.jsonl", "--any-bytes");
+    REFUSED(LOOK(tool_file("list.CSV", "a\nb\n"), "-q"), "is a table");
+    REFUSED(LOOK(tool_file("chat.tsv", "x\ty\n1\t2\n"), "-q"), "delimiter=\"\\t\"");
+    REFUSED(LOOK(tool_file("plain", "\xef\xbb\xbf\"id\";\"Question\"; Answer\r\n1;2;3\r\n"), "-q"),
+            "is a table", "delimiter=\";\"");
+    succeed(LOOK(at("text.txt"), "-q", "--any-bytes", at("chat.csv")));
+    char text[8000] = "text, as prose has it, with commas, is no table of input and output\n";
+    for (size_t n = strlen(text); n < sizeof text - 1; n++) text[n] = n % 7 ? 'a' : ' ';
+    succeed(LOOK(tool_file("prose.txt", text), "-q"));
+    tool_file("pq", "PAR1 and more");
+    REFUSED(LOOK(at("pq"), "-q"), "a Parquet file: convert it to JSON lines first");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(too_little_text_is_said_once),
@@ -209,6 +227,7 @@ int main(void) {
         cmocka_unit_test(samples_are_printable_whatever_was_learned),
         cmocka_unit_test(a_shape_other_than_the_models_is_refused_with_both),
         cmocka_unit_test(text_from_standard_input_is_kept_for_resuming),
+        cmocka_unit_test(a_table_is_refused_with_the_way_to_json_lines),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

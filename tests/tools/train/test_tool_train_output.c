@@ -61,7 +61,7 @@ static void a_finished_run_says_so_and_writes_nothing(void **state) {
     tool_result r = TRAIN("--resume", "--out", out);
     succeed(r);
     assert_non_null(strstr(r.err, "is finished: all 8 steps are done"));
-    assert_non_null(strstr(r.err, "--steps N"));
+    assert_non_null(strstr(r.err, "a larger length (--steps N or --epochs N)"));
     assert_non_null(strstr(r.err, "mnem train --init"));
     assert_non_null(strstr(r.out, "model.gguf: 8 steps, loss"));
     assert_string_equal(content(at("finished/log.jsonl")), log);
@@ -158,6 +158,38 @@ static void json_streams_the_log_and_ends_with_the_result(void **state) {
     json_decref(last);
 }
 
+static int lines_of(const char *text) {
+    int lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+/* A terminal of 24 lines shows it whole, also where much is computed again. */
+static void a_plan_is_one_screen_and_has_all_bytes_in_verbose(void **state) {
+    (void)state;
+    tool_result r = LOOK(at("text.txt"), "--memory", "1M");
+    char memory[32];
+    snprintf(memory, sizeof memory, "%s", tool_bytes(tool_least(&r) + MIB));
+    for (int i = MNEM_RELEASE ? 0 : 1; i < 2; i++) { /* sanitizers take more than the least */
+        const char *budget = i ? "2G" : memory;
+        r = LOOK(at("text.txt"), "--memory", budget);
+        succeed(r);
+        if (lines_of(r.err) + lines_of(r.out) > 22) fail_msg("%s%s", r.err, r.out);
+        assert_non_null(strstr(r.err, "\n  peak     "));
+        assert_non_null(strstr(r.err, "\n  made of  weights "));
+        assert_null(strstr(r.err, "tokenizer"));
+        assert_non_null(strstr(r.out, "\n* "));
+        assert_non_null(strstr(r.out, "-v prints"));
+        const int few = lines_of(r.out);
+        r = LOOK(at("text.txt"), "--memory", budget, "-v");
+        succeed(r);
+        assert_non_null(strstr(r.err, "\n  host       tokenizer "));
+        assert_non_null(strstr(r.out, "\n* "));
+        assert_null(strstr(r.out, "-v prints"));
+        assert_true(lines_of(r.out) >= few - 1);
+    }
+}
+
 /* What other budgets would change is worth its line, or says that it is the same. */
 static void other_budgets_never_change_nothing_in_percent(void **state) {
     (void)state;
@@ -165,9 +197,9 @@ static void other_budgets_never_change_nothing_in_percent(void **state) {
     if (!MNEM_RELEASE) skip();                                /* sanitizers take more */
     bool same = false;
     for (size_t i = 0; i < 2 * sizeof beyond / sizeof beyond[0]; i++) {
-        tool_result r =
-            RUN("train", "--data", at("text.txt"), "--memory", tool_memory(beyond[i / 2] * MIB),
-                "-t", "1", "--config", i % 2 ? "5m" : "tiny", "--out", at("hints"), "--dry-run");
+        tool_result r = RUN("train", "--data", at("text.txt"), "--memory",
+                            tool_memory(beyond[i / 2] * MIB), "-t", "1", "--config",
+                            i % 2 ? "5m" : "tiny", "--out", at("hints"), "--dry-run", "-v");
         if (r.code == 3) continue;
         succeed(r);
         if (strstr(r.err, "+0 %") || strstr(r.err, "-0 %"))
@@ -303,6 +335,7 @@ int main(void) {
         cmocka_unit_test(a_run_of_one_step_draws_its_point),
         cmocka_unit_test(a_stopped_run_has_the_account_of_a_finished_one),
         cmocka_unit_test(json_streams_the_log_and_ends_with_the_result),
+        cmocka_unit_test(a_plan_is_one_screen_and_has_all_bytes_in_verbose),
         cmocka_unit_test(other_budgets_never_change_nothing_in_percent),
         cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(the_predicted_peak_counts_learning_the_vocabulary),

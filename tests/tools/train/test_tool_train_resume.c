@@ -1,6 +1,7 @@
 /* test_tool_train_resume.c: resuming a run: the same command line, other values, another length,
  * the folder as an operand, and a folder that has a run already. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,6 +76,29 @@ static void a_run_may_become_longer(void **state) {
     assert_non_null(strstr(content(at("grown/config.json")), "\"steps\": 12"));
 }
 
+/* The number behind a key of what --json printed. */
+static double number(const char *json, const char *key) {
+    const char *at = strstr(json, key);
+    if (!at) fail_msg("no %s in %s", key, json);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* Not of all steps: 2 of 8 take a quarter of the time. */
+static void a_plan_is_of_the_steps_that_are_left(void **state) {
+    (void)state;
+    succeed(SAME(at("left"), "--stop-after", "6"));
+    tool_result r = TRAIN("--resume", at("left"), "--dry-run");
+    succeed(r);
+    assert_non_null(strstr(r.err, "· 2 of 8 steps left"));
+    assert_null(strstr(r.err, "epoch"));
+    r = TRAIN("--resume", at("left"), "--dry-run", "--json");
+    succeed(r);
+    assert_true(number(r.out, "\"steps_left\":") == 2);
+    const double step = number(r.out, "\"seconds_per_step\":");
+    const double steps = number(strstr(r.out, "\"all\":"), "\"steps\":");
+    assert_true(step > 0 && steps > 1.9 * step && steps < 2.1 * step);
+}
+
 static void the_folder_may_stand_behind_resume(void **state) {
     (void)state;
     succeed(SAME(at("named"), "--stop-after", "2"));
@@ -92,7 +116,7 @@ static void a_folder_that_holds_a_run_says_what_to_do(void **state) {
             "Add --resume to the same command to continue it", "another --out");
     succeed(SAME(at("held"), "--resume"));
     REFUSED(SAME(at("held"), "-t", "1"), "holds a finished run of 8 steps", "held/model.gguf",
-            "--resume --steps N with N above 8");
+            "--resume --steps N with N above 8, or --resume --epochs N");
 }
 
 int main(void) {
@@ -101,6 +125,7 @@ int main(void) {
         cmocka_unit_test(what_a_run_settled_may_be_said_again),
         cmocka_unit_test(what_differs_is_named_with_both_values),
         cmocka_unit_test(a_run_may_become_longer),
+        cmocka_unit_test(a_plan_is_of_the_steps_that_are_left),
         cmocka_unit_test(the_folder_may_stand_behind_resume),
         cmocka_unit_test(a_folder_that_holds_a_run_says_what_to_do),
     };

@@ -6,6 +6,7 @@
  * wrapped on a terminal (tool_wrap, tool_out_result). */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kit/kit.h"
 #include "tools/kit/tool_memory.h"
@@ -78,7 +79,8 @@ static void what_writes_a_model_is_80_columns_wide(void **state) {
 static void what_trains_is_80_columns_wide(void **state) {
     (void)state;
     const char *config = at("config.json");
-    check(LOOK(at("text.txt"), "-v"), "train --dry-run");
+    check(LOOK(at("text.txt"), "--steps", "5"), "train --dry-run");
+    check(LOOK(at("text.txt"), "-v"), "train --dry-run -v");
     check(
         TRAIN("--data", at("text.txt"), "--config", config, "--out", at("m"), "--stop-after", "3"),
         "train");
@@ -87,6 +89,14 @@ static void what_trains_is_80_columns_wide(void **state) {
                 "2", "--out", at("l")),
           "train --lora");
     check(RUN("merge", at("m/model.gguf"), at("l/adapter.gguf"), "-o", at("merged.gguf")), "merge");
+}
+
+static void check_use(const char *text, const char *model, const char *adapter) {
+    char expected[3000];
+    snprintf(expected, sizeof expected,
+             "\n    mnem run %s --lora %s -p TEXT\n    mnem merge %s %s -o OUT\n", model, adapter,
+             model, adapter);
+    if (!strstr(text, expected)) fail_msg("%s in %s", expected, text);
 }
 
 /* The steps that it did, the first one too; and what can be done with an adapter. */
@@ -99,11 +109,18 @@ static void the_end_of_training_counts_every_step(void **state) {
     assert_non_null(strstr(TRAIN("--out", at("c"), "--resume").err, "5 steps in "));
     const tool_result one = TRAIN("--init", at("c/model.gguf"), "--lora", "2", "--data",
                                   at("text.txt"), "--steps", "1", "--out", at("d"));
-    char expected[1200];
-    snprintf(expected, sizeof expected, "\n    mnem run %s --lora %s -p TEXT\n", at("c/model.gguf"),
-             at("d/adapter.gguf"));
+    check_use(one.err, at("c/model.gguf"), at("d/adapter.gguf"));
     assert_non_null(strstr(one.err, "1 step in "));
-    assert_non_null(strstr(one.err, expected));
+}
+
+/* Not with the path of the file behind it. */
+static void a_model_is_named_by_the_link_that_was_given(void **state) {
+    (void)state;
+    const char *link = at("link.gguf"), *adapter = at("e/adapter.gguf");
+    assert_int_equal(symlink(tool_model, link), 0);
+    const tool_result r = TRAIN("--init", link, "--lora", "2", "--data", at("text.txt"), "--ctx",
+                                "32", "--steps", "1", "--out", at("e"));
+    check_use(r.err, link, adapter);
 }
 
 int main(void) {
@@ -113,6 +130,7 @@ int main(void) {
         cmocka_unit_test(what_writes_a_model_is_80_columns_wide),
         cmocka_unit_test(what_trains_is_80_columns_wide),
         cmocka_unit_test(the_end_of_training_counts_every_step),
+        cmocka_unit_test(a_model_is_named_by_the_link_that_was_given),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

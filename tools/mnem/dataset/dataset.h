@@ -43,6 +43,9 @@ static inline bool dataset_is_chat(const dataset_look *look) {
 /* "JSON lines of messages", "a JSON array of ShareGPT conversations". */
 void dataset_name(const dataset_look *look, char text[80]);
 
+/* dataset_table.c: is a regular file a table (CSV, TSV)? *separator: of its columns. */
+bool dataset_is_table(const char *path, char *separator);
+
 /* Tells of a file that is read as text that it is a data set. */
 void dataset_note(const char *path);
 

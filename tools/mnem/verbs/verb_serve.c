@@ -267,6 +267,7 @@ static int open_all(serve *s, const tool_args *args) {
 static int create_engine(serve *s) {
     tool_stage *stage = &s->stage;
     tool_progress progress;
+    tool_progress_lines();
     tool_progress_begin(&progress, "loading");
     stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
     mnem_status status =

@@ -273,7 +273,8 @@ static int verb_train(const tool_args *args) {
 static const tool_option options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .once = "further files are operands",
+    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .also = "train-file",
+     .once = "further files are operands",
      .help = "text file to train on, in UTF-8 (- is standard input); operands are further files"},
     {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes),
      .help = "accept files that don't look like text, and train on their bytes as they are"},
@@ -345,7 +346,7 @@ static const tool_option options[] = {
          "with --masked); weights is not supported yet (default: optimizer, or gradients if that "
          "is faster in the budgets of all ranks or nothing else fits; -v prints the reason)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
-     .also = "ctx-size context n-ctx",
+     .also = "ctx-size context n-ctx max-seq-length max-length",
      .help = "sequence length in tokens, and the model's context length (default: the config's or "
              "the model's, less if the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
@@ -369,8 +370,8 @@ static const tool_option options[] = {
          "the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help =
-         "print the plan and what other budgets would allow, then exit; a budget that is too small "
-         "is refused (exit code 3)"},
+         "print the plan and what other budgets would allow (with -v every part in bytes, and all "
+         "budgets), then exit; a budget that is too small is refused (exit code 3)"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -383,9 +384,10 @@ static train_options asked;
 TOOL_VERB(
     train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-    "from a model (--init). A summary of the plan is printed before the first step. -v or\n"
-    "--dry-run prints the whole plan: bytes by kind, the number of sequences per pass, what is\n"
-    "recomputed to save memory, and what another budget would allow. A smaller budget changes the "
+    "from a model (--init). A summary of the plan is printed before the first step. --dry-run\n"
+    "prints the plan: bytes by kind, the number of sequences per pass, what is recomputed to\n"
+    "save memory, and what other budgets would allow; -v prints every part. A smaller budget "
+    "changes the "
     "speed, not the result, except for rounding; if f32 doesn't fit, activations are in "
     "bf16 (see --precision).\n"
     "\n"

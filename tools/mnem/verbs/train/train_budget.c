@@ -123,8 +123,16 @@ static int fail_plan(train_run *run, mnem_status status, const mnem_train_plan *
     return code;
 }
 
+static void find_steps_before(train_run *run) {
+    uint64_t steps = 0;
+    if (run->asked->resume &&
+        mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK)
+        run->steps_before = (int64_t)steps;
+}
+
 int train_plan(train_run *run) {
     set_options(run);
+    find_steps_before(run);
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
@@ -177,32 +185,4 @@ int train_plan_early(train_run *run) {
     }
     if (status == MNEM_OK) return TOOL_OK;
     return fail_plan(run, status, &plan, text);
-}
-
-/* ---- what other budgets would buy ---- */
-
-static bool print_way(void *context, const mnem_train_way *way) {
-    const train_run *run = context;
-    char size[TOOL_TEXT], layers[TOOL_TEXT];
-    if (run->args->json) {
-        tool_out_json("budget",
-                      json_pack("{s:I, s:f, s:i, s:i, s:b, s:b}", "peak_bytes",
-                                (json_int_t)way->peak_bytes, "cost", way->cost, "micro_batch",
-                                way->micro_batch, "layers_recomputed", way->layers_recomputed,
-                                "teacher_streamed", way->teacher_streamed, "chosen", way->chosen));
-        return !tool_out_closed();
-    }
-    snprintf(layers, sizeof layers, "%d of %d", way->layers_recomputed, run->plan.layers);
-    return tool_outf("%c %12s %10.0f %% %12d %18s%s\n", way->chosen ? '*' : ' ',
-                     tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch, layers,
-                     way->teacher_streamed ? "  streamed teacher" : "");
-}
-
-int train_plan_ways(train_run *run) {
-    if (run->args->json)
-        tool_out_json("plan", train_report_plan_json(run));
-    else
-        tool_outf("         memory    step time  micro-batch  layers recomputed\n");
-    const mnem_status status = mnem_train_frontier(&run->options, &run->plan, print_way, run);
-    return status == MNEM_OK ? tool_out_end() : tool_fail(status);
 }

@@ -137,14 +137,15 @@ mnem_status train_look(train_run *run) {
 
 /* ---- how long ---- */
 
-/* Steps that have a look, or a sample. */
+/* Steps to come that have a look, or a sample. */
 static int64_t looks_of(const train_run *run, bool with_sample) {
-    const int64_t every = look_every(run), steps = run->config.steps;
-    const int64_t between = every > 0 ? (steps - 1) / every : 0;
+    const int64_t every = look_every(run), steps = run->config.steps, before = run->steps_before;
+    const int64_t half = every * (VALIDATIONS / 2);
+    const int64_t between = every > 0 && before < steps ? (steps - 1) / every - before / every : 0;
     if (!with_sample) return run->validation.count ? between + 1 : 0;
     if (run->args->quiet) return 0;
     if (run->asked->sample || run->args->verbose) return between + 1;
-    return between >= VALIDATIONS / 2 ? 2 : 1;
+    return before < half && half < steps ? 2 : 1;
 }
 
 /* A forward pass multiplies a third of what a step does, half where most weights are frozen. */
@@ -161,19 +162,24 @@ static double checkpoint_seconds(const train_run *run) {
     return (double)(run->plan.weight_bytes + run->plan.optimizer_bytes) / bytes_per_s;
 }
 
+int64_t train_steps_left(const train_run *run) {
+    const int64_t left = run->config.steps - run->steps_before;
+    return left > 0 ? left : 0;
+}
+
 train_times train_times_of(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     train_times t = {.looks = looks_of(run, false), .samples = looks_of(run, true)};
     if (run->seconds <= 0 || !run->config.steps) return t;
     const double forward = forward_seconds(run), ranks = p->ranks > 1 ? p->ranks : 1;
     const double windows = ceil((double)run->validation.count / ranks);
-    t.steps = (double)run->config.steps * run->seconds;
+    const int64_t left = train_steps_left(run), every = (int64_t)run->asked->save_every;
+    t.steps = (double)left * run->seconds;
     t.look = windows * run->config.context * forward;
     t.sample = (double)train_sample_tokens(run) * forward;
     t.all = t.steps + (double)t.looks * t.look + (double)t.samples * t.sample;
-    t.saves = run->asked->save_every ? run->config.steps / (int64_t)run->asked->save_every
-                                     : (int64_t)(t.all / TRAIN_SAVE_SECONDS);
-    if (t.saves > run->config.steps) t.saves = run->config.steps;
+    t.saves = every ? left / every : (int64_t)(t.all / TRAIN_SAVE_SECONDS);
+    if (t.saves > left) t.saves = left;
     t.saves++; /* at the end */
     t.save = checkpoint_seconds(run);
     t.all += (double)t.saves * t.save;

@@ -8,6 +8,8 @@
 
 #include "verbs/train/train_tool.h"
 
+enum { TRAIN_STEPS = 64 };
+
 static const char *type_text(mnem_type type) {
     return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
 }
@@ -39,9 +41,20 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
     }
 }
 
-/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps take about 4 min: steps 3 min, ..." */
+/* "2000 steps", or "2 of 2000 steps left" of a run that goes on. */
+static const char *steps_text(const train_run *run, char text[TRAIN_STEPS]) {
+    const long long all = (long long)run->config.steps, left = (long long)train_steps_left(run);
+    if (run->steps_before)
+        snprintf(text, TRAIN_STEPS, "%lld of %lld step%s left", left, all, tool_s((uint64_t)all));
+    else
+        snprintf(text, TRAIN_STEPS, "%lld step%s", all, tool_s((uint64_t)all));
+    return text;
+}
+
+/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps: about 4 min (steps 3 min, ...)" */
 static void print_time(FILE *file, const train_run *run) {
     char text[200 + TRAIN_TIMES], count[TOOL_TEXT], whole[TOOL_TEXT], phases[TRAIN_TIMES];
+    char steps[TRAIN_STEPS];
     const double s = run->seconds;
     const train_times t = train_times_of(run);
     int n = snprintf(text, sizeof text, "%s multiply-adds a step",
@@ -51,9 +64,7 @@ static void print_time(FILE *file, const train_run *run) {
                       ", about %.*f %s (measured by a short test of this machine)",
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
     if (t.all > 0)
-        snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s: %s",
-                 run->asked->resume ? "all " : "", (long long)run->config.steps,
-                 tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "",
+        snprintf(text + n, sizeof text - (size_t)n, "; %s: about %s (%s)", steps_text(run, steps),
                  tool_seconds(t.all, whole), train_times_text(&t, phases));
     tool_wrap(file, "  time     ", text);
 }
@@ -61,7 +72,7 @@ static void print_time(FILE *file, const train_run *run) {
 static void print_choice(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const train_config *c = &run->config;
-    char text[1200];
+    char text[256];
     snprintf(text, sizeof text,
              "%d micro-batch%s a step, of %d sequence%s of %d token%s, %s, moments in %s, "
              "%d thread%s",
@@ -69,15 +80,26 @@ static void print_choice(FILE *file, const train_run *run) {
              tool_s((uint64_t)p->micro_batch), c->context, tool_s((uint64_t)c->context),
              type_text(run->options.compute), c->moments, p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
+}
+
+static void print_redone(FILE *file, const mnem_train_plan *p, bool whole) {
+    const double part = 100 * p->recomputed / (p->macs_per_step - p->recomputed);
+    char text[1200];
     recomputed_text(p, text, sizeof text);
-    if (*text) tool_wrap(file, "  redone   ", text);
-    if (*text) {
+    if (!*text) return;
+    if (whole) {
+        tool_wrap(file, "  redone   ", text);
         snprintf(text, sizeof text,
-                 "recomputing these is %.1f %% of a step's work; results do not change",
-                 100 * p->recomputed / (p->macs_per_step - p->recomputed));
+                 "recomputing these is %.1f %% of a step's work; results do not change", part);
         tool_wrap(file, "           ", text);
+        return;
     }
-    print_time(file, run);
+    int32_t layers = 0;
+    for (int32_t i = 0; i < p->layers; i++) layers += p->keep[i] != MNEM_KEEP_ALL;
+    snprintf(text, sizeof text,
+             "parts of %d of %d layers (%.1f %% of the work); results do not change", layers,
+             p->layers, part);
+    tool_wrap(file, "  redone   ", text);
 }
 
 static void print_other(FILE *file, const char *lead, uint64_t bytes, const char *change) {
@@ -135,7 +157,7 @@ static void print_teacher(FILE *file, const train_run *run) {
     tool_wrap(file, "  teacher  ", text);
 }
 
-static void print_ranks(FILE *file, const mnem_train_plan *p) {
+static void print_ranks(FILE *file, const mnem_train_plan *p, bool reason) {
     static const char *const cut[] = {"", "no sharding", "moments are sharded",
                                       "moments and gradients are sharded"};
     char text[400];
@@ -145,13 +167,13 @@ static void print_ranks(FILE *file, const mnem_train_plan *p) {
     if (p->shard == MNEM_SHARD_GRADIENTS && p->accumulation > 1)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       ", each micro-batch's sums (bits of their own)");
-    if (*p->sharding) snprintf(text + n, sizeof text - (size_t)n, "; %s", p->sharding);
+    if (reason && *p->sharding) snprintf(text + n, sizeof text - (size_t)n, "; %s", p->sharding);
     tool_wrap(file, "  ranks    ", text);
 }
 
-static void print_plan(FILE *file, const train_run *run) {
+/* "plan: llama, adapters of rank 8 on q,v, 5.2 M parameters" */
+static void print_title(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
-    const tool_bytes bytes = bytes_of(run);
     const train_config *c = &run->config;
     char count[TOOL_TEXT], lora[96] = "";
     if (c->lora)
@@ -159,16 +181,44 @@ static void print_plan(FILE *file, const train_run *run) {
                  *c->lora_targets ? " on " : "", c->lora_targets);
     fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
             tool_count((double)p->parameters, count));
+}
+
+static void print_plan(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const tool_bytes bytes = bytes_of(run);
+    print_title(file, run);
     tool_bytes_plan(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
-    print_ranks(file, p);
+    print_redone(file, p, true);
+    print_time(file, run);
+    print_ranks(file, p, true);
     print_teacher(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
 }
 
-/* ---- the same in two lines ---- */
+/* ---- the same on less than a screen, and in two lines ---- */
+
+/* What --dry-run prints without --verbose: the table of ways below it tells of other budgets, the
+ * line above it of all steps. */
+static void print_plan_short(FILE *file, const train_run *run) {
+    const tool_bytes bytes = bytes_of(run);
+    const double s = run->seconds;
+    char text[160];
+    print_title(file, run);
+    tool_bytes_plan_short(file, &bytes);
+    print_before(file, run);
+    print_choice(file, run);
+    print_redone(file, &run->plan, false);
+    if (s > 0) {
+        snprintf(text, sizeof text, "about %.*f %s a step (measured by a short test)",
+                 s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
+        tool_wrap(file, "  time     ", text);
+    }
+    print_ranks(file, &run->plan, false);
+    print_teacher(file, run);
+}
 
 static void print_ledger(FILE *file, const train_run *run) {
     tool_bytes_ledger(file, run->ledger, train_report_peak(run), 0);
@@ -207,10 +257,11 @@ static double epochs_of(const train_run *run) {
     return windows > 0 ? (double)run->config.steps * run->config.batch / windows : 0;
 }
 
-/* ", 36 epochs": a small text is learned by heart sooner than a run ends. */
+/* ", 36 epochs": a small text is learned by heart sooner than a run ends. They are those of all
+ * steps, so that they aren't named beside the steps that are left. */
 static size_t add_epochs(const train_run *run, char *text, size_t size) {
     const double epochs = epochs_of(run);
-    if (epochs <= 0) return 0;
+    if (epochs <= 0 || run->steps_before) return 0;
     const double shown = epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
     const bool usual = train_config_length_usual(run->asked, &run->config);
     return (size_t)snprintf(text, size, ", %s%.10g epoch%s%s", shown > 0 ? "" : "under ",
@@ -224,7 +275,7 @@ static void print_data_line(FILE *file, const train_run *run) {
     const mnem_corpus_info *i = &run->corpus_info;
     char text[600 + TRAIN_DATA_NAME + PATH_MAX], tokens[TOOL_TEXT], held[TOOL_TEXT];
     size_t n;
-    char name[TRAIN_DATA_NAME];
+    char name[TRAIN_DATA_NAME], steps[TRAIN_STEPS];
     train_data_name(run, name);
     tool_exact(run->validation.tokens, held);
     if (i->rows)
@@ -237,21 +288,21 @@ static void print_data_line(FILE *file, const train_run *run) {
     else
         n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out%s%s",
                              tool_exact(i->tokens, tokens), held, *name ? " · " : "", name);
-    if (c->steps)
-        n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
-                              tool_s((uint64_t)c->steps));
+    if (c->steps) n += (size_t)snprintf(text + n, sizeof text - n, " · %s", steps_text(run, steps));
     n += add_epochs(run, text + n, sizeof text - n);
     n += add_times(run, text + n, sizeof text - n);
     if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
     tool_wrap_dim(file, "", text);
 }
 
-/* The tables with --verbose and for --dry-run. */
 void train_report_start(FILE *file, const train_run *run) {
     if (run->args->quiet) return;
     if (!run->args->verbose && !run->asked->dry_run) print_plan_line(file, run);
     print_data_line(file, run);
-    if (run->args->verbose || run->asked->dry_run) print_plan(file, run);
+    if (run->args->verbose)
+        print_plan(file, run);
+    else if (run->asked->dry_run)
+        print_plan_short(file, run);
 }
 
 /* Tokens a second: without the first step, which warms up, where there are others. */
@@ -294,7 +345,7 @@ static json_t *data_json(const train_run *run) {
                      (json_int_t)i->tokens);
 }
 
-/* Seconds of a run's phases; null: not known. */
+/* Seconds of the phases of the steps that are left; null: not known. */
 static json_t *times_json(const train_run *run) {
     const train_times t = train_times_of(run);
     if (t.all <= 0) return json_null();
@@ -311,7 +362,7 @@ json_t *train_report_plan_json(const train_run *run) {
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o, s:o, s:I, s:f}",
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I, s:i, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:f}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
         "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
@@ -326,5 +377,5 @@ json_t *train_report_plan_json(const train_run *run) {
         "teacher_bytes_read", (json_int_t)p->teacher_bytes_read, "ranks", p->ranks, "shard",
         shards[p->shard], "sharding", p->sharding, "gradient_bytes", (json_int_t)p->gradient_bytes,
         "data", data_json(run), "seconds", times_json(run), "steps", (json_int_t)run->config.steps,
-        "epochs", epochs_of(run));
+        "steps_left", (json_int_t)train_steps_left(run), "epochs", epochs_of(run));
 }

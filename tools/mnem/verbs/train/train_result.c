@@ -95,9 +95,19 @@ void train_result_say(const train_run *run, int64_t step) {
     tool_out_result(path, text);
 }
 
+/* The model of --init as it was given, which may be a link; of a run that goes on without it, from
+ * the current folder where it is below that. */
+static const char *given_model(const train_run *run) {
+    static char folder[PATH_MAX];
+    const char *whole = run->config.init;
+    if (run->asked->init) return run->asked->init;
+    const size_t n = getcwd(folder, sizeof folder) ? strlen(folder) : 0;
+    return n > 1 && strncmp(whole, folder, n) == 0 && whole[n] == '/' ? whole + n + 1 : whole;
+}
+
 /* What the result is for. */
 void train_result_say_use(const train_run *run) {
-    const char *path = train_result_path(run);
+    const char *path = train_result_path(run), *model = given_model(run);
     if (run->args->quiet || run->args->json) return;
     tool_out_flush(); /* in the order in which they are said */
     if (run->config.lora)
@@ -105,7 +115,7 @@ void train_result_say_use(const train_run *run) {
                 "to generate text with it, or to write a model that includes it:\n"
                 "    mnem run %s --lora %s -p TEXT\n"
                 "    mnem merge %s %s -o OUT\n",
-                run->config.init, path, run->config.init, path);
+                model, path, model, path);
     else
         fprintf(stderr, "to generate text with it:\n    mnem run %s -p TEXT\n", path);
 }
@@ -133,11 +143,12 @@ int train_result_say_whole(train_run *run) {
     train_log_read(run, run->config.steps);
     tool_message(
         lora ? "the run in %s is finished: all %lld steps are done. To train further, add --resume "
-               "--steps N with a larger N, or merge the adapter %s into its model (mnem merge) and "
-               "start a new run: mnem train --init MERGED --data FILE --out NEW"
+               "and a larger length (--steps N or --epochs N), or merge the adapter %s into its "
+               "model (mnem merge) and start a new run: mnem train --init MERGED --data FILE --out "
+               "NEW"
              : "the run in %s is finished: all %lld steps are done. To train further, add --resume "
-               "--steps N with a larger N, or start a new run from its model: mnem train --init %s "
-               "--data FILE --out NEW",
+               "and a larger length (--steps N or --epochs N), or start a new run from its model: "
+               "mnem train --init %s --data FILE --out NEW",
         run->out, (long long)run->config.steps, train_result_path(run));
     train_result_say(run, run->config.steps);
     return tool_out_end();

@@ -204,7 +204,7 @@ int train_resume_say(const train_run *run) {
             run->out);
     if (saved.steps && steps >= (uint64_t)saved.steps)
         tool_message("%s holds a finished run of %llu step%s (%s). To continue: --resume --steps N "
-                     "with N above %llu; a new run needs another --out",
+                     "with N above %llu, or --resume --epochs N; a new run needs another --out",
                      run->out, (unsigned long long)steps, tool_s(steps),
                      saved.lora ? adapter : result, (unsigned long long)steps);
     else

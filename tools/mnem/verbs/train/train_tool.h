@@ -177,8 +177,9 @@ typedef struct train_run {
     int32_t chat_sample[TRAIN_CHAT_SAMPLE], chat_sample_count; /* what samples continue */
     mnem_train_options options;
     mnem_train_plan plan;
-    double seconds;      /* expected of a step; 0: not known */
-    uint64_t text_bytes; /* the process's peak before the plan: vocabulary and tokens */
+    double seconds;       /* expected of a step; 0: not known */
+    int64_t steps_before; /* that the checkpoint of --resume has */
+    uint64_t text_bytes;  /* the process's peak before the plan: vocabulary and tokens */
     mnem_trainer *trainer;
     mnem_block memory; /* of feeds */
     mnem_feed *feed;
@@ -281,11 +282,13 @@ void train_slow_end(train_slow *slow);
 bool train_wants_look(const train_run *run, uint64_t step);
 /* The loss of held-out text and a sample, unless this step has them. */
 mnem_status train_look(train_run *run);
-/* Predicted seconds of a run; zeros: not known. */
+/* Steps that a run has still to do; 0 where their number isn't known. */
+int64_t train_steps_left(const train_run *run);
+/* Predicted seconds of these; zeros: not known. */
 typedef struct train_times {
     int64_t looks, samples, saves; /* how many */
     double look, sample, save;     /* of each */
-    double steps, all;             /* of all */
+    double steps, all;             /* of the steps, and of all */
 } train_times;
 train_times train_times_of(const train_run *run);
 enum { TRAIN_TIMES = 240 };
@@ -316,7 +319,10 @@ void train_plan_options(train_run *run);
 /* Before the text is read, and with it; exit codes. */
 int train_plan_early(train_run *run);
 int train_plan(train_run *run);
-/* For --dry-run: the plan and what other budgets would buy, on standard output; an exit code. */
+
+/* ---- train_others.c ---- */
+/* For --dry-run: what other budgets would buy, and as JSON the plan, on standard output; an exit
+ * code. */
 int train_plan_ways(train_run *run);
 
 /* ---- train_diverged.c ---- */
@@ -386,7 +392,7 @@ void train_log_close(train_run *run);
 int train_draw(const train_run *run);
 
 /* ---- train_report.c ---- */
-/* A line or two before the steps, and one after; tables with --verbose, and for --dry-run. */
+/* A line or two before the steps, and one after; the plan for --dry-run, tables with --verbose. */
 void train_report_start(FILE *file, const train_run *run);
 void train_report_end(FILE *file, const train_run *run);
 json_t *train_report_plan_json(const train_run *run);

@@ -100,12 +100,32 @@ static int check_said(const train_run *run, int32_t chats, int32_t texts) {
                        c->data, c->file[0], train_is_chat(run) ? "conversations" : "texts");
 }
 
+/* A run would learn its separators, and one row behind another as if they were one text. */
+static int check_table(const train_run *run, int32_t i) {
+    const char *path = run->config.file[i];
+    const bool spooled = run->spooled == i + 1;
+    const char *name = spooled ? "standard input" : path;
+    char separator;
+    if (!dataset_is_table(path, &separator)) return TOOL_OK;
+    return tool_failed(
+        "%s is a table (CSV), which would be read as plain text: convert it to JSON lines with "
+        "python3 -c 'import csv, json, sys; [print(json.dumps(r)) for r in "
+        "csv.DictReader(sys.stdin%s)]' < %s > data.jsonl, whose columns are then fields such as "
+        "\"prompt\" and \"completion\", or \"text\"; --any-bytes trains on the file unchanged",
+        name,
+        separator == '\t'  ? ", delimiter=\"\\t\""
+        : separator == ';' ? ", delimiter=\";\""
+                           : "",
+        spooled ? "FILE" : path);
+}
+
 static int check_texts(const train_run *run) {
     dataset_look look;
     for (int32_t i = 0; i < run->config.files && !run->asked->any_bytes; i++) {
         dataset_look_at(run->config.file[i], &look);
         if (is_texts(&look) && train_is_documents(run)) continue;
-        const int code = check_look(run->config.file[i], &look);
+        int code = check_look(run->config.file[i], &look);
+        if (code == TOOL_OK && look.shape == DATASET_NONE) code = check_table(run, i);
         if (code != TOOL_OK) return code;
     }
     if (run->asked->template.file || run->asked->template.arguments)
