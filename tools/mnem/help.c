@@ -346,7 +346,7 @@ TOOL_VERB(
     "mnem help man | man -l -  # the help of all verbs, as a manual page\n");
 
 static const tool_option version_options[] = {
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 static tool_args version_asked;

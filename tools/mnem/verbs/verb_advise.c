@@ -330,7 +330,7 @@ static const tool_option options[] = {
     {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment),
      .help =
          "with a trace: size by which the pool grows (default: a 64th of the peak, at least 2M)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
     TOOL_GROUP_TAKEN(tool_verbose_options, 0),
     {0},

@@ -116,7 +116,7 @@ static const tool_option options[] = {
              "of the bytes) (default: f32)"},
     {"dropout", 0, "P", TOOL_VALUE_REAL, AT(training.dropout), .least = 0, .most = 0.99,
      .help = "with --phase train: dropout probability of activations (default: 0)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 

@@ -395,7 +395,7 @@ static const tool_option options[] = {
      .help = "list every tensor with its type, shape and bytes"},
     {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key with its value"},
     TOOL_GROUP(tool_pre_options, AT(tokenizer.pre)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 

@@ -363,7 +363,7 @@ static const tool_option options[] = {
          "the operand OUT"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the placement to FILE: time to the right, offsets up"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 

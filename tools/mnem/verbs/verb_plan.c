@@ -196,7 +196,7 @@ static const tool_option options[] = {
              "front), and what each way gives up"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the ways of --explain to FILE: bytes against speed"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(run.args.verbose),
      .help = "show every part in bytes, the speeds of earlier runs here, what is expected of the "
              "next run, and what the machine allows (mnem probe)"},

@@ -183,7 +183,7 @@ static const tool_option options[] = {
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the roofline, with the operators of a MODEL, to FILE"},
     TOOL_GROUP(tool_quiet_options, 0),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 

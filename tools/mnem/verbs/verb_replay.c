@@ -420,7 +420,7 @@ static const tool_option options[] = {
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline),
      .help = "show reserved and live bytes over time"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object for all traces"),
     {0},
 };
 

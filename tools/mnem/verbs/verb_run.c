@@ -331,7 +331,8 @@ const tool_option tool_run_options[] = {
 
 static const tool_option options[] = {
     TOOL_GROUP(tool_run_options, 0),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("an object for each token, then one with the whole text, the plan and the "
+                     "ledger; with --prompts an object for each answer, then one for the run"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},

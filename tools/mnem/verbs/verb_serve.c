@@ -446,7 +446,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_breaker_options, AT(breakers)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object when the server is ready, with its address and the plan (with "
+                     "--dry-run the plan)"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},

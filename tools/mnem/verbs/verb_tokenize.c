@@ -139,7 +139,7 @@ static const tool_option options[] = {
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),
      .help = "treat the texts of special tokens as plain text"},
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
